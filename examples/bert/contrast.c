@@ -243,7 +243,7 @@ static void close_all(training *t)
 }
 
 static const train_kind kind = {
-    "Sentence embeddings", 500, 10, check, NULL, tokenizer, open_all, make, say, describe, save, close_all};
+    "Sentence embeddings", 500, 10, check, NULL, tokenizer, open_all, make, say, describe, save, close_all, NULL};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

@@ -161,7 +161,7 @@ static void close_all(training *t)
 }
 
 static const train_kind distil_kind = {
-    "A distilled model", 500, 20, check, NULL, tokenizer, open_all, make, say, describe, save, close_all};
+    "A distilled model", 500, 20, check, NULL, tokenizer, open_all, make, say, describe, save, close_all, NULL};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

@@ -121,7 +121,7 @@ static void close_all(training *t)
 }
 
 const train_kind bert_kind = {
-    "A masked language model", 500, 20, check, NULL, tokenizer, open_all, make, say, describe, save, close_all};
+    "A masked language model", 500, 20, check, NULL, tokenizer, open_all, make, say, describe, save, close_all, NULL};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

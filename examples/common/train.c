@@ -341,6 +341,7 @@ int train_main(training *t)
                    (long long)r.best_step);
         else if (isfinite(r.value)) printf(", on validation %.4f", r.value);
         printf("\n");
+        if (t->kind->show) t->kind->show(t);
     }
     train_free(t);
     return program_end();

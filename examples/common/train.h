@@ -93,6 +93,7 @@ struct train_kind {
     void (*describe)(const training *t, tn_json_writer *w); /* puts the kind's options, which --resume must repeat */
     bool (*save)(training *t, tn_fit_why why);              /* saves the model in the folder */
     void (*close)(training *t);
+    void (*show)(training *t); /* after a complete run: evaluates the saved model; may be NULL */
 };
 
 int           train_main(training *t); /* runs the command; returns the exit code */

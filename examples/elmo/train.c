@@ -213,8 +213,19 @@ static void close_all(training *t)
     tn_string_free(&g->all);
 }
 
-static const train_kind kind = {
-    "A bidirectional language model", 1000, 20, check, look, tokenizer, open_all, make, say, describe, save, close_all};
+static const train_kind kind = {"A bidirectional language model",
+                                1000,
+                                20,
+                                check,
+                                look,
+                                tokenizer,
+                                open_all,
+                                make,
+                                say,
+                                describe,
+                                save,
+                                close_all,
+                                NULL};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

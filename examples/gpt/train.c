@@ -133,8 +133,8 @@ static void close_all(training *t)
     tn_windows_free(g->windows), tn_windows_free(g->held_windows);
 }
 
-const train_kind gpt_kind = {"A language model", 500,  20,  check,    look, tokenizer,
-                             open_all,           make, say, describe, save, close_all};
+const train_kind gpt_kind = {"A language model", 500,  20,        check, look, tokenizer, open_all, make, say,
+                             describe,           save, close_all, NULL};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

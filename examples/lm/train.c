@@ -318,8 +318,19 @@ static void close_all(training *t)
     tn_ids_free(&g->ids), tn_ids_free(&g->held);
 }
 
-static const train_kind kind = {
-    "A recurrent language model", 2000, 20, check, look, tokenizer, open_all, make, say, describe, save, close_all};
+static const train_kind kind = {"A recurrent language model",
+                                2000,
+                                20,
+                                check,
+                                look,
+                                tokenizer,
+                                open_all,
+                                make,
+                                say,
+                                describe,
+                                save,
+                                close_all,
+                                NULL};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

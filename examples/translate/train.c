@@ -174,7 +174,8 @@ const train_kind translate_kind = {"Training of a translation model",
                                    print_summary,
                                    describe,
                                    save,
-                                   close_all};
+                                   close_all,
+                                   NULL};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

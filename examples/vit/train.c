@@ -139,6 +139,29 @@ static void close_all(training *t)
     image_set_close(&v->all);
 }
 
+/* Writes the report of the run: the evaluation on the held-out images and the training curves. */
+static void show(training *t)
+{
+    const vit_training *v = (const vit_training *)t;
+    char                path[1024];
+    image_set           p;
+    evaluation          j;
+    if (!image_set_open(v->images, v->labels, &p)) return;
+    const int64_t n = training_count(v, p.n), left = p.n - n;
+    if (left && evaluate(&v->made, &p, n, left, &j)) {
+        tn_report *r = tn_report_new(t->kind->title);
+        report_evaluation(r, &v->made, &p, &j, "held-out images");
+        report_attention(r, &v->made, &p, n, left);
+        tn_report_heading(r, "Training");
+        record_curves(r, t->asked.out, NULL);
+        if (record_report(r, in_folder(t->asked.out, "report.html", path)))
+            printf("accuracy %.4f (%lld of %lld wrong)\n", (double)j.correct / (double)j.n,
+                   (long long)(j.n - j.correct), (long long)j.n);
+        evaluation_free(&j);
+    }
+    image_set_close(&p);
+}
+
 const train_kind vit_kind = {"Training of an image classifier",
                              500,
                              4,
@@ -150,54 +173,17 @@ const train_kind vit_kind = {"Training of an image classifier",
                              print_summary,
                              describe,
                              save,
-                             close_all};
+                             close_all,
+                             show};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
 static vit_training asked = VIT_TRAINING;
 
-/* Writes the report of the run: the evaluation on the held-out images and the training curves. */
-static bool show(const vit_training *v, const char *folder)
-{
-    char       path[1024];
-    image_set  p;
-    evaluation j;
-    if (!image_set_open(v->images, v->labels, &p)) return false;
-    const int64_t n = training_count(v, p.n), left = p.n - n;
-    bool          fine = !left;
-    if (left && evaluate(&v->made, &p, n, left, &j)) {
-        tn_report *r = tn_report_new(vit_kind.title);
-        report_evaluation(r, &v->made, &p, &j, "held-out images");
-        report_attention(r, &v->made, &p, n, left);
-        tn_report_heading(r, "Training");
-        record_curves(r, folder, NULL);
-        fine = record_report(r, in_folder(folder, "report.html", path));
-        if (fine)
-            printf("accuracy %.4f (%lld of %lld wrong)\n", (double)j.correct / (double)j.n,
-                   (long long)(j.n - j.correct), (long long)j.n);
-        evaluation_free(&j);
-    }
-    image_set_close(&p);
-    return fine;
-}
-
 static int run(int count, char **operands)
 {
     (void)count, (void)operands;
-    training           *t = &asked.base;
-    const tn_fit_result r = train_run_ranks(t);
-    if (t->usage) return t->usage;
-    if (!ranks_first()) {
-        train_free(t);
-        return program_end();
-    }
-    if (r.why == TN_FIT_STOPPED) train_stopped(&r, "the same command with --resume");
-    else if (r.why != TN_FIT_FAILED) {
-        printf("%s: step %lld, loss %.4f\n", t->asked.out, (long long)r.steps, r.loss);
-        show(&asked, t->asked.out);
-    }
-    train_free(t);
-    return program_end();
+    return train_main(&asked.base);
 }
 
 static const option options[] = {
