@@ -65,16 +65,12 @@ int bench_gpt(const bench_options *o, FILE *json)
     job               j = {.m = gpt_new(&s)};
     j.words = bench_words(TN_SHAPE(s.batch, s.seq), s.vocab);
     j.targets = bench_words(TN_SHAPE(s.batch, s.seq), s.vocab);
+    const int64_t   tokens = bench_tokens(&s);
     const double    weights = bench_encoder_weights(&s) * (double)s.layers + (double)(s.d_model * s.vocab);
-    const double    gflop = 6e-9 * weights * (double)bench_tokens(&s) + bench_attention(&s, (double)s.layers);
-    const bench_job work = {.module = j.m,
-                            .loss = loss,
-                            .part = part,
-                            .job = &j,
-                            .batch = s.batch,
-                            .tokens = bench_tokens(&s),
-                            .gflop = gflop};
-    int             failed = bench_train(o, json, &work);
+    const double    gflop = 6e-9 * weights * (double)tokens + bench_attention(&s, (double)s.layers);
+    const bench_job work = {
+        .module = j.m, .loss = loss, .part = part, .job = &j, .batch = s.batch, .tokens = tokens, .gflop = gflop};
+    int failed = bench_train(o, json, &work);
     tn_free(j.m);
     tn_scope_end(all);
     return failed;

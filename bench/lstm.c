@@ -50,16 +50,12 @@ int bench_lstm(const bench_options *o, FILE *json)
     job      j = {.m = recurrent_new(&s)};
     j.words = bench_words(TN_SHAPE(s.batch, s.seq), s.vocab);
     j.targets = bench_words(TN_SHAPE(s.batch, s.seq), s.vocab);
+    const int64_t   tokens = bench_tokens(&s);
     const double    d = (double)s.d_model, weights = 8 * d * d * (double)s.layers + d * (double)s.vocab;
-    const double    gflop = 6e-9 * weights * (double)bench_tokens(&s);
-    const bench_job work = {.module = j.m,
-                            .loss = loss,
-                            .part = part,
-                            .job = &j,
-                            .batch = s.batch,
-                            .tokens = bench_tokens(&s),
-                            .gflop = gflop};
-    int             failed = bench_train(o, json, &work);
+    const double    gflop = 6e-9 * weights * (double)tokens;
+    const bench_job work = {
+        .module = j.m, .loss = loss, .part = part, .job = &j, .batch = s.batch, .tokens = tokens, .gflop = gflop};
+    int failed = bench_train(o, json, &work);
     tn_free(j.m);
     tn_scope_end(all);
     return failed;

@@ -65,16 +65,12 @@ int bench_seq2seq(const bench_options *o, FILE *json)
     j.padding = tn_expand(tn_ge(tn_arange(s.seq), tn_scalar_of(TN_I64, (double)real)), TN_SHAPE(s.batch, s.seq));
     const double d = (double)s.d_model,
                  layer = 2 * bench_encoder_weights(&s) + 4 * d * d; /* one encoder and one decoder layer */
+    const int64_t   tokens = bench_tokens(&s);
     const double    weights = layer * (double)s.layers + d * (double)s.vocab;
-    const double    gflop = 6e-9 * weights * (double)bench_tokens(&s) + bench_attention(&s, 3 * (double)s.layers);
-    const bench_job work = {.module = j.m,
-                            .loss = loss,
-                            .part = part,
-                            .job = &j,
-                            .batch = s.batch,
-                            .tokens = bench_tokens(&s),
-                            .gflop = gflop};
-    int             failed = bench_train(o, json, &work);
+    const double    gflop = 6e-9 * weights * (double)tokens + bench_attention(&s, 3 * (double)s.layers);
+    const bench_job work = {
+        .module = j.m, .loss = loss, .part = part, .job = &j, .batch = s.batch, .tokens = tokens, .gflop = gflop};
+    int failed = bench_train(o, json, &work);
     tn_free(j.m);
     tn_scope_end(all);
     return failed;
