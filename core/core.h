@@ -257,11 +257,11 @@ TN_API tn_tensor *tn_permutation(int64_t n);
 
 TN_C_END_
 #ifdef __cplusplus
-template <class List, class Element, int N> inline List tn_listed_(const Element (&d)[N])
+template <class List, class Element, size_t N> inline List tn_listed_(const Element (&d)[N])
 {
     List list = List();
-    list.n = N - 1;
-    for (int i = 0; i < N - 1; i++) list.d[i] = d[i];
+    list.n = (int)N - 1;
+    for (int i = 0; i < list.n; i++) list.d[i] = d[i];
     return list;
 }
 template <class... T> inline tn_shape TN_SHAPE(T... d) { return tn_listed_<tn_shape, int64_t>({(int64_t)d..., 0}); }
