@@ -114,7 +114,8 @@ static bool read_merges_txt(tn_tokenizer *t, lines *x)
     for (size_t i = 0; i < x->bytes; i++) count += x->text[i] == '\n';
     if (!tn__merges_room(&t->merges, count)) return false;
     for (const char *line; next_line(x, &line, &n);) {
-        if (!n || (n >= 8 && !memcmp(line, "#version", 8))) continue;
+        /* subword-nmt has its version in the first line only; "#version" may be a token elsewhere */
+        if (!n || (n >= 8 && !memcmp(line, "#version", 8) && (!subword || x->line == 1))) continue;
         const char  *space = memchr(line, ' ', n);
         const size_t a = space ? (size_t)(space - line) : 0, b = space ? n - a - 1 : 0;
         if (!a || !b || memchr(space + 1, ' ', b))

@@ -201,7 +201,7 @@ END_TEST
 /* The longest word that is counted becomes one token, which can be saved and loaded. */
 START_TEST(long_tokens)
 {
-    char text[3 * 4000 + 2], *to = text;
+    char text[3 * 4001], *to = text; /* 1,000 characters of 4 bytes and a space, three times */
     for (int k = 0; k < 3; k++, *to++ = ' ')
         for (int i = 0; i < 1000; i++) to += tn_utf8_put(0x10000 + (uint32_t)i, to);
     to--;
@@ -210,6 +210,16 @@ START_TEST(long_tokens)
     ck_assert_msg((again = tn_tokenizer_load(tn_test_file("long"))), "%s", tn_error_message());
     ck_assert_int_eq(tn_tokenizer_parts(again, NULL, NULL, NULL), 999);
     tn_tokenizer_free(t), tn_tokenizer_free(again);
+}
+END_TEST
+
+START_TEST(a_token_like_the_version_line)
+{
+    const char *path = tn_test_file("version");
+    ck_assert(tn_file_write(path, "#version: 0.2\n# version\n#version :</w>\n", 39) == TN_OK);
+    tn_tokenizer *t = tn_tokenizer_load(path);
+    ck_assert_int_eq(tn_tokenizer_parts(t, NULL, NULL, NULL), 2);
+    tn_tokenizer_free(t);
 }
 END_TEST
 
@@ -323,6 +333,7 @@ int main(void)
     tcase_set_timeout(c, 120);
     tcase_add_test(c, a_word_of_a_million_letters);
     tcase_add_test(c, long_tokens);
+    tcase_add_test(c, a_token_like_the_version_line);
     tcase_add_test(c, any_bytes);
     tcase_add_test(c, bad_files);
     tcase_add_test(c, no_memory);
