@@ -57,8 +57,11 @@ set(TENON_TEST_TIMEOUT 300 CACHE STRING "Maximum seconds of a test program")
 mark_as_advanced(TENON_FUZZ TENON_COVERAGE TENON_SANITIZE TENON_TEST_LAUNCHER TENON_TEST_TIMEOUT)
 
 # Tenon does not use OpenMP; a test and the benchmarks of other libraries do.
-find_package(OpenMP QUIET COMPONENTS C)
-set(TENON_OPENMP ${OpenMP_C_FOUND})
+set(TENON_OPENMP OFF)
+if(TENON_TESTS OR TENON_PROGRAMS)
+  find_package(OpenMP QUIET COMPONENTS C)
+  set(TENON_OPENMP ${OpenMP_C_FOUND})
+endif()
 
 if(PROJECT_IS_TOP_LEVEL)
   if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)

@@ -134,9 +134,8 @@ static void take_part(void *user, int index)
     const uint64_t own = tn__float_mode();
     const int      first = index % l->shares;
     worker = index, inside = true;
-    if (index) tn__denormals_restore(l->floats);
     const tn_scope s = tn_scope_begin();
-    tn__self.mode = l->mode;
+    if (index) tn__denormals_restore(l->floats), tn__self.mode = l->mode; /* the caller has both */
     for (int i = 0; i < l->shares; i++) {
         share *from = &l->share[(first + i) % l->shares];
         for (int64_t item; (item = take(from, i > 0)) >= 0;) run_item(l, item);

@@ -191,7 +191,7 @@ static void grow(team *t, int n)
 bool tn__team_run(int n, void (*work)(void *user, int worker), void *user)
 {
     team *t = &own;
-    if (n < 2 || (!t->ready && !make_ready(t))) return false;
+    if (!t->ready && !make_ready(t)) return false;
     if (t->made < n - 1 && !(t->refused && n - 1 >= t->refused)) grow(t, n - 1);
     if (!t->made) return false;
     t->work = work, t->user = user, t->n = n;

@@ -98,6 +98,8 @@ static double reached(const double part[WORLD_KINDS], const evaluation *e)
     return least;
 }
 
+static const char goal_score_name[] = "part of the goals";
+
 /* The score during training: on other and fewer probes than at the end. */
 static double goal_score(void *net, void *user)
 {
@@ -136,7 +138,7 @@ static void page(const model *m, const double part[WORLD_KINDS], const evaluatio
     tn_report_table(r, 2, (const char *[]){"case", "right"}, WORLD_KINDS + 2, rows);
     show(r, m);
     tn_report_heading(r, "Training");
-    record_curves(r, folder, "part of the goals");
+    record_curves(r, folder, goal_score_name);
     if (record_report(r, in_folder(out, "report.html", path)) && !settings.quiet)
         fprintf(stderr, "report   %s\n", path);
 }
@@ -175,7 +177,7 @@ static int run(int count, char **operands)
     if (!make_folder(out) || !world_save(in_folder(out, "world.txt", text), 0, documents) ||
         !world_save(in_folder(out, "held-out.txt", held), 1u << 30, 250))
         return program_end();
-    kind.open = open_with_goals, t.base.kind = &kind, t.base.score = "part of the goals";
+    kind.open = open_with_goals, t.base.kind = &kind, t.base.score = goal_score_name;
     t.text = (option_list){1, files}, t.valid = (option_list){1, others}, t.length = 48, t.batch = 48;
     t.objective = objective, t.embedding = embedding;
     const bool   albert = !strcmp(objective, "albert");

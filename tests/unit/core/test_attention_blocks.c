@@ -286,11 +286,11 @@ START_TEST(padding)
     enum { REAL = 140, MORE = 200, T = 70, WIDE = 16 };
     tn_tensor *q = noise(TN_SHAPE(1, 2, T, WIDE)), *k = noise(TN_SHAPE(1, 2, REAL, WIDE)),
               *v = noise(TN_SHAPE(1, 2, REAL, WIDE));
-    tn_tensor *behind = tn_full_of(TN_F64, TN_SHAPE(1, 2, MORE, WIDE), NAN), *keys = tn_zeros(TN_SHAPE(1, REAL + MORE));
+    tn_tensor *padded = tn_full_of(TN_F64, TN_SHAPE(1, 2, MORE, WIDE), NAN), *keys = tn_zeros(TN_SHAPE(1, REAL + MORE));
     tn_fill(tn_narrow(keys, 1, REAL, MORE), 1);
     const outcome a = run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v}, false);
-    const outcome b = run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = tn_cat(2, k, behind),
-                                              .v = tn_cat(2, v, behind), .key_padding_mask = tn_to(keys, TN_BOOL)},
+    const outcome b = run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = tn_cat(2, k, padded),
+                                              .v = tn_cat(2, v, padded), .key_padding_mask = tn_to(keys, TN_BOOL)},
                           false);
     ck_assert(tn_same_bits(a.y, b.y) && tn_same_bits(a.g[0], b.g[0]));
     for (int i = 1; i < 3; i++) {

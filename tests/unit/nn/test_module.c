@@ -473,7 +473,7 @@ START_TEST(mistakes_in_building)
 }
 END_TEST
 
-/* Two parts with one path could not be told apart in a file. */
+/* A file could not distinguish two parts with the same path. */
 START_TEST(paths_are_unique)
 {
     mlp *m = bare();
