@@ -39,6 +39,8 @@ typedef struct {
     tn_lstm       *forward[2], *backward[2]; /* with proj_size; the second has a residual connection */
     tn_tensor     *out, *bias;               /* output layer: [vocab, dim], [vocab] */
 } tn_elmo;
+/* The defaults, with .dim and .hidden of "tiny", "small", "medium" or "large" (as published). Another name raises. */
+TN_RETURNS_CONFIG_(TN_API tn_elmo_config tn_elmo_size(const char *name);)
 TN_API tn_elmo *tn_elmo_create(tn_elmo_config c);
 
 /* A batch of sentences. Words are separated by white space, as in tn_vocab_read. Each distinct word is encoded once;

@@ -40,6 +40,9 @@ typedef struct {
     tn_tensor    *out;    /* [vocab, dim]: the embedding's weights, or with .untied its own */
     tn_token_ids  begin, end, padding;
 } tn_gpt;
+/* The defaults, with .dim, .layers and .heads of a size: "tiny", "mini", "baby" (a text of a few MB), or as published
+ * "small" (124 million parameters), "medium", "large". Another name raises; .dim is 0. */
+TN_RETURNS_CONFIG_(TN_API tn_gpt_config tn_gpt_size(const char *name);)
 TN_API tn_gpt *tn_gpt_create(tn_gpt_config c);
 
 typedef tn_decoder_args tn_gpt_args;

@@ -42,6 +42,9 @@ typedef struct {
     tn_tensor           *out, *bias; /* without cutoffs: out is the embedding's weights or "decoder.weight" */
     tn_adaptive_softmax *adaptive;   /* with cutoffs: "decoder" */
 } tn_rnn_lm;
+/* The defaults, with .dim, .hidden, .layers and .dropout of a size: "tiny", "small", "medium" and "large" (Zaremba et
+ * al. 2014) or "awd" (Merity et al. 2018). Another name raises. */
+TN_RETURNS_CONFIG_(TN_API tn_rnn_lm_config tn_rnn_lm_size(const char *name);)
 TN_API tn_rnn_lm *tn_rnn_lm_create(tn_rnn_lm_config c);
 
 typedef struct tn_rnn_lm_args {

@@ -35,6 +35,8 @@ typedef struct {
     char         *labels;                       /* "cat\0dog\0…", or NULL */
     int64_t      *label;                        /* offset of each label in labels */
 } tn_vit;
+/* The defaults, with .dim, .layers and .heads of "tiny", "mini", "small" (DeiT-Ti) or "base". Another name raises. */
+TN_RETURNS_CONFIG_(TN_API tn_vit_config tn_vit_size(const char *name);)
 TN_API tn_vit *tn_vit_create(tn_vit_config c); /* tn_call returns logits, or without classes hidden states */
 
 typedef struct tn_vit_args {

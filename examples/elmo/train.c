@@ -103,11 +103,6 @@ static tn_tensor *loss(void *net, const tn_batch *b, void *user)
 
 /* ---- a kind of training ------------------------------------------------------------------------------------------ */
 
-static const struct {
-    const char *name;
-    int64_t     dim, hidden;
-} sizes[] = {{"tiny", 32, 64}, {"small", 128, 512}, {"medium", 256, 1024}, {"large", 512, 4096}};
-
 static int check(training *t)
 {
     elmo_training           *g = of(t);
@@ -115,13 +110,10 @@ static int check(training *t)
     static const char *const of_elmo[] = {"layers", "dropout", NULL};
     if (code) return code;
     if (is_thoughts(g) && (code = program_strays(of_elmo, "--kind elmo"))) return code;
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        if (strcmp(t->asked.size, sizes[i].name) != 0) continue;
-        if (!g->hidden) g->hidden = t->asked.dim ? 4 * t->asked.dim : sizes[i].hidden;
-        if (t->asked.layers && t->asked.layers != 2) return program_usage("--layers must be 2 for ELMo");
-        return train_shape(t, 2, 1, sizes[i].dim);
-    }
-    return program_usage("unknown --size %s", t->asked.size);
+    if (t->asked.layers && t->asked.layers != 2) return program_usage("--layers must be 2 for ELMo");
+    const tn_elmo_config c = tn_elmo_size(t->asked.size);
+    if (!g->hidden) g->hidden = t->asked.dim ? 4 * t->asked.dim : c.hidden;
+    return train_shape(t, 2, 1, c.dim);
 }
 
 static bool look(training *t)

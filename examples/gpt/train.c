@@ -16,12 +16,6 @@ static tn_tensor *loss(void *net, const tn_batch *b, void *user)
 
 /* ---- a kind of training ------------------------------------------------------------------------------------------ */
 
-static const struct {
-    const char *name;
-    int64_t     dim, layers, heads;
-} sizes[] = {{"tiny", 128, 3, 4},    {"mini", 256, 4, 4},      {"baby", 384, 6, 6},
-             {"small", 768, 12, 12}, {"medium", 1024, 24, 16}, {"large", 1280, 36, 20}};
-
 static int check(training *t)
 {
     gpt_training *g = of(t);
@@ -35,9 +29,8 @@ static int check(training *t)
         return program_usage("--vocab-size must be at least 257: 256 bytes and <|endoftext|>");
     if (t->asked.vocab_size && !bpe)
         return program_usage("--vocab-size is for --pieces bpe; with characters, the text determines it");
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        if (!strcmp(t->asked.size, sizes[i].name)) return train_shape(t, sizes[i].layers, sizes[i].heads, sizes[i].dim);
-    return program_usage("unknown --size %s", t->asked.size);
+    const tn_gpt_config c = tn_gpt_size(t->asked.size);
+    return train_shape(t, c.layers, c.heads, c.dim);
 }
 
 static bool look(training *t)

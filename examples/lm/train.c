@@ -33,16 +33,6 @@ static lm_training *of(training *t) { return (lm_training *)t; }
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
-static const struct {
-    const char *name;
-    int64_t     dim, hidden, layers;
-    double      dropout;
-} sizes[] = {{"tiny", 64, 64, 1, 0.1},
-             {"small", 200, 200, 2, 0.2},
-             {"medium", 650, 650, 2, 0.5},
-             {"large", 1500, 1500, 2, 0.65},
-             {"awd", 400, 1150, 3, 0.4}};
-
 /* Parses --cutoffs ("2000,10000") into `to`. Returns the number of cutoffs, or -1 for a syntax error. */
 static int cutoffs_of(const lm_training *g, int64_t to[TN_CUTOFFS])
 {
@@ -113,7 +103,6 @@ static int check(training *t)
     train_asked *a = &t->asked;
     const bool   sgd = strcmp(g->optimizer, "adam") != 0;
     int64_t      cutoffs[TN_CUTOFFS];
-    size_t       i = 0;
     int          code = texts_check(t->world, &g->text, &g->valid, &g->valid_part, 0.1);
     if (code || (code = check_optimizer(g)) || (code = check_pieces(g))) return code;
     if (cutoffs_of(g, cutoffs) < 0)
@@ -122,17 +111,16 @@ static int check(training *t)
         return program_usage("--cutoffs needs --untied: an adaptive softmax has its own output weights");
     if (g->awd) set_awd(g);
     if (!a->size) a->size = "small";
-    while (i < sizeof sizes / sizeof *sizes && strcmp(a->size, sizes[i].name) != 0) i++;
-    if (i == sizeof sizes / sizeof *sizes) return program_usage("unknown --size %s", a->size);
+    const tn_rnn_lm_config c = tn_rnn_lm_size(a->size);
     if (a->layers > TN_RNN_LM_LAYERS) return program_usage("--layers must be at most %d", TN_RNN_LM_LAYERS);
-    if (!g->hidden) g->hidden = a->dim ? a->dim : sizes[i].hidden;
-    set_default(&a->dropout, sizes[i].dropout);
+    if (!g->hidden) g->hidden = a->dim ? a->dim : c.hidden;
+    set_default(&a->dropout, c.dropout);
     set_default(&g->dropout_in, a->dropout), set_default(&g->dropout_between, a->dropout);
     set_default(&g->dropout_words, 0), set_default(&g->weight_drop, 0), set_default(&g->alpha, 0),
         set_default(&g->beta, 0);
     set_default(&g->clip, sgd ? 0.25 : 1), set_default(&a->lr, sgd ? 20 : 1e-3);
     set_default(&g->weight_decay, sgd ? 1.2e-6 : 0.01);
-    return train_shape(t, sizes[i].layers, 1, sizes[i].dim);
+    return train_shape(t, c.layers, 1, c.dim);
 }
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */

@@ -6,29 +6,23 @@
 
 static vit_training *of(training *t) { return (vit_training *)t; }
 
-static const struct {
-    const char *name;
-    int64_t     dim, layers, heads, filters;
-} sizes[] = {{"tiny", 48, 4, 3, 8}, {"mini", 64, 6, 4, 16}, {"small", 192, 12, 3, 32}, {"base", 768, 12, 12, 64}};
-static int size_of(const char *name)
+/* Filters of the first convolution of the convolutional network. */
+static int64_t filters_of(const char *size)
 {
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        if (!strcmp(name, sizes[i].name)) return (int)i;
-    return -1;
+    return !strcmp(size, "tiny") ? 8 : !strcmp(size, "mini") ? 16 : !strcmp(size, "small") ? 32 : 64;
 }
 
 static bool is_vit(const vit_training *v) { return !strcmp(v->shape, "vit"); }
 
 static int check(training *t)
 {
-    const int i = size_of(t->asked.size);
-    if (i < 0) return program_usage("--size %s does not exist; use tiny, mini, small or base", t->asked.size);
+    const tn_vit_config c = tn_vit_size(t->asked.size);
     if (isnan(t->asked.dropout)) t->asked.dropout = is_vit(of(t)) ? 0 : 0.2;
-    if (is_vit(of(t))) return train_shape(t, sizes[i].layers, sizes[i].heads, sizes[i].dim);
+    if (is_vit(of(t))) return train_shape(t, c.layers, c.heads, c.dim);
     if (t->asked.layers || t->asked.heads) return program_usage("--layers and --heads are for --model vit");
     if (program_given("patch")) return program_stray("patch", "--model vit");
     t->asked.layers = 2, t->asked.heads = 1;
-    if (!t->asked.dim) t->asked.dim = sizes[i].filters;
+    if (!t->asked.dim) t->asked.dim = filters_of(t->asked.size);
     return 0;
 }
 

@@ -8,6 +8,7 @@
  * (Lan et al. 2020) shares weights among its layers. */
 #include "models/bert/bert_private.h"
 #include "models/files/hf_config.h"
+#include "models/files/sizes.h"
 
 #include <string.h>
 
@@ -25,18 +26,16 @@ static const tn_class tn_bert_class = {
 
 tn_bert_config tn_bert_size(const char *name)
 {
-    static const struct {
-        const char *name;
-        int64_t     dim, layers, heads;
-    } sizes[] = {{"tiny", 128, 2, 2},   {"mini", 256, 4, 4},   {"small", 512, 4, 8},
-                 {"medium", 512, 8, 8}, {"base", 768, 12, 12}, {"large", 1024, 24, 16}};
-    for (size_t i = 0; name && i < sizeof sizes / sizeof *sizes; i++)
-        if (!strcmp(name, sizes[i].name))
-            return TN_WITH(tn_bert_config, TN_BERT_DEFAULTS, .dim = sizes[i].dim, .layers = sizes[i].layers,
-                           .heads = sizes[i].heads);
-    tn_raise(TN_EINVAL, "tn_bert_size: unknown size '%s'; the sizes are tiny, mini, small, medium, base and large",
-             name ? name : "NULL");
-    return (tn_bert_config){.zero_ = 0};
+    static const tn__model_size sizes[] = {{"tiny", 128, 2, 2, 0, 0},
+                                           {"mini", 256, 4, 4, 0, 0},
+                                           {"small", 512, 4, 8, 0, 0},
+                                           {"medium", 512, 8, 8, 0, 0},
+                                           {"base", 768, 12, 12, 0, 0},
+                                           {"large", 1024, 24, 16, 0, 0},
+                                           {0}};
+    const tn__model_size       *s = tn__model_size_find(__func__, sizes, name);
+    return s ? TN_WITH(tn_bert_config, TN_BERT_DEFAULTS, .dim = s->dim, .layers = s->layers, .heads = s->heads)
+             : (tn_bert_config){.zero_ = 0};
 }
 
 /* BERT's initial weights: matrices from a normal distribution, biases 0, norms 1 and 0, the padding row 0. */

@@ -8,6 +8,7 @@
 #include "data/data.h"
 #include "models/elmo.h"
 #include "models/files/hf_config.h"
+#include "models/files/sizes.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -44,6 +45,18 @@ static const tn_hf_files table = {members, TN_HF_COUNT_(members), NULL, 0};
 enum { LETTER_NONE, LETTER_BEGIN = 257, LETTER_END, LETTER_FIRST, LETTER_LAST, LETTERS };
 
 static int64_t filters_in_all(const tn_elmo_config *c) { return c->filters * c->widths * (c->widths + 1) / 2; }
+
+tn_elmo_config tn_elmo_size(const char *name)
+{
+    static const tn__model_size sizes[] = {{.name = "tiny", .dim = 32, .hidden = 64},
+                                           {.name = "small", .dim = 128, .hidden = 512},
+                                           {.name = "medium", .dim = 256, .hidden = 1024},
+                                           {.name = "large", .dim = 512, .hidden = 4096},
+                                           {0}};
+    const tn__model_size       *s = tn__model_size_find(__func__, sizes, name);
+    return s ? TN_WITH(tn_elmo_config, TN_ELMO_DEFAULTS, .dim = s->dim, .hidden = s->hidden)
+             : (tn_elmo_config){.zero_ = 0};
+}
 
 tn_elmo *tn_elmo_create(tn_elmo_config c)
 {

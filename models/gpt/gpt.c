@@ -2,6 +2,7 @@
  *
  *   x = dropout(word + position),  y = norm(blocks(x)),  logits = y Eᵀ, or, untied, y Wᵀ */
 #include "models/files/hf_config.h"
+#include "models/files/sizes.h"
 #include "models/generate/lm_private.h"
 #include "models/gpt/gpt_private.h"
 
@@ -42,6 +43,20 @@ const tn_class         tn__gpt_class = {.size = sizeof(tn_class),
 tn_tensor *tn_gpt_run(tn_gpt *m, tn_gpt_args a) { return tn__lm_run(__func__, m, a); }
 tn_tensor *tn_gpt_loss(tn_gpt *m, tn_tensor *ids, tn_tensor *targets) { return tn__lm_loss(__func__, m, ids, targets); }
 tn_decoding *tn_gpt_decoding(tn_gpt *m, int64_t rows, int64_t n) { return tn__lm_decoding(__func__, m, rows, n); }
+
+tn_gpt_config tn_gpt_size(const char *name)
+{
+    static const tn__model_size sizes[] = {{"tiny", 128, 3, 4, 0, 0},
+                                           {"mini", 256, 4, 4, 0, 0},
+                                           {"baby", 384, 6, 6, 0, 0},
+                                           {"small", 768, 12, 12, 0, 0},
+                                           {"medium", 1024, 24, 16, 0, 0},
+                                           {"large", 1280, 36, 20, 0, 0},
+                                           {0}};
+    const tn__model_size       *s = tn__model_size_find(__func__, sizes, name);
+    return s ? TN_WITH(tn_gpt_config, TN_GPT_DEFAULTS, .dim = s->dim, .layers = s->layers, .heads = s->heads)
+             : (tn_gpt_config){.zero_ = 0};
+}
 
 /* ---- config.json ------------------------------------------------------------------------------------------------- */
 

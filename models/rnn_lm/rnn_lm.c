@@ -3,6 +3,7 @@
  *   x = drop(E w),  hᵢ = rnnᵢ(drop(hᵢ₋₁)),  logits = drop(h) Eᵀ + b, or, untied, drop(h) Wᵀ + b or an adaptive softmax
  *   loss + α mean(drop(h)²) + β mean((hₜ₊₁ - hₜ)²) */
 #include "models/files/hf_config.h"
+#include "models/files/sizes.h"
 #include "models/generate/lm_private.h"
 #include "models/rnn_lm/rnn_lm_private.h"
 
@@ -99,6 +100,17 @@ static tn_rnn *layer_of(const tn_rnn_lm_config *c, int64_t i)
     const tn_rnn_config r = {TN_RNN_DEFAULTS, .in = i ? width(c, i - 1) : c->dim, .hidden = width(c, i),
                              .weight_drop = c->weight_drop};
     return c->cell == cells[0] ? tn_lstm_create(r) : c->cell == cells[1] ? tn_gru_create(r) : tn_rnn_create(r);
+}
+
+tn_rnn_lm_config tn_rnn_lm_size(const char *name)
+{
+    static const tn__model_size sizes[] = {{"tiny", 64, 1, 0, 64, 0.1},     {"small", 200, 2, 0, 200, 0.2},
+                                           {"medium", 650, 2, 0, 650, 0.5}, {"large", 1500, 2, 0, 1500, 0.65},
+                                           {"awd", 400, 3, 0, 1150, 0.4},   {0}};
+    const tn__model_size       *s = tn__model_size_find(__func__, sizes, name);
+    return s ? TN_WITH(tn_rnn_lm_config, TN_RNN_LM_DEFAULTS, .dim = s->dim, .hidden = s->hidden, .layers = s->layers,
+                       .dropout = s->dropout)
+             : (tn_rnn_lm_config){.zero_ = 0};
 }
 
 tn_rnn_lm *tn_rnn_lm_create(tn_rnn_lm_config c)

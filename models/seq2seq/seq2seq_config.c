@@ -1,5 +1,6 @@
 /* seq2seq_config.c — the config of a sequence-to-sequence model: kinds and sizes by name, defaults, checks, and
  * config.json. */
+#include "models/files/sizes.h"
 #include "models/seq2seq/seq2seq_private.h"
 
 #include <string.h>
@@ -19,21 +20,15 @@ tn_seq2seq_kind tn_seq2seq_kind_of(const char *name)
 
 tn_seq2seq_config tn_seq2seq_size(const char *name)
 {
-    static const struct {
-        const char *name;
-        int64_t     dim, layers, heads, ff;
-        double      dropout;
-    } sizes[] = {{"tiny", 128, 4, 4, 256, 0.3},
-                 {"small", 256, 3, 4, 1024, 0.1},
-                 {"base", 512, 6, 8, 2048, 0.1},
-                 {"big", 1024, 6, 16, 4096, 0.3}};
-    for (size_t i = 0; name && i < sizeof sizes / sizeof *sizes; i++)
-        if (!strcmp(name, sizes[i].name))
-            return TN_WITH(tn_seq2seq_config, TN_SEQ2SEQ_DEFAULTS, .dim = sizes[i].dim, .layers = sizes[i].layers,
-                           .heads = sizes[i].heads, .ff = sizes[i].ff, .dropout = sizes[i].dropout);
-    tn_raise(TN_EINVAL, "tn_seq2seq_size: unknown size '%s'; the sizes are tiny, small, base and big",
-             name ? name : "NULL");
-    return (tn_seq2seq_config){.zero_ = 0};
+    static const tn__model_size sizes[] = {{"tiny", 128, 4, 4, 256, 0.3},
+                                           {"small", 256, 3, 4, 1024, 0.1},
+                                           {"base", 512, 6, 8, 2048, 0.1},
+                                           {"big", 1024, 6, 16, 4096, 0.3},
+                                           {0}};
+    const tn__model_size       *s = tn__model_size_find(__func__, sizes, name);
+    return s ? TN_WITH(tn_seq2seq_config, TN_SEQ2SEQ_DEFAULTS, .dim = s->dim, .layers = s->layers, .heads = s->heads,
+                       .ff = s->hidden, .dropout = s->dropout)
+             : (tn_seq2seq_config){.zero_ = 0};
 }
 
 /* ---- config.json ------------------------------------------------------------------------------------------------- */

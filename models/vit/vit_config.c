@@ -1,4 +1,5 @@
 /* vit_config.c — the config of ViT and DeiT: defaults, checks, and config.json. */
+#include "models/files/sizes.h"
 #include "models/vit/vit_private.h"
 
 const char        tn__vit_type[] = "vit", tn__deit_type[] = "deit";
@@ -34,6 +35,18 @@ static const tn_hf_row rows[] = {
 };
 static const tn_hf_files table = {rows, TN_HF_COUNT_(rows), NULL, 0};
 const tn_hf_files       *tn__vit_table(void) { return &table; }
+
+tn_vit_config tn_vit_size(const char *name)
+{
+    static const tn__model_size sizes[] = {{"tiny", 48, 4, 3, 0, 0},
+                                           {"mini", 64, 6, 4, 0, 0},
+                                           {"small", 192, 12, 3, 0, 0},
+                                           {"base", 768, 12, 12, 0, 0},
+                                           {0}};
+    const tn__model_size       *s = tn__model_size_find(__func__, sizes, name);
+    return s ? TN_WITH(tn_vit_config, TN_VIT_DEFAULTS, .dim = s->dim, .layers = s->layers, .heads = s->heads)
+             : (tn_vit_config){.zero_ = 0};
+}
 
 bool tn__vit_complete(const char *who, tn_vit_config *c)
 {

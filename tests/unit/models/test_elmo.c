@@ -190,6 +190,10 @@ END_TEST
 
 START_TEST(mistakes)
 {
+    const tn_elmo_config large = tn_elmo_size("large");
+    ck_assert(large.dim == 512 && large.hidden == 4096 && large.highways == 2);
+    ck_assert_int_eq(tn_elmo_size("base").dim, 0);
+    ck_error(TN_EINVAL, "tn_elmo_size: unknown size 'base'; the sizes are tiny, small, medium and large");
     ck_assert_ptr_null(tn_elmo_new(.vocab = 9, .dim = 8, .hidden = 8));
     ck_error(TN_EINVAL, "tn_elmo_new: .dim is 8, but must be less than .hidden 8, from which it is projected");
     tn_elmo            *m = small(), *other = tn_elmo_new(.vocab = 9, .dim = 4, .hidden = 6);

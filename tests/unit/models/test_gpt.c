@@ -285,6 +285,10 @@ END_TEST
 
 START_TEST(wrong_use)
 {
+    const tn_gpt_config small = tn_gpt_size("small");
+    ck_assert(small.dim == 768 && small.layers == 12 && small.heads == 12 && small.positions == 1024);
+    ck_assert_int_eq(tn_gpt_size("huge").dim, 0);
+    ck_error(TN_EINVAL, "tn_gpt_size: unknown size 'huge'; the sizes are tiny, mini, baby, small, medium and large");
     ck_assert_ptr_null(tn_gpt_new(.dim = 16));
     ck_error(TN_EINVAL, "tn_gpt_new: .vocab is 0, but must be from 1 to 10000000");
     ck_assert_ptr_null(tn_gpt_forward(gpt, tn_zeros_of(TN_I64, TN_SHAPE(1, 25))));

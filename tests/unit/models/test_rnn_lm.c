@@ -226,6 +226,12 @@ static void put(const char *dir, const char *config)
 
 START_TEST(mistakes)
 {
+    const tn_rnn_lm_config awd = tn_rnn_lm_size("awd"),
+                           usual = TN_WITH(tn_rnn_lm_config, TN_RNN_LM_DEFAULTS, .vocab = 9);
+    ck_assert(awd.dim == usual.dim && awd.hidden == usual.hidden && awd.layers == usual.layers);
+    ck_assert(awd.dropout == usual.dropout && awd.init == usual.init);
+    ck_assert_int_eq(tn_rnn_lm_size("").dim, 0);
+    ck_error(TN_EINVAL, "tn_rnn_lm_size: unknown size ''; the sizes are tiny, small, medium, large and awd");
     ck_assert_ptr_null(tn_rnn_lm_new(.vocab = 5, .cell = "lstn"));
     ck_error(TN_EINVAL, "tn_rnn_lm_new: .cell is 'lstn', but must be lstm, gru or elman");
     ck_assert_ptr_null(tn_rnn_lm_new(.vocab = 5, .cutoffs = {2}));

@@ -170,6 +170,10 @@ static void put_config(const char *dir, const char *members)
 
 START_TEST(configs_refused)
 {
+    const tn_vit_config base = tn_vit_size("base");
+    ck_assert(base.dim == 768 && base.layers == 12 && base.heads == 12 && base.patch == 16);
+    ck_assert_int_eq(tn_vit_size(NULL).dim, 0);
+    ck_error(TN_EINVAL, "tn_vit_size: unknown size 'NULL'; the sizes are tiny, mini, small and base");
     static const struct {
         const char *members;
         tn_status   code;
