@@ -144,6 +144,13 @@ static const tn_json *option_of(const tn__side_files *s, const char *key)
     return v ? v : tn_json_get(s->config, key);
 }
 
+/* Qwen2Tokenizer adds its special tokens again, without options. */
+static void drop_options(tn_tokenizer *t, tn__class class, int32_t id)
+{
+    tn__added *a = class == TN__CLASS_QWEN2 && id >= 0 ? tn__added_as(t, id) : NULL;
+    if (a) a->left = a->right = a->word = a->normalized = false;
+}
+
 static bool is_role(const char *key)
 {
     int i = 0;
@@ -152,15 +159,17 @@ static bool is_role(const char *key)
 }
 
 /* Adds the special tokens of other names: "image_token". */
-static bool add_named(tn_tokenizer *t, const char *caller, const tn__side_files *s)
+static bool add_named(tn_tokenizer *t, const char *caller, const tn__side_files *s, tn__class class)
 {
-    int32_t unused;
+    int32_t id;
     for (const tn_json *v = tn_json_first(s->config); v; v = tn_json_next(v)) {
         const char  *key = tn_json_key(v);
         const size_t n = strlen(key);
         const bool   named = n > 6 && is(key + n - 6, "_token") && !is_role(key) && !is(key, "add_bos_token") &&
                            !is(key, "add_eos_token") && tn_json_type_of(v) == TN_JSON_STRING;
-        if (named && !add_special(t, caller, s, key, v, &unused)) return false;
+        if (!named) continue;
+        if (!add_special(t, caller, s, key, v, &id)) return false;
+        drop_options(t, class, id);
     }
     return tn_error() == TN_OK;
 }
@@ -175,7 +184,7 @@ static bool add_roles(tn_tokenizer *t, const char *caller, const tn__side_files 
 {
     static const char *const lists[] = {"additional_special_tokens", "extra_special_tokens",
                                         "model_specific_special_tokens"};
-    int32_t                  unused;
+    int32_t                  listed;
     char                     key[64];
     for (int i = 0; i < ROLES; i++) {
         const char    *name = s->json ? "" : default_tokens[class][i];
@@ -184,13 +193,16 @@ static bool add_roles(tn_tokenizer *t, const char *caller, const tn__side_files 
         if (v && is_null(v) && needs_role(class, i)) return tn__needs_json(caller, keys[i], "null");
         if (is_null(v) ? id[i] >= 0 && !add_known(t, id[i]) : !add_special(t, caller, s, keys[i], v, id + i))
             return false;
+        drop_options(t, class, id[i]);
     }
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         snprintf(key, sizeof key, "one of %s", lists[i]);
-        for (const tn_json *v = tn_json_first(option_of(s, lists[i])); v; v = tn_json_next(v))
-            if (!add_special(t, caller, s, key, v, &unused)) return false;
+        for (const tn_json *v = tn_json_first(option_of(s, lists[i])); v; v = tn_json_next(v)) {
+            if (!add_special(t, caller, s, key, v, &listed)) return false;
+            drop_options(t, class, listed);
+        }
     }
-    return add_named(t, caller, s);
+    return add_named(t, caller, s, class);
 }
 
 /* Adds a token with an id; one that directly follows the vocabulary extends it. */

@@ -21,6 +21,7 @@ static void write_or_not(const char *path, const char *what)
 static const char bytes_vocab[] =
     "{\"<s>\":0,\"<pad>\":1,\"</s>\":2,\"<unk>\":3,\"<mask>\":4,\"<|endoftext|>\":5," BYTES_MORE "}";
 #define MASK "{\"content\":\"<mask>\",\"lstrip\":true,\"normalized\":true,\"rstrip\":false,\"single_word\":false"
+#define RIGHT "{\"content\":\"<mask>\",\"rstrip\":true,\"normalized\":false,\"special\":true}"
 #define CLASS(name) "{\"tokenizer_class\":\"" name "\""
 static const struct {
     const char *file, *config, *map, *added, *model, *ids; /* of "ab<mask> 12", and "ab"; or the error */
@@ -38,6 +39,14 @@ static const struct {
      "5 11 4 8 15 / 5 11 5 11"},
     {"vocab.json", CLASS("Qwen2Tokenizer") ",\"additional_special_tokens\":[\"<mask>\"]}", NULL, NULL, NULL,
      "11 4 8 13 14 / 11 11"},
+    {"vocab.json", CLASS("GPT2Tokenizer") ",\"mask_token\":" RIGHT "}", NULL, NULL, NULL, "11 4 15 / 11 11"},
+    {"vocab.json", CLASS("Qwen2Tokenizer") ",\"mask_token\":" RIGHT "}", NULL, NULL, NULL, "11 4 8 13 14 / 11 11"},
+    {"vocab.json", CLASS("Qwen2Tokenizer") ",\"extra_special_tokens\":[" RIGHT "]}", NULL, NULL, NULL,
+     "11 4 8 13 14 / 11 11"},
+    {"vocab.json", CLASS("Qwen2Tokenizer") ",\"extra_special_tokens\":{\"x\":" RIGHT "}}", NULL, NULL, NULL,
+     "11 4 8 13 14 / 11 11"},
+    {"vocab.json", CLASS("Qwen2Tokenizer") ",\"mask_token\":\"<mask>\",\"added_tokens_decoder\":{\"4\":" RIGHT "}}",
+     NULL, NULL, NULL, "11 4 8 13 14 / 11 11"},
     {"vocab.json", CLASS("GPT2Tokenizer") "}", NULL, "{\"<new>\":16}", NULL, "11 9 8 15 / 11 11"},
     {"vocab.json", CLASS("GPT2Tokenizer") ",\"added_tokens_decoder\":{\"4\":" MASK "}}}", NULL, NULL, NULL,
      "11 4 8 15 / 11 11"},
@@ -187,6 +196,7 @@ static const char llama_json[] =
 #define NAMED(name, more) "{\"tokenizer_class\":\"" name "\"," more "}"
 #define FAST(more) NAMED("PreTrainedTokenizerFast", more)
 #define BERT(more) NAMED("BertTokenizer", more)
+#define WHOLE "{\"content\":\"B\",\"single_word\":true,\"normalized\":false}"
 #define LOWER "\"do_lower_case\":false"
 static const struct {
     const char *json, *config, *map, *added, *model, *ids; /* of "AB é 你好 new news"; or the error */
@@ -228,6 +238,8 @@ static const struct {
     {gpt2_json, NAMED("GPT2Tokenizer", "\"add_prefix_space\":false"), NULL, NULL, NULL, "3"},
     {gpt2_json, NAMED("GPT2Tokenizer", "\"add_prefix_space\":true"), NULL, NULL, NULL, "4"},
     {gpt2_json, FAST("\"add_prefix_space\":true"), NULL, NULL, "gpt2", "3"},
+    {gpt2_json, NAMED("GPT2Tokenizer", "\"pad_token\":" WHOLE), NULL, NULL, NULL, "3"},
+    {gpt2_json, NAMED("Qwen2Tokenizer", "\"pad_token\":" WHOLE), NULL, NULL, NULL, "0 1"},
     {gpt2_json, BERT(LOWER), NULL, NULL, NULL, "tokenizer_config.json has options of BERT's normalizer, which"},
     {llama_json, NAMED("LlamaTokenizer", "\"add_prefix_space\":true"), NULL, NULL, NULL, "2 0 1"},
     {llama_json, NAMED("LlamaTokenizer", "\"add_prefix_space\":false"), NULL, NULL, NULL,
