@@ -54,8 +54,8 @@ static bool open_all(training *t)
     t->fit.loss = is(b, "electra") ? electra_loss : texts_loss;
     t->batches = tn_mlm_count(b->texts.batches), t->width = b->batch * b->length;
     if (b->word_vectors) {
-        char name[32], path[1024]; /* each rank trains its own copy, with the same bits */
-        snprintf(name, sizeof name, "pieces.%d.txt", tn_world_rank(t->world));
+        char name[40], path[1024]; /* each rank trains its own copy, with the same bits; record.c deletes such a file */
+        snprintf(name, sizeof name, ".pieces.tmp.%012d", tn_world_rank(t->world));
         b->initial = word_vectors_train(b->texts.corpus, tn_tokenizer_size(t->tokens), t->asked.dim, b->word_vectors,
                                         (uint64_t)t->asked.seed, in_folder(t->asked.out, name, path));
     }

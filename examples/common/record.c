@@ -171,6 +171,7 @@ bool record_lock_folder(const char *folder, bool *resume)
                                   files[i]);
         unlink(path);
     }
+    if (again) unlink(in_folder(folder, "valid.tokens", path)); /* the new start may have no validation text */
     delete_temporary(folder);
     return write_run(folder, NULL);
 }

@@ -23,12 +23,13 @@ need()
     done
 }
 
-# Compares two folders of complete runs: the same files with the same bits, except the logs and the report, which
-# contain times, the checkpoints of training, and caches of tokens.
+# Compares two folders of complete runs: the same files with the same bits, except the contents of the logs and the
+# report, which contain times, and the checkpoints of training.
 same_folder() # WHOLE PART
 {
-    local but=(-x checkpoints -x 'log.*' -x report.html -x SHA256SUMS -x '*.tokens')
-    diff -rq "${but[@]}" "$1" "$2"
+    local but=(-x checkpoints -x 'log.*' -x report.html -x SHA256SUMS)
+    diff -rq "${but[@]}" "$1" "$2" &&
+        diff <(cd "$1" && find . ! -path '*/checkpoints/*' | sort) <(cd "$2" && find . ! -path '*/checkpoints/*' | sort)
 }
 
 # Reports each line of standard input as a finding.
