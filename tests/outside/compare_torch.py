@@ -308,10 +308,11 @@ def reduction(c, name):
         all=lambda: x.t.all(every, keepdim=keep))
 
     def prod():
-        y = x.t
+        y = x.t.float() if dtype == torch.bfloat16 else x.t  # PyTorch rounds each bf16 product
         for d in sorted((d % max(1, x.t.dim()) for d in every), reverse=True):
             y = y.prod(d, keepdim=keep)
-        return y if every else y.prod()
+        y = y if every else y.prod()
+        return y.to(dtype) if dtype == torch.bfloat16 else y
     if name == "std":
         c.loose = 50
     run = prod if name == "prod" else calls[name]
