@@ -321,7 +321,7 @@ broken() # NAME CODE COMMAND...: COMMAND ends a run with CODE; its folder can st
     findings < <(find "$name" -name '.*.tmp.*' -printf 'half a file stays: %p\n')
 }
 for n in 1 2 3 4 6 7 8; do broken killed$n 137 env LD_PRELOAD=./kill_at.so KILL_AT=$n; done
-# A run with a validation text and word vectors that was killed before it could be resumed leaves nothing to one without.
+# A run with a validation text and word vectors that was killed early leaves nothing to one without.
 with_more=(env LD_PRELOAD=./kill_at.so KILL_AT=4 bash -c 'exec "$@" --valid demo/held-out.txt --word-vectors 1' -)
 broken killed.more 137 "${with_more[@]}"
 for n in 9 20 1400; do broken full$n 5 bash -c "ulimit -f $n && exec \"\$@\"" -; done
