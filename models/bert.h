@@ -15,6 +15,7 @@
 
 #include "../data/data.h"
 #include "../nn/nn.h"
+#include "decoding.h"
 
 TN_C_BEGIN_
 
@@ -65,7 +66,8 @@ typedef struct {
     tn_transformer_encoder *encoder;
     tn_mlm_head            *head;
     tn_linear              *pooler, *next, *replaced, *replaced_out;
-    char                    left[256]; /* other heads in the loaded directory, as "classifier.weight, …" */
+    tn_token_ids            begin, end; /* config.json's bos_token_id and eos_token_id; they do not change results */
+    char                    left[256];  /* other heads in the loaded directory, as "classifier.weight, …" */
 } tn_bert;
 
 TN_API const char *tn_bert_kind_name(tn_bert_kind kind); /* "BERT", "XLM-RoBERTa" … */

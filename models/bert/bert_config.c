@@ -61,7 +61,7 @@ bool tn__bert_complete(const char *who, tn_bert_config *c)
     fill_in(c);
     if (!check_kind(who, c)) return false;
     s = (stored){.c = *c, .position_rows = 1};
-    if (c->padding < 0) s.c.padding = TN__BERT_ABSENT;
+    if (c->padding < 0) s.c.padding = TN__BERT_NONE;
     if (!tn__init_and_activation(who, c->init, &c->activation) ||
         !tn_hf_config_within(who, &tn__bert_format_of(c)->files, &s) ||
         !tn__within(who, "positions", c->positions, 1, 10000000))
@@ -96,7 +96,23 @@ static void check_consistent(const stored *s, const char *name)
                  (long long)c->groups, (long long)c->layers);
 }
 
-bool tn__bert_config_read(const tn__hf_source *source, tn_bert_config *to)
+/* True for the types whose positions start after the padding token's id. */
+static bool needs_padding(const char *type) { return strstr(type, "roberta") != NULL; }
+
+/* Sets the padding token that pad_token_id specifies; raises. */
+static void read_padding(tn_bert_config *c, const tn__bert_format *f, const char *name)
+{
+    const bool none = c->padding == TN__BERT_NONE;
+    if (c->padding == TN__BERT_ABSENT) c->padding = f->padding;
+    else if (none && needs_padding(f->type))
+        tn_raise(TN_EFORMAT, "'%s': pad_token_id is null, but the positions of '%s' start after it", name, f->type);
+    else if (c->padding < 0 && !none)
+        tn_raise(TN_EFORMAT, "'%s': pad_token_id is %lld, but must be from 0 to 10000000, or null", name,
+                 (long long)c->padding);
+    if (none) c->padding = -1;
+}
+
+bool tn__bert_config_read(const tn__hf_source *source, tn__bert_stored *to)
 {
     static const tn_hf_row type[] = {
         {"model_type", TN_HF_TYPE, .at = offsetof(stored, type), .choices = tn__bert_types}};
@@ -106,22 +122,22 @@ bool tn__bert_config_read(const tn__hf_source *source, tn_bert_config *to)
     const tn__bert_format   *f = tn__hf_read(source, &which, &s) ? tn__bert_format_of_type(s.type) : NULL;
     if (!f || !tn__hf_read(source, &f->files, &s)) return false;
     c->kind = f->kind;
-    if (c->padding == TN__BERT_ABSENT) c->padding = f->padding;
+    read_padding(c, f, source->name);
     c->norm_first = f->kind == TN_BERT && (s.norm_first || !strcmp(f->type, "roberta-prelayernorm"));
     if (c->kind == TN_DISTILBERT) c->types = 0;
     c->positions = s.position_rows - tn__bert_first_position(c);
-    check_consistent(&s, source->name);
-    *to = *c;
+    if (tn_error() == TN_OK) check_consistent(&s, source->name);
+    *to = s;
     return tn_error() == TN_OK;
 }
 
 tn_bert_config tn_bert_config_load(const char *dir)
 {
-    tn__hf_source  s;
-    tn_bert_config c = {.zero_ = 0};
-    const bool     ok = tn__hf_open(&s, dir) && tn__bert_config_read(&s, &c);
+    tn__hf_source s;
+    stored        read;
+    const bool    ok = tn__hf_open(&s, dir) && tn__bert_config_read(&s, &read);
     tn__hf_close(&s);
-    return ok ? c : (tn_bert_config){.zero_ = 0};
+    return ok ? read.c : (tn_bert_config){.zero_ = 0};
 }
 
 static const char *architecture_of(const tn_bert_config *c, const tn__bert_format *f)
@@ -138,6 +154,6 @@ tn__bert_stored tn__bert_to_store(const tn_bert_config *c)
     stored                 s = {.c = *c, .type = f->type, .norm_first = !strcmp(f->type, "tenon-bert")};
     s.architecture = architecture_of(c, f);
     s.position_rows = s.c.positions + tn__bert_first_position(c);
-    if (c->padding < 0) s.c.padding = TN__BERT_ABSENT;
+    if (c->padding < 0) s.c.padding = TN__BERT_NONE;
     return s;
 }

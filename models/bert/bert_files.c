@@ -23,10 +23,11 @@ static int64_t elements(const tn_bert_config *c)
 
 void *tn__bert_load(const tn__hf_source *s)
 {
-    tn_bert_config c;
-    tn__weights    w;
-    tn_bert       *m = NULL;
-    if (!tn__bert_config_read(s, &c)) return NULL;
+    tn__bert_stored read;
+    tn__weights     w;
+    tn_bert        *m = NULL;
+    if (!tn__bert_config_read(s, &read)) return NULL;
+    tn_bert_config c = read.c;
     if (tn__weights_open(&w, s, elements(&c), c.dim / c.heads * (4 * c.dim + 3))) {
         const tn__bert_format *format = tn__bert_format_of(&c);
         c.no_pooler = !has_weight(w.file, format, format->pooler);
@@ -34,7 +35,7 @@ void *tn__bert_load(const tn__hf_source *s)
         c.no_next = c.no_pooler || !has_weight(w.file, format, format->next);
         c.replaced = has_weight(w.file, format, format->replaced);
         m = tn_bert_create(c);
-        if (m) tn__list_weights(w.file, heads, m->left, sizeof m->left);
+        if (m) tn__list_weights(w.file, heads, m->left, sizeof m->left), m->begin = read.begin, m->end = read.end;
     }
     return tn__weights_load(&w, m, &tn__bert_format_of(&c)->files);
 }
@@ -45,6 +46,7 @@ tn_status tn__bert_save_extra(tn_bert *m, const char *dir, const tn__hf_extra *m
     char name[80];
     if (!tn_ready(m)) return tn_error();
     tn__bert_stored s = tn__bert_to_store(&m->config);
+    s.begin = m->begin, s.end = m->end;
     if (more) { /* "BertModel" to "BertForTokenClassification" */
         const char *end = strstr(s.architecture, "Model"), *head = strstr(s.architecture, "For");
         const int   n = (int)((end ? end : head ? head : s.architecture + strlen(s.architecture)) - s.architecture);

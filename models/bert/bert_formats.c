@@ -14,7 +14,10 @@ typedef tn__bert_stored stored;
 #define PART(key, member, otherwise_) TN_HF(key, stored, c.member, .otherwise = (otherwise_), .high = 1, .below = true)
 #define SIZE(key, member, most) TN_HF(key, stored, c.member, .needed = true, .low = 1, .high = (most))
 #define PADDING \
-    TN_HF("pad_token_id", stored, c.padding, .otherwise = TN__BERT_ABSENT, .omitted = true, .low = 0, .high = 10000000)
+    TN_HF("pad_token_id", stored, c.padding, .otherwise = TN__BERT_ABSENT, .nullable = true, .low = TN__BERT_NONE, \
+          .high = 10000000)
+#define BEGIN TN__IDS("bos_token_id", stored, begin)
+#define END TN__IDS("eos_token_id", stored, end)
 #define INIT TN_HF("initializer_range", stored, c.init, .otherwise = 0.02, .high = 1)
 #define EPS TN_HF("layer_norm_eps", stored, c.eps, .otherwise = 1e-12, .low = 1e-15, .high = 0.1)
 #define POSITIONS TN_HF("max_position_embeddings", stored, position_rows, .otherwise = 512, .low = 1, .high = 10000000)
@@ -33,15 +36,15 @@ typedef tn__bert_stored stored;
     {"is_encoder_decoder", TN_HF_MUST, .silent = true}, \
     {"per_layer_config", TN_HF_EMPTY, .silent = true}, \
     {"quantization_config", TN_HF_EMPTY, .silent = true}, \
-    {"bos_token_id", TN_HF_ANY, .silent = true}, \
-    {"eos_token_id", TN_HF_ANY, .silent = true}, \
     {"gradient_checkpointing", TN_HF_ANY, .silent = true}, \
     {"use_cache", TN_HF_ANY, .silent = true}
 
 static const tn_hf_row bert_rows[] = { /* and RoBERTa, XLM-RoBERTa */
     ARCHITECTURE,
     PART("attention_probs_dropout_prob", attention_dropout, 0.1),
+    BEGIN,
     OF_HEADS,
+    END,
     TN_HF("hidden_act", stored, c.activation, .text = "gelu"),
     PART("hidden_dropout_prob", dropout, 0.1),
     SIZE("hidden_size", dim, 65536),
@@ -65,8 +68,10 @@ static const tn_hf_row bert_rows[] = { /* and RoBERTa, XLM-RoBERTa */
 static const tn_hf_row electra_rows[] = {
     ARCHITECTURE,
     PART("attention_probs_dropout_prob", attention_dropout, 0.1),
+    BEGIN,
     OF_HEADS,
     EMBEDDING,
+    END,
     TN_HF("hidden_act", stored, c.activation, .text = "gelu"),
     PART("hidden_dropout_prob", dropout, 0.1),
     SIZE("hidden_size", dim, 65536),
@@ -93,8 +98,10 @@ static const tn_hf_row electra_rows[] = {
 static const tn_hf_row albert_rows[] = {
     ARCHITECTURE,
     PART("attention_probs_dropout_prob", attention_dropout, 0),
+    BEGIN,
     PART("classifier_dropout_prob", head_dropout, 0.1),
     EMBEDDING,
+    END,
     TN_HF("hidden_act", stored, c.activation, .text = "gelu_new"),
     PART("hidden_dropout_prob", dropout, 0),
     SIZE("hidden_size", dim, 65536),
@@ -120,8 +127,10 @@ static const tn_hf_row distilbert_rows[] = {
     TN_HF("activation", stored, c.activation, .text = "gelu"),
     ARCHITECTURE,
     PART("attention_dropout", attention_dropout, 0.1),
+    BEGIN,
     SIZE("dim", dim, 65536),
     PART("dropout", dropout, 0.1),
+    END,
     SIZE("hidden_dim", ff, 1048576),
     INIT,
     POSITIONS,

@@ -20,8 +20,10 @@ typedef struct {
     const char    *type, *architecture;
     int64_t        position_rows; /* rows of the position embedding */
     bool           norm_first;
+    tn_token_ids   begin, end;
 } tn__bert_stored;
-enum { TN__BERT_ABSENT = -2 }; /* c.padding if the file has no pad_token_id */
+/* c.padding if pad_token_id is missing or null in the file. */
+enum { TN__BERT_ABSENT = -10000001, TN__BERT_NONE = -10000000 };
 
 /* The file format of one model_type. */
 typedef struct {
@@ -38,7 +40,7 @@ extern const char *const tn__bert_types[]; /* all model_types; NULL-terminated *
 const tn__bert_format   *tn__bert_format_of_type(const char *type);
 const tn__bert_format   *tn__bert_format_of(const tn_bert_config *c);
 
-bool            tn__bert_config_read(const tn__hf_source *source, tn_bert_config *to); /* false: raised */
+bool            tn__bert_config_read(const tn__hf_source *source, tn__bert_stored *to); /* false: raised */
 void           *tn__bert_load(const tn__hf_source *s);
 tn__bert_stored tn__bert_to_store(const tn_bert_config *c);
 

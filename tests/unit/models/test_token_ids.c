@@ -1,0 +1,168 @@
+/* test_token_ids.c — config.json's bos_token_id, eos_token_id and pad_token_id, which other programs read, are the same
+ * after loading and saving a model of any family. */
+#include "models/models.h"
+#include "tests/common/check_main.h"
+#include "tests/common/errors.h"
+
+#include <string.h>
+
+#define SMALL .vocab = 11, .dim = 8, .layers = 1, .heads = 2, .ff = 8, .positions = 12
+static int save(void *module, tn_status (*write)(void *m))
+{
+    tn_module      *m = module;
+    const tn_status status = m ? write(m) : tn_error();
+    tn_module_free(m);
+    return status;
+}
+static const char *dir;
+static tn_status   write_bert(void *m) { return tn_bert_save(m, dir); }
+static tn_status   write_gpt(void *m) { return tn_gpt_save(m, dir); }
+static tn_status   write_llama(void *m) { return tn_llama_save(m, dir); }
+static tn_status   write_reformer(void *m) { return tn_reformer_save(m, dir); }
+static tn_status   write_tuned(void *m) { return tn_tuned_save(m, dir); }
+
+static int bert(tn_bert_kind kind) { return save(tn_bert_new(SMALL, .kind = kind, .padding = 1), write_bert); }
+static int a_bert(void) { return bert(TN_BERT); }
+static int a_roberta(void) { return bert(TN_ROBERTA); }
+static int an_xlm_roberta(void) { return bert(TN_XLM_ROBERTA); }
+static int a_distilbert(void) { return bert(TN_DISTILBERT); }
+static int an_albert(void) { return bert(TN_ALBERT); }
+static int an_electra(void) { return bert(TN_ELECTRA); }
+static int a_norm_first(void) { return save(tn_bert_new(SMALL, .norm_first = true, .padding = 1), write_bert); }
+static int another_norm_first(void)
+{
+    return save(tn_bert_new(SMALL, .norm_first = true, .padding = 1, .activation = "relu"), write_bert);
+}
+static int a_gpt(void)
+{
+    return save(tn_gpt_new(.vocab = 11, .dim = 8, .layers = 1, .heads = 2, .positions = 12), write_gpt);
+}
+static int llama(const char *type, bool bias)
+{
+    return save(tn_llama_new(.vocab = 11, .dim = 8, .layers = 1, .heads = 2, .ff = 8, .type = type, .qkv_bias = bias),
+                write_llama);
+}
+static int a_llama(void) { return llama("llama", false); }
+static int a_mistral(void) { return llama("mistral", false); }
+static int a_qwen2(void) { return llama("qwen2", true); }
+static int a_reformer(void)
+{
+    return save(tn_reformer_new(.vocab = 8, .dim = 4, .layers = 2, .heads = 1, .ff = 4), write_reformer);
+}
+
+static const struct {
+    const char *name;
+    int (*make)(void); /* writes a model into dir */
+    const char *pad;   /* a missing pad_token_id is written as this; NULL: not written */
+    bool        needs_pad;
+} families[] = {
+    {"bert", a_bert, "0", false},
+    {"roberta", a_roberta, "1", true},
+    {"xlm-roberta", an_xlm_roberta, "1", true},
+    {"distilbert", a_distilbert, "0", false},
+    {"albert", an_albert, "0", false},
+    {"electra", an_electra, "0", false},
+    {"roberta-prelayernorm", a_norm_first, "1", true},
+    {"tenon-bert", another_norm_first, "0", false},
+    {"gpt2", a_gpt, NULL, false},
+    {"llama", a_llama, NULL, false},
+    {"mistral", a_mistral, NULL, false},
+    {"qwen2", a_qwen2, NULL, false},
+    {"reformer", a_reformer, NULL, false},
+};
+static const char *const keys[] = {"bos_token_id", "eos_token_id", "pad_token_id"};
+static const char *const values[] = {"0", "5", "7", "[2,5]", "[6]", "null", NULL};
+enum { PAD = 2, VALUES = sizeof values / sizeof *values };
+
+/* config.json with one member set to a value; NULL: without it. */
+static void set(const char *key, const char *value)
+{
+    tn_json        *was = tn_json_load(tn_test_in(dir, "config.json")), *v = NULL;
+    tn_json_writer *w = tn_json_writer_new(0);
+    tn_json_open_object(w, NULL);
+    for (const tn_json *x = tn_json_first(was); x; x = tn_json_next(x))
+        if (strcmp(tn_json_key(x), key) != 0) tn_json_put(w, tn_json_key(x), x);
+    if (value) v = tn_json_parse(value, strlen(value)), tn_json_put(w, key, v);
+    tn_json_close(w);
+    ck_assert_msg(tn_json_save(w, tn_test_in(dir, "config.json")) == TN_OK, "%s", tn_error_message());
+    tn_json_writer_free(w), tn_json_free(v), tn_json_free(was), tn_test_unsummed(dir);
+}
+
+/* The member of config.json as text; "": missing. */
+static void get(const char *key, char to[80])
+{
+    tn_json        *doc = tn_json_load(tn_test_in(dir, "config.json"));
+    tn_json_writer *w = tn_json_writer_new(0);
+    const tn_json  *v = tn_json_get(doc, key);
+    if (v) tn_json_put(w, NULL, v);
+    snprintf(to, 80, "%s", v ? tn_json_text(w, NULL) : "");
+    ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
+    tn_json_writer_free(w), tn_json_free(doc);
+}
+
+static void kept(int f, const char *key, const char *value, const char *want)
+{
+    char got[80];
+    set(key, value);
+    tn_model m = tn_model_open(dir, .no_tokenizer = true);
+    ck_assert_msg(m.family != TN_MODEL_NONE, "%s, %s %s: %s", families[f].name, key, value, tn_error_message());
+    ck_assert_msg(tn_model_save(&m, dir) == TN_OK, "%s", tn_error_message());
+    tn_model_close(&m);
+    get(key, got);
+    ck_assert_msg(!strcmp(got, want), "%s: %s is %s, expected %s", families[f].name, key, got, want);
+}
+
+START_TEST(ids_are_kept)
+{
+    dir = tn_test_folder("ids");
+    ck_assert_msg(families[_i].make() == TN_OK, "%s", tn_error_message());
+    for (int k = 0; k <= PAD; k++)
+        for (int i = 0; i < VALUES; i++) {
+            const char *value = values[i], *want = value ? value : k == PAD ? families[_i].pad : NULL;
+            const bool  null = value && !strcmp(value, "null"), list = value && *value == '[';
+            if (k == PAD && (list || (null && families[_i].needs_pad))) continue;
+            if (k == PAD && null && !families[_i].pad && strcmp(families[_i].name, "gpt2") != 0 &&
+                strcmp(families[_i].name, "reformer") != 0)
+                continue; /* the default of LLaMA and its family, which is not written */
+            kept(_i, keys[k], value, !strcmp(want ? want : "", "[6]") ? "6" : want ? want : "");
+        }
+}
+END_TEST
+
+/* A tuned model keeps its encoder's. */
+START_TEST(of_a_tuned_model)
+{
+    dir = tn_test_folder("ids");
+    tn_bert *encoder = tn_bert_new(SMALL, .kind = TN_ROBERTA, .padding = 1);
+    ck_assert_msg(save(tn_tuned_new(encoder, .n = 2), write_tuned) == TN_OK, "%s", tn_error_message());
+    kept(1, "eos_token_id", "7", "7"), kept(1, "pad_token_id", "3", "3");
+}
+END_TEST
+
+/* A model without padding token has none after loading, either; RoBERTa needs one. */
+START_TEST(no_padding)
+{
+    dir = tn_test_folder("ids");
+    ck_assert_int_eq(save(tn_bert_new(SMALL, .padding = -1), write_bert), TN_OK);
+    tn_bert *m = tn_bert_load(dir);
+    ck_assert_msg(m && m->config.padding == -1, "%s", tn_error_message());
+    tn_free(m);
+    ck_assert_int_eq(a_roberta(), TN_OK);
+    set("pad_token_id", "null");
+    ck_assert_ptr_null(tn_bert_load(dir));
+    ck_error_has(TN_EFORMAT, "pad_token_id is null, but the positions of 'roberta' start after it");
+    set("pad_token_id", "-1");
+    ck_assert_ptr_null(tn_bert_load(dir));
+    ck_error_has(TN_EFORMAT, "pad_token_id is -1, but must be from 0 to 10000000, or null");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("token_ids");
+    TCase *c = tn_tcase(s, "config");
+    tcase_add_loop_test(c, ids_are_kept, 0, (int)(sizeof families / sizeof *families));
+    tcase_add_test(c, of_a_tuned_model);
+    tcase_add_test(c, no_padding);
+    return tn_check_main(s);
+}
