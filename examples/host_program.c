@@ -54,7 +54,7 @@ static void run_jobs(job j[THREADS])
     pthread_t      thread[THREADS];
     pthread_attr_t small;
     pthread_attr_init(&small);
-    pthread_attr_setstacksize(&small, 128 * 1024);
+    pthread_attr_setstacksize(&small, 96 * 1024);
     for (int i = 0; i < THREADS; i++) j[i].index = i;
     for (int i = 0; i < THREADS; i++) pthread_create(&thread[i], &small, run_job, &j[i]);
     for (int i = 0; i < THREADS; i++) pthread_join(thread[i], NULL);

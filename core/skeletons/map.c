@@ -5,7 +5,8 @@
 #include "core/tensor/strided_walk.h"
 #include "core/skeletons/kernel_dtype.h"
 
-enum { GRAIN = 16384, BLOCK = 512 };
+enum { GRAIN = 16384, BLOCK = 512, BUFFER = 4 * BLOCK }; /* elements: of a task; of a block; of all buffers */
+_Static_assert(TN__MAX_OPERANDS *(BLOCK / 4) <= BUFFER, "the smallest blocks of all operands fit");
 
 typedef struct {
     tn__kernel    k;
@@ -39,6 +40,9 @@ static bool is_constant(const job *j, int o)
     return true;
 }
 
+/* Elements of a block: fewer for many operands, so that a small stack is enough. */
+static int64_t block_of(int operands) { return operands <= 4 ? BLOCK : operands <= 8 ? BLOCK / 2 : BLOCK / 4; }
+
 /* Where the kernel finds elements [at, at + n) of operand o: in place, if they are dense in the `left` elements that
  * remain of the row and have the kernel's dtype; otherwise in the buffer, into which inputs are gathered. */
 static void *locate(const job *j, int o, int64_t at, int64_t n, int64_t left, void *buffer, bool *filled)
@@ -52,7 +56,7 @@ static void *locate(const job *j, int o, int64_t at, int64_t n, int64_t left, vo
     if (!is_constant(j, o)) {
         tn__walk_copy(&j->w, o, at, n, j->base[o], j->dtype[o], buffer, j->kernel_dtype[o], false);
     } else if (!*filled) {
-        tn__convert(BLOCK, buffer, j->kernel_dtype[o], 1, j->base[o], j->dtype[o], 0);
+        tn__convert(block_of(j->nops), buffer, j->kernel_dtype[o], 1, j->base[o], j->dtype[o], 0);
         *filled = true;
     }
     return buffer;
@@ -61,25 +65,25 @@ static void *locate(const job *j, int o, int64_t at, int64_t n, int64_t left, vo
 static void strided(int64_t from, int64_t to, void *user)
 {
     const job        *j = user;
-    _Alignas(64) char buffer[TN__MAX_OPERANDS][BLOCK * 8];
+    _Alignas(64) char buffer[BUFFER * 8];
     bool              filled[TN__MAX_OPERANDS] = {false}; /* of a constant operand */
     void             *y[TN__MAX_OPERANDS];
     const void       *x[TN__MAX_OPERANDS];
-    const int64_t     inner = j->w.size[j->w.nd - 1];
+    const int64_t     inner = j->w.size[j->w.nd - 1], block = block_of(j->nops);
     for (int64_t at = from, n; at < to; at += n) {
         /* long rows are taken one by one, so that dense operands need no gathering; short ones are joined */
         const int64_t left = inner - at % inner;
-        n = tn__min_i64(to - at, BLOCK);
-        if (left >= 64 || inner >= 4 * BLOCK) n = tn__min_i64(n, left);
+        n = tn__min_i64(to - at, block);
+        if (left >= 64 || inner >= 4 * block) n = tn__min_i64(n, left);
         for (int o = 0; o < j->nops; o++) {
-            void *p = locate(j, o, at, n, left, buffer[o], &filled[o]);
+            void *p = locate(j, o, at, n, left, buffer + o * block * 8, &filled[o]);
             if (o < j->ny) y[o] = p;
             else x[o - j->ny] = p;
         }
         if (j->k_at) j->k_at(at, n, y, x, j->args);
         else j->k(n, y, x, j->args);
         for (int o = 0; o < j->ny; o++)
-            if (y[o] == buffer[o])
+            if (y[o] == buffer + o * block * 8)
                 tn__walk_copy(&j->w, o, at, n, j->base[o], j->dtype[o], y[o], j->kernel_dtype[o], true);
     }
 }

@@ -36,7 +36,17 @@ rm -rf one
 cmp -s good/model.safetensors one/model.safetensors || wrong "within limits it ends with other bits"
 # The stack of a calling thread that the guide promises: all ops, forward and backward.
 for name in ops products attention rnn; do
-    (ulimit -s 128 && CK_FORK=no exec "$build/bin/tests/test_$name") >out 2>&1 ||
-        wrong "test_$name with a stack of 128 KiB: $(tail -3 out)"
+    (ulimit -s 96 && CK_FORK=no exec "$build/bin/tests/test_$name") >out 2>&1 ||
+        wrong "test_$name with a stack of 96 KiB: $(tail -3 out)"
 done
+# A model that does not fit in memory is not reported as one of another kind.
+heads=("$build/bin/look" heads --threads 1 --model good --text text -n 4)
+if (ulimit -v 262144 && exec "$bert" --version) >/dev/null 2>&1; then
+    for ((kib = 12000; kib <= 60000; kib += 1500)); do
+        got=0
+        (ulimit -v $kib && exec "${heads[@]}") >/dev/null 2>err.txt || got=$?
+        [ $got = 0 ] || [ $got = 127 ] || { [ $got = 4 ] && grep -q 'out of memory' err.txt; } ||
+            wrong "look heads within $kib KiB ends with $got: $(cat err.txt)"
+    done
+fi
 exit $wrong
