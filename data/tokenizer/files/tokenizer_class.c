@@ -187,7 +187,7 @@ static bool add_roles(tn_tokenizer *t, const char *caller, const tn__side_files 
     int32_t                  listed;
     char                     key[64];
     for (int i = 0; i < ROLES; i++) {
-        const char    *name = s->json ? "" : default_tokens[class][i];
+        const char    *name = s->json && class != TN__CLASS_QWEN2 ? "" : default_tokens[class][i];
         const tn_json *v = option_of(s, keys[i]);
         id[i] = v ? -1 : (int32_t)tn_tokenizer_id(t, name);
         if (v && is_null(v) && needs_role(class, i)) return tn__needs_json(caller, keys[i], "null");
@@ -244,11 +244,14 @@ static bool add_numbers(tn_tokenizer *t, const char *caller, const tn__side_file
 /* ---- all rules --------------------------------------------------------------------------------------------------- */
 
 /* Applies add_bos_token and add_eos_token, if specified. */
-static bool add_ends(tn_tokenizer *t, const char *caller, const tn__side_files *s, const int32_t id[ROLES])
+static bool add_ends(tn_tokenizer *t, const char *caller, const tn__side_files *s, tn__class class,
+                     const int32_t id[ROLES])
 {
     const tn_json *bos = tn_json_get(s->config, "add_bos_token"), *eos = tn_json_get(s->config, "add_eos_token");
     if (is_null(bos) && is_null(eos)) return true;
-    const int32_t first = id[BOS] >= 0 ? id[BOS] : t->role.first, last = id[EOS] >= 0 ? id[EOS] : t->role.last;
+    const int32_t usual =
+        class == TN__CLASS_QWEN2 ? -1 : t->role.first; /* Qwen2Tokenizer has no bos_token by default */
+    const int32_t first = id[BOS] >= 0 ? id[BOS] : usual, last = id[EOS] >= 0 ? id[EOS] : t->role.last;
     const bool    as_is = t->single.n && t->single.part[0].text < 0;
     const bool    front = tn_json_bool_or(bos, as_is), back = tn_json_bool_or(eos, false);
     if (tn_error() != TN_OK) return false;
@@ -279,7 +282,8 @@ bool tn__class_rules(tn_tokenizer *t, const char *caller, const tn__side_files *
         t->bytes.splitter = tn__splitter_named("qwen2");
         t->step[t->steps++] = (tn__step){.kind = TN__STEP_FORM, .form = UTF8PROC_STABLE | UTF8PROC_COMPOSE};
     }
-    if (!add_numbers(t, caller, s) || !add_roles(t, caller, s, class, id) || !add_ends(t, caller, s, id)) return false;
+    if (!add_numbers(t, caller, s) || !add_roles(t, caller, s, class, id) || !add_ends(t, caller, s, class, id))
+        return false;
     if (class == TN__CLASS_BERT) t->unknown = id[UNK];
     if (class == TN__CLASS_BERT && id[CLS] >= 0 && id[SEP] >= 0) tn__template_frame(t, id[CLS], id[SEP], false);
     if (class == TN__CLASS_ROBERTA) {

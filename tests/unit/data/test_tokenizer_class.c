@@ -55,6 +55,8 @@ static const struct {
      "transformers' AutoTokenizer.from_pretrained(folder).save_pretrained(folder)"},
     {"vocab.json", CLASS("BertTokenizer") "}", NULL, NULL, NULL, "tokenizer_class is 'BertTokenizer', which"},
     {"vocab.json", CLASS("PreTrainedTokenizerFast") "}", NULL, NULL, NULL, "is 'PreTrainedTokenizerFast', which"},
+    {"vocab.json", CLASS("Qwen2Tokenizer") ",\"add_bos_token\":true}", NULL, NULL, NULL,
+     "add_bos_token is 'true, without a token', which"},
     {"vocab.json", CLASS("Qwen2Tokenizer") ",\"add_prefix_space\":true}", NULL, NULL, NULL,
      "add_prefix_space is 'not false', which"},
     {"vocab.json", CLASS("RobertaTokenizer") ",\"add_eos_token\":true}", NULL, NULL, NULL,
@@ -193,6 +195,10 @@ static const char gpt2_json[] =
 static const char llama_json[] =
     "{\"normalizer\":{\"type\":\"Prepend\",\"prepend\":\"\u2581\"},\"model\":{\"type\":\"BPE\",\"unk_token\":\"u\","
     "\"vocab\":{\"A\":0,\"B\":1,\"\u2581\":2,\"u\":3},\"merges\":[]}}";
+static const char qwen2_json[] = /* its <|endoftext|> is not matched inside a word */
+    "{\"added_tokens\":[{\"id\":0,\"content\":\"<|endoftext|>\",\"single_word\":true,\"normalized\":false}],"
+    "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false},\"decoder\":{\"type\":\"ByteLevel\"},"
+    "\"model\":{\"type\":\"BPE\",\"vocab\":{\"<|endoftext|>\":0,\"A\":1,\"B\":2},\"merges\":[]}}";
 #define NAMED(name, more) "{\"tokenizer_class\":\"" name "\"," more "}"
 #define FAST(more) NAMED("PreTrainedTokenizerFast", more)
 #define BERT(more) NAMED("BertTokenizer", more)
@@ -240,6 +246,8 @@ static const struct {
     {gpt2_json, FAST("\"add_prefix_space\":true"), NULL, NULL, "gpt2", "3"},
     {gpt2_json, NAMED("GPT2Tokenizer", "\"pad_token\":" WHOLE), NULL, NULL, NULL, "3"},
     {gpt2_json, NAMED("Qwen2Tokenizer", "\"pad_token\":" WHOLE), NULL, NULL, NULL, "0 1"},
+    {qwen2_json, NAMED("GPT2Tokenizer", "\"legacy\":true"), NULL, NULL, NULL, "1 2"},
+    {qwen2_json, NAMED("Qwen2Tokenizer", "\"legacy\":true"), NULL, NULL, NULL, "1 0 2"},
     {gpt2_json, BERT(LOWER), NULL, NULL, NULL, "tokenizer_config.json has options of BERT's normalizer, which"},
     {llama_json, NAMED("LlamaTokenizer", "\"add_prefix_space\":true"), NULL, NULL, NULL, "2 0 1"},
     {llama_json, NAMED("LlamaTokenizer", "\"add_prefix_space\":false"), NULL, NULL, NULL,
@@ -263,7 +271,11 @@ START_TEST(heeded_beside_json)
         tn_clear_error();
         return;
     }
-    ids_of(t, beside[_i].json == bert_json ? "AB \u00e9 \u4f60\u597d new news" : "AB", NULL, got);
+    ids_of(t,
+           beside[_i].json == bert_json    ? "AB \u00e9 \u4f60\u597d new news"
+           : beside[_i].json == qwen2_json ? "A<|endoftext|>B"
+                                           : "AB",
+           NULL, got);
     ck_assert_msg(!strcmp(got, says), "%s: %s, not %s", beside[_i].config, got, says);
     tn_tokenizer_free(t);
     if (beside[_i].json != bert_json) return;
