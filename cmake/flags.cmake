@@ -1,6 +1,7 @@
 # The flags of Tenon's own code. They do not apply to a user's program: no warning flags, no -march=native, and never
 # -ffast-math, which would switch off denormals for the whole process.
 include(CheckCCompilerFlag)
+include(CheckCSourceCompiles)
 include(CheckLinkerFlag)
 include(CheckPIESupported)
 check_pie_supported(LANGUAGES C)
@@ -21,9 +22,26 @@ endfunction()
 
 # Results are guaranteed to the bit: the compiler must not contract a product and a sum to an fma.
 set(TENON_COMPILE -fno-math-errno -ffp-contract=off)
-# -fexceptions: C++ exceptions of callbacks pass through (autograd/tape/unwind.h).
-tenon_known_flags(more -fno-semantic-interposition -ffunction-sections -fdata-sections -fexceptions)
+tenon_known_flags(more -fno-semantic-interposition -ffunction-sections -fdata-sections)
 list(APPEND TENON_COMPILE ${more})
+# -fexceptions: C++ exceptions of callbacks pass through (autograd/tape/unwind.h). musl-gcc cannot link it: the unwinder
+# of its gcc needs glibc.
+set(CMAKE_REQUIRED_FLAGS -fexceptions)
+check_c_source_compiles("
+  static void end(int *p) { *p = 0; }
+  void (*volatile callback)(void);
+  int main(void)
+  {
+      int x __attribute__((cleanup(end))) = 0;
+      if (callback) callback();
+      return x;
+  }" TENON_HAS_EXCEPTIONS)
+unset(CMAKE_REQUIRED_FLAGS)
+if(TENON_HAS_EXCEPTIONS)
+  list(APPEND TENON_COMPILE -fexceptions)
+else()
+  message(STATUS "C++ exceptions through callbacks: not supported by this compiler and C library")
+endif()
 set(TENON_LINK)
 check_linker_flag(C -Wl,--gc-sections TENON_HAS_GC_SECTIONS) # removes mainly the rows of test data
 if(TENON_HAS_GC_SECTIONS)
