@@ -4,7 +4,8 @@
 . "$(dirname "$0")/common.sh"
 need cmake pkg-config c++
 outside=$root/tests/outside
-# The build as a subdirectory takes longest: it is not optimised, and kept for the next run.
+# The build as a subdirectory takes longest: it is not optimised, has only what program.c uses, and is kept for the next
+# run.
 mkdir -p "$build/project/consumer" && cd "$build/project/consumer"
 find . -mindepth 1 -maxdepth 1 ! -name subdirectory -exec rm -rf {} +
 
@@ -107,6 +108,7 @@ findings < <(grep -rIlE "(^|[^[:alnum:]._/-])$place(/|[^[:alnum:]._-]|\$)" secon
     sed 's/$/ names the place it was built in/')
 
 for language in C CXX; do
-    project subdirectory $language tenon_static -DSUBDIRECTORY="$root" -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS=-O0
+    project subdirectory $language tenon_static -DSUBDIRECTORY="$root" -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS=-O0 \
+        -DTENON_MODELS=OFF -DTENON_DATA=OFF -DTENON_PARALLEL=OFF -DTENON_ISAS=
 done
 exit $wrong
