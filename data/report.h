@@ -40,6 +40,8 @@ typedef struct {
 } tn_series;
 TN_API tn_status tn_report_curves(tn_report *r, const char *title, const char *x, const char *y, int n,
                                   const tn_series *series);
+/* Logarithmic scales of the curves that are added next; initially both are linear. Values of 0 and below are gaps. */
+TN_API tn_status tn_report_scales(tn_report *r, bool log_x, bool log_y);
 TN_API tn_status tn_report_bars(tn_report *r, const char *title, int n, const char *const *names,
                                 const double *values); /* not negative */
 
@@ -93,7 +95,7 @@ typedef struct {
     bool          slanted; /* a surface in perspective instead of contour lines */
 } tn_report_plane;
 TN_API tn_status tn_report_surface(tn_report *r, const char *title, const tn_report_plane *p);
-/* Saves the figure added last; path must end in .svg. */
+/* Saves the figure added last, with its title and legend; path must end in .svg. */
 TN_API tn_status tn_report_save_figure(tn_report *r, const char *path);
 
 TN_C_END_

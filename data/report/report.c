@@ -136,12 +136,37 @@ tn_status tn__report_end(tn_report *r, size_t mark)
     return tn__self.error;
 }
 
+void tn__report_legend(tn_report *r, int k, const char *name)
+{
+    enum { LETTER = 7, GAP = 36, LEFT = 62 };
+    char      text[128];
+    const int colour = k % TN__REPORT_COLOURS, x = k ? r->legend_end : LEFT;
+    tn__report_put(r, "<span class=\"k\" style=\"background:var(--c%d)\"></span>", colour);
+    tn__report_text(r, name);
+    snprintf(
+        text, sizeof text,
+        "<rect x=\"%d\" y=\"-18\" width=\"10\" height=\"10\" rx=\"2\" fill=\"var(--c%d)\"/><text x=\"%d\" y=\"-9\">", x,
+        colour, x + 15);
+    tn_string_add(&r->legend, tn_text_of(text));
+    put_text(&r->legend, name);
+    tn_string_add(&r->legend, tn_text_of("</text>\n"));
+    r->legend_end = x + GAP + LETTER * (int)tn__min_i64(tn__report_width(name), 100);
+}
+
+void tn__report_figure(tn_report *r, const char *title, double width, double height)
+{
+    r->figure_title.bytes = r->legend.bytes = 0;
+    put_text(&r->figure_title, title);
+    r->width = (int)width, r->height = (int)height;
+}
+
 void tn__report_svg(tn_report *r, const char *title, double width, double height)
 {
+    tn__report_figure(r, title, width, height);
     tn__report_put(r, "<figure><figcaption>");
     tn__report_text(r, title);
-    tn__report_put(r, "</figcaption>\n<svg width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\">\n",
-                   (int)width, (int)height, (int)width, (int)height);
+    tn__report_put(r, "</figcaption>\n<svg width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\">\n", r->width,
+                   r->height, r->width, r->height);
 }
 
 /* ---- the page ---------------------------------------------------------------------------------------------------- */
@@ -159,6 +184,7 @@ void tn_report_free(tn_report *r)
     if (!r) return;
     tn_string_free(&r->body);
     tn_string_free(&r->page);
+    tn_string_free(&r->figure_title), tn_string_free(&r->legend);
     tn__strfree(r->title);
     tn__mem_put(r, sizeof *r);
 }

@@ -8,8 +8,52 @@
 enum { WIDTH = 860, HEIGHT = 320, LEFT = 62, RIGHT = 24, TOP = 10, BOTTOM = 44, FEW = 30 /* points */ };
 
 typedef struct {
-    double low, high, step; /* shown range, and distance of tick marks */
+    double low, high, step; /* shown range, and distance of tick marks; if log, of the values' decimal logarithms */
+    bool   log;
+    int    first; /* log with step 0, ticks at 1, 2 and 5 times powers of ten: the index of the first */
 } axis;
+
+/* The position of v on an axis; not drawn: none. */
+static double scaled(bool log, double v)
+{
+    return !log ? v : v > 0 && tn__is_drawn(v) ? tn__libm_log(v) / tn__libm_log(10) : NAN;
+}
+
+/* The logarithm of tick j: 1, 2, 5, 10, 20 … for 0, 1, 2, 3, 4 … */
+static double log_tick(int j)
+{
+    const int decade = (j < 0 ? j - 2 : j) / 3, part = j - 3 * decade;
+    return decade + (part == 0 ? 0 : part == 1 ? 0.30102999566398120 : 0.69897000433601880);
+}
+
+static double tick(const axis *a, int k)
+{
+    return a->log && !(a->step > 0) ? log_tick(a->first + k) : a->low + k * a->step;
+}
+
+static tn__number_text tick_text(const axis *a, double v)
+{
+    const double power = a->log ? tn__libm_pow(10, v) : 0;
+    return tn__short(a->log ? power : fabs(v) < a->step / 1e6 ? 0 : v);
+}
+
+/* At most three decades have ticks at 1, 2 and 5, more at powers of ten. */
+static axis log_axis(double low, double high)
+{
+    if (!(low <= high)) low = 0, high = 1; /* no values */
+    axis a = {.log = true};
+    if (high - low > 3) {
+        a.step = ceil((high - low) / 6), a.low = floor(low), a.high = a.low + a.step * ceil((high - a.low) / a.step);
+        return a;
+    }
+    int last;
+    a.first = 3 * (int)floor(low) + 3;
+    while (log_tick(a.first) > low + 1e-9) a.first--;
+    last = a.first + 1;
+    while (log_tick(last) < high - 1e-9) last++;
+    a.low = log_tick(a.first), a.high = log_tick(last);
+    return a;
+}
 
 /* Tick marks at 1, 2 or 5 times a power of ten, about n of them, that enclose the values. Values so close that their
  * ticks, which are floats, would be equal are drawn as one. */
@@ -20,7 +64,7 @@ static axis axis_of(double low, double high, int n)
         low -= fabs(low) * 0.1 + 0.5, high = low + 2 * (fabs(low) * 0.1 + 0.5);
     double raw = (high - low) / n, power = tn__libm_pow(10, floor(log10(raw))), times = raw / power;
     double step = power * (times <= 1 ? 1 : times <= 2 ? 2 : times <= 5 ? 5 : 10);
-    return (axis){floor(low / step + 1e-9) * step, ceil(high / step - 1e-9) * step, step};
+    return (axis){floor(low / step + 1e-9) * step, ceil(high / step - 1e-9) * step, step, false, 0};
 }
 
 static double at(axis a, double v, double from, double to)
@@ -31,17 +75,16 @@ static double at(axis a, double v, double from, double to)
 static void put_axes(tn_report *r, axis x, axis y, const char *xname, const char *yname)
 {
     for (int k = 0; k <= 12; k++) {
-        double v = y.low + k * y.step, py = at(y, v, HEIGHT - BOTTOM, TOP);
-        if (v > y.high + y.step / 2) break;
+        double v = tick(&y, k), py = at(y, v, HEIGHT - BOTTOM, TOP);
+        if (v > y.high + y.step / 2 + 1e-9 * y.log) break;
         tn__report_put(r, "<path class=\"g\" d=\"M%d %sH%d\"/><text class=\"d e\" x=\"%d\" y=\"%s\">%s</text>\n", LEFT,
-                       tn__tenths(py).text, WIDTH - RIGHT, LEFT - 6, tn__tenths(py + 4).text,
-                       tn__short(fabs(v) < y.step / 1e6 ? 0 : v).text);
+                       tn__tenths(py).text, WIDTH - RIGHT, LEFT - 6, tn__tenths(py + 4).text, tick_text(&y, v).text);
     }
     for (int k = 0; k <= 12; k++) {
-        double v = x.low + k * x.step, px = at(x, v, LEFT, WIDTH - RIGHT);
-        if (v > x.high + x.step / 2) break;
+        double v = tick(&x, k), px = at(x, v, LEFT, WIDTH - RIGHT);
+        if (v > x.high + x.step / 2 + 1e-9 * x.log) break;
         tn__report_put(r, "<text class=\"d m\" x=\"%s\" y=\"%d\">%s</text>\n", tn__tenths(px).text,
-                       HEIGHT - BOTTOM + 17, tn__short(fabs(v) < x.step / 1e6 ? 0 : v).text);
+                       HEIGHT - BOTTOM + 17, tick_text(&x, v).text);
     }
     tn__report_put(r, "<text class=\"m\" x=\"%d\" y=\"%d\">", (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6);
     tn__report_text(r, xname);
@@ -81,7 +124,8 @@ static void put_line(tn_report *r, const tn_series *s, axis x, axis y, int colou
     tn__report_put(r, "<path class=\"f\" stroke=\"var(--c%d)\" stroke-width=\"%s\"%s d=\"", colour % TN__REPORT_COLOURS,
                    faint ? "1" : "1.8", faint ? " opacity=\".45\"" : "");
     for (int64_t i = 0; i < s->n; i++) {
-        if (!tn__is_drawn(s->x[i]) || !tn__is_drawn(s->y[i])) {
+        const double sx = scaled(x.log, s->x[i]);
+        if (!tn__is_drawn(sx) || !tn__is_drawn(scaled(y.log, s->y[i]))) {
             end_column(&p);
             p.down = false;
             continue;
@@ -92,7 +136,7 @@ static void put_line(tn_report *r, const tn_series *s, axis x, axis y, int colou
             weight = s->smooth * weight + (1 - s->smooth);
             v = mean / weight;
         }
-        double px = at(x, s->x[i], LEFT, WIDTH - RIGHT), py = at(y, v, HEIGHT - BOTTOM, TOP);
+        double px = at(x, sx, LEFT, WIDTH - RIGHT), py = at(y, scaled(y.log, v), HEIGHT - BOTTOM, TOP);
         if (p.column != (int)px) {
             end_column(&p);
             p.column = (int)px, p.x = px, p.low = p.high = p.first = p.last = py;
@@ -107,11 +151,13 @@ static void put_line(tn_report *r, const tn_series *s, axis x, axis y, int colou
 /* Few points would look like a smooth function, and one would be invisible. */
 static void put_points(tn_report *r, const tn_series *s, axis x, axis y, int colour)
 {
-    for (int64_t i = 0; s->n < FEW && i < s->n; i++)
-        if (tn__is_drawn(s->x[i]) && tn__is_drawn(s->y[i]))
+    for (int64_t i = 0; s->n < FEW && i < s->n; i++) {
+        const double sx = scaled(x.log, s->x[i]), sy = scaled(y.log, s->y[i]);
+        if (tn__is_drawn(sx) && tn__is_drawn(sy))
             tn__report_put(r, "<circle cx=\"%s\" cy=\"%s\" r=\"2.5\" fill=\"var(--c%d)\"/>\n",
-                           tn__tenths(at(x, s->x[i], LEFT, WIDTH - RIGHT)).text,
-                           tn__tenths(at(y, s->y[i], HEIGHT - BOTTOM, TOP)).text, colour % TN__REPORT_COLOURS);
+                           tn__tenths(at(x, sx, LEFT, WIDTH - RIGHT)).text,
+                           tn__tenths(at(y, sy, HEIGHT - BOTTOM, TOP)).text, colour % TN__REPORT_COLOURS);
+    }
 }
 
 tn_status tn_report_curves(tn_report *r, const char *title, const char *x, const char *y, int n, const tn_series *s)
@@ -125,13 +171,16 @@ tn_status tn_report_curves(tn_report *r, const char *title, const char *x, const
                 TN_EINVAL,
                 "tn_report_curves: series %d: .x or .y is NULL, .n is negative, or .smooth is outside [0, 1)", k);
         for (int64_t i = 0; i < s[k].n; i++) {
-            if (!tn__is_drawn(s[k].x[i]) || !tn__is_drawn(s[k].y[i])) continue;
-            low[0] = fmin(low[0], s[k].x[i]), high[0] = fmax(high[0], s[k].x[i]);
-            low[1] = fmin(low[1], s[k].y[i]), high[1] = fmax(high[1], s[k].y[i]);
+            const double sx = scaled(r->log_x, s[k].x[i]), sy = scaled(r->log_y, s[k].y[i]);
+            if (!tn__is_drawn(sx) || !tn__is_drawn(sy)) continue;
+            low[0] = fmin(low[0], sx), high[0] = fmax(high[0], sx);
+            low[1] = fmin(low[1], sy), high[1] = fmax(high[1], sy);
         }
     }
-    axis across = axis_of(low[0], high[0], 8), up = axis_of(low[1], high[1], 5);
-    if (low[0] < high[0]) across.low = low[0] > across.low && low[0] > across.step / 50 ? across.low : fmin(low[0], 0);
+    axis across = r->log_x ? log_axis(low[0], high[0]) : axis_of(low[0], high[0], 8);
+    axis up = r->log_y ? log_axis(low[1], high[1]) : axis_of(low[1], high[1], 5);
+    if (!r->log_x && low[0] < high[0])
+        across.low = low[0] > across.low && low[0] > across.step / 50 ? across.low : fmin(low[0], 0);
     if (across.high <= across.low) across.high = across.low + 1;
     tn__report_svg(r, title, WIDTH, HEIGHT);
     put_axes(r, across, up, x, y);
@@ -141,12 +190,17 @@ tn_status tn_report_curves(tn_report *r, const char *title, const char *x, const
         put_points(r, &s[k], across, up, k);
     }
     tn__report_put(r, "</svg>\n<div>");
-    for (int k = 0; k < n; k++) {
-        tn__report_put(r, "<span class=\"k\" style=\"background:var(--c%d)\"></span>", k % TN__REPORT_COLOURS);
-        tn__report_text(r, s[k].name);
-    }
+    for (int k = 0; k < n; k++) tn__report_legend(r, k, s[k].name);
     tn__report_put(r, "</div></figure>\n");
     return tn__report_end(r, mark);
+}
+
+tn_status tn_report_scales(tn_report *r, bool log_x, bool log_y)
+{
+    if (tn__blocked()) return tn__self.error;
+    if (!r) return tn_raise(TN_EINVAL, "tn_report_scales: r is NULL");
+    r->log_x = log_x, r->log_y = log_y;
+    return TN_OK;
 }
 
 tn_status tn_report_bars(tn_report *r, const char *title, int n, const char *const *names, const double *values)

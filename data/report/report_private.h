@@ -8,7 +8,10 @@
 struct tn_report {
     tn_string body, page;
     char     *title;
-    int       choices, alternatives; /* numbers of the last choice and alternative */
+    tn_string figure_title, legend;      /* of the last figure: text, SVG elements; for tn_report_save_figure */
+    int       width, height, legend_end; /* of the last figure, in its units */
+    bool      log_x, log_y;              /* scales of the next curves */
+    int       choices, alternatives;     /* numbers of the last choice and alternative */
     bool      choosing;
 };
 
@@ -19,6 +22,10 @@ void      tn__report_text(tn_report *r, const char *text);
 bool      tn__report_begin(tn_report *r, const char *who, const void *needed, size_t *mark);
 tn_status tn__report_end(tn_report *r, size_t mark);
 void      tn__report_svg(tn_report *r, const char *title, double width, double height);
+/* Notes the title and size of the next <svg>, for tn_report_save_figure. tn__report_svg calls it. */
+void tn__report_figure(tn_report *r, const char *title, double width, double height);
+/* An entry of the legend, which is below the figure on the page and above it in a saved figure. */
+void tn__report_legend(tn_report *r, int k, const char *name);
 
 /* v with at most one decimal, "12.5", for coordinates. */
 typedef struct {

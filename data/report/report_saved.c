@@ -2,6 +2,8 @@
 #include "data/report/report_private.h"
 #include "core/base/toolbox.h"
 
+enum { ROW = 24 }; /* height of the title, of the legend */
+
 /* From its <svg to before its </svg>; empty: no figure. */
 static tn_text last_figure(const tn_report *r)
 {
@@ -24,11 +26,20 @@ tn_status tn_report_save_figure(tn_report *r, const char *path)
     const tn_text figure = last_figure(r);
     if (!figure.bytes) return tn_raise(TN_ESTATE, "%s: the report has no figure yet; add one first", who);
     const char *body = (const char *)memchr(figure.at, '>', figure.bytes) + 1;
+    const int   legend = r->legend.bytes ? ROW : 0, top = r->figure_title.bytes ? ROW : 0;
+    char        text[160];
     tn_string   s = {0};
-    tn_string_add(&s, tn_text_of("<svg xmlns=\"http://www.w3.org/2000/svg\" "));
-    tn_string_add(&s, (tn_text){figure.at + 5, (size_t)(body - figure.at) - 5});
-    tn_string_add(&s, tn_text_of("\n"));
+    snprintf(text, sizeof text,
+             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 %d %d %d\">\n", r->width,
+             r->height + legend + top, -legend - top, r->width, r->height + legend + top);
+    tn_string_add(&s, tn_text_of(text));
     tn_string_add(&s, tn_text_of(tn__report_style()));
+    if (top) {
+        snprintf(text, sizeof text, "<text x=\"8\" y=\"%d\" style=\"font-weight:600\">", -legend - 8);
+        tn_string_add(&s, tn_text_of(text)), tn_string_add(&s, (tn_text){r->figure_title.at, r->figure_title.bytes});
+        tn_string_add(&s, tn_text_of("</text>\n"));
+    }
+    tn_string_add(&s, (tn_text){r->legend.at, r->legend.bytes});
     tn_string_add(&s, (tn_text){body, figure.bytes - (size_t)(body - figure.at)});
     tn_string_add(&s, tn_text_of("</svg>\n"));
     const tn_status status = tn__self.error == TN_OK ? tn_file_write(path, s.at, s.bytes) : tn__self.error;

@@ -167,6 +167,78 @@ START_TEST(spikes_and_gaps)
 }
 END_TEST
 
+static char *text_of(const char *path)
+{
+    static char text[1 << 16];
+    FILE       *f = fopen(path, "rb");
+    ck_assert_ptr_nonnull(f);
+    text[fread(text, 1, sizeof text - 1, f)] = 0;
+    fclose(f);
+    return text;
+}
+
+/* A saved figure has the title and the legend, which the page has around it; each picture has its caption. */
+START_TEST(saved_figures)
+{
+    static const double x[] = {1, 10, 100, 1000}, y[] = {0.2, 0, 7, 40};
+    const char         *path = tn_test_file("figure.svg");
+    const tn_series s[] = {{.name = "train <a>", .n = 4, .x = x, .y = y}, {.name = "valid", .n = 4, .x = x, .y = y}};
+    tn_report      *r = tn_report_new(NULL);
+    ck_assert_int_eq(tn_report_curves(r, "Loss & more", "step", "nats", 2, s), TN_OK);
+    ck_assert_int_eq(tn_report_save_figure(r, path), TN_OK);
+    const char *svg = text_of(path);
+    ck_assert_ptr_nonnull(strstr(svg, "viewBox=\"0 -48 860 368\""));
+    ck_assert_ptr_nonnull(strstr(svg, ">Loss &amp; more</text>"));
+    ck_assert_ptr_nonnull(strstr(svg, ">train &lt;a&gt;</text>"));
+    ck_assert_ptr_nonnull(strstr(svg, ">valid</text>"));
+    const uint8_t   grey[12] = {0};
+    const tn_scope  scope = tn_scope_begin();
+    tn_report_image i = {tn_from_data(TN_U8, TN_SHAPE(3, 4), grey), NULL, "a seven"};
+    ck_assert_int_eq(tn_report_images(r, "Images", 1, &i), TN_OK);
+    ck_assert_int_eq(tn_report_save_figure(r, path), TN_OK);
+    svg = text_of(path);
+    ck_assert(strstr(svg, ">a seven</text>") && !strstr(svg, "valid") && !strstr(svg, "Loss"));
+    tn_scope_end(scope);
+    tn_report_free(r);
+}
+END_TEST
+
+START_TEST(logarithmic_scales)
+{
+    static const double x[] = {1, 10, 100, 100000}, y[] = {0.2, 0, 7, 40};
+    const tn_series     s = {.name = "n", .n = 4, .x = x, .y = y};
+    tn_report          *r = tn_report_new(NULL);
+    ck_assert_int_eq(tn_report_scales(r, true, true), TN_OK);
+    ck_assert_int_eq(tn_report_curves(r, "t", "x", "y", 1, &s), TN_OK);
+    const char *html = tn_report_html(r, NULL);
+    for (const char *const *t = (const char *const[]){"0.2", "0.5", "1", "2", "5", "10", "20", "50", NULL}; *t; t++) {
+        char tick[64];
+        snprintf(tick, sizeof tick, "<text class=\"d e\" x=\"56\" y=\"");
+        const char *found = NULL;
+        for (const char *p = html; !found && (p = strstr(p, tick)); p++) {
+            const char  *text = strchr(p, '>') + 1;
+            const size_t n = strlen(*t);
+            if (!strncmp(text, *t, n) && text[n] == '<') found = text;
+        }
+        ck_assert_msg(found, "no tick %s", *t);
+    }
+    ck_assert(!strstr(html, ">0</text>"));
+    ck_assert_ptr_nonnull(strstr(html, "x=\"62\" y=\"293\">1</text>"));
+    ck_assert_ptr_nonnull(strstr(html, "x=\"836\" y=\"293\">100000</text>"));
+    const char *path = strstr(html, "<path class=\"f\"");
+    int         moves = 0;
+    for (const char *p = path; *p && *p != '>'; p++) moves += *p == 'M';
+    ck_assert_int_eq(moves, 2);                         /* 0 is a gap */
+    ck_assert_ptr_nonnull(strstr(path, "d=\"M62 276")); /* 0.2 is the lowest tick */
+    const double none[] = {-1, 0, NAN, 0};
+    ck_assert_int_eq(tn_report_curves(r, "", "", "", 1, &(tn_series){.n = 4, .x = none, .y = none}), TN_OK);
+    well_formed(tn_report_html(r, NULL));
+    tn_report_scales(NULL, false, false);
+    ck_error(TN_EINVAL, "tn_report_scales: r is NULL");
+    tn_report_free(r);
+}
+END_TEST
+
 START_TEST(texts_are_shown_never_obeyed)
 {
     static const char *const nasty[] = {"</svg><script>alert(1)</script>",
@@ -271,6 +343,8 @@ int main(void)
     tcase_set_timeout(c, 60);
     tcase_add_test(c, whole);
     tcase_add_test(c, spikes_and_gaps);
+    tcase_add_test(c, saved_figures);
+    tcase_add_test(c, logarithmic_scales);
     tcase_add_test(c, texts_are_shown_never_obeyed);
     tcase_add_test(c, misuse);
     tcase_add_test(c, no_memory);

@@ -12,7 +12,7 @@ static int save(void *module, tn_status (*write)(void *m))
     tn_module      *m = module;
     const tn_status status = m ? write(m) : tn_error();
     tn_module_free(m);
-    return status;
+    return (int)status;
 }
 static const char *dir;
 static tn_status   write_bert(void *m) { return tn_bert_save(m, dir); }
