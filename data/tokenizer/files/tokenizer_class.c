@@ -205,6 +205,18 @@ static bool add_roles(tn_tokenizer *t, const char *caller, const tn__side_files 
     return add_named(t, caller, s, class);
 }
 
+/* The class by which transformers recreates the tokenizer; for other classes, and if none is specified, transformers
+ * uses the file's rules. */
+static tn__class json_class(const tn__side_files *s)
+{
+    const char *name = tn_json_string_or(tn_json_get(s->config, "tokenizer_class"), "");
+    const char *model = tn_json_string_or(tn_json_get(s->model, "model_type"), "");
+    if (*name) return class_named(name);
+    for (int i = 0; i < CLASSES; i++)
+        if (is(classes[i].model, model) && classes[i].class != TN__CLASS_LLAMA) return classes[i].class;
+    return TN__CLASS_NONE;
+}
+
 /* Adds a token with an id; one that directly follows the vocabulary extends it. */
 static bool add_numbered(tn_tokenizer *t, const char *caller, const tn__side_files *s, const char *text, int64_t id,
                          const tn_json *options)
@@ -218,7 +230,7 @@ static bool add_numbered(tn_tokenizer *t, const char *caller, const tn__side_fil
     if (tn_tokenizer_id(t, text) != id || (sentence && t->type[id] == TN_TYPE_NORMAL))
         return tn__needs_json(caller, "an added token", text);
     const tn__added *known = tn__added_as(t, (int32_t)id);
-    const bool       special = s->json && known && known->special; /* it stays special */
+    const bool       special = s->json && known && known->special && json_class(s) != TN__CLASS_LLAMA; /* stays so */
     return sentence || (s->json && !options && known) ||
            (tn__json_added(t, caller, options, id, false) && (!special || add_known(t, (int32_t)id)));
 }
@@ -300,18 +312,6 @@ bool tn__class_rules(tn_tokenizer *t, const char *caller, const tn__side_files *
 }
 
 /* ---- files next to a tokenizer.json ------------------------------------------------------------------------------ */
-
-/* The class by which transformers recreates the tokenizer; for other classes, and if none is specified, transformers
- * uses the file's rules. */
-static tn__class json_class(const tn__side_files *s)
-{
-    const char *name = tn_json_string_or(tn_json_get(s->config, "tokenizer_class"), "");
-    const char *model = tn_json_string_or(tn_json_get(s->model, "model_type"), "");
-    if (*name) return class_named(name);
-    for (int i = 0; i < CLASSES; i++)
-        if (is(classes[i].model, model) && classes[i].class != TN__CLASS_LLAMA) return classes[i].class;
-    return TN__CLASS_NONE;
-}
 
 static bool bool_option(const tn__side_files *s, const char *key, bool *value)
 {

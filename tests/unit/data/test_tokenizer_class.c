@@ -287,6 +287,27 @@ START_TEST(heeded_beside_json)
 }
 END_TEST
 
+/* A special token of tokenizer.json stays special if tokenizer_config.json denies it, except for LlamaTokenizer, which
+ * transformers recreates from the config. */
+START_TEST(special_beside_json)
+{
+    static const char json[] =
+        "{\"added_tokens\":[{\"id\":0,\"content\":\"A\",\"special\":true,\"normalized\":false}],"
+        "\"normalizer\":{\"type\":\"Prepend\",\"prepend\":\"\u2581\"},\"model\":{\"type\":\"BPE\",\"unk_token\":\"u\","
+        "\"vocab\":{\"A\":0,\"B\":1,\"\u2581\":2,\"u\":3},\"merges\":[]}}";
+    static const char *const config[] = {
+        NAMED("LlamaTokenizer", "\"added_tokens_decoder\":{\"0\":{\"content\":\"A\",\"special\":false}}"),
+        FAST("\"added_tokens_decoder\":{\"0\":{\"content\":\"A\",\"special\":false}}")};
+    const char *dir = tn_test_folder("special");
+    write_or_not(tn_test_in(dir, "tokenizer.json"), json);
+    write_or_not(tn_test_in(dir, "tokenizer_config.json"), config[_i]);
+    tn_tokenizer *t = tn_tokenizer_load(dir);
+    ck_assert_msg(t != NULL, "%s", tn_error_message());
+    ck_assert_int_eq(tn_tokenizer_is_special(t, 0), _i == 1);
+    tn_tokenizer_free(t);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("tokenizer_class");
@@ -294,5 +315,6 @@ int main(void)
     tcase_add_loop_test(c, heeds_the_class, 0, (int)(sizeof folders / sizeof *folders));
     tcase_add_loop_test(c, heeds_a_models_class, 0, (int)(sizeof models / sizeof *models));
     tcase_add_loop_test(c, heeded_beside_json, 0, (int)(sizeof beside / sizeof *beside));
+    tcase_add_loop_test(c, special_beside_json, 0, 2);
     return tn_check_main(s);
 }
