@@ -283,13 +283,18 @@ static int set(const option *o, const char *value)
 
 /* ---- the command line -------------------------------------------------------------------------------------------- */
 
+/* A long name may be shortened while it names one option: --temp for --temperature. */
 static const option *find(const char *name, size_t length, char letter)
 {
-    const option *lists[2] = {now.command->options, common};
+    const option *lists[2] = {now.command->options, common}, *longer = NULL;
+    int           count = 0;
     for (int k = 0; k < 2; k++)
-        for (const option *o = lists[k]; o && o->name; o++)
+        for (const option *o = lists[k]; o && o->name; o++) {
+            const bool starts = !letter && length >= 3 && !strncmp(o->name, name, length);
             if (letter ? o->letter == letter : strlen(o->name) == length && !strncmp(o->name, name, length)) return o;
-    return NULL;
+            if (starts) longer = o, count++;
+        }
+    return count == 1 ? longer : NULL;
 }
 
 static bool looks_like_option(const char *a) { return a[0] == '-' && a[1]; }

@@ -3,9 +3,11 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { LINE_MOST = 1 << 20 }; /* bytes */
 
+static option_list    files;
 static const char    *dir, *tokenizer, *type, *prompt, *draft;
 static writer_options how = {.how = {TN_GENERATE_ARGS_DEFAULTS}, .tokens = 200, .ahead = 4};
 static int64_t        seed = 1;
@@ -137,17 +139,41 @@ static bool check_plain_chat(const model *m)
     return true;
 }
 
+/* Writes the prompt and its continuation; in a terminal also a line end, so that the shell starts on a new line. */
+static void continue_text(writer *w)
+{
+    tn_string file = {0};
+    if (files.count && texts_read(&files, &file) && file.bytes && file.at[file.bytes - 1] == '\n') file.bytes--;
+    const char   *start = w->text.n ? "" : "\n"; /* LLaMA's tokenizers add <s> */
+    const tn_text text = files.count ? (tn_text){file.at, file.bytes} : tn_text_of(prompt ? prompt : start);
+    if (tn_error() == TN_OK && writer_read(w, text)) {
+        fwrite(text.at, 1, text.bytes, stdout);
+        writer_write(w);
+        if (isatty(STDOUT_FILENO)) putchar('\n');
+    }
+    tn_string_free(&file);
+}
+
+static int check(void)
+{
+    if (chat && (prompt || files.count))
+        return program_usage("--chat reads messages from standard input and does not take --%s",
+                             prompt ? "prompt" : "file");
+    if (prompt && files.count) return program_usage("--prompt and --file exclude each other; give only one of them");
+    if (draft && how.sinks) return program_usage("--draft and --sinks cannot be combined");
+    if (!draft && program_given("ahead")) return program_stray("ahead", "--draft");
+    return 0;
+}
+
 static int run(int count, char **operands)
 {
     model  m, small = {.net = NULL};
     writer w = {.m = NULL};
     (void)count, (void)operands;
-    if (chat && prompt) return program_usage("--chat reads messages from standard input and does not take --prompt");
-    if (draft && how.sinks) return program_usage("--draft and --sinks cannot be combined");
-    if (!draft && program_given("ahead")) return program_stray("ahead", "--draft");
-    how.seed = (uint64_t)seed;
-    const int code = writer_set_sampling(&how, temperature);
+    int code = check();
     if (code) return code;
+    how.seed = (uint64_t)seed;
+    if ((code = writer_set_sampling(&how, temperature))) return code;
     if (!model_open(dir, tokenizer, false, &m)) return program_end();
     if (chat && !m.chat && !check_plain_chat(&m)) {
         model_close(&m);
@@ -157,13 +183,7 @@ static int run(int count, char **operands)
     if (tn_error() == TN_OK && model_pack(&m, type) && writer_open(&w, &m, &how)) {
         if (chat && m.chat) chat_with_template(&w, m.chat);
         else if (chat) chat_plain(&w);
-        else {
-            if (!prompt) prompt = w.text.n ? "" : "\n"; /* LLaMA's tokenizers add <s> */
-            if (writer_read(&w, tn_text_of(prompt))) {
-                fputs(prompt, stdout);
-                writer_write(&w);
-            }
-        }
+        else continue_text(&w);
     }
     if (how.draft && !settings.quiet) report_draft(&w);
     writer_close(&w);
@@ -177,6 +197,8 @@ static const option options[] = {
     OPTION_TEXT("type", 0, "TYPE", &type, MODEL_TYPE_HELP, .choices = MODEL_TYPES),
     OPTION_TEXT("prompt", 'p', "TEXT", &prompt,
                 "text to continue; without it, the tokenizer's start token, or a new line"),
+    OPTION_LIST("file", 'f', "FILE", &files,
+                "text to continue, from a file, or - for standard input; its last line end is ignored", .single = true),
     OPTION_INT("tokens", 'n', "N", &how.tokens, "maximum number of tokens to generate", .least = 0, .most = 1e9),
     WRITER_SAMPLING(how, temperature),
     OPTION_REAL("min-p", 0, "P", &how.how.min_p, "sample only tokens at least P times as likely as the most likely one",

@@ -21,6 +21,10 @@ write=("$gpt" write --model $model --prompt "The old" --tokens 30)
 [ ! -s err.txt ] && [ "$(head -c 7 one.txt)" = "The old" ] && [ "$(wc -c <one.txt)" -gt 20 ] ||
     wrong "gpt write writes: $(cat one.txt err.txt)"
 "${write[@]}" --temperature 0 --threads 1 | cmp - one.txt || wrong "another number of threads, another text"
+echo "The old" >prompt.txt
+file=("$gpt" write --model $model --tokens 30 --temp 0 --file) # --temp: --temperature, shortened
+"${file[@]}" prompt.txt | cmp - one.txt || wrong "gpt write --file continues another text than --prompt"
+"${file[@]}" - <prompt.txt | cmp - one.txt || wrong "gpt write --file - does not read standard input"
 "${write[@]}" --seed 7 >two.txt
 "${write[@]}" --seed 7 --threads 1 | cmp - two.txt || wrong "the same seed, another text"
 ! "${write[@]}" --seed 8 | cmp -s - two.txt || wrong "another seed, the same text"

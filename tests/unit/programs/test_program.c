@@ -86,7 +86,7 @@ static int  call(int fd, const char *line)
 
 START_TEST(options_are_read)
 {
-    ck_assert_int_eq(call(2, "train -o dir --steps=7 --learning-rate 0.5 a --dtype bf16 -r b"), 0);
+    ck_assert_int_eq(call(2, "train -o dir --steps=7 --learn 0.5 a --dtype bf16 -r b"), 0);
     ck_assert_str_eq(said, "");
     ck_assert(steps == 7 && rate == 0.5 && resume && !strcmp(out, "dir") && !strcmp(dtype, "bf16"));
     ck_assert_str_eq(operands, "a b ");
@@ -113,7 +113,7 @@ static const struct {
     }
     TRAIN("", "--out DIR is required: folder of the new model"),
     TRAIN("--lerning-rate 1", "unknown option --lerning-rate; did you mean --learning-rate?"),
-    TRAIN("--learn 1", "unknown option --learn; did you mean --learning-rate?"),
+    TRAIN("--le 1", "unknown option --le"),
     TRAIN("--no-progess", "unknown option --no-progess; did you mean --no-progress?"),
     TRAIN("--xyzzy", "unknown option --xyzzy"),
     TRAIN("-x", "unknown option -x"),
