@@ -93,6 +93,23 @@ static void add_others(table *t)
         8 * 4 * 1e7); /* clipping reads g; the step reads g, p, m, v and writes p, m, v */
 }
 
+/* Small convolutions: operations of the products, zeros of the padding included. */
+static void add_convolutions(table *t)
+{
+    static const struct {
+        const char *size, *windows;
+        double      positions, terms; /* of the result, in all images and channels; of a sum */
+    } jobs[] = {{"8x16x32x16", "k3s1p1", 8 * 16 * 32 * 32, 16 * 9}, {"8x32x32x32", "k3s1p1", 8 * 32 * 32 * 32, 32 * 9},
+                {"8x64x28x64", "k3s1p1", 8 * 64 * 28 * 28, 64 * 9}, {"8x3x64x64", "k7s2p3", 8 * 64 * 32 * 32, 3 * 49},
+                {"8x3x64x64", "k7s1p3", 8 * 64 * 64 * 64, 3 * 49},  {"8x3x64x64", "k8s8p0", 8 * 64 * 8 * 8, 3 * 64},
+                {"8x64x28x64", "k1s1p0", 8 * 64 * 28 * 28, 64}};
+    for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
+        const double work = 2 * jobs[i].positions * jobs[i].terms;
+        add(t, "conv2d_fwd", jobs[i].size, jobs[i].windows, "peak_f32", work);
+        add(t, "conv2d_bwd", jobs[i].size, jobs[i].windows, "peak_f32", 2 * work);
+    }
+}
+
 /* ---- the contenders ---------------------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -312,7 +329,7 @@ int bench_kernels(const bench_options *o)
     table              t = {.o = o, .line = lines, .counts = {1, o->threads ? o->threads : tn_threads()}};
     t.count = t.counts[1] > 1 ? 2 : 1;
     add_products(&t);
-    if (!o->size) add_others(&t);
+    if (!o->size) add_others(&t), add_convolutions(&t);
     if (!t.lines) {
         fprintf(stderr, "bench kernels: nothing matches --only %s\n", o->only);
         return 2;

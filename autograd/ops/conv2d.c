@@ -14,12 +14,7 @@ static void conv2d_forward(tn_ctx *c)
 {
     tn__windows g = *(const tn__windows *)c->args;
     g.size[0] = c->in[1]->l.shape.d[2], g.size[1] = c->in[1]->l.shape.d[3];
-    if (c->in[2]) {
-        tn__layout      column = tn__layout_insert(tn__layout_insert(c->in[2]->l, 1), 1); /* [O, 1, 1] */
-        const tn_tensor bias = tn__stack_view(c->in[2], &column);
-        tn__copy(c->out[0], &bias);
-    }
-    tn__convolve(&g, c->in[0], c->in[1], c->in[2] ? 1 : 0, c->out[0]);
+    tn__convolve(&g, c->in[0], c->in[1], c->in[2], c->out[0]);
 }
 
 static unsigned conv2d_saves_for(const bool *need)

@@ -2,6 +2,7 @@
 does the same work as tenon.c: products into an existing result, forward passes that record a graph, backward passes by
 autograd.grad on a retained graph, and the optimizer's step with clipping."""
 import math
+import re
 import sys
 import time
 
@@ -106,6 +107,11 @@ def prepare(kernel, size, layout):
     if name == "embedding":
         w, index = leaf(size[0], size[1]), torch.randint(0, size[0], (size[2],))
         forward, wrt = lambda: F.embedding(index, w), (w,)
+    elif name == "conv2d":  # 8x16x32x24 k3s1p1: N, C, side, O; a window of 3 by 3, stride 1, padding 1
+        n, c, side, o = size
+        k, stride, padding = (int(i) for i in re.findall("[0-9]+", layout))
+        x, w, b = leaf(n, c, side, side), leaf(o, c, k, k), leaf(o)
+        forward, wrt = lambda: F.conv2d(x, w, b, stride, padding), (x, w, b)
     else:
         forward, wrt = rows(name, size)
     if not forward:

@@ -15,6 +15,9 @@ static int        inputs; /* in[0 … inputs-1] get gradients */
 
 typedef tn_tensor *call(void); /* the op on in[] */
 static call       *forward;
+static struct {
+    int size, stride, padding;
+} window;
 
 /* ---- the ops ----------------------------------------------------------------------------------------------------- */
 
@@ -24,6 +27,10 @@ static tn_tensor *gelu(void) { return tn_gelu(in[0]); }
 static tn_tensor *attention(void) { return tn_attention(in[0], in[1], in[2]); }
 static tn_tensor *causal(void) { return tn_attention(in[0], in[1], in[2], .causal = true); }
 static tn_tensor *embedding(void) { return tn_embedding(in[0], index, -1, false); }
+static tn_tensor *conv2d(void)
+{
+    return tn_conv2d(in[0], in[1], in[2], .stride = window.stride, .padding = window.padding);
+}
 static tn_tensor *cross_entropy(void) { return tn_cross_entropy(in[0], index); }
 static tn_tensor *add_dropout_norm(void)
 {
@@ -159,6 +166,18 @@ static void prepare_embedding(const peer_job *j)
     inputs = 1;
 }
 
+/* Size N x C x side x O, layout k3s1p1: 3 by 3 windows, stride 1, padding 1. */
+static bool prepare_conv2d(const peer_job *j)
+{
+    const int64_t *n = j->number;
+    if (sscanf(j->layout, "k%ds%dp%d", &window.size, &window.stride, &window.padding) != 3) return false;
+    in[0] = leaf(TN_SHAPE(n[0], n[1], n[2], n[2])), in[1] = leaf(TN_SHAPE(n[3], n[1], window.size, window.size));
+    in[2] = leaf(TN_SHAPE(n[3]));
+    forward = conv2d;
+    inputs = 3;
+    return true;
+}
+
 static bool prepare_rows(const peer_job *j, size_t length)
 {
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
@@ -199,6 +218,7 @@ static const char *prepare(const peer_job *j, peer_work *w)
     if (!strcmp(j->kernel, "adamw") && make_weights(j->number[0])) w->run = run_step, w->before = make_gradients;
     if (!w->run && way) {
         if (!strncmp(j->kernel, "embedding_", 10)) prepare_embedding(j);
+        else if (!strncmp(j->kernel, "conv2d_", 7) && prepare_conv2d(j)) (void)0;
         else if (!prepare_rows(j, length)) return "not a kernel";
         w->run = run_forward;
         if (!strcmp(way, "_bwd")) {

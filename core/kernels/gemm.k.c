@@ -259,8 +259,25 @@ static void TN__(finish_dense_row)(const tn__epilogue_step *s, int64_t r, TN__RE
      bias ? (const TN__REAL *)bias + b0 : NULL, old ? (const TN__REAL *)old + o0 : NULL, s);
 }
 
-void TN__FOR_ISA(TN__(tn__gemm_epilogue))(const tn__epilogue_step *s);
-void TN__FOR_ISA(TN__(tn__gemm_epilogue))(const tn__epilogue_step *s)
+/* Dense rows with one bias for each, and nothing else: c = alpha · acc + bias. False: the block is not of this form. */
+static bool TN__(finish_biased)(const tn__epilogue_step *s)
+{
+    enum { N = TN__(v_n) };
+    if (!s->acc || !s->bias || s->bias_col != 0 || s->bf16 || s->c_col != 1) return false;
+    if (s->pre || s->act || (s->beta != 0 && s->old)) return false;
+    const TN__REAL alpha = (TN__REAL)s->alpha;
+    for (int64_t r = 0; r < s->rows; r++) {
+        const TN__REAL *v = (const TN__REAL *)s->acc + r * s->acc_row,
+                       *bias = (const TN__REAL *)s->bias + r * s->bias_row;
+        TN__REAL *c = (TN__REAL *)s->c + r * s->c_row;
+        int64_t   j = 0;
+        for (; j + N <= s->cols; j += N) TN__(v_store)(c + j, TN__(v_load)(v + j) * alpha + TN__(v_broadcast)(bias));
+        for (; j < s->cols; j++) c[j] = v[j] * alpha + *bias;
+    }
+    return true;
+}
+
+static void TN__(finish_any)(const tn__epilogue_step *s)
 {
     const void *const old = s->beta != 0 ? s->old : NULL, *const bias = s->bias;
     bool dense = s->c_col == 1 && s->acc && (!s->pre || s->pre_col == 1);
@@ -283,6 +300,12 @@ void TN__FOR_ISA(TN__(tn__gemm_epilogue))(const tn__epilogue_step *s)
         if (dense) TN__(finish_dense_row)(s, r, v, bias, old);
         else TN__(finish_strided)(s, r, v, bias, old);
     }
+}
+
+void TN__FOR_ISA(TN__(tn__gemm_epilogue))(const tn__epilogue_step *s);
+void TN__FOR_ISA(TN__(tn__gemm_epilogue))(const tn__epilogue_step *s)
+{
+    if (!TN__(finish_biased)(s)) TN__(finish_any)(s);
 }
 #undef GELU
 #undef GELU_TANH

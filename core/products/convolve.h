@@ -10,8 +10,8 @@ typedef struct {
 } tn__windows;
 /* x [N, C, H, W] and w [O, C/groups, size] give y [N, O, OH, OW], of one floating dtype and any strides; written
  * tensors are contiguous. The caller has checked that shapes match. May raise TN_ENOMEM. tn__convolve: y = x convolved
- * with w + beta · y, where beta is 0 or 1. The other two compute the gradients of x and w from y's. */
-void tn__convolve(const tn__windows *g, const tn_tensor *x, const tn_tensor *w, double beta, tn_tensor *y);
+ * with w + bias [O], which may be NULL. The other two compute the gradients of x and w from y's. */
+void tn__convolve(const tn__windows *g, const tn_tensor *x, const tn_tensor *w, const tn_tensor *bias, tn_tensor *y);
 void tn__convolve_input(const tn__windows *g, tn_tensor *x, const tn_tensor *w, const tn_tensor *y);
 void tn__convolve_weight(const tn__windows *g, const tn_tensor *x, tn_tensor *w, const tn_tensor *y);
 

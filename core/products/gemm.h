@@ -17,6 +17,7 @@ typedef struct {
     const tn_tensor *bias, *more;
     tn_tensor       *pre;
     tn__act          act;
+    bool             passing; /* b is written again without a new version: never kept packed */
 } tn__epilogue;
 void tn__gemm_with(const tn_tensor *a, const tn_tensor *b, tn_tensor *c, const tn__epilogue *e);
 /* c = a b, where a term whose a is 0 counts as 0 even if its b is NaN or infinite: zeros of a select (gemm_finite.c).

@@ -43,7 +43,8 @@ void tn__gemm_with(const tn_tensor *a, const tn_tensor *b, tn_tensor *c, const t
 {
     if (tn__blocked()) return;
     tn__gemm_call g = call_of(a, b, c);
-    g.storage = b->storage->borrowed ? NULL : b->storage; /* borrowed memory may change without a new version */
+    g.storage =
+        b->storage->borrowed || e->passing ? NULL : b->storage; /* borrowed memory may change without a new version */
     g.bias = side_of(e->bias, c), g.pre = side_of(e->pre, c), g.old = side_of(e->more, c);
     g.act = e->act, g.beta = e->more ? 1 : 0;
     tn__gemm_run(&g);

@@ -109,7 +109,7 @@ START_TEST(random_convolutions)
 }
 END_TEST
 
-/* 16 channels by 9 taps: a block of columns holds some 70 rows of the first images, and seven of the second ones. */
+/* 16 channels by 9 taps: a block of columns holds a few rows of the first images, and some of the second ones. */
 START_TEST(convolutions_in_blocks)
 {
     const geometry  large = {{3, 3}, {1, 1}, {1, 1}, {1, 1}, 2, 2, 16, 2, {90, 100}, {90, 100}};
