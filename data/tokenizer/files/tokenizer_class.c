@@ -132,7 +132,8 @@ static bool add_special(tn_tokenizer *t, const char *caller, const tn__side_file
     *id = (int32_t)tn_tokenizer_id(t, text);
     if (*id < 0) return tn__needs_json(caller, key, text);
     if (file_decides(t, s)) return t->type[*id] != TN_TYPE_NORMAL || tn__needs_json(caller, key, text);
-    if (s->json && tn__added_as(t, *id)) return tn__added_as(t, *id)->special = true;
+    const bool listed = s->json || tn_json_get(s->config, "added_tokens_decoder"); /* whose options count */
+    if (listed && tn__added_as(t, *id)) return tn__added_as(t, *id)->special = true;
     return (content == v || tn__json_added(t, caller, v, *id, true)) && add_known(t, *id);
 }
 
@@ -230,7 +231,8 @@ static bool add_numbered(tn_tokenizer *t, const char *caller, const tn__side_fil
     if (tn_tokenizer_id(t, text) != id || (sentence && t->type[id] == TN_TYPE_NORMAL))
         return tn__needs_json(caller, "an added token", text);
     const tn__added *known = tn__added_as(t, (int32_t)id);
-    const bool       special = s->json && known && known->special && json_class(s) != TN__CLASS_LLAMA; /* stays so */
+    const bool       by_class = is(text, "<unk>") || is(text, "<s>") || is(text, "</s>"); /* LlamaTokenizer's */
+    const bool       special = s->json && known && known->special && (json_class(s) != TN__CLASS_LLAMA || by_class);
     return sentence || (s->json && !options && known) ||
            (tn__json_added(t, caller, options, id, false) && (!special || add_known(t, (int32_t)id)));
 }

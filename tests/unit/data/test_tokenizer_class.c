@@ -292,18 +292,21 @@ END_TEST
 START_TEST(special_beside_json)
 {
     static const char json[] =
-        "{\"added_tokens\":[{\"id\":0,\"content\":\"A\",\"special\":true,\"normalized\":false}],"
+        "{\"added_tokens\":[{\"id\":0,\"content\":\"A\",\"special\":true,\"normalized\":false},"
+        "{\"id\":4,\"content\":\"</s>\",\"special\":true,\"normalized\":false}],"
         "\"normalizer\":{\"type\":\"Prepend\",\"prepend\":\"\u2581\"},\"model\":{\"type\":\"BPE\",\"unk_token\":\"u\","
-        "\"vocab\":{\"A\":0,\"B\":1,\"\u2581\":2,\"u\":3},\"merges\":[]}}";
-    static const char *const config[] = {
-        NAMED("LlamaTokenizer", "\"added_tokens_decoder\":{\"0\":{\"content\":\"A\",\"special\":false}}"),
-        FAST("\"added_tokens_decoder\":{\"0\":{\"content\":\"A\",\"special\":false}}")};
-    const char *dir = tn_test_folder("special");
+        "\"vocab\":{\"A\":0,\"B\":1,\"\u2581\":2,\"u\":3,\"</s>\":4},\"merges\":[]}}";
+#define NOT_SPECIAL                                                          \
+    "\"added_tokens_decoder\":{\"0\":{\"content\":\"A\",\"special\":false}," \
+    "\"4\":{\"content\":\"</s>\",\"special\":false}}"
+    static const char *const config[] = {NAMED("LlamaTokenizer", NOT_SPECIAL), FAST(NOT_SPECIAL)};
+    const char              *dir = tn_test_folder("special");
     write_or_not(tn_test_in(dir, "tokenizer.json"), json);
     write_or_not(tn_test_in(dir, "tokenizer_config.json"), config[_i]);
     tn_tokenizer *t = tn_tokenizer_load(dir);
     ck_assert_msg(t != NULL, "%s", tn_error_message());
     ck_assert_int_eq(tn_tokenizer_is_special(t, 0), _i == 1);
+    ck_assert_int_eq(tn_tokenizer_is_special(t, 4), 1); /* LlamaTokenizer has it by default */
     tn_tokenizer_free(t);
 }
 END_TEST
