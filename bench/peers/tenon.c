@@ -4,6 +4,7 @@
 #include "bench/peers/peer.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <tenon/tenon.h>
 
@@ -170,7 +171,14 @@ static void prepare_embedding(const peer_job *j)
 static bool prepare_conv2d(const peer_job *j)
 {
     const int64_t *n = j->number;
-    if (sscanf(j->layout, "k%ds%dp%d", &window.size, &window.stride, &window.padding) != 3) return false;
+    int           *to[3] = {&window.size, &window.stride, &window.padding};
+    const char    *at = j->layout;
+    for (int i = 0; i < 3; i++) {
+        char *end;
+        if (*at != "ksp"[i]) return false;
+        *to[i] = (int)strtol(at + 1, &end, 10);
+        at = end;
+    }
     in[0] = leaf(TN_SHAPE(n[0], n[1], n[2], n[2])), in[1] = leaf(TN_SHAPE(n[3], n[1], window.size, window.size));
     in[2] = leaf(TN_SHAPE(n[3]));
     forward = conv2d;
