@@ -206,21 +206,9 @@ static bool add_roles(tn_tokenizer *t, const char *caller, const tn__side_files 
     return add_named(t, caller, s, class);
 }
 
-/* The class by which transformers recreates the tokenizer; for other classes, and if none is specified, transformers
- * uses the file's rules. */
-static tn__class json_class(const tn__side_files *s)
-{
-    const char *name = tn_json_string_or(tn_json_get(s->config, "tokenizer_class"), "");
-    const char *model = tn_json_string_or(tn_json_get(s->model, "model_type"), "");
-    if (*name) return class_named(name);
-    for (int i = 0; i < CLASSES; i++)
-        if (is(classes[i].model, model) && classes[i].class != TN__CLASS_LLAMA) return classes[i].class;
-    return TN__CLASS_NONE;
-}
-
 /* Adds a token with an id; one that directly follows the vocabulary extends it. */
-static bool add_numbered(tn_tokenizer *t, const char *caller, const tn__side_files *s, const char *text, int64_t id,
-                         const tn_json *options)
+static bool add_numbered(tn_tokenizer *t, const char *caller, const tn__side_files *s, tn__class class,
+                         const char *text, int64_t id, const tn_json *options)
 {
     const bool sentence = file_decides(t, s);
     if (tn_error() != TN_OK) return false;
@@ -232,13 +220,13 @@ static bool add_numbered(tn_tokenizer *t, const char *caller, const tn__side_fil
         return tn__needs_json(caller, "an added token", text);
     const tn__added *known = tn__added_as(t, (int32_t)id);
     const bool       by_class = is(text, "<unk>") || is(text, "<s>") || is(text, "</s>"); /* LlamaTokenizer's */
-    const bool       special = s->json && known && known->special && (json_class(s) != TN__CLASS_LLAMA || by_class);
+    const bool       special = s->json && known && known->special && (class != TN__CLASS_LLAMA || by_class);
     return sentence || (s->json && !options && known) ||
            (tn__json_added(t, caller, options, id, false) && (!special || add_known(t, (int32_t)id)));
 }
 
 /* Adds the lists of added tokens: in one the ids are keys, in the other values. */
-static bool add_numbers(tn_tokenizer *t, const char *caller, const tn__side_files *s)
+static bool add_numbers(tn_tokenizer *t, const char *caller, const tn__side_files *s, tn__class class)
 {
     const tn_json *by_number = tn_json_get(s->config, "added_tokens_decoder");
     for (const tn_json *v = tn_json_first(by_number); v; v = tn_json_next(v)) {
@@ -248,10 +236,10 @@ static bool add_numbers(tn_tokenizer *t, const char *caller, const tn__side_file
                 return tn__needs_json(caller, "a token id of added_tokens_decoder", tn_json_key(v));
             id = 10 * id + (*c - '0');
         }
-        if (!add_numbered(t, caller, s, tn_json_string(tn_json_need(v, "content")), id, v)) return false;
+        if (!add_numbered(t, caller, s, class, tn_json_string(tn_json_need(v, "content")), id, v)) return false;
     }
     for (const tn_json *v = tn_json_first(s->added); v && !by_number; v = tn_json_next(v))
-        if (!add_numbered(t, caller, s, tn_json_key(v), tn_json_i64(v), NULL)) return false;
+        if (!add_numbered(t, caller, s, class, tn_json_key(v), tn_json_i64(v), NULL)) return false;
     return tn_error() == TN_OK;
 }
 
@@ -296,7 +284,7 @@ bool tn__class_rules(tn_tokenizer *t, const char *caller, const tn__side_files *
         t->bytes.splitter = tn__splitter_named("qwen2");
         t->step[t->steps++] = (tn__step){.kind = TN__STEP_FORM, .form = UTF8PROC_STABLE | UTF8PROC_COMPOSE};
     }
-    if (!add_numbers(t, caller, s) || !add_roles(t, caller, s, class, id) || !add_ends(t, caller, s, class, id))
+    if (!add_numbers(t, caller, s, class) || !add_roles(t, caller, s, class, id) || !add_ends(t, caller, s, class, id))
         return false;
     if (class == TN__CLASS_BERT) t->unknown = id[UNK];
     if (class == TN__CLASS_BERT && id[CLS] >= 0 && id[SEP] >= 0) tn__template_frame(t, id[CLS], id[SEP], false);
@@ -314,6 +302,18 @@ bool tn__class_rules(tn_tokenizer *t, const char *caller, const tn__side_files *
 }
 
 /* ---- files next to a tokenizer.json ------------------------------------------------------------------------------ */
+
+/* The class by which transformers recreates the tokenizer; for other classes, and if none is specified, transformers
+ * uses the file's rules. */
+static tn__class json_class(const tn__side_files *s)
+{
+    const char *name = tn_json_string_or(tn_json_get(s->config, "tokenizer_class"), "");
+    const char *model = tn_json_string_or(tn_json_get(s->model, "model_type"), "");
+    if (*name) return class_named(name);
+    for (int i = 0; i < CLASSES; i++)
+        if (is(classes[i].model, model) && classes[i].class != TN__CLASS_LLAMA) return classes[i].class;
+    return TN__CLASS_NONE;
+}
 
 static bool bool_option(const tn__side_files *s, const char *key, bool *value)
 {
@@ -377,7 +377,7 @@ bool tn__side_files_apply(tn_tokenizer *t, const char *caller, tn__side_files *s
     s->json = true;
     if (tn_error() != TN_OK || (class == TN__CLASS_BERT && !apply_bert(t, caller, s))) return false;
     if (class != TN__CLASS_NONE && class != TN__CLASS_BERT && !apply_prefix_space(t, caller, s, class)) return false;
-    if (!add_numbers(t, caller, s) || !add_roles(t, caller, s, class, id)) return false;
+    if (!add_numbers(t, caller, s, class) || !add_roles(t, caller, s, class, id)) return false;
     apply_frame(t, class, id);
     if (class == TN__CLASS_BERT && id[UNK] >= 0) t->unknown = id[UNK];
     tn__added_index(t);
