@@ -145,7 +145,7 @@ START_TEST(a_child_forked_after_a_team_makes_its_own)
         fprintf(stderr, "SKIPPED: ThreadSanitizer does not support threads in a child\n");
         return;
     }
-    /* A thread that is starting at the fork holds locks of AddressSanitizer, which the child's threads would wait for. */
+    /* A thread that is starting at the fork holds a lock of AddressSanitizer, which the child's threads wait for. */
     ck_assert(threads_meet(3));
     ck_assert(loop_works());
     ck_assert_int_eq(in_child(child_of_a_parallel_process), 0);
