@@ -134,87 +134,82 @@ static piece piece_of(const job *j, const reads *at)
 
 /* For elements of type T: fills rows by cols elements with zeros; copies n elements; one tap of a plane. With p->whole
  * the piece that is copied includes neighbouring elements where the padding is, which are then overwritten. */
-#define TAPS(T, name)                                                                                                 \
-    static void zero_##name(T *to, int64_t rows, int64_t row, int64_t cols)                                           \
-    {                                                                                                                 \
-        for (int64_t i = 0; i < cols; i++)                                                                            \
-            for (int64_t r = 0; r < rows; r++) to[r * row + i] = 0;                                                   \
-    }                                                                                                                 \
-    static void margins_##name(const reads *at, int64_t rows, int64_t width, T *to)                                   \
-    {                                                                                                                 \
-        const int64_t inner = at->end[0] - at->first[0];                                                              \
-        memset(to, 0, (size_t)(at->first[0] * width) * sizeof(T));                                                    \
-        memset(to + at->end[0] * width, 0, (size_t)((rows - at->end[0]) * width) * sizeof(T));                        \
-        to += at->first[0] * width;                                                                                   \
-        zero_##name(to, inner, width, at->first[1]);                                                                  \
-        zero_##name(to + at->end[1], inner, width, width - at->end[1]);                                               \
-    }                                                                                                                 \
-    static void gather_##name(const pass *p, const reads *at, const T *x, T *to)                                      \
-    {                                                                                                                 \
-        const job    *j = p->j;                                                                                       \
-        const int64_t width = j->out[1], row = p->x->l.stride[2], step = p->x->l.stride[3] * j->g.stride[1];          \
-        const int64_t cols = at->end[1] - at->first[1];                                                               \
-        if (p->whole) {                                                                                               \
-            const piece all = piece_of(j, at);                                                                        \
-            memcpy(to + all.to, x + all.from, (size_t)all.n * sizeof(T));                                             \
-        } else {                                                                                                      \
-            x += (at->first[1] * j->g.stride[1] + at->shift[1]) * p->x->l.stride[3];                                  \
-            for (int64_t r = at->first[0]; r < at->end[0]; r++) {                                                     \
-                const T *from = x + (r * j->g.stride[0] + at->shift[0]) * row;                                        \
-                T       *line = to + r * width + at->first[1];                                                        \
-                if (step == 1) memcpy(line, from, (size_t)cols * sizeof(T));                                          \
-                else                                                                                                  \
-                    for (int64_t i = 0; i < cols; i++) line[i] = from[i * step];                                      \
-            }                                                                                                         \
-        }                                                                                                             \
-        margins_##name(at, p->rows, width, to);                                                                       \
-    }                                                                                                                 \
-    static void gather_planes_##name(int64_t from, int64_t to, void *arg)                                             \
-    {                                                                                                                 \
-        const pass *p = arg;                                                                                          \
-        const job  *j = p->j;                                                                                         \
-        for (int64_t t = 0; t < j->taps; t++) {                                                                       \
-            const reads at = reads_of(j, t, p->r0, p->rows);                                                          \
-            for (int64_t i = from; i < to; i++) {                                                                     \
-                const int64_t n = i / j->c, c = i % j->c;                                                             \
-                const T      *x = (const T *)tn__ptr(p->x) + (p->n0 + n) * p->x->l.stride[0] + c * p->x->l.stride[1]; \
-                T            *line = (T *)p->c.at + n * p->c.image + c * p->c.channel + t * p->c.tap;                 \
-                if (at.none) memset(line, 0, (size_t)(p->rows * j->out[1]) * sizeof(T));                              \
-                else gather_##name(p, &at, x, line);                                                                  \
-            }                                                                                                         \
-        }                                                                                                             \
+#define TAPS(T, name)                                                                                        \
+    static void zero_##name(T *to, int64_t rows, int64_t row, int64_t cols)                                  \
+    {                                                                                                        \
+        for (int64_t i = 0; i < cols; i++)                                                                   \
+            for (int64_t r = 0; r < rows; r++) to[r * row + i] = 0;                                          \
+    }                                                                                                        \
+    static void margins_##name(const reads *at, int64_t rows, int64_t width, T *to)                          \
+    {                                                                                                        \
+        const int64_t inner = at->end[0] - at->first[0];                                                     \
+        memset(to, 0, (size_t)(at->first[0] * width) * sizeof(T));                                           \
+        memset(to + at->end[0] * width, 0, (size_t)((rows - at->end[0]) * width) * sizeof(T));               \
+        to += at->first[0] * width;                                                                          \
+        zero_##name(to, inner, width, at->first[1]);                                                         \
+        zero_##name(to + at->end[1], inner, width, width - at->end[1]);                                      \
+    }                                                                                                        \
+    static void gather_##name(const pass *p, const reads *at, const T *x, T *to)                             \
+    {                                                                                                        \
+        const job    *j = p->j;                                                                              \
+        const int64_t width = j->out[1], row = p->x->l.stride[2], step = p->x->l.stride[3] * j->g.stride[1]; \
+        const int64_t cols = at->end[1] - at->first[1];                                                      \
+        if (at->none) {                                                                                      \
+            memset(to, 0, (size_t)(p->rows * width) * sizeof(T));                                            \
+            return;                                                                                          \
+        }                                                                                                    \
+        if (p->whole) {                                                                                      \
+            const piece all = piece_of(j, at);                                                               \
+            memcpy(to + all.to, x + all.from, (size_t)all.n * sizeof(T));                                    \
+        } else {                                                                                             \
+            x += (at->first[1] * j->g.stride[1] + at->shift[1]) * p->x->l.stride[3];                         \
+            for (int64_t r = at->first[0]; r < at->end[0]; r++) {                                            \
+                const T *from = x + (r * j->g.stride[0] + at->shift[0]) * row;                               \
+                T       *line = to + r * width + at->first[1];                                               \
+                if (step == 1) memcpy(line, from, (size_t)cols * sizeof(T));                                 \
+                else                                                                                         \
+                    for (int64_t i = 0; i < cols; i++) line[i] = from[i * step];                             \
+            }                                                                                                \
+        }                                                                                                    \
+        margins_##name(at, p->rows, width, to);                                                              \
     }
 TAPS(float, f32)
 TAPS(double, f64)
 TAPS(uint16_t, bf16)
 
 /* Adds columns at the places in x that they were read from. */
-#define PUT_BACK(T, name)                                                                                       \
-    static void add_##name(int64_t n, T *restrict to, const T *restrict from)                                   \
-    {                                                                                                           \
-        for (int64_t i = 0; i < n; i++) to[i] += from[i];                                                       \
-    }                                                                                                           \
-    static void put_back_##name(const pass *p, const reads *at, T *x, T *line)                                  \
-    {                                                                                                           \
-        const job    *j = p->j;                                                                                 \
-        const int64_t width = j->out[1], row = p->x->l.stride[2], step = p->x->l.stride[3] * j->g.stride[1];    \
-        const int64_t cols = at->end[1] - at->first[1];                                                         \
-        if (p->whole) {                                                                                         \
-            const piece all = piece_of(j, at);                                                                  \
-            margins_##name(at, p->rows, width, line);                                                           \
-            add_##name(all.n, x + all.from, line + all.to);                                                     \
-            return;                                                                                             \
-        }                                                                                                       \
-        x += (at->first[1] * j->g.stride[1] + at->shift[1]) * p->x->l.stride[3];                                \
-        for (int64_t r = at->first[0]; r < at->end[0]; r++) {                                                   \
-            T       *to = x + (r * j->g.stride[0] + at->shift[0]) * row;                                        \
-            const T *from = line + r * width + at->first[1];                                                    \
-            if (step == 1) add_##name(cols, to, from);                                                          \
-            else                                                                                                \
-                for (int64_t i = 0; i < cols; i++) to[i * step] += from[i];                                     \
-        }                                                                                                       \
-    }                                                                                                           \
-    static void put_back_planes_##name(int64_t from, int64_t to, void *arg)                                     \
+#define PUT_BACK(T, name)                                                                                    \
+    static void add_##name(int64_t n, T *restrict to, const T *restrict from)                                \
+    {                                                                                                        \
+        for (int64_t i = 0; i < n; i++) to[i] += from[i];                                                    \
+    }                                                                                                        \
+    static void put_back_##name(const pass *p, const reads *at, T *x, T *line)                               \
+    {                                                                                                        \
+        const job    *j = p->j;                                                                              \
+        const int64_t width = j->out[1], row = p->x->l.stride[2], step = p->x->l.stride[3] * j->g.stride[1]; \
+        const int64_t cols = at->end[1] - at->first[1];                                                      \
+        if (at->none) return;                                                                                \
+        if (p->whole) {                                                                                      \
+            const piece all = piece_of(j, at);                                                               \
+            margins_##name(at, p->rows, width, line);                                                        \
+            add_##name(all.n, x + all.from, line + all.to);                                                  \
+            return;                                                                                          \
+        }                                                                                                    \
+        x += (at->first[1] * j->g.stride[1] + at->shift[1]) * p->x->l.stride[3];                             \
+        for (int64_t r = at->first[0]; r < at->end[0]; r++) {                                                \
+            T       *to = x + (r * j->g.stride[0] + at->shift[0]) * row;                                     \
+            const T *from = line + r * width + at->first[1];                                                 \
+            if (step == 1) add_##name(cols, to, from);                                                       \
+            else                                                                                             \
+                for (int64_t i = 0; i < cols; i++) to[i * step] += from[i];                                  \
+        }                                                                                                    \
+    }
+PUT_BACK(float, f32)
+PUT_BACK(double, f64)
+
+/* The body of a loop over planes: `one` for each tap and plane. */
+#define EACH_PLANE(T, one, name)                                                                                \
+    static void one##_planes_##name(int64_t from, int64_t to, void *arg)                                        \
     {                                                                                                           \
         const pass *p = arg;                                                                                    \
         const job  *j = p->j;                                                                                   \
@@ -224,12 +219,15 @@ TAPS(uint16_t, bf16)
                 const int64_t n = i / j->c, c = i % j->c;                                                       \
                 T            *x = (T *)tn__ptr(p->x) + (p->n0 + n) * p->x->l.stride[0] + c * p->x->l.stride[1]; \
                 T            *line = (T *)p->c.at + n * p->c.image + c * p->c.channel + t * p->c.tap;           \
-                if (!at.none) put_back_##name(p, &at, x, line);                                                 \
+                one##_##name(p, &at, x, line);                                                                  \
             }                                                                                                   \
         }                                                                                                       \
     }
-PUT_BACK(float, f32)
-PUT_BACK(double, f64)
+EACH_PLANE(float, gather, f32)
+EACH_PLANE(double, gather, f64)
+EACH_PLANE(uint16_t, gather, bf16)
+EACH_PLANE(float, put_back, f32)
+EACH_PLANE(double, put_back, f64)
 
 static int64_t planes_at_once(const pass *p)
 {
