@@ -323,6 +323,7 @@ const tn__gemm_kernels TN__FOR_ISA(TN__(tn__gemm)) = {
     .lanes = TN__(v_n),
     .pair = 1,
     .steps = K_BLOCK,
+    .adds_bias = true,
     .tile = TN__(any_tile),
     .row = TN__(row),
     .pack = TN__FOR_ISA(TN__(tn__pack)),

@@ -20,8 +20,10 @@ typedef struct {
     const void *from;
     void       *to;
     int64_t     from_row, to_row;
-    bool        to_bf16;  /* to is bf16: only for whole strips, if the kernels take pairs */
-    const void *prefetch; /* each step of k prefetches one cache line of it to L2; NULL: none */
+    const void *bias;               /* added at the end: a vector for row i and vector j of columns is at */
+    int64_t     bias_row, bias_col; /* bias + i · bias_row + j · bias_col; NULL: none, and see adds_bias  */
+    bool        to_bf16;            /* to is bf16: only for whole strips, if the kernels take pairs */
+    const void *prefetch;           /* each step of k prefetches one cache line of it to L2; NULL: none */
 } tn__gemm_step;
 
 /* One row: y[j] = (first ? 0 : y[j]) + Σ_p a[p] · b[p][j], for n columns, whole vectors. b_row or b_col is 1. */
@@ -76,6 +78,7 @@ typedef struct {
     int  pair;             /* terms in a step of k: 2 for dot products of bf16, otherwise 1                     */
     int  steps;            /* maximum steps, of 4 bytes, in a block of k: what L1 holds of a strip              */
     bool a_rows;           /* units of a that are consecutive in k are adjacent: packing transposes columns     */
+    bool adds_bias;        /* tile adds a bias                                                                  */
     void (*begin)(int mr); /* call before the first tile of mr rows, in each thread; NULL: not needed */
     void (*end)(void);     /* call after the last tile: releases what begin acquired                  */
     void (*tile)(const tn__gemm_step *s);

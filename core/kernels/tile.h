@@ -40,6 +40,13 @@ TN__INLINE void TN__(tile)(const int mr, const int nv, const tn__gemm_step *s)
             v_narrow(half + i * to_row + j * N, acc[i][j]);
         return;
     }
+#else
+    if (s->bias) {
+        const TN__REAL *bias = s->bias;
+        const int64_t   bias_row = s->bias_row, bias_col = s->bias_col;
+        TN__UNROLL for (int i = 0; i < mr; i++) TN__UNROLL for (int j = 0; j < nv; j++)
+            acc[i][j] += TN__(v_load)(bias + i * bias_row + j * bias_col);
+    }
 #endif
     TN__REAL *to = s->to;
     TN__UNROLL for (int i = 0; i < mr; i++) TN__UNROLL for (int j = 0; j < nv; j++)

@@ -91,6 +91,7 @@ typedef struct {
     /* the current block of k: steps [k0, k0 + kc) */
     int64_t     k0, kc;
     bool        last;
+    const char *bias;   /* that the tile kernel adds to strip s, from column 0; NULL: none */
     const char *next_b; /* with a kept b: data that the next block, or the next task, reads; NULL: none */
     int        *begun;  /* the mr of the last call of the kernel's begin */
 } tile_task;
@@ -148,6 +149,35 @@ static void prepare_strip(const tile_task *t, int64_t s, int64_t row, tn__gemm_s
     if (!plan->packs_a && s + 1 < t->s1) prefetch_strip(plan, t->m->a, t->k0, t->kc, s + 1);
 }
 
+static void fill_f32(float *to, int64_t n, float v)
+{
+    for (int64_t i = 0; i < n; i++) to[i] = v;
+}
+
+static void fill_f64(double *to, int64_t n, double v)
+{
+    for (int64_t i = 0; i < n; i++) to[i] = v;
+}
+
+/* The bias that the kernel adds to the strip at row, from column 0: in place, or, if it is one number for each row, as a
+ * vector for each row. */
+static const char *place_bias(const tile_task *t, int64_t row, void *vectors, tn__gemm_step *step)
+{
+    const tn__gemm_plan *plan = t->plan;
+    const tn__gemm_side *side = &plan->call.bias;
+    const int64_t        lanes = plan->kernels->lanes, size = plan->out_bytes;
+    const char          *bias = t->m->bias;
+    if (!bias || !plan->sums_are_c) return NULL;
+    bias += row * side->row * size;
+    step->bias_row = side->row, step->bias_col = lanes;
+    if (side->col == 1) return bias;
+    step->bias_row = lanes, step->bias_col = 0;
+    for (int64_t i = 0; i < step->mr; i++)
+        if (size == sizeof(float)) fill_f32((float *)vectors + i * lanes, lanes, ((const float *)bias)[i * side->row]);
+        else fill_f64((double *)vectors + i * lanes, lanes, ((const double *)bias)[i * side->row]);
+    return vectors;
+}
+
 /* Sets the address of the panel of b at column col for the kernel: packed, or in place. */
 static void place_b(const tile_task *t, int64_t col, int64_t width, tn__gemm_step *step)
 {
@@ -197,6 +227,7 @@ static void compute_tile(const tile_task *t, int64_t s, int64_t row, int64_t p, 
     else if (straight)
         step->to = t->m->c + (row * g->c_row + col * g->c_col) * plan->out_bytes, step->to_row = g->c_row;
     else step->to = t->tile, step->to_row = width;
+    step->bias = straight && t->bias ? t->bias + col * plan->call.bias.col * plan->out_bytes : NULL;
     if (t->last) prefetch_output(t, row, col, step->mr, width);
     plan->kernels->tile(step);
     if (t->last && !straight) finish(plan, t->m, row, col, step->mr, tn__min_i64(width, g->n - col), t->tile, width);
@@ -224,6 +255,7 @@ static void finish_empty(const tile_task *t)
 
 static void run_tiles(tile_task *t)
 {
+    _Alignas(64) char    vectors[TN__GEMM_BIAS];
     const tn__gemm_plan *plan = t->plan;
     for (int64_t k0 = 0; k0 < plan->steps; k0 += plan->kc) {
         prepare_block(t, k0);
@@ -231,6 +263,7 @@ static void run_tiles(tile_task *t)
             const int64_t row = tn__strip_at(plan, s);
             tn__gemm_step step = {.mr = (int)(tn__strip_at(plan, s + 1) - row), .k = t->kc};
             prepare_strip(t, s, row, &step);
+            t->bias = t->last ? place_bias(t, row, vectors, &step) : NULL;
             if (plan->kernels->begin && *t->begun != step.mr) plan->kernels->begin(*t->begun = step.mr);
             for (int64_t p = t->p0; p < t->p1; p++) compute_tile(t, s, row, p, &step);
         }

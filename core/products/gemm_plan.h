@@ -7,6 +7,8 @@
 enum { TN__SET_BYTES = 4096 }; /* rows at a multiple of this distance map to the same L1 set */
 enum { TN__GEMM_PAD = 16 };    /* units between packed rows of a, so that they do not all map to the same cache sets */
 
+enum { TN__GEMM_BIAS = 512 }; /* bytes of a vector of bias for each row of a strip */
+
 /* A range split into `parts` nearly equal pieces; longer ones are interleaved, so any prefix of pieces is balanced. */
 typedef struct {
     int64_t parts, each, rest;
@@ -39,7 +41,7 @@ typedef struct {
 
     /* method */
     bool    gemv;               /* a matrix-vector product: see row_task */
-    bool    sums_are_c;         /* no epilogue */
+    bool    sums_are_c;         /* no epilogue, except for a bias that the tile kernel adds */
     bool    rounds_in_tile;     /* the epilogue is rounding to bf16, and the tile kernel does that */
     bool    packs_a, packs_b;   /* each task packs its part */
     bool    a_columns;          /* a is packed by columns */
