@@ -59,12 +59,14 @@ typedef struct {
     tn_encoding *encoding;
     tn_corpus   *corpus;
     tn_mlm      *batches;
+    bool         single; /* one document, opened without pairs */
 } texts;
 
 typedef struct {
     option_list files;
     const char *cache;                                     /* file for the token ids */
     bool        pairs, order, fixed, whole_words, by_rule; /* order: predict the order of pairs, as ALBERT */
+    bool        may_be_single;                             /* pairs only if there are several documents */
     int64_t     spans;                                     /* maximum length of a masked span; 0: single tokens */
     int64_t     length, batch;                             /* tokens per example, examples per batch */
     uint64_t    seed;
@@ -78,7 +80,7 @@ tn_tensor *texts_loss(void *bert, const tn_batch *b, void *user);
 typedef struct {
     training    base;
     option_list text, valid;
-    const char *objective;
+    const char *objective;                /* NULL: bert, or roberta for one document */
     int64_t     batch, length, embedding; /* embedding: width, ALBERT and ELECTRA only; 0: min(128, dim) */
     bool        cased, norm_last, whole_words, by_rule;
     int64_t     word_vectors; /* epochs of skip-gram before the training; 0: no skip-gram */
@@ -105,10 +107,10 @@ typedef struct {
 electra   *electra_new(tn_bert_config discriminator);
 tn_tensor *electra_loss(void *net, const tn_batch *b, void *user);
 bool       electra_save(electra *m, const tn_tokenizer *tokens, const char *dir);
-#define BERT_TRAINING                                                                                                 \
-    {                                                                                                                 \
-        .base = {.kind = &bert_kind, .asked = {TRAIN_DEFAULTS, .size = "mini", .dropout = 0.1}}, .objective = "bert", \
-        .batch = 16, .length = 128                                                                                    \
+#define BERT_TRAINING                                                                                         \
+    {                                                                                                         \
+        .base = {.kind = &bert_kind, .asked = {TRAIN_DEFAULTS, .size = "mini", .dropout = 0.1}}, .batch = 16, \
+        .length = 128                                                                                         \
     }
 
 /* Results on a validation text. */

@@ -2,6 +2,7 @@
  * each first text a_i has to identify its own second text b_i among all n:
  *
  *   loss = cross-entropy of the rows of cos(a_i, b_k) / temperature, with target k = i */
+#include "../common/messages.h"
 #include "bert.h"
 
 #include "../common/checksum.h"
@@ -177,8 +178,7 @@ static void *make(training *t) { return tn_bert_load(of(t)->how.folder); }
 
 static void say(training *t)
 {
-    fprintf(stderr, "text     %lld pairs; at most %lld tokens per text\n", (long long)of(t)->all.n,
-            (long long)of(t)->how.length);
+    tell("text     %lld pairs; at most %lld tokens per text\n", (long long)of(t)->all.n, (long long)of(t)->how.length);
 }
 
 static uint64_t sum_of(const pairs *p)

@@ -5,6 +5,7 @@
  * The first two terms are over the masked tokens, the last is over all tokens. The student is as wide as the teacher
  * and is initialised with its embeddings, its head and some of its layers, evenly spaced. The student of a BERT is a
  * DistilBERT. */
+#include "../common/messages.h"
 #include "../common/texts.h"
 #include "bert.h"
 
@@ -141,8 +142,8 @@ static bool open_all(training *t)
 }
 static void say(training *t)
 {
-    fprintf(stderr, "teacher  %lld layers, %.2f million parameters\n", (long long)of(t)->teacher->config.layers,
-            (double)tn_count(of(t)->teacher) / 1e6);
+    tell("teacher  %lld layers, %.2f million parameters\n", (long long)of(t)->teacher->config.layers,
+         (double)tn_count(of(t)->teacher) / 1e6);
     bert_kind.print_info(t);
 }
 static void describe(const training *t, tn_json_writer *w)

@@ -1,4 +1,5 @@
 /* score.c — bert score: metrics of predicted labels, numbers, tags and answers in files. */
+#include "../common/messages.h"
 #include "bert.h"
 #include "tune.h"
 
@@ -115,7 +116,7 @@ static void score_answers(const char *gold, const char *predicted)
     metrics              v = metrics_none(tn_labelled_count(l));
     answers              a = {l, said, none, 0};
     if (tn_error() == TN_OK && test_answers(l, given, &a, none != NULL, &v)) {
-        if (a.missing) fprintf(stderr, "%lld questions have no answer in '%s'\n", (long long)a.missing, predicted);
+        if (a.missing) tell("%lld questions have no answer in '%s'\n", (long long)a.missing, predicted);
         metrics_print(&v, json);
     }
     tn_json_free(said), tn_json_free(none);

@@ -1,4 +1,5 @@
 /* texts.c — text files as batches of masked tokens, and the loss on them. */
+#include "../common/messages.h"
 #include "../common/checksum.h"
 #include "../common/numbers.h"
 #include "../common/ranks.h"
@@ -27,10 +28,8 @@ static tn_corpus *open_corpus(const texts_config *c, const tn_tokenizer *t, tn_e
         tn_corpus_open(.files = c->files.value, .n = c->files.count, .cache = c->cache, .encoder = {encode, &encoder},
                        .encoder_sum = checksum_pieces(t), .vocabulary = tn_tokenizer_size(t), .by_rule = c->by_rule);
     if (encoder.broken && !settings.quiet && ranks_first())
-        fprintf(stderr,
-                "note: '%s'%s: %lld sentences are not valid UTF-8; if the file has another encoding, " TEXTS_CONVERT
-                "\n",
-                c->files.value[0], c->files.count > 1 ? " and others" : "", (long long)encoder.broken);
+        tell("note: '%s'%s: %lld sentences are not valid UTF-8; if the file has another encoding, " TEXTS_CONVERT "\n",
+             c->files.value[0], c->files.count > 1 ? " and others" : "", (long long)encoder.broken);
     return corpus;
 }
 
@@ -52,16 +51,18 @@ bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to)
                  : r.mask < 0  ? "MASK"
                                : "SEP");
     if (tn_error() == TN_OK) to->corpus = open_corpus(c, t, to->encoding);
-    if (to->corpus && c->pairs && !c->order && tn_corpus_documents(to->corpus) < 2)
+    const bool single = to->corpus && c->pairs && !c->order && tn_corpus_documents(to->corpus) < 2;
+    to->single = single && c->may_be_single;
+    if (single && !to->single)
         tn_raise(TN_EFORMAT,
                  "'%s' is one document, but predicting the next sentence needs several; put an empty line between "
                  "documents%s",
                  c->files.value[0], c->fixed ? "" : ", or train with --objective roberta");
     else if (to->corpus)
         to->batches =
-            tn_mlm_new(to->corpus, .pairs = c->pairs, .order = c->order, .spans = c->spans, .max_tokens = c->length,
-                       .pad = r.pad, .cls = r.first, .sep = r.separator, .mask = r.mask, .kinds = kinds,
-                       .whole_words = c->whole_words, .fixed = c->fixed, .tokens = c->batch * c->length,
+            tn_mlm_new(to->corpus, .pairs = c->pairs && !to->single, .order = c->order, .spans = c->spans,
+                       .max_tokens = c->length, .pad = r.pad, .cls = r.first, .sep = r.separator, .mask = r.mask,
+                       .kinds = kinds, .whole_words = c->whole_words, .fixed = c->fixed, .tokens = c->batch * c->length,
                        .examples = c->batch, .seed = c->seed, .in_order = c->fixed);
     if (kinds) tn_mem_put(kinds, (size_t)vocab);
     if (to->batches && tn_error() == TN_OK) return true;

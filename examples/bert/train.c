@@ -1,13 +1,15 @@
 /* train.c — bert train: the part of a training that is specific to masked language models; the rest is in
  * common/train.c. */
+#include "../common/messages.h"
 #include "../common/checksum.h"
+#include "../common/ranks.h"
 #include "bert.h"
 
 #include <string.h>
 
 static bert_training *of(training *t) { return (bert_training *)t; }
-static bool           is(const bert_training *t, const char *name) { return !strcmp(t->objective, name); }
-static bool           has_pairs(const bert_training *t) { return is(t, "bert") || is(t, "albert"); }
+static bool is(const bert_training *t, const char *name) { return !strcmp(t->objective ? t->objective : "bert", name); }
+static bool has_pairs(const bert_training *t) { return is(t, "bert") || is(t, "albert"); }
 
 static int check(training *t)
 {
@@ -38,6 +40,7 @@ static bool open_texts(training *t, bool valid, texts *to)
                               .order = is(b, "albert"),
                               .spans = is(b, "albert") ? 3 : 0,
                               .fixed = valid,
+                              .may_be_single = !b->objective && !valid,
                               .whole_words = b->whole_words,
                               .by_rule = b->by_rule,
                               .length = b->length,
@@ -49,7 +52,12 @@ static bool open_texts(training *t, bool valid, texts *to)
 static bool open_all(training *t)
 {
     bert_training *b = of(t);
-    if (!open_texts(t, false, &b->texts) || (b->valid.count && !open_texts(t, true, &b->held))) return false;
+    if (!open_texts(t, false, &b->texts)) return false;
+    if (!b->objective) b->objective = b->texts.single ? "roberta" : "bert";
+    if (b->texts.single && !settings.quiet && ranks_first())
+        fprintf(stderr, "note: '%s' is one document, so there is no next sentence to predict: --objective roberta\n",
+                b->text.value[0]);
+    if (b->valid.count && !open_texts(t, true, &b->held)) return false;
     t->fit.train = tn_mlm_source(b->texts.batches), t->fit.valid = tn_mlm_source(b->held.batches);
     t->fit.loss = is(b, "electra") ? electra_loss : texts_loss;
     t->batches = tn_mlm_count(b->texts.batches), t->width = b->batch * b->length;
@@ -87,8 +95,8 @@ static void *make(training *t)
 static void say(training *t)
 {
     const tn_corpus *c = of(t)->texts.corpus;
-    fprintf(stderr, "text     %lld documents, %lld sentences, %lld tokens\n", (long long)tn_corpus_documents(c),
-            (long long)tn_corpus_sentences(c), (long long)tn_corpus_tokens(c));
+    tell("text     %lld documents, %lld sentences, %lld tokens\n", (long long)tn_corpus_documents(c),
+         (long long)tn_corpus_sentences(c), (long long)tn_corpus_tokens(c));
 }
 
 static void describe(const training *t, tn_json_writer *w)
@@ -139,7 +147,8 @@ static const option options[] = {
     OPTION_LIST("valid", 0, "FILE", &asked.valid, "validation text"),
     OPTION_TEXT("objective", 0, "NAME", &asked.objective,
                 "bert: masked tokens and next sentence; roberta: masked tokens, examples of full length; albert: "
-                "masked spans and sentence order; electra: replaced tokens",
+                "masked spans and sentence order; electra: replaced tokens (default: bert, or roberta if the text is "
+                "one document)",
                 .choices = "bert|roberta|albert|electra"),
     OPTION_INT("embedding", 0, "N", &asked.embedding,
                "width of ALBERT's or ELECTRA's embeddings (default: --dim, at most 128)", .least = 1, .most = 65536),

@@ -1,4 +1,5 @@
 /* tune.c — bert tune: fine-tunes a model on labelled texts, and tests it. The training itself is in common/train.c. */
+#include "../common/messages.h"
 #include "tune.h"
 
 #include "../common/checksum.h"
@@ -126,10 +127,9 @@ static void note_not_utf8(const tn_labelled *l, const char *path)
         if (!all && !n++) line = x.line;
     }
     if (n && !settings.quiet)
-        fprintf(stderr,
-                "note: '%s' is not valid UTF-8 in %lld of its texts, the first in line %lld; if the file has another "
-                "encoding, " TEXTS_CONVERT "\n",
-                path, (long long)n, (long long)line);
+        tell("note: '%s' is not valid UTF-8 in %lld of its texts, the first in line %lld; if the file has another "
+             "encoding, " TEXTS_CONVERT "\n",
+             path, (long long)n, (long long)line);
 }
 
 static bool load(const tuning *t, const char *path, text_set *h)
@@ -141,7 +141,7 @@ static bool load(const tuning *t, const char *path, text_set *h)
     if (!h->texts) return false;
     if (h != &t->train_set && t->labels && tn_labels_count(t->labels)) tn_labelled_only(h->texts, t->labels);
     const int64_t n = tn_labelled_skipped(h->texts, &first);
-    if (n && tn_error() == TN_OK) fprintf(stderr, "%s: %lld lines skipped, the first: %s\n", path, (long long)n, first);
+    if (n && tn_error() == TN_OK) tell("%s: %lld lines skipped, the first: %s\n", path, (long long)n, first);
     note_not_utf8(h->texts, path);
     return tn_error() == TN_OK;
 }
@@ -287,12 +287,12 @@ static void say(training *b)
     const tuning *t = of(b);
     fprintf(stderr, "texts    %lld for training", (long long)tn_labelled_count(t->train_set.texts));
     if (t->test) fprintf(stderr, ", %lld for the test", (long long)tn_labelled_count(t->test_set.texts));
-    if (tn_labels_count(t->labels)) fprintf(stderr, ", %lld labels", (long long)tn_labels_count(t->labels));
+    if (tn_labels_count(t->labels)) tell(", %lld labels", (long long)tn_labels_count(t->labels));
     fprintf(stderr, "\n");
     const int64_t cut = tn_features_cut(t->train_set.features);
     if (cut)
-        fprintf(stderr, "length   %lld texts have more than %lld tokens and %s\n", (long long)cut, (long long)t->length,
-                windows(t) ? "are read in parts" : "are cut");
+        tell("length   %lld texts have more than %lld tokens and %s\n", (long long)cut, (long long)t->length,
+             windows(t) ? "are read in parts" : "are cut");
 }
 
 /* The hash of all strings of the texts, which must be the same to resume. */

@@ -3,6 +3,7 @@
 #include "options.h"
 
 #include "help.h"
+#include "messages.h"
 #include "ranks.h"
 #include "stop.h"
 #include <errno.h>
@@ -86,28 +87,15 @@ bool program_color(FILE *to)
     return isatty(fileno(to)) != 0;
 }
 
-/* The length of "tn_load: " at s; 0: there is no such name. */
-static size_t call_name(const char *s)
-{
-    if (strncmp(s, "tn_", 3) != 0) return 0;
-    const size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_");
-    return strncmp(s + n, ": ", 2) ? 0 : n + 2;
-}
-
-/* Prints the error without the names of the library's functions and the number of calls it skipped. */
+/* Prints the error in the words of a program. */
 static void print_error(void)
 {
     tn_error_state e;
+    char           text[sizeof e.text];
     tn_error_push(&e), tn_error_pop(&e);
-    const char *name = now.program ? now.program->name : "error", *at = e.text;
-    fprintf(stderr, program_color(stderr) ? "\033[1;31m%s:\033[0m " : "%s: ", name);
-    do {
-        at += call_name(at);
-        const char *next = strstr(at, ": tn_");
-        fprintf(stderr, "%.*s", next ? (int)(next + 2 - at) : (int)strlen(at), at);
-        at = next ? next + 2 : NULL;
-    } while (at);
-    fputc('\n', stderr);
+    message_for_user(e.text, now.command ? now.command->options : NULL, text, sizeof text);
+    fprintf(stderr, program_color(stderr) ? "\033[1;31m%s:\033[0m %s\n" : "%s: %s\n",
+            now.program ? now.program->name : "error", text);
 }
 
 int program_end(void)

@@ -1,4 +1,5 @@
 /* train.c — see train.h. */
+#include "messages.h"
 #include "train.h"
 
 #include "checksum.h"
@@ -130,8 +131,8 @@ static void announce(training *t, int64_t steps, double seconds)
     const train_asked *a = &t->asked;
     char               time[16];
     if (settings.quiet) return;
-    fprintf(stderr, "model    %s: %lld layers of width %lld, %.2f million parameters", a->size, (long long)a->layers,
-            (long long)a->dim, (double)tn_module_count(t->net, false) / 1e6);
+    tell("model    %s: %lld layers of width %lld, %.2f million parameters", a->size, (long long)a->layers,
+         (long long)a->dim, (double)tn_module_count(t->net, false) / 1e6);
     if (t->tokens) fprintf(stderr, ", a vocabulary of %lld", (long long)tn_tokenizer_size(t->tokens));
     fprintf(stderr, ", in %s\n", a->dtype);
     t->kind->print_info(t);

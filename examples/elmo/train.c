@@ -1,6 +1,7 @@
 /* train.c — elmo train: the part of a training that is specific to ELMo and skip-thought; the rest is in
  * common/train.c. Each line is a sentence of words separated by blanks. A step takes some lines at random, an epoch
  * each line once. Skip-thought learns to generate the lines before and after a line. */
+#include "../common/messages.h"
 #include "../common/checksum.h"
 #include "elmo.h"
 
@@ -171,8 +172,8 @@ static void *make(training *t)
 static void say(training *t)
 {
     const elmo_training *g = of(t);
-    fprintf(stderr, "text     %lld sentences, %lld words; validation: %lld sentences\n",
-            (long long)g->learned.lines.count, (long long)g->words, (long long)g->held.lines.count);
+    tell("text     %lld sentences, %lld words; validation: %lld sentences\n", (long long)g->learned.lines.count,
+         (long long)g->words, (long long)g->held.lines.count);
 }
 
 static uint64_t sum_of(const text_lines *l)

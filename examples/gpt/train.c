@@ -1,4 +1,5 @@
 /* train.c — gpt train: the part of a training that is specific to language models; the rest is in common/train.c. */
+#include "../common/messages.h"
 #include "../common/checksum.h"
 #include "gpt.h"
 
@@ -91,8 +92,8 @@ static void *make(training *t)
 static void say(training *t)
 {
     const gpt_training *g = of(t);
-    fprintf(stderr, "text     %zu bytes, %lld tokens; validation: %lld tokens\n", g->bytes, (long long)g->ids.n,
-            (long long)g->held.n);
+    tell("text     %zu bytes, %lld tokens; validation: %lld tokens\n", g->bytes, (long long)g->ids.n,
+         (long long)g->held.n);
 }
 
 static void describe(const training *t, tn_json_writer *w)

@@ -3,6 +3,7 @@
  *
  * Averaged SGD as in AWD-LSTM (Merity and others 2018): plain SGD, until a validation loss is worse than the best of
  * those more than `patience` validations earlier; from then on the weights that are measured and saved are averages. */
+#include "../common/messages.h"
 #include "../common/checksum.h"
 #include "lm.h"
 
@@ -260,8 +261,8 @@ static void on_event(void *training_, const tn_fit_event *e)
 static void say(training *t)
 {
     const lm_training *g = of(t);
-    fprintf(stderr, "text     %zu bytes, %lld tokens; validation: %lld tokens\n", g->bytes, (long long)g->ids.n,
-            (long long)g->held.n);
+    tell("text     %zu bytes, %lld tokens; validation: %lld tokens\n", g->bytes, (long long)g->ids.n,
+         (long long)g->held.n);
 }
 
 static void describe(const training *t, tn_json_writer *w)

@@ -1,4 +1,5 @@
 /* train.c — translate train: the parts of a training that are specific to translation; common/train.c has the rest. */
+#include "../common/messages.h"
 #include "translate.h"
 
 #include "../common/checksum.h"
@@ -99,19 +100,18 @@ static void print_summary(training *t)
     const translate_training *p = of(t);
     const tn_pairs           *all = p->pairs.pairs;
     const int64_t             longer = tn_pairs_dropped(all) - p->state.empty;
-    fprintf(stderr, "text     %lld sentence pairs, %lld source and %lld target tokens\n",
-            (long long)tn_pairs_count(all), (long long)tn_pairs_tokens(all, false),
-            (long long)tn_pairs_tokens(all, true));
+    tell("text     %lld sentence pairs, %lld source and %lld target tokens\n", (long long)tn_pairs_count(all),
+         (long long)tn_pairs_tokens(all, false), (long long)tn_pairs_tokens(all, true));
     if (p->state.empty)
-        fprintf(stderr, "         skipped: %lld pairs with an empty line; the first is line %lld\n",
-                (long long)p->state.empty, (long long)p->state.first_empty);
+        tell("         skipped: %lld pairs with an empty line; the first is line %lld\n", (long long)p->state.empty,
+             (long long)p->state.first_empty);
     if (longer > 0)
-        fprintf(stderr, "         skipped: %lld pairs longer than %lld tokens (--longest)\n", (long long)longer,
-                (long long)p->longest);
+        tell("         skipped: %lld pairs longer than %lld tokens (--longest)\n", (long long)longer,
+             (long long)p->longest);
     const int64_t held = p->valid_source ? tn_pairs_dropped(p->held.pairs) - p->held_state.empty : 0;
     if (held > 0)
-        fprintf(stderr, "         skipped in validation: %lld pairs longer than the model's %lld positions\n",
-                (long long)held, (long long)positions_of(p));
+        tell("         skipped in validation: %lld pairs longer than the model's %lld positions\n", (long long)held,
+             (long long)positions_of(p));
 }
 
 static void describe(const training *t, tn_json_writer *w)

@@ -1,4 +1,5 @@
 /* ask.c — vectors neighbours, analogy, similarity, convert. */
+#include "../common/messages.h"
 #include "../common/files.h"
 #include "vectors.h"
 
@@ -91,8 +92,8 @@ int run_convert(int count, char **operands)
         tn_vectors_save(v, operands[0], to_format_name ? format_of(to_format_name) : format_of_path(operands[0])) ==
             TN_OK &&
         !settings.quiet)
-        fprintf(stderr, "%s: %lld words, dimension %lld\n", operands[0], (long long)tn_vectors_size(v),
-                (long long)tn_vectors_dim(v));
+        tell("%s: %lld words, dimension %lld\n", operands[0], (long long)tn_vectors_size(v),
+             (long long)tn_vectors_dim(v));
     tn_vectors_free(v);
     return program_end();
 }

@@ -1,4 +1,5 @@
 /* phrases.c — vectors phrases: joins frequent pairs of words into one word, before word vectors are trained. */
+#include "../common/messages.h"
 #include "../common/files.h"
 #include "../common/progress.h"
 #include "../common/stop.h"
@@ -50,8 +51,8 @@ static tn_vectors_phrased one_pass(int n, const char *const *from, const char *t
                            .progress = progress_part, .user = &bar, .stop = &stop_flag);
     progress_end(&bar);
     if (p.words && !settings.quiet)
-        fprintf(stderr, "%s: %lld phrases in %lld words, %lld joins\n", to, (long long)p.phrases, (long long)p.words,
-                (long long)p.joined);
+        tell("%s: %lld phrases in %lld words, %lld joins\n", to, (long long)p.phrases, (long long)p.words,
+             (long long)p.joined);
     return p;
 }
 

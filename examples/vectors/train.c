@@ -1,4 +1,5 @@
 /* train.c — vectors train: trains word vectors on texts. */
+#include "../common/messages.h"
 #include "../common/files.h"
 #include "../common/progress.h"
 #include "../common/stop.h"
@@ -140,8 +141,8 @@ int run_train(int count, char **operands)
     if (v && tn_vectors_save(v, out, format) == TN_OK) {
         if (checkpoint) remove(checkpoint);
         if (!settings.quiet)
-            fprintf(stderr, "%s: %lld words, dimension %lld, counted in %.2f s\n", out, (long long)tn_vectors_size(v),
-                    (long long)dim, last.counting);
+            tell("%s: %lld words, dimension %lld, counted in %.2f s\n", out, (long long)tn_vectors_size(v),
+                 (long long)dim, last.counting);
         printf("words %lld seconds %.3f rate %.0f\n", (long long)last.words, last.seconds,
                last.seconds > 0 ? (double)last.words / last.seconds : 0.0);
     }

@@ -1,4 +1,5 @@
 /* train.c — vit train: the parts of a training that are specific to images; common/train.c has the rest. */
+#include "../common/messages.h"
 #include "../common/checksum.h"
 #include "vit.h"
 
@@ -98,8 +99,8 @@ static void print_summary(training *t)
 {
     const vit_training *v = of(t);
     const int64_t       n = training_count(v, v->all.n);
-    fprintf(stderr, "images   %lld of %lld x %lld pixels in %lld classes; held out: %lld\n", (long long)n,
-            (long long)v->all.height, (long long)v->all.width, (long long)v->all.classes, (long long)(v->all.n - n));
+    tell("images   %lld of %lld x %lld pixels in %lld classes; held out: %lld\n", (long long)n,
+         (long long)v->all.height, (long long)v->all.width, (long long)v->all.classes, (long long)(v->all.n - n));
 }
 
 static void describe(const training *t, tn_json_writer *w)

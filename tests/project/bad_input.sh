@@ -54,12 +54,14 @@ says 5 "bert: 'missing': cannot open: no such file or folder (errno 2)" \
 says 3 "bert: no text found in empty" "${train[@]}" --text text --valid empty --out none
 says 3 "bert: 'document' is one document, but predicting the next sentence needs several; put an empty line between \
 documents, or train with --objective roberta" \
-    "${given[@]}" --text document --vocab model --out one
+    "${given[@]}" --text document --vocab model --out one --objective bert
 says 3 "bert: 'line': line 1 has more than 16777216 bytes; expected a text with line ends" \
     bash -c "ulimit -v 1000000; exec \"\$@\"" - "${given[@]}" --vocab model --text line --out none
-says 1 "bert: .vocab_size is 20, but the special tokens (5) and the characters (53) alone are \
+says 1 "bert: --vocab-size is 20, but the special tokens (5) and the characters (53) alone are \
 more; raise it, or lower .alphabet" "${train[@]}" --vocab-size 20 --text text --out none
 leaves one corpus.tokens
+"${given[@]}" --text document --vocab model --out whole >/dev/null || wrong "one document is not trained on"
+grep -q '"objective": "roberta"' whole/run.json || wrong "a text of one document is not trained on with RoBERTa's objective"
 leaves none corpus.tokens # the training text was good
 
 says 3 "bert: no text found in blank" "$bert" eval --model model blank

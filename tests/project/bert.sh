@@ -153,7 +153,7 @@ says 3 "in_features is 0, but must be from 1 to 65536" "${embed[@]}"
 parts Transformer Pooling LSTM
 says 7 "part 2 is 'LSTM'" "${embed[@]}"
 parts Transformer
-says 7 "1 parts, expected at least" "${embed[@]}"
+says 7 "1 part, expected at least" "${embed[@]}"
 parts Transformer ../Pooling
 says 7 "part 1 is '/Pooling'" "${embed[@]}"
 echo '[{"path": "/etc", "type": "Transformer"}]' >sentences/modules.json

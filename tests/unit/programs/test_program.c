@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 
+#include "examples/common/messages.h"
 #include "examples/common/options.h"
 #include "examples/common/record.h"
 #include "examples/common/stop.h"
@@ -368,6 +369,31 @@ START_TEST(resources)
 }
 END_TEST
 
+/* The library's messages in the words of a program. */
+START_TEST(messages)
+{
+    static const char *const is[][2] = {
+        {"tn_load: 'a': tn_json_load: line 1 has 1 members", "'a': line 1 has 1 member"},
+        {".steps is 3; raise it, or lower .learning_rate (.alphabet)",
+         "--steps is 3; raise it, or lower --learning-rate (.alphabet)"},
+        {"a.steps, 0.5 and 'x.text'", "a.steps, 0.5 and 'x.text'"},
+        {"1 layers of 128, 1 sentences are bad, 11 sentences are bad",
+         "1 layer of 128, 1 sentence is bad, 11 sentences are bad"},
+        {"(1 entries) 1 classes have 1 bias, 1 loss; 1.1 bytes, x1 bytes",
+         "(1 entry) 1 class has 1 bias, 1 loss; 1.1 bytes, x1 bytes"},
+        {"", ""}};
+    char text[200];
+    for (size_t i = 0; i < sizeof is / sizeof *is; i++) {
+        message_for_user(is[i][0], options, text, sizeof text);
+        ck_assert_str_eq(text, is[i][1]);
+    }
+    message_for_user("1 sentences", NULL, text, 6); /* cut */
+    ck_assert_str_eq(text, "1 sen");
+    message_for_user("word", NULL, text, 1);
+    ck_assert_str_eq(text, "");
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("program");
@@ -384,5 +410,6 @@ int main(void)
     tcase_add_test(c, plain_lines);
     tcase_add_test(c, training);
     tcase_add_test(c, resources);
+    tcase_add_test(c, messages);
     return tn_check_main(s);
 }

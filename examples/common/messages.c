@@ -1,0 +1,89 @@
+/* messages.c — sentences for the user of a program. */
+#include "messages.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A message that is being written. */
+typedef struct {
+    char  *to;
+    size_t at, room;
+} output;
+
+static void put(output *o, const char *s, size_t n)
+{
+    const size_t left = o->room - o->at - 1;
+    n = n < left ? n : left;
+    memcpy(o->to + o->at, s, n);
+    o->at += n, o->to[o->at] = 0;
+}
+
+/* The length of "tn_load: " at s; 0: there is no such name. */
+static size_t call_name(const char *s)
+{
+    if (strncmp(s, "tn_", 3) != 0) return 0;
+    const size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    return strncmp(s + n, ": ", 2) ? 0 : n + 2;
+}
+
+/* Writes the option that ".name" at s sets, if there is one. Returns the length of ".name", or 0. */
+static size_t member_name(const char *s, const option *options, output *o)
+{
+    char         name[48] = "";
+    const size_t n = *s == '.' ? strspn(s + 1, "abcdefghijklmnopqrstuvwxyz_") : 0;
+    if (!n || n >= sizeof name) return 0;
+    for (size_t i = 0; i < n; i++) name[i] = s[i + 1] == '_' ? '-' : s[i + 1];
+    for (const option *p = options; p && p->name; p++)
+        if (!strcmp(p->name, name)) {
+            put(o, "--", 2), put(o, name, n);
+            return n + 1;
+        }
+    return 0;
+}
+
+/* Writes "1 noun" for "1 nouns" at s, and "is" or "has" for a verb behind it. Returns the length read, or 0. */
+static size_t one_of(const char *s, output *o)
+{
+    static const char nouns[] = " bytes characters checkpoints classes columns documents entries epochs examples files "
+                                "heads images items labels layers lines members pairs parts phrases positions "
+                                "questions rows sentences steps texts tokens values vectors weights words ";
+    char              word[24];
+    const size_t      n = s[0] == '1' && s[1] == ' ' ? strspn(s + 2, "abcdefghijklmnopqrstuvwxyz") : 0;
+    if (!n || n > sizeof word - 3) return 0;
+    snprintf(word, sizeof word, " %.*s ", (int)n, s + 2);
+    if (!strstr(nouns, word)) return 0;
+    const char *last = strstr(word, "ies ") ? "y" : "";
+    put(o, s, 2), put(o, word + 1, n - (*last ? 3 : strstr(word, "sses ") ? 2 : 1)), put(o, last, strlen(last));
+    s += n + 2;
+    if (!strncmp(s, " are ", 5)) return put(o, " is", 3), n + 6;
+    if (!strncmp(s, " have ", 6)) return put(o, " has", 4), n + 7;
+    return n + 2;
+}
+
+void message_for_user(const char *from, const option *options, char *to, size_t room)
+{
+    output o = {.to = to, .room = room};
+    char   before = ' ';
+    *to = 0;
+    while (*from && o.at + 1 < room) {
+        const bool starts = !isalnum((unsigned char)before) && before != '.' && before != '_' && before != '-';
+        size_t     n = starts ? call_name(from) : 0;
+        if (!n && starts) n = member_name(from, options, &o);
+        if (!n && starts) n = one_of(from, &o);
+        if (!n) put(&o, from, n = 1);
+        before = from[n - 1], from += n;
+    }
+}
+
+void tell(const char *fmt, ...)
+{
+    char    text[2048], fixed[2048];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    message_for_user(text, NULL, fixed, sizeof fixed);
+    fputs(fixed, stderr);
+}
