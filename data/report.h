@@ -5,8 +5,10 @@
  *     if (tn_report_save(r, "report.html") != TN_OK) fprintf(stderr, "%s\n", tn_error_message());
  *     tn_report_free(r);
  *
- * Figures are SVG inside the file; it loads nothing, runs no script, and the same calls produce the same
- * bytes. It follows the reader's light or dark setting. Texts may contain anything: they are escaped. */
+ * Figures are SVG inside the file; it loads nothing, and the same calls produce the same bytes. It follows the reader's
+ * light or dark setting, and its letters have at least 10 pixels on a telephone, too. A small inline script, whose
+ * hash is in the page's Content-Security-Policy, shows values under the pointer; without it the page is complete. Texts
+ * may contain anything: they are escaped. */
 #ifndef TENON_DATA_REPORT_H
 #define TENON_DATA_REPORT_H
 
@@ -20,7 +22,14 @@ TN_API void              tn_report_free(tn_report *r);
 TN_API tn_status         tn_report_save(tn_report *r, const char *path) TN_CHECKED;
 /* Returns the file's content, which the report owns until its next call; NULL: raised. */
 TN_API const char *tn_report_html(tn_report *r, size_t *bytes);
+/* The page is loaded again after this number of seconds while it is open, for a report that a run rewrites. 0, the
+ * default: never. */
+TN_API tn_status tn_report_refresh(tn_report *r, int seconds);
 
+/* The top of a page: the result as one large number with its caption (value NULL: no number), and n facts by name.
+ * Facts that are NULL are skipped. */
+TN_API tn_status tn_report_summary(tn_report *r, const char *value, const char *caption, int n,
+                                   const char *const *names, const char *const *values);
 TN_API tn_status tn_report_heading(tn_report *r, const char *text);
 TN_API tn_status tn_report_paragraph(tn_report *r, const char *text);
 TN_API tn_status tn_report_code(tn_report *r, const char *text); /* preformatted, in a fixed-width font */
@@ -50,7 +59,7 @@ TN_API tn_status tn_report_bars(tn_report *r, const char *title, int n, const ch
 typedef struct {
     const char *text;
     double      probability; /* of a predicted word; negative: not predicted */
-    bool        right;       /* the prediction is correct */
+    bool        right;       /* the prediction, or the alternative, is correct */
 } tn_report_word;
 /* A sentence with its predicted words highlighted, and the alternatives below it. */
 TN_API tn_status tn_report_filled(tn_report *r, int n, const tn_report_word *words, int others,
@@ -93,8 +102,21 @@ typedef struct {
     int64_t       steps;          /* points x, y of a path over it; 0: no path */
     const double *path;
     bool          slanted; /* a surface in perspective instead of contour lines */
+    const char   *x, *y;   /* names of the axes; NULL: none */
+    const double *scale;   /* scale_n values that determine the heights of several figures; NULL: z */
+    int64_t       scale_n;
 } tn_report_plane;
 TN_API tn_status tn_report_surface(tn_report *r, const char *title, const tn_report_plane *p);
+/* Words in a plane. A click on one, or a search, shows its neighbours; labels do not overlap, those without room are
+ * hidden until then. */
+typedef struct {
+    int64_t            n, near; /* number of words, and of neighbours of each */
+    const char *const *words;
+    const double      *at;         /* [n, 2], finite */
+    const int64_t     *neighbours; /* [n, near]: indices of words, nearest first; NULL if near is 0 */
+    const double      *similarity; /* [n, near] */
+} tn_report_map;
+TN_API tn_status tn_report_words(tn_report *r, const char *title, const tn_report_map *m);
 /* Saves the figure added last, with its title and legend; path must end in .svg. */
 TN_API tn_status tn_report_save_figure(tn_report *r, const char *path);
 

@@ -1,57 +1,9 @@
-/* report.c — the page around a report's parts, and the parts that are text. */
+/* report.c — the page around a report's parts, and the parts that are text. Style and script are in report_style.c. */
 #include "data/report/report_private.h"
 #include "core/base/toolbox.h"
 
 #include <math.h>
 #include <stdarg.h>
-
-static const char head[] =
-    "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-    "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
-    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';style-src 'unsafe-inline';img-src "
-    "data:\">\n";
-
-static const char style[] =
-    "<style>\n"
-    ":root{color-scheme:light dark;--bg:#fff;--fg:#1c2024;--dim:#667085;--line:#d5dae1;--card:#f6f7f9;--good:#18794e;"
-    "--bad:#b42318;--c0:#2563eb;--c1:#d97706;--c2:#059669;--c3:#db2777;--c4:#7c3aed;--c5:#0891b2;--c6:#65a30d;"
-    "--c7:#dc2626}\n"
-    "@media(prefers-color-scheme:dark){:root{--bg:#14171a;--fg:#e6e9ed;--dim:#98a2b3;--line:#343a42;--card:#1d2125;"
-    "--good:#4ade80;--bad:#f97066;--c0:#60a5fa;--c1:#fbbf24;--c2:#34d399;--c3:#f472b6;--c4:#a78bfa;--c5:#22d3ee;"
-    "--c6:#a3e635;--c7:#f87171}}\n"
-    "body{background:var(--bg);color:var(--fg);font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;"
-    "padding:0 1rem}\n"
-    "h1{font-size:1.7rem}h2{font-size:1.25rem;margin-top:2.2rem;border-bottom:1px solid var(--line)}\n"
-    "figure{margin:1.2rem 0;overflow-x:auto}figcaption{font-weight:600;margin-bottom:.3rem}\n"
-    "svg{display:block;max-width:100%;height:auto}svg text{fill:var(--fg);font:12px system-ui,sans-serif}\n"
-    "svg .d{fill:var(--dim)}svg .g{stroke:var(--line);fill:none}svg .f{fill:none;stroke-linejoin:round}\n"
-    "svg .e{text-anchor:end}svg .m{text-anchor:middle}svg .q:hover text{font-weight:700}\n"
-    "svg .a:hover .q:not(:hover) path{opacity:.03}\n"
-    "table{border-collapse:collapse}th,td{padding:.25rem .8rem;border-bottom:1px solid var(--line);text-align:left}\n"
-    "td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}th{color:var(--dim);font-weight:600}\n"
-    "pre{background:var(--card);padding:.8rem;overflow-x:auto;border-radius:.4rem}\n"
-    ".s{background:var(--card);border-radius:.4rem;padding:.6rem .9rem;margin:.6rem 0;white-space:pre-wrap}\n"
-    ".s b{border-bottom:2px solid var(--c0)}.s b.y{border-color:var(--good);color:var(--good)}\n"
-    ".s b.x{border-color:var(--bad);color:var(--bad)}.s small{color:var(--dim)}\n"
-    ".w{display:flex;flex-wrap:wrap;gap:.8rem}.i{font-size:.8rem;color:var(--dim);max-width:8rem}\n"
-    "svg image{image-rendering:pixelated}\n"
-    ".k{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin:0 .35em 0 1em}\n"
-    "fieldset.t{border:0;padding:0;margin:1.6rem 0 .3rem}fieldset.t legend{padding:0;font-weight:600}\n"
-    "div.t{display:flex;flex-wrap:wrap;gap:.25rem}.t input{position:absolute;opacity:0}\n"
-    ".t label{background:var(--card);border-radius:.3rem;padding:.1rem .5rem;cursor:pointer}\n"
-    ".t input:checked+label{background:var(--c0);color:var(--bg)}.t label:hover{text-decoration:underline}\n"
-    ".t input:focus-visible+label{outline:2px solid var(--c1);outline-offset:1px}\n"
-    ".t .p{display:none;order:1;width:100%}.t input:checked+label+.p{display:block}\n"
-    ".w{line-height:2.6}.w span{display:inline-block;border-radius:.3rem;padding:0 .35rem;line-height:1.5;"
-    "text-align:center;background:color-mix(in srgb,var(--c1) var(--s),transparent)}\n"
-    ".w .y{background:color-mix(in srgb,var(--c2) var(--s),transparent)}.w small{display:block;font-size:.7rem;"
-    "opacity:.85}\n"
-    "@media print{body{max-width:none;margin:0}.t label{display:none}.t input:checked+label{display:inline}"
-    "*{print-color-adjust:exact;-webkit-print-color-adjust:exact}h2,figcaption{break-after:avoid}"
-    "figure,fieldset,tr{break-inside:avoid}figure:has(table){break-inside:auto}}\n"
-    "</style>\n";
-
-const char *tn__report_style(void) { return style; }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
@@ -157,16 +109,27 @@ void tn__report_figure(tn_report *r, const char *title, double width, double hei
 {
     r->figure_title.bytes = r->legend.bytes = 0;
     put_text(&r->figure_title, title);
-    r->width = (int)width, r->height = (int)height;
+    r->width = (int)width, r->height = (int)height, r->margin = 0, r->figure_at = r->body.bytes;
 }
 
-void tn__report_svg(tn_report *r, const char *title, double width, double height)
+void tn__report_svg(tn_report *r, const char *title, const char *about, double width, double height)
 {
+    enum { SMALL = 470 }; /* narrower figures are side by side where the page is wide enough */
     tn__report_figure(r, title, width, height);
-    tn__report_put(r, "<figure><figcaption>");
+    tn__report_put(r, width <= SMALL ? "<figure class=\"n\"><figcaption>" : "<figure><figcaption>");
     tn__report_text(r, title);
-    tn__report_put(r, "</figcaption>\n<svg width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\">\n", r->width,
-                   r->height, r->width, r->height);
+    tn__report_put(r, "</figcaption>\n<svg width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" style=\"min-width:%dpx\" ",
+                   r->width, r->height, r->width, r->height, (r->width * 84 + 99) / 100);
+    tn__report_about(r, title, about);
+}
+
+void tn__report_about(tn_report *r, const char *title, const char *about)
+{
+    tn__report_put(r, "role=\"%s\" aria-label=\"", r->parts ? "group" : "img");
+    r->parts = false;
+    tn__report_text(r, title && *title ? title : "figure");
+    tn__report_put(r, about ? "\"><desc>" : "\">\n");
+    if (about) tn__report_text(r, about), tn__report_put(r, "</desc>\n");
 }
 
 /* ---- the page ---------------------------------------------------------------------------------------------------- */
@@ -194,16 +157,18 @@ const char *tn_report_html(tn_report *r, size_t *bytes)
     if (tn__blocked()) return NULL;
     if (!r) return tn_raise_null(TN_EINVAL, "tn_report_html: r is NULL");
     r->page.bytes = 0;
-    tn_string_add(&r->page, tn_text_of(head));
+    tn__report_head(&r->page, r->scripted, r->refresh);
     tn_string_add(&r->page, tn_text_of("<title>"));
     put_text(&r->page, r->title);
     tn_string_add(&r->page, tn_text_of("</title>\n"));
-    tn_string_add(&r->page, tn_text_of(style));
+    tn_string_add(&r->page, tn_text_of(tn__report_style()));
     tn_string_add(&r->page, tn_text_of("</head>\n<body>\n<h1>"));
     put_text(&r->page, r->title);
     tn_string_add(&r->page, tn_text_of("</h1>\n"));
     tn_string_add(&r->page, (tn_text){r->body.at, r->body.bytes});
-    tn_string_add(&r->page, tn_text_of(r->choosing ? "</div></div>\n</body>\n</html>\n" : "</body>\n</html>\n"));
+    if (r->choosing) tn_string_add(&r->page, tn_text_of("</div></div>\n"));
+    if (r->scripted) tn_string_add(&r->page, tn_text_of(tn__report_script()));
+    tn_string_add(&r->page, tn_text_of("</body>\n</html>\n"));
     if (tn__self.error != TN_OK) return NULL;
     if (bytes) *bytes = r->page.bytes;
     return r->page.at;
@@ -214,6 +179,14 @@ tn_status tn_report_save(tn_report *r, const char *path)
     size_t      bytes;
     const char *html = tn_report_html(r, &bytes);
     return html ? tn_file_write(path, html, bytes) : tn__self.error;
+}
+
+tn_status tn_report_refresh(tn_report *r, int seconds)
+{
+    if (tn__blocked()) return tn__self.error;
+    if (!r || seconds < 0) return tn_raise(TN_EINVAL, "tn_report_refresh: %s", r ? "seconds is negative" : "r is NULL");
+    r->refresh = seconds;
+    return TN_OK;
 }
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
@@ -231,6 +204,32 @@ static tn_status element(tn_report *r, const char *who, const char *name, const 
 tn_status tn_report_heading(tn_report *r, const char *text) { return element(r, "tn_report_heading", "h2", text); }
 tn_status tn_report_paragraph(tn_report *r, const char *text) { return element(r, "tn_report_paragraph", "p", text); }
 tn_status tn_report_code(tn_report *r, const char *text) { return element(r, "tn_report_code", "pre", text); }
+
+tn_status tn_report_summary(tn_report *r, const char *value, const char *caption, int n, const char *const *names,
+                            const char *const *values)
+{
+    size_t mark;
+    if (!tn__report_begin(r, "tn_report_summary", n > 0 ? (const void *)names : r, &mark)) return tn__self.error;
+    if (n < 0 || (n && !values)) return tn_raise(TN_EINVAL, "tn_report_summary: n is negative, or values is NULL");
+    tn__report_put(r, value ? "<section class=\"top\"><p><b>" : "<section class=\"top\">");
+    if (value) {
+        tn__report_text(r, value);
+        tn__report_put(r, "</b><span>");
+        tn__report_text(r, caption);
+        tn__report_put(r, "</span></p>\n");
+    }
+    tn__report_put(r, n ? "<dl>\n" : "");
+    for (int i = 0; i < n; i++) {
+        if (!values[i]) continue;
+        tn__report_put(r, "<dt>");
+        tn__report_text(r, names[i]);
+        tn__report_put(r, "</dt><dd>");
+        tn__report_text(r, values[i]);
+        tn__report_put(r, "</dd>\n");
+    }
+    tn__report_put(r, n ? "</dl></section>\n" : "</section>\n");
+    return tn__report_end(r, mark);
+}
 
 static bool is_number(const char *s)
 {
@@ -290,8 +289,9 @@ tn_status tn_report_filled(tn_report *r, int n, const tn_report_word *words, int
     }
     for (int i = 0; i < others; i++) {
         tn__report_put(r, i ? " · " : "\n<small>or ");
+        tn__report_put(r, other[i].right ? "<span class=\"y\">" : "<span>");
         tn__report_text(r, other[i].text);
-        tn__report_put(r, " %d%%", percent(fmax(other[i].probability, 0)));
+        tn__report_put(r, "</span> %d%%", percent(fmax(other[i].probability, 0)));
     }
     tn__report_put(r, others ? "</small></div>\n" : "</div>\n");
     return tn__report_end(r, mark);

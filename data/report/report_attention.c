@@ -6,6 +6,7 @@
 #include <math.h>
 
 enum { ROW = 22, GAP = 200, MAX_COLUMNS = 24, SMALL = 64 };
+enum { MAX_CHOICES = 400000, MAX_NUMBERS = 600 }; /* weights of all heads in a page; cells of a table with numbers */
 
 static double weight_at(const tn_tensor *w, int64_t at)
 {
@@ -32,7 +33,7 @@ static bool check(const char *who, const tn_tensor *w, tn_shape expected)
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
 static void put_large(tn_report *r, int64_t m, const char *const *left, int64_t n, const char *const *right,
-                      const tn_tensor *w, int64_t from, int colour)
+                      const tn_tensor *w, int64_t from)
 {
     int64_t a = widest(m, left) * 8 + 14, b = a + GAP;
     for (int64_t i = 0; i < n; i++) {
@@ -40,7 +41,7 @@ static void put_large(tn_report *r, int64_t m, const char *const *left, int64_t 
         tn__report_text(r, right[i]);
         tn__report_put(r, "</text>\n");
     }
-    tn__report_put(r, "<g class=\"a\">\n");
+    tn__report_put(r, "<g class=\"a\" data-a=\"%lld %lld %d\">\n", (long long)a, (long long)b, ROW);
     for (int64_t i = 0; i < m; i++) { /* a word and its lines form a group: hovering over it fades the others */
         tn__report_put(r,
                        "<g class=\"q\"><rect width=\"%lld\" height=\"%d\" y=\"%lld\" fill=\"none\" "
@@ -52,8 +53,8 @@ static void put_large(tn_report *r, int64_t m, const char *const *left, int64_t 
             double v = weight_at(w, from + i * n + j);
             if (v < 0.03) continue;
             tn__report_put(
-                r, "<path d=\"M%lld %lldL%lld %lld\" stroke=\"var(--c%d)\" stroke-width=\"%s\" stroke-opacity=\"%s\"/>",
-                (long long)a, (long long)i * ROW + 11, (long long)b, (long long)j * ROW + 11, colour,
+                r, "<path d=\"M%lld %lldL%lld %lld\" stroke=\"var(--c0)\" stroke-width=\"%s\" stroke-opacity=\"%s\"/>",
+                (long long)a, (long long)i * ROW + 11, (long long)b, (long long)j * ROW + 11,
                 tn__tenths(1 + 2 * v).text, tn__short(round(100 * v) / 100).text);
         }
         tn__report_put(r, "</g>\n");
@@ -62,7 +63,7 @@ static void put_large(tn_report *r, int64_t m, const char *const *left, int64_t 
 }
 
 /* Groups the lines by strength into at most five paths. */
-static void put_small(tn_report *r, int64_t m, int64_t n, const tn_tensor *w, int64_t from, double height, int colour)
+static void put_small(tn_report *r, int64_t m, int64_t n, const tn_tensor *w, int64_t from, double height)
 {
     static const double least[] = {0.05, 0.15, 0.35, 0.6, 0.85, 2};
     for (int k = 0; k < 5; k++) {
@@ -72,7 +73,7 @@ static void put_small(tn_report *r, int64_t m, int64_t n, const tn_tensor *w, in
                 double v = weight_at(w, from + i * n + j);
                 if (v < least[k] || v >= least[k + 1]) continue;
                 if (!any)
-                    tn__report_put(r, "<path class=\"f\" stroke=\"var(--c%d)\" opacity=\"%s\" d=\"", colour,
+                    tn__report_put(r, "<path class=\"f\" stroke=\"var(--c0)\" opacity=\"%s\" d=\"",
                                    tn__tenths(0.2 + 0.2 * k).text);
                 any = true;
                 tn__report_put(r, "M4 %sL%d %s", tn__tenths(((double)i + 0.5) * height / (double)m).text, SMALL - 4,
@@ -80,6 +81,47 @@ static void put_small(tn_report *r, int64_t m, int64_t n, const tn_tensor *w, in
             }
         if (any) tn__report_put(r, "\"/>\n");
     }
+}
+
+/* All weights of a head, two hexadecimal digits each, for the script that shows it large. */
+static void put_weights(tn_report *r, const tn_tensor *w, int64_t from, int64_t n)
+{
+    tn__report_put(r, " tabindex=\"0\" role=\"button\" data-w=\"");
+    for (int64_t i = 0; i < n; i++) tn__report_put(r, "%02x", (unsigned)(255 * weight_at(w, from + i) + 0.5));
+    tn__report_put(r, "\"");
+}
+
+/* Every head small, in a table. A click on one shows it large, unless there are too many weights for a page. */
+static void put_heads(tn_report *r, int64_t m, int64_t n, const tn_tensor *w, int64_t layer, int64_t head)
+{
+    const int64_t layers = tn_size(w, 0), heads = tn_size(w, 1);
+    const double  height = fmin(fmax((double)tn__max_i64(m, n) * 4, 30), 90);
+    const bool    choose = layers * heads * m * n <= MAX_CHOICES;
+    r->parts = choose;
+    if (choose) r->scripted = true;
+    tn__report_svg(r, "Every layer and head", NULL, (double)heads * (SMALL + 6) + 40,
+                   (double)layers * (height + 6) + 24);
+    for (int64_t h = 0; h < heads; h++)
+        tn__report_put(r, "<text class=\"d m\" x=\"%lld\" y=\"14\">%lld</text>\n",
+                       40 + (long long)h * (SMALL + 6) + SMALL / 2, (long long)h + 1);
+    for (int64_t l = 0; l < layers; l++) {
+        const double y = 22 + (double)l * (height + 6);
+        tn__report_put(r, "<text class=\"d e\" x=\"32\" y=\"%s\">%lld</text>\n", tn__tenths(y + height / 2 + 4).text,
+                       (long long)l + 1);
+        for (int64_t h = 0; h < heads; h++) {
+            const int64_t from = (l * heads + h) * m * n;
+            tn__report_put(r, "<g%s transform=\"translate(%lld %s)\" aria-label=\"layer %lld, head %lld\"",
+                           choose ? " class=\"b\"" : "", 40 + (long long)h * (SMALL + 6), tn__tenths(y).text,
+                           (long long)l + 1, (long long)h + 1);
+            if (choose) put_weights(r, w, from, m * n);
+            tn__report_put(r, "><rect width=\"%d\" height=\"%s\" rx=\"3\" fill=\"var(--card)\"%s/>\n", SMALL,
+                           tn__tenths(height).text, l == layer && h == head ? " stroke=\"var(--fg)\"" : "");
+            put_small(r, m, n, w, from, height);
+            tn__report_put(r, "</g>\n");
+        }
+    }
+    tn__report_put(r, "</svg><small>rows: layers; columns: heads%s</small></figure>\n",
+                   choose ? "<span class=\"j\" hidden>; a click on a head shows it large</span>" : "");
 }
 
 tn_status tn_report_attention(tn_report *r, const char *title, int64_t m, const char *const *left, int64_t n,
@@ -95,40 +137,32 @@ tn_status tn_report_attention(tn_report *r, const char *title, int64_t m, const 
         return tn_raise(
             TN_EINDEX, "tn_report_attention: layer %lld, head %lld of %lld layers and %lld heads, %lld words",
             (long long)layer, (long long)head, (long long)layers, (long long)heads, (long long)tn__min_i64(m, n));
-    int64_t rows = tn__max_i64(m, n);
-    double  a = (double)(widest(m, left) + widest(n, right)) * 8 + GAP + 28;
-    tn__report_svg(r, title, a, (double)rows * ROW + 6);
-    put_large(r, m, left, n, right, w, (layer * heads + head) * m * n, (int)(head % TN__REPORT_COLOURS));
-    tn__report_put(r,
-                   "</svg><small>layer %lld, head %lld: attention from each word on the left to the words on the "
-                   "right</small></figure>\n",
-                   (long long)layer + 1, (long long)head + 1);
-
-    double height = fmin(fmax((double)rows * 5, 30), 120);
-    tn__report_svg(r, "Every layer and head", (double)heads * (SMALL + 6) + 40, (double)layers * (height + 6) + 24);
-    for (int64_t h = 0; h < heads; h++)
-        tn__report_put(r, "<text class=\"d m\" x=\"%lld\" y=\"14\">%lld</text>\n",
-                       40 + (long long)h * (SMALL + 6) + SMALL / 2, (long long)h + 1);
-    for (int64_t l = 0; l < layers; l++) {
-        double y = 22 + (double)l * (height + 6);
-        tn__report_put(r, "<text class=\"d e\" x=\"32\" y=\"%s\">%lld</text>\n", tn__tenths(y + height / 2 + 4).text,
-                       (long long)l + 1);
-        for (int64_t h = 0; h < heads; h++) {
-            bool chosen = l == layer && h == head;
-            tn__report_put(r,
-                           "<g transform=\"translate(%lld %s)\"><rect width=\"%d\" height=\"%s\" rx=\"3\" "
-                           "fill=\"var(--card)\"%s/>\n",
-                           40 + (long long)h * (SMALL + 6), tn__tenths(y).text, SMALL, tn__tenths(height).text,
-                           chosen ? " stroke=\"var(--fg)\"" : "");
-            put_small(r, m, n, w, (l * heads + h) * m * n, height, (int)(h % TN__REPORT_COLOURS));
-            tn__report_put(r, "</g>\n");
-        }
-    }
-    tn__report_put(r, "</svg><small>rows: layers; columns: heads</small></figure>\n");
+    double a = (double)(widest(m, left) + widest(n, right)) * 8 + GAP + 28;
+    tn__report_svg(r, title, "Lines from the words on the left to those on the right that they attend to", a,
+                   (double)tn__max_i64(m, n) * ROW + 6);
+    put_large(r, m, left, n, right, w, (layer * heads + head) * m * n);
+    tn__report_put(
+        r,
+        "</svg><small><output>layer %lld, head %lld</output>: attention from each word on the left to the "
+        "words on the right. <span style=\"white-space:nowrap\">Weight 0<span class=\"r\"></span>100 %%</span>"
+        "</small></figure>\n",
+        (long long)layer + 1, (long long)head + 1);
+    put_heads(r, m, n, w, layer, head);
     return tn__report_end(r, mark);
 }
 
 /* ---- shades ------------------------------------------------------------------------------------------------------ */
+
+static void put_cell(tn_report *r, int64_t x, int64_t y, int percent, bool number)
+{
+    tn__report_put(r,
+                   "<rect x=\"%lld\" y=\"%lld\" width=\"%d\" height=\"%d\" fill=\"var(--c0)\" "
+                   "fill-opacity=\"%d.%02d\"><title>%d%%</title></rect>\n",
+                   (long long)x, (long long)y, ROW + 3, ROW + 3, percent / 100, percent % 100, percent);
+    if (number && percent)
+        tn__report_put(r, "<text class=\"m%s\" x=\"%lld\" y=\"%lld\">%d</text>\n", percent > 55 ? " n" : "",
+                       (long long)x + 12, (long long)y + 17, percent);
+}
 
 tn_status tn_report_heatmap(tn_report *r, const char *title, int64_t m, const char *const *rows, int64_t n,
                             const char *const *columns, const tn_tensor *w)
@@ -138,11 +172,15 @@ tn_status tn_report_heatmap(tn_report *r, const char *title, int64_t m, const ch
     if (!rows || !columns) return tn_raise(TN_EINVAL, "tn_report_heatmap: the words are NULL");
     if (!check("tn_report_heatmap", w, (tn_shape){.n = 2, .d = {m, n}})) return tn__self.error;
     if (m < 1 || n < 1) return tn_raise(TN_EINVAL, "tn_report_heatmap: m and n must be at least 1");
-    int64_t left = widest(m, rows) * 8 + 12, top = widest(n, columns) * 7 + 8;
-    tn__report_svg(r, title, (double)(left + n * (ROW + 4)) + (double)top / 2, (double)(top + m * (ROW + 4) + 4));
+    const bool    slant = widest(n, columns) > 3; /* short names are not turned */
+    const int64_t left = widest(m, rows) * 8 + 12, top = slant ? widest(n, columns) * 7 + 8 : 24;
+    tn__report_svg(r, title, NULL, (double)(left + n * (ROW + 4)) + (slant ? (double)top / 2 : 0),
+                   (double)(top + m * (ROW + 4) + 4));
     for (int64_t j = 0; j < n; j++) {
-        tn__report_put(r, "<text transform=\"translate(%lld %lld)rotate(-60)\">",
-                       (long long)(left + j * (ROW + 4) + 16), (long long)top - 4);
+        tn__report_put(r,
+                       slant ? "<text transform=\"translate(%lld %lld)rotate(-60)\">"
+                             : "<text x=\"%lld\" y=\"%lld\" class=\"m\">",
+                       (long long)(left + j * (ROW + 4) + (slant ? 16 : 12)), (long long)top - 4);
         tn__report_text(r, columns[j]);
         tn__report_put(r, "</text>\n");
     }
@@ -151,15 +189,10 @@ tn_status tn_report_heatmap(tn_report *r, const char *title, int64_t m, const ch
                        (long long)(top + i * (ROW + 4) + 16));
         tn__report_text(r, rows[i]);
         tn__report_put(r, "</text>\n");
-        for (int64_t j = 0; j < n; j++) {
-            int percent = (int)(100 * weight_at(w, i * n + j) + 0.5);
-            tn__report_put(r,
-                           "<rect x=\"%lld\" y=\"%lld\" width=\"%d\" height=\"%d\" fill=\"var(--c0)\" "
-                           "fill-opacity=\"%d.%02d\"><title>%d%%</title></rect>\n",
-                           (long long)(left + j * (ROW + 4)), (long long)(top + i * (ROW + 4)), ROW + 3, ROW + 3,
-                           percent / 100, percent % 100, percent);
-        }
+        for (int64_t j = 0; j < n; j++)
+            put_cell(r, left + j * (ROW + 4), top + i * (ROW + 4), (int)(100 * weight_at(w, i * n + j) + 0.5),
+                     m * n <= MAX_NUMBERS);
     }
-    tn__report_put(r, "</svg></figure>\n");
+    tn__report_put(r, "</svg><small>0<span class=\"r\"></span>100 %%</small></figure>\n");
     return tn__report_end(r, mark);
 }

@@ -103,8 +103,9 @@ tn_status tn_report_images(tn_report *r, const char *title, int64_t n, const tn_
         const double           by = (double)SIDE / (double)tn__max_i64(height, width);
         const double           h = (double)height * by, w = (double)width * by;
         tn__report_figure(r, p->caption, w, h);
-        tn__report_put(r, "<div class=\"i\"><svg width=\"%s\" height=\"%s\" viewBox=\"0 0 %s %s\" role=\"img\">",
-                       tn__tenths(w).text, tn__tenths(h).text, tn__tenths(w).text, tn__tenths(h).text);
+        tn__report_put(r, "<div class=\"i\"><svg width=\"%s\" height=\"%s\" viewBox=\"0 0 %s %s\" ", tn__tenths(w).text,
+                       tn__tenths(h).text, tn__tenths(w).text, tn__tenths(h).text);
+        tn__report_about(r, p->caption, NULL);
         tn__report_put(r,
                        "<image width=\"%s\" height=\"%s\" preserveAspectRatio=\"none\" href=\"data:image/bmp;base64,",
                        tn__tenths(w).text, tn__tenths(h).text);

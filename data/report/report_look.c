@@ -88,7 +88,7 @@ tn_status tn_report_paths(tn_report *r, const char *title, int64_t n, const char
     if (!is_weights("tn_report_paths", w, n, word)) return tn__self.error;
     for (int64_t i = 0; i < n; i++) wide = tn__max_i64(wide, tn__report_width(words[i]));
     const int64_t layers = tn_size(w, 0), left = tn__min_i64(wide, 24) * 8 + 14, gap = layers > 8 ? 60 : 90;
-    tn__report_svg(r, title, (double)(2 * left + layers * gap), (double)(TOP + n * STEP + 8));
+    tn__report_svg(r, title, NULL, (double)(2 * left + layers * gap), (double)(TOP + n * STEP + 8));
     here[word] = 1;
     for (int64_t l = layers; l >= 0; l--) {
         const int64_t x = left + l * gap;

@@ -13,7 +13,15 @@ struct tn_report {
     bool      log_x, log_y;              /* scales of the next curves */
     int       choices, alternatives;     /* numbers of the last choice and alternative */
     bool      choosing;
+    bool      parts;     /* the next figure has parts that a reader chooses */
+    size_t    figure_at; /* where the last figure's <svg> starts in the body, or before */
+    int       margin;    /* of the last figure, if its parts reach beyond its <svg> on the left; else 0 */
+    bool      scripted;  /* a figure uses the script */
+    int       refresh;   /* seconds until a reader loads the page again; 0: never */
 };
+
+enum { TN__REPORT_LEFT = 62, TN__REPORT_RIGHT = 24 };            /* margins of curves, in pixels; also in the style */
+void tn__report_head(tn_string *to, bool scripted, int refresh); /* from <!doctype> on */
 
 /* These functions append to the body. put: markup with printf formats, except %f, whose decimal point depends on the
  * locale (see tn__tenths); text: a user's text, escaped. After an error, end removes a partly written part. */
@@ -21,7 +29,11 @@ void      tn__report_put(tn_report *r, const char *fmt, ...) TN_PRINTF(2, 3);
 void      tn__report_text(tn_report *r, const char *text);
 bool      tn__report_begin(tn_report *r, const char *who, const void *needed, size_t *mark);
 tn_status tn__report_end(tn_report *r, size_t mark);
-void      tn__report_svg(tn_report *r, const char *title, double width, double height);
+/* <figure>, the title, and <svg>, scaled so that its letters have at least 10 pixels. `about` describes the figure to a
+ * reader who does not see it; NULL: only the title does. */
+void tn__report_svg(tn_report *r, const char *title, const char *about, double width, double height);
+/* The rest of an <svg> tag: role, name, description. */
+void tn__report_about(tn_report *r, const char *title, const char *about);
 /* Notes the title and size of the next <svg>, for tn_report_save_figure. tn__report_svg calls it. */
 void tn__report_figure(tn_report *r, const char *title, double width, double height);
 /* An entry of the legend, which is below the figure on the page and above it in a saved figure. */
@@ -38,7 +50,8 @@ tn__number_text tn__short(double v);  /* six significant digits: "0.001", "1e-05
  * skipped, like infinities and NaN. */
 bool tn__is_drawn(double v);
 
-const char *tn__report_style(void); /* <style>…</style> */
+const char *tn__report_style(void);  /* <style>…</style> */
+const char *tn__report_script(void); /* <script>…</script> */
 
 enum { TN__REPORT_COLOURS = 8 };
 int64_t tn__report_width(const char *text); /* approximate width in columns */

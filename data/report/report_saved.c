@@ -7,12 +7,13 @@ enum { ROW = 24 }; /* height of the title, of the legend */
 /* From its <svg to before its </svg>; empty: no figure. */
 static tn_text last_figure(const tn_report *r)
 {
-    size_t found = SIZE_MAX, end;
-    for (size_t at = 0; at + 5 < r->body.bytes; at++)
-        if (!memcmp(r->body.at + at, "<svg ", 5)) found = at;
-    if (found == SIZE_MAX) return tn_text_of("");
-    for (end = found; end + 6 < r->body.bytes && memcmp(r->body.at + end, "</svg>", 6) != 0;) end++;
-    return (tn_text){r->body.at + found, end - found};
+    size_t at = r->figure_at, end;
+    if (!r->width) return tn_text_of("");
+    while (at + 5 < r->body.bytes && memcmp(r->body.at + at, "<svg ", 5) != 0) at++;
+    if (at + 5 >= r->body.bytes) return tn_text_of("");
+    for (end = r->body.bytes; end > at && (end + 6 > r->body.bytes || memcmp(r->body.at + end, "</svg>", 6) != 0);)
+        end--;
+    return (tn_text){r->body.at + at, end - at};
 }
 
 tn_status tn_report_save_figure(tn_report *r, const char *path)
@@ -40,8 +41,11 @@ tn_status tn_report_save_figure(tn_report *r, const char *path)
         tn_string_add(&s, tn_text_of("</text>\n"));
     }
     tn_string_add(&s, (tn_text){r->legend.at, r->legend.bytes});
+    snprintf(text, sizeof text, "<svg x=\"%d\" width=\"%d\" height=\"%d\" overflow=\"visible\">\n", r->margin,
+             r->width - r->margin - TN__REPORT_RIGHT, r->height);
+    if (r->margin) tn_string_add(&s, tn_text_of(text));
     tn_string_add(&s, (tn_text){body, figure.bytes - (size_t)(body - figure.at)});
-    tn_string_add(&s, tn_text_of("</svg>\n"));
+    tn_string_add(&s, tn_text_of(r->margin ? "</svg>\n</svg>\n" : "</svg>\n"));
     const tn_status status = tn__self.error == TN_OK ? tn_file_write(path, s.at, s.bytes) : tn__self.error;
     tn_string_free(&s);
     return status;

@@ -2,6 +2,7 @@
  * a path, writes the sample there for viewing. */
 #include "tests/common/check_main.h"
 
+#include "core/base/checksums.h"
 #include "data/data.h"
 #include "tests/common/errors.h"
 #include "tests/common/faults.h"
@@ -15,7 +16,8 @@ static void well_formed(const char *html)
 {
     char                     open[64][16];
     int                      depth = 0;
-    static const char *const single[] = {"!doctype", "meta", "rect", "path", "circle", "image", "tr", "th", "td"};
+    static const char *const single[] = {"!doctype", "meta", "rect", "path", "circle", "image",
+                                         "tr",       "th",   "td",   "line", "input"};
     for (const char *p = html; (p = strchr(p, '<')); p++) {
         char        name[16] = "";
         bool        closing = p[1] == '/', alone = false;
@@ -38,7 +40,9 @@ static void well_formed(const char *html)
     }
     ck_assert_int_eq(depth, 0);
     ck_assert(tn_utf8_valid(html, strlen(html)) == strlen(html));
-    ck_assert_ptr_null(strstr(html, "<script"));
+    const char *script = strstr(html, "<script");
+    ck_assert(!script ||
+              (!strncmp(script, "<script>", 8) && !strstr(script + 1, "<script"))); /* its own, and only one */
     ck_assert_ptr_null(strstr(html, "http:"));
     ck_assert_ptr_null(strstr(html, "https:"));
 }
@@ -136,8 +140,8 @@ START_TEST(spikes_and_gaps)
     const char *html = tn_report_html(r, NULL), *path = strstr(html, "<path class=\"f\"");
     int         moves = 0;
     for (const char *p = path; *p && *p != '>'; p++) moves += *p == 'M';
-    ck_assert_int_eq(moves, 3);                  /* two gaps */
-    ck_assert_ptr_nonnull(strstr(path, " 10L")); /* the spike reaches the top of the figure */
+    ck_assert_int_eq(moves, 3);                 /* two gaps */
+    ck_assert_ptr_nonnull(strstr(path, " 0L")); /* the spike reaches the top of the figure */
     ck_assert_uint_lt(strlen(html), 30000);
     /* no points, one point, one value, no numbers, huge values, and values that differ only in their last digit */
     double odd[][2] = {{0, 0},           {1e300, -1e300},  {1.51e308, 2.25}, {-1.7e308, 1.7e308},
@@ -162,7 +166,9 @@ START_TEST(spikes_and_gaps)
         ck_assert_msg(tn_report_surface(r, "", &plane) == TN_OK, "%zu: %s", i, tn_error_message());
     }
     well_formed(html = tn_report_html(r, NULL));
-    ck_assert(!strstr(html, "922337203") && !strstr(html, "nan")); /* no number at this point, but one was drawn */
+    const char *nan = strstr(html, "nan");
+    ck_assert_msg(!strstr(html, "922337203") && !nan, "%.60s",
+                  nan ? nan - 40 : ""); /* no number at this point, but one was drawn */
     tn_report_free(r);
 }
 END_TEST
@@ -203,6 +209,56 @@ START_TEST(saved_figures)
 }
 END_TEST
 
+/* The script is in the page only if a figure needs it; its hash in the policy is that of its content. */
+START_TEST(script_and_policy)
+{
+    static const double x[] = {1, 2};
+    tn_report          *r = tn_report_new("x");
+    ck_assert_ptr_null(strstr(tn_report_html(r, NULL), "script"));
+    tn_report_curves(r, "Loss", "step", "nats", 1, &(tn_series){.name = "train", .n = 2, .x = x, .y = x});
+    const char *html = tn_report_html(r, NULL), *begin = strstr(html, "<script>"), *end = strstr(html, "</script>");
+    char        hex[TN__SHA256_DIGITS + 1];
+    ck_assert(begin && end && strstr(html, "role=\"img\" aria-label=\"Loss\"><desc>train: from 1 at 1 to 2 at 2;"));
+    tn__sha256 sum = tn__sha256_begin();
+    tn__sha256_put(&sum, begin + 8, (size_t)(end - begin - 8));
+    tn__sha256_end(&sum, hex);
+    ck_assert_ptr_null(memchr(begin + 8, '<', (size_t)(end - begin - 8)));
+    char expected[80] = ";script-src 'sha256-", *to = expected + strlen(expected);
+    for (int i = 0; i < 64; i += 3) { /* base64: two letters for three hexadecimal digits; 43 letters, and = */
+        static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        const char        digits[] = {hex[i], i < 63 ? hex[i + 1] : '0', i < 63 ? hex[i + 2] : '0', 0};
+        const unsigned    v = (unsigned)strtoul(digits, NULL, 16);
+        *to++ = letters[v >> 6], *to++ = i < 63 ? letters[v & 63] : '=';
+    }
+    memcpy(to, "'", 2);
+    ck_assert_msg(strstr(html, expected), "the script has changed: set `hash` of report_style.c to %s", expected + 20);
+    ck_assert_int_eq(tn_report_refresh(r, 30), TN_OK);
+    ck_assert_ptr_nonnull(strstr(tn_report_html(r, NULL), "http-equiv=\"refresh\" content=\"30\""));
+    tn_report_refresh(r, -1);
+    ck_error(TN_EINVAL, "tn_report_refresh: seconds is negative");
+    tn_report_free(r);
+}
+END_TEST
+
+/* The number comes first, before the heading of anything else; facts without a value are skipped. */
+START_TEST(summary)
+{
+    tn_report *r = tn_report_new("Run");
+    ck_assert_int_eq(tn_report_summary(r, "98.2 %", "accuracy <on> 500 texts", 3,
+                                       (const char *[]){"command", "date", "seed"},
+                                       (const char *[]){"bert train --text a&b", NULL, "1"}),
+                     TN_OK);
+    const char *html = tn_report_html(r, NULL);
+    ck_assert_ptr_nonnull(strstr(html, "<p><b>98.2 %</b><span>accuracy &lt;on&gt; 500 texts</span></p>"));
+    ck_assert_ptr_nonnull(strstr(html, "<dt>command</dt><dd>bert train --text a&amp;b</dd>\n<dt>seed</dt><dd>1</dd>"));
+    ck_assert_ptr_null(strstr(html, "date"));
+    well_formed(html);
+    tn_report_summary(r, NULL, NULL, 1, (const char *[]){"x"}, NULL);
+    ck_error(TN_EINVAL, "tn_report_summary: n is negative, or values is NULL");
+    tn_report_free(r);
+}
+END_TEST
+
 START_TEST(logarithmic_scales)
 {
     static const double x[] = {1, 10, 100, 100000}, y[] = {0.2, 0, 7, 40};
@@ -213,7 +269,7 @@ START_TEST(logarithmic_scales)
     const char *html = tn_report_html(r, NULL);
     for (const char *const *t = (const char *const[]){"0.2", "0.5", "1", "2", "5", "10", "20", "50", NULL}; *t; t++) {
         char tick[64];
-        snprintf(tick, sizeof tick, "<text class=\"d e\" x=\"56\" y=\"");
+        snprintf(tick, sizeof tick, "<text class=\"d e\" x=\"-6\" y=\"");
         const char *found = NULL;
         for (const char *p = html; !found && (p = strstr(p, tick)); p++) {
             const char  *text = strchr(p, '>') + 1;
@@ -223,13 +279,13 @@ START_TEST(logarithmic_scales)
         ck_assert_msg(found, "no tick %s", *t);
     }
     ck_assert(!strstr(html, ">0</text>"));
-    ck_assert_ptr_nonnull(strstr(html, "x=\"62\" y=\"293\">1</text>"));
-    ck_assert_ptr_nonnull(strstr(html, "x=\"836\" y=\"293\">100000</text>"));
+    ck_assert_ptr_nonnull(strstr(html, "x=\"0%\" y=\"293\">1</text>"));
+    ck_assert_ptr_nonnull(strstr(html, "x=\"100%\" y=\"293\">100000</text>"));
     const char *path = strstr(html, "<path class=\"f\"");
     int         moves = 0;
     for (const char *p = path; *p && *p != '>'; p++) moves += *p == 'M';
-    ck_assert_int_eq(moves, 2);                         /* 0 is a gap */
-    ck_assert_ptr_nonnull(strstr(path, "d=\"M62 276")); /* 0.2 is the lowest tick */
+    ck_assert_int_eq(moves, 2);                          /* 0 is a gap */
+    ck_assert_ptr_nonnull(strstr(path, "d=\"M0 10000")); /* 0.2 is the lowest tick */
     const double none[] = {-1, 0, NAN, 0};
     ck_assert_int_eq(tn_report_curves(r, "", "", "", 1, &(tn_series){.n = 4, .x = none, .y = none}), TN_OK);
     well_formed(tn_report_html(r, NULL));
@@ -344,6 +400,8 @@ int main(void)
     tcase_add_test(c, whole);
     tcase_add_test(c, spikes_and_gaps);
     tcase_add_test(c, saved_figures);
+    tcase_add_test(c, script_and_policy);
+    tcase_add_test(c, summary);
     tcase_add_test(c, logarithmic_scales);
     tcase_add_test(c, texts_are_shown_never_obeyed);
     tcase_add_test(c, misuse);

@@ -1,5 +1,5 @@
 /* test_report_look.c — figures of a model's inside: choices without a script, paths through the layers, words by value,
- * surfaces, and a figure saved to a file. */
+ * surfaces, maps of words, and a figure saved to a file. */
 #include "autograd/autograd.h"
 #include "data/data.h"
 #include "tests/common/check_main.h"
@@ -75,6 +75,57 @@ START_TEST(a_picture_of_its_own)
 }
 END_TEST
 
+/* Words of which two are at one place: both are in the page, but only the first label is shown. */
+START_TEST(a_map_of_words)
+{
+    enum { N = 4 };
+    const double  at[2 * N] = {0, 0, 0, 0, 1, 0, 0.5, 3}, similarity[2 * N] = {0.9, 0.5, 0.9, 0.1, 0.8, 0.5, 0.8, 0.1};
+    const int64_t near[2 * N] = {1, 2, 0, 3, 3, 0, 2, -1};
+    tn_report    *r = tn_report_new("map"), *none = tn_report_new("none");
+    tn_report_map m = {N, 2, words, at, near, similarity};
+    ck_assert_int_eq(tn_report_words(r, "Words", &m), TN_OK);
+    const char *html = tn_report_html(r, NULL);
+    ck_assert_int_eq(count(html, "<g class=\"b\""), N);
+    ck_assert_int_eq(count(html, "<text class=\"z"), 1);
+    ck_assert_ptr_nonnull(strstr(html, "data-n=\"1 0.9,2 0.5\""));
+    ck_assert_ptr_nonnull(strstr(html, "data-n=\"2 0.8\"")); /* -1: no neighbour */
+    ck_assert_int_eq(count(html, "<script"), 1);
+    ck_assert_ptr_nonnull(strstr(html, "script-src 'sha256-"));
+    ck_assert_int_eq(count(tn_report_html(none, NULL), "script"), 0); /* no figure that needs it */
+    const int64_t outside[2 * N] = {N};
+    m.neighbours = outside;
+    tn_report_words(r, "Words", &m);
+    ck_error(TN_EINDEX, "tn_report_words: neighbour 4 of 4 words");
+    m.near = 0, m.n = 0;
+    tn_report_words(r, "Words", &m);
+    ck_error(TN_EINVAL, "tn_report_words: expected 1 to 5000 .words, .at, and .neighbours and .similarity if .near is "
+                        "above 0");
+    tn_report_free(r), tn_report_free(none);
+}
+END_TEST
+
+/* Four figures on the scale of all of their values have the same levels; on its own, one has others. */
+START_TEST(surfaces_on_one_scale)
+{
+    double both[2][25];
+    char   first[2][2048];
+    for (int i = 0; i < 25; i++) both[0][i] = (i % 5) * (i % 5) + 1, both[1][i] = 100 + 30 * (i % 5) + i / 5;
+    for (int own = 0; own < 2; own++) {
+        tn_report      *r = tn_report_new("scale");
+        tn_report_plane p = {.nx = 5, .ny = 5, .x0 = -1, .x1 = 1, .y0 = -1, .y1 = 1, .z = both[0]};
+        p.x = "direction 1", p.y = "direction 2", p.scale = own ? NULL : both[0], p.scale_n = 50;
+        ck_assert_int_eq(tn_report_surface(r, "Contour lines", &p), TN_OK);
+        const char *html = tn_report_html(r, NULL);
+        ck_assert(strstr(html, ">direction 1</text>") && strstr(html, ">direction 2</text>"));
+        ck_assert(count(html, "<text class=\"m l\"") >= 1 + 2 * own); /* numbers at contours */
+        snprintf(first[own], sizeof first[own], "%.2000s", strstr(html, "<desc>"));
+        tn_report_free(r);
+    }
+    ck_assert(!strncmp(first[0], "<desc>minimum 1, maximum of the scale 224", 41));
+    ck_assert(!strncmp(first[1], "<desc>minimum 1, maximum of the scale 17", 40));
+}
+END_TEST
+
 START_TEST(what_is_said_of_mistakes)
 {
     tn_report *r = tn_report_new("look");
@@ -108,6 +159,8 @@ int main(void)
     TCase *c = tn_tcase(s, "look");
     tcase_add_test(c, a_page_without_a_script);
     tcase_add_test(c, a_picture_of_its_own);
+    tcase_add_test(c, a_map_of_words);
+    tcase_add_test(c, surfaces_on_one_scale);
     tcase_add_test(c, what_is_said_of_mistakes);
     return tn_check_main(s);
 }
