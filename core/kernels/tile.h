@@ -44,8 +44,8 @@ TN__INLINE void TN__(tile)(const int mr, const int nv, const tn__gemm_step *s)
     if (s->bias) {
         const TN__REAL *bias = s->bias;
         const int64_t   bias_row = s->bias_row, bias_col = s->bias_col;
-        TN__UNROLL for (int i = 0; i < mr; i++) TN__UNROLL for (int j = 0; j < nv; j++)
-            acc[i][j] += TN__(v_load)(bias + i * bias_row + j * bias_col);
+        TN__UNROLL for (int i = 0; i < mr; i++) TN__UNROLL for (int j = 0; j < nv; j++) acc[i][j] +=
+            TN__(v_load)(bias + i * bias_row + j * bias_col);
     }
 #endif
     TN__REAL *to = s->to;

@@ -159,7 +159,7 @@ static void fill_f64(double *to, int64_t n, double v)
     for (int64_t i = 0; i < n; i++) to[i] = v;
 }
 
-/* The bias that the kernel adds to the strip at row, from column 0: in place, or, if it is one number for each row, as a
+/* The bias that the kernel adds to the strip at row, from column 0: in place or, if it is one number for each row, as a
  * vector for each row. */
 static const char *place_bias(const tile_task *t, int64_t row, void *vectors, tn__gemm_step *step)
 {

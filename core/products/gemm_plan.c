@@ -229,17 +229,25 @@ static void plan_sizes(tn__gemm_plan *plan, const tn__kernel_table *table)
     if (plan->steps > most) plan->kc = (tn__ceil_div(plan->steps, tn__ceil_div(plan->steps, most)) + 15) / 16 * 16;
 }
 
+/* What the tile kernel itself does at the end. */
+static void plan_epilogue(tn__gemm_plan *plan)
+{
+    const tn__gemm_call    *g = &plan->call;
+    const tn__gemm_kernels *k = plan->kernels;
+    const bool              plain = g->alpha == 1 && g->c_col == 1 && !g->pre.at && !g->old.at && !g->act;
+    const bool              adds =
+        k->adds_bias && (g->bias.col == 1 || g->bias.col == 0) && k->mr * k->lanes * plan->unit_bytes <= TN__GEMM_BIAS;
+    plan->sums_are_c = plain && (!g->bias.at || adds) && plan->out_bytes == plan->unit_bytes;
+    plan->rounds_in_tile = plain && !g->bias.at && g->ctype == TN_BF16 && plan->pair == 2;
+}
+
 void tn__gemm_make_plan(tn__gemm_plan *plan, const tn__gemm_call *call)
 {
     tn__gemm_call *g = &plan->call;
     *g = *call;
     simplify(g);
     plan_sizes(plan, call->kernels ? call->kernels : tn__kernels());
-    const bool plain = g->alpha == 1 && g->c_col == 1 && !g->pre.at && !g->old.at && !g->act;
-    const bool adds = plan->kernels->adds_bias && (g->bias.col == 1 || g->bias.col == 0) &&
-                      plan->kernels->mr * plan->kernels->lanes * plan->unit_bytes <= TN__GEMM_BIAS;
-    plan->sums_are_c = plain && (!g->bias.at || adds) && plan->out_bytes == plan->unit_bytes;
-    plan->rounds_in_tile = plain && !g->bias.at && g->ctype == TN_BF16 && plan->pair == 2;
+    plan_epilogue(plan);
     plan->gemv = g->m == 1 && g->k > 0 && g->dtype != TN_BF16 && (g->b_row == 1 || g->b_col == 1);
 
     const double terms = (double)plan->matrices * (double)g->n * (double)g->k;

@@ -111,6 +111,9 @@ static const char *columns(reader *r, tn_text *word, tn_text *tag, char *to, siz
     }
     *word = c->cell[r->conllu], *tag = bare ? tn_text_of("") : c->cell[at];
     if (empty(*word)) return "the word is empty";
+    if (memchr(word->at, ' ', word->bytes))
+        return "the first column has several words; expected one word per line, with "
+               "its tag, and an empty line after each sentence";
     if (!bare && empty(*tag)) return "the tag is empty";
     if (tn_utf8_valid(tag->at, tag->bytes) < tag->bytes) return TN__LABEL_UTF8;
     return tag->bytes > 60 ? "the tag has more than 60 bytes" : NULL;

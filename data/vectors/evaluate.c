@@ -113,6 +113,11 @@ tn_vectors_score tn_vectors_similarity(const tn_vectors *v, const char *path)
     }
     tn__reader_close(&r);
     score.asked = theirs.n;
+    if (tn__self.error == TN_OK && !score.asked)
+        tn_raise(TN_EFORMAT,
+                 "%s: the vectors have no pair of its words (%lld pairs); expected two words and a number "
+                 "per line, in the spelling of the vectors (lower case?)",
+                 r.label, (long long)score.missing);
     if (tn__self.error == TN_OK && ours.n && rank(&ours) && rank(&theirs)) score.value = correlation(&ours, &theirs);
     tn__mem_put(ours.x, (size_t)ours.room * sizeof *ours.x),
         tn__mem_put(theirs.x, (size_t)theirs.room * sizeof *theirs.x);

@@ -73,6 +73,7 @@ typedef struct {
 } texts_config;
 bool       texts_open(const texts_config *c, const tn_tokenizer *t, texts *to);
 void       texts_close(texts *t);
+void       texts_note_labelled(const tn_labelled *l, const char *path); /* notes texts of invalid UTF-8 */
 tn_tensor *texts_loss(void *bert, const tn_batch *b, void *user);
 
 /* ---- training (train.c) ------------------------------------------------------------------------------------------ */

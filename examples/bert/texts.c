@@ -33,6 +33,14 @@ static tn_corpus *open_corpus(const texts_config *c, const tn_tokenizer *t, tn_e
     return corpus;
 }
 
+/* Whether the documents suffice for pairs of sentences; sets to->single. */
+static bool can_pair(const texts_config *c, texts *to)
+{
+    const bool single = c->pairs && !c->order && tn_corpus_documents(to->corpus) < 2;
+    to->single = single && c->may_be_single;
+    return !single || to->single;
+}
+
 bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to)
 {
     *to = (texts){.encoding = tn_encoding_new()};
@@ -51,9 +59,7 @@ bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to)
                  : r.mask < 0  ? "MASK"
                                : "SEP");
     if (tn_error() == TN_OK) to->corpus = open_corpus(c, t, to->encoding);
-    const bool single = to->corpus && c->pairs && !c->order && tn_corpus_documents(to->corpus) < 2;
-    to->single = single && c->may_be_single;
-    if (single && !to->single)
+    if (to->corpus && !can_pair(c, to))
         tn_raise(TN_EFORMAT,
                  "'%s' is one document, but predicting the next sentence needs several; put an empty line between "
                  "documents%s",
@@ -76,6 +82,23 @@ void texts_close(texts *t)
     tn_corpus_close(t->corpus);
     tn_encoding_free(t->encoding);
     *t = (texts){.encoding = NULL};
+}
+
+/* Prints a note about texts of invalid UTF-8. They are used, but their accents are lost. */
+void texts_note_labelled(const tn_labelled *l, const char *path)
+{
+    int64_t n = 0, line = 0;
+    for (int64_t i = 0; i < tn_labelled_count(l); i++) {
+        const tn_example x = tn_labelled_at(l, i);
+        bool             all = true;
+        for (int64_t k = 0; k < x.texts; k++)
+            all = all && tn_utf8_valid(x.text[k], strlen(x.text[k])) == strlen(x.text[k]);
+        if (!all && !n++) line = x.line;
+    }
+    if (n && !settings.quiet)
+        tell("note: '%s' is not valid UTF-8 in %lld of its texts, the first in line %lld; if the file has another "
+             "encoding, " TEXTS_CONVERT "\n",
+             path, (long long)n, (long long)line);
 }
 
 tn_tensor *texts_loss(void *bert, const tn_batch *b, void *user)

@@ -5,6 +5,7 @@
 #include "../common/ranks.h"
 #include "bert.h"
 
+#include <math.h>
 #include <string.h>
 
 static bert_training *of(training *t) { return (bert_training *)t; }
@@ -60,6 +61,7 @@ static bool open_all(training *t)
     if (b->valid.count && !open_texts(t, true, &b->held)) return false;
     t->fit.train = tn_mlm_source(b->texts.batches), t->fit.valid = tn_mlm_source(b->held.batches);
     t->fit.loss = is(b, "electra") ? electra_loss : texts_loss;
+    t->uniform = log((double)tn_tokenizer_size(t->tokens)) + (has_pairs(b) ? log(2) : 0);
     t->batches = tn_mlm_count(b->texts.batches), t->width = b->batch * b->length;
     if (b->word_vectors) {
         char name[40], path[1024]; /* each rank trains its own copy, with the same bits; record.c deletes such a file */

@@ -115,23 +115,6 @@ static int check(training *b)
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
 
-/* Prints a note about texts of invalid UTF-8. They are used, but their accents are lost. */
-static void note_not_utf8(const tn_labelled *l, const char *path)
-{
-    int64_t n = 0, line = 0;
-    for (int64_t i = 0; i < tn_labelled_count(l); i++) {
-        const tn_example x = tn_labelled_at(l, i);
-        bool             all = true;
-        for (int64_t k = 0; k < x.texts; k++)
-            all = all && tn_utf8_valid(x.text[k], strlen(x.text[k])) == strlen(x.text[k]);
-        if (!all && !n++) line = x.line;
-    }
-    if (n && !settings.quiet)
-        tell("note: '%s' is not valid UTF-8 in %lld of its texts, the first in line %lld; if the file has another "
-             "encoding, " TEXTS_CONVERT "\n",
-             path, (long long)n, (long long)line);
-}
-
 static bool load(const tuning *t, const char *path, text_set *h)
 {
     const char *first;
@@ -142,7 +125,7 @@ static bool load(const tuning *t, const char *path, text_set *h)
     if (h != &t->train_set && t->labels && tn_labels_count(t->labels)) tn_labelled_only(h->texts, t->labels);
     const int64_t n = tn_labelled_skipped(h->texts, &first);
     if (n && tn_error() == TN_OK) tell("%s: %lld lines skipped, the first: %s\n", path, (long long)n, first);
-    note_not_utf8(h->texts, path);
+    texts_note_labelled(h->texts, path);
     return tn_error() == TN_OK;
 }
 
@@ -197,6 +180,14 @@ static bool open_all(training *b)
     if (t->labels && t->task->kind <= TN_LABELLED_WORDS && problem_of(t) == TN_SINGLE_LABEL &&
         tn_labels_count(t->labels) < 2)
         tn_raise(TN_EFORMAT, "'%s' has only one label, expected at least two", t->train);
+    const int64_t labels = tn_labels_count(t->labels), n = tn_labelled_count(t->train_set.texts);
+    if (tn_error() == TN_OK && t->task->kind == TN_LABELLED_TEXTS && problem_of(t) == TN_SINGLE_LABEL && n > 2 &&
+        labels == n)
+        tn_raise(
+            TN_EFORMAT,
+            "'%s': each of the %lld texts has a label of its own, such as '%.40s'; are the columns swapped? --text "
+            "and --label name them",
+            t->train, (long long)n, tn_labels_names(t->labels)[0]);
     if ((t->valid && !load(t, t->valid, &t->valid_set)) || (t->test && !load(t, t->test, &t->test_set))) return false;
     tn_features_config c = {TN_FEATURES_DEFAULTS};
     c.problem = problem_of(t), c.batch = t->batch, c.parts = t->parts, c.length = t->length, c.stride = t->stride;

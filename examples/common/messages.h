@@ -1,4 +1,4 @@
-/* messages.h — sentences for the user of a program: counted nouns agree, and errors name options instead of C members. */
+/* messages.h — sentences for the user of a program: counted nouns agree, and errors name options, not C members. */
 #ifndef TENON_EXAMPLES_COMMON_MESSAGES_H
 #define TENON_EXAMPLES_COMMON_MESSAGES_H
 

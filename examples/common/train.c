@@ -279,6 +279,17 @@ static void advise(const training *t)
             path, tn_error() == TN_EIO ? " (check the disk space)" : "");
 }
 
+/* A run that ends above the loss of a uniform guess has learned nothing: its learning rate was too large. */
+static void warn_diverged(const training *t, const tn_fit_result *r)
+{
+    if (settings.quiet || t->uniform <= 0 || r->loss <= 1.1 * t->uniform) return;
+    fprintf(
+        stderr,
+        "warning: the loss, %.4g, is larger than that of a uniform guess, %.4g: the training has diverged; lower --lr "
+        "(%g) and start again\n",
+        r->loss, t->uniform, t->asked.lr);
+}
+
 tn_fit_result train_run(training *t)
 {
     tn_fit_result   r = {.why = TN_FIT_FAILED};
@@ -295,6 +306,7 @@ tn_fit_result train_run(training *t)
     }
     if (t->new_folder) record_forget(t->asked.out);
     if (r.why != TN_FIT_FAILED && first) {
+        warn_diverged(t, &r);
         tn_module_train(t->net, false);
         if (t->kind->save(t, r.why)) record_page(t->asked.out, t->kind->title, t->score);
     }

@@ -68,6 +68,7 @@ typedef struct {
     void             *net;
     tn_fit_args       fit;              /* open sets the sources, the loss, and how the best model is selected */
     int64_t           batches, width;   /* set by open: batches per epoch; approximate tokens per step */
+    double            uniform;          /* set by open: the loss of a uniform guess; 0: not known */
     int64_t           every;            /* steps between two checkpoints; 0: depends on the number of steps */
     char              each[64];         /* description of a step: "16 examples of at most 128 tokens" */
     const char       *score;            /* name of the validation's value; NULL: the loss */

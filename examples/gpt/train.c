@@ -3,6 +3,7 @@
 #include "../common/checksum.h"
 #include "gpt.h"
 
+#include <math.h>
 #include <string.h>
 
 static gpt_training *of(training *t) { return (gpt_training *)t; }
@@ -71,6 +72,7 @@ static bool open_all(training *t)
         t->fit.valid = tn_windows_source(g->held_windows);
         t->fit.restore_best = true;
     }
+    t->uniform = log((double)tn_tokenizer_size(t->tokens));
     t->batches = g->ids.n / (g->batch * g->length) + 1, t->width = g->batch * g->length;
     snprintf(t->each, sizeof t->each, "%lld sequences of %lld tokens", (long long)g->batch, (long long)g->length);
     return true;

@@ -193,6 +193,7 @@ static bool open_all(training *t)
         t->fit.valid = tn_columns_source(g->held_columns);
         t->fit.restore_best = true;
     }
+    t->uniform = log((double)tn_tokenizer_size(t->tokens));
     t->batches = g->ids.n / (g->batch * g->length) + 1, t->width = g->batch * g->length;
     t->every = t->batches < OFTEN || strcmp(g->optimizer, "adam") != 0 ? t->batches : OFTEN;
     snprintf(t->each, sizeof t->each, "%lld columns of %s%lld tokens", (long long)g->batch, g->vary ? "about " : "",

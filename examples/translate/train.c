@@ -4,6 +4,7 @@
 
 #include "../common/checksum.h"
 
+#include <math.h>
 #include <string.h>
 
 static translate_training *of(training *t) { return (translate_training *)t; }
@@ -67,6 +68,7 @@ static bool open_all(training *t)
     if (!pairs_open(&p->pairs, t->tokens, p->source, p->target, p->pieces, p->longest, (uint64_t)t->asked.seed, false))
         return false;
     t->fit.train = tn_pairs_source(p->pairs.batches), t->fit.loss = pairs_loss;
+    t->uniform = log((double)tn_tokenizer_size(t->tokens));
     t->fit.keep = p->average > 2 ? p->average : 2;
     t->batches = tn_pairs_batches_count(p->pairs.batches), t->width = p->pieces, t->every = p->valid_every;
     snprintf(t->each, sizeof t->each, "at most %lld tokens", (long long)p->pieces);

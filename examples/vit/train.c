@@ -3,6 +3,7 @@
 #include "../common/checksum.h"
 #include "vit.h"
 
+#include <math.h>
 #include <string.h>
 
 static vit_training *of(training *t) { return (vit_training *)t; }
@@ -79,6 +80,7 @@ static bool open_all(training *t)
         t->fit.valid = tn_images_source(v->valid), t->fit.measure = plain_loss;
     }
     const int64_t patches = is_vit(v) ? v->made.side / v->patch : v->made.side;
+    t->uniform = log((double)v->made.classes);
     t->batches = n / batch, t->width = batch * patches * patches;
     snprintf(t->each, sizeof t->each, "%lld images", (long long)batch);
     return tn_error() == TN_OK;

@@ -61,7 +61,7 @@ says 1 "bert: --vocab-size is 20, but the special tokens (5) and the characters 
 more; raise it, or lower .alphabet" "${train[@]}" --vocab-size 20 --text text --out none
 leaves one corpus.tokens
 "${given[@]}" --text document --vocab model --out whole >/dev/null || wrong "one document is not trained on"
-grep -q '"objective": "roberta"' whole/run.json || wrong "a text of one document is not trained on with RoBERTa's objective"
+grep -q '"objective": "roberta"' whole/run.json || wrong "one document is not trained on with RoBERTa's objective"
 leaves none corpus.tokens # the training text was good
 
 says 3 "bert: no text found in blank" "$bert" eval --model model blank
@@ -181,6 +181,35 @@ broken bad && for file in bad/checkpoints/*.ckpt; do truncate -s 1000000 "$file"
 grep -q "^bert: all checkpoints in 'bad/checkpoints' are damaged; to start a new run, use another" err ||
     wrong "checkpoints that are cut off: $(cat err)"
 cmp model/model.safetensors bad/model.safetensors || wrong "checkpoints that are cut off: the model is lost"
+
+# ---- data in the wrong place ----
+
+for i in 1 2 3 4; do printf 'label %s\tthe man saw number %s\n' $i $i; done >swapped.tsv
+says 3 "bert: 'swapped.tsv': each of the 4 texts has a label of its own, such as 'the man saw number 1'; are the \
+columns swapped? --text and --label name them" \
+    "$bert" tune classify --quiet --model model --train swapped.tsv --text 1 --label 2 --epochs 1 --out none
+says 3 "bert: 'swapped.tsv', line 1: the first column has several words; expected one word per line, with its tag, and \
+an empty line after each sentence" \
+    "$bert" tune tag --quiet --model model --train swapped.tsv --epochs 1 --out none
+if [ -x "$build/bin/translate" ]; then
+    "$build/bin/translate" train --no-progress --src text --tgt text --out same --size tiny --steps 1 >out 2>err ||
+        wrong "translate train fails: $(cat err)"
+    grep -q "^warning: 'text' and 'text' are the same text" err || wrong "no warning of a target that is the source"
+fi
+if [ -x "$build/bin/vectors" ]; then
+    "$build/bin/vectors" train --quiet --text text --dim 4 --min-count 1 --out words.vec >/dev/null
+    printf 'zzz\tyyy\t3\nman\tyyy\t4\n' >pairs
+    says 3 "vectors: 'pairs': the vectors have no pair of its words (2 pairs); expected two words and a number per \
+line, in the spelling of the vectors (lower case?)" "$build/bin/vectors" similarity --vectors words.vec pairs
+fi
+if [ -x "$build/bin/gpt" ]; then # a run that ends worse than it began
+    learn=("$build/bin/gpt" train --no-progress --text text --vocab-size 300 --size tiny --length 16 --batch 2
+        --steps 30)
+    "${learn[@]}" --lr 3 --out diverged >out 2>err || wrong "gpt train fails: $(tail -n 1 err)"
+    grep -q '^warning: the loss, [0-9.e+]*, is larger than that of a uniform guess, 5.7[0-9]*: the training has' err ||
+        wrong "no warning of a run that diverged: $(cat err out)"
+    "${learn[@]}" --out good >out 2>err && ! grep warning err || wrong "a good run: $(cat err)"
+fi
 
 # ---- full disks ----
 

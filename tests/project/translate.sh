@@ -170,9 +170,9 @@ says 0 "skipped: 2 pairs with an empty line; the first is line 2" \
     "${one[@]}" --no-progress --src gaps.txt --tgt four.txt
 # A validation line that exceeds the model's positions is skipped.
 head -c 3000 /dev/zero | tr '\0' z | cat four.txt - >long.txt
-says 0 "skipped in validation: 1 pairs longer than the model's 1024 positions" \
+says 0 "skipped in validation: 1 pair longer than the model's 1024 positions" \
     "${one[@]}" --no-progress --src four.txt --tgt four.txt --valid-src long.txt --valid-tgt long.txt --out long
-says 3 "'four.txt' and 'four.txt' have no pair of lines of at most 1 tokens" \
+says 3 "'four.txt' and 'four.txt' have no pair of lines of at most 1 token" \
     "${one[@]}" --no-progress --src four.txt --tgt four.txt --longest 1 --out none
 "$build/bin/bert" demo --quiet --out bert --steps 1 --documents 40 --probes 1 >/dev/null || wrong "bert demo failed"
 says 3 "of this tokenizer is not <pad>; translate needs <pad>, <unk>, <s> and </s> as its first tokens" \

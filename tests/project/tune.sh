@@ -161,7 +161,7 @@ bad classify b.tsv 'a\tx\nb\ty\nc\td\tx\n' "'b.tsv', line 3: 3 columns, but the 
 bad classify c.csv 'a,x\nb,y\nc, d,x\n' "'c.csv', line 3: 3 columns, but the first line has 2; put texts with commas"
 bad classify d.csv 'a,x\nb,y\n"c"d,x\n' "'d.csv', line 3: text between a closing quote"
 bad classify k.tsv 'a\tx\nb\ty\nc\tn\xe9g\n' "'k.tsv', line 3: the label is not UTF-8; convert the file"
-bad tag e.conll 'a X\nb Y\n\nc\n' "'e.conll', line 4: 1 columns, expected 2"
+bad tag e.conll 'a X\nb Y\n\nc\n' "'e.conll', line 4: 1 column, expected 2"
 bad answer f.json '{"data":[{"paragraphs":[{"context":"the cat","qas":[
 {"id":"1","question":"what","answers":[{"text":"cat","answer_start":4}]},
 {"id":"2","question":"what","answers":[{"text":"cat","answer_start":3}]}]}]}]}' \

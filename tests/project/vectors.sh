@@ -74,7 +74,7 @@ awk '{ exit !($2 < 0.5 && $4 == 0) }' line || wrong "lines in the wrong order ar
 echo none >>same
 ends 1 "'one' has 4 lines and 'same' 5" "$v" paraphrases --vectors more.vec one same
 echo t1w1 >none
-ends 1 "'none' has 1 lines; at least 2 are needed" "$v" paraphrases --vectors more.vec none none
+ends 1 "'none' has 1 line; at least 2 are needed" "$v" paraphrases --vectors more.vec none none
 ends 2 'neither --vectors nor --model is given' "$v" paraphrases one same
 
 "$v" train --text text --out model.bin --format fasttext --kind fasttext --dim 8 --buckets 500 --epochs 1 -q >line
@@ -120,7 +120,7 @@ wait $! && wrong "a run ended by a signal ends well"
 grep -q 'the same command with --resume continues' err || wrong "an ended run says: $(cat err)"
 [ -e saved ] && [ ! -e ended ] || wrong "an ended run leaves no checkpoint, or vectors"
 ends 1 'already contains a run; continue it with --resume' $long --out ended --checkpoint saved
-ends 1 'started with .window 5, not 4' $long --out ended --checkpoint saved --resume --window 4
+ends 1 'started with --window 5, not 4' $long --out ended --checkpoint saved --resume --window 4
 ends 1 'started with other texts' $long --out ended --checkpoint saved --resume --text pairs text
 cp saved kept
 printf 'x' | dd of=kept bs=1 seek=2000 conv=notrunc status=none
