@@ -181,18 +181,18 @@ static int run_decode(int n, char **operands) { return (void)n, (void)operands, 
 /* ---- the command line -------------------------------------------------------------------------------------------- */
 
 #define TYPES "wordpiece|bpe|byte-bpe|unigram|subword"
-#define MODEL                                                                                            \
-    OPTION_TEXT("model", 'm', "MODEL", &model,                                                           \
-                "tokenizer: a folder, a tokenizer.json, a .model, a vocab.txt, or codes of subword-nmt", \
-                .required = true),                                                                       \
-        OPTION_TEXT("type", 't', "TYPE", &type, "set subword for codes of subword-nmt; else detected",   \
+#define MODEL                                                                                               \
+    OPTION_TEXT("model", 'm', "MODEL", &model,                                                              \
+                "tokenizer: a folder, a tokenizer.json, a .model, a vocab.txt, or codes of subword-nmt",    \
+                .required = true),                                                                          \
+        OPTION_TEXT("type", 't', "TYPE", &type, "set subword for codes of subword-nmt (default: detected)", \
                     .choices = TYPES)
 
 static const option train_options[] = {
     OPTION_TEXT("type", 't', "TYPE", &type,
                 "wordpiece (BERT), bpe, byte-bpe (GPT-2), unigram (SentencePiece) or subword (subword-nmt); required",
                 .choices = TYPES),
-    OPTION_TEXT("kind", 0, "TYPE", &type, "alias of --type", .choices = TYPES),
+    OPTION_TEXT("kind", 0, "TYPE", &type, "alias of --type; one of them is required", .choices = TYPES),
     OPTION_TEXT("out", 'o', "DIR", &out, "folder to write, in the format of Hugging Face; for subword a file of codes",
                 .required = true),
     OPTION_INT("size", 's', "N", &size,

@@ -191,7 +191,7 @@ static uint64_t sum_of(const pairs *p)
 static void describe(const training *t, tn_json_writer *w)
 {
     const contrast *c = (const contrast *)t;
-    texts_put(w, "model", c->dir);
+    train_put_path(t, w, "model", c->dir);
     checksum_put(w, "pairs", sum_of(&c->all));
     if (c->valid.count) checksum_put(w, "valid", sum_of(&c->held));
     tn_json_put_i64(w, "batch", c->batch);
@@ -260,22 +260,23 @@ static const option options[] = {
     OPTION_LIST("pairs", 0, "FILE", &asked.files, "training pairs: lines of two texts, separated by a tab",
                 .required = true),
     OPTION_LIST("valid", 0, "FILE", &asked.valid, "validation pairs, in the same format"),
-    OPTION_TEXT("out", 'o', "DIR", &OF.out, "folder of the new model", .required = true),
+    OPTION_TEXT("out", 'o', "DIR", &OF.out, "folder of the new model", .required = true, .resume = RESUME_FOLDER),
     OPTION_REAL("temperature", 0, "T", &asked.temperature, "divisor of the cosines", .least = 1e-3, .most = 10),
     OPTION_INT("batch", 'b', "N", &asked.batch, "pairs per step; each text is compared with all of them", .least = 2,
                .most = 65536),
     OPTION_INT("length", 'l', "N", &asked.length, "maximum number of tokens of a text", .least = 2, .most = 16384),
-    OPTION_INT("steps", 'n', "N", &OF.steps, "train for N steps", .least = 1, .most = 1e9),
-    OPTION_INT("epochs", 0, "N", &OF.epochs, "train for N epochs of the pairs", .least = 1, .most = 1e6),
+    OPTION_INT("steps", 'n', "N", &OF.steps, "train for N steps, instead of --minutes", .least = 1, .most = 1e9,
+               .resume = RESUME_NOT),
+    OPTION_INT("epochs", 0, "N", &OF.epochs, "train for N epochs of the pairs, instead of --minutes", .least = 1,
+               .most = 1e6, .resume = RESUME_NOT),
     OPTION_REAL("minutes", 0, "N", &OF.minutes,
                 "train for about N minutes (default: 10, unless --steps or --epochs is set)", .least = 0.01,
-                .most = 1e6),
+                .most = 1e6, .resume = RESUME_NOT),
     OPTION_TEXT("dtype", 0, "TYPE", &OF.dtype, "dtype of the computation; bf16 is faster if the CPU supports it",
                 .choices = "f32|bf16"),
     OPTION_REAL("lr", 0, "RATE", &OF.lr, "maximum learning rate", .least = 1e-9, .most = 10),
-    OPTION_INT("seed", 0, "N", &OF.seed, "random seed"),
-    OPTION_FLAG("resume", 'r', &OF.resume, "resume an interrupted run"),
-    OPTION_FLAG("force", 0, &OF.force, "start even if memory or disk space seems insufficient"),
+    OPTION_SEED(0, &OF.seed, ""),
+    TRAIN_RESUME(OF),
     {0},
 };
 const command contrast_command = COMMAND(

@@ -205,10 +205,11 @@ static const option options[] = {
     OPTION_INT("documents", 0, "N", &documents, "number of documents to generate", .least = 10, .most = 1e9),
     OPTION_INT("probes", 0, "N", &probes, "number of test sentences of each kind", .least = 1, .most = 1e6),
     OPTION_TEXT("objective", 0, "NAME", &objective, "training objective, as in bert train", .choices = "bert|albert"),
-    OPTION_INT("embedding", 0, "N", &embedding, "width of ALBERT's embeddings", .least = 1, .most = 65536),
+    OPTION_INT("embedding", 0, "N", &embedding, "width of ALBERT's embeddings (default: 128)", .least = 1,
+               .most = 65536),
     OPTION_TEXT("dtype", 0, "TYPE", &dtype, "dtype of the computation (default: bf16 if the CPU supports it, else f32)",
                 .choices = "f32|bf16"),
-    OPTION_INT("seed", 0, "N", &seed, "random seed"),
+    OPTION_SEED(0, &seed, ""),
     OPTION_FLAG("resume", 'r', &again, "resume an interrupted run"),
     {0},
 };

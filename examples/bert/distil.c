@@ -150,7 +150,7 @@ static void describe(const training *t, tn_json_writer *w)
 {
     const bert_training *b = (const bert_training *)t;
     bert_kind.describe(t, w);
-    texts_put(w, "teacher", b->teacher_dir);
+    train_put_path(t, w, "teacher", b->teacher_dir);
     tn_json_put_double(w, "temperature", b->temperature);
 }
 static bool save(training *t, tn_fit_why why) { return bert_kind.save(t, why); }
@@ -184,7 +184,7 @@ static const option options[] = {
     OPTION_LIST("text", 't', "FILE", &asked.text, "training text: files or folders; an empty line ends a document",
                 .required = true),
     OPTION_LIST("valid", 0, "FILE", &asked.valid, "validation text"),
-    OPTION_TEXT("out", 'o', "DIR", &OF.out, "folder of the new model", .required = true),
+    OPTION_TEXT("out", 'o', "DIR", &OF.out, "folder of the new model", .required = true, .resume = RESUME_FOLDER),
     OPTION_INT("layers", 0, "N", &OF.layers, "number of layers of the new model (default: half of the teacher's)",
                .least = 1, .most = 1024),
     OPTION_REAL("temperature", 0, "T", &asked.temperature, "temperature that softens the teacher's probabilities",

@@ -48,3 +48,30 @@ tn_optimizer *tune_optimizer(tn_tuned *m, double lr, double rate, double decay)
     tn_no_decay(o);
     return o;
 }
+
+/* Initialises the CRF's transitions with log p(b after a) / p(b) of the training texts; the logits already contain
+ * p(b). At the small learning rates of fine-tuning, the transitions hardly change. */
+void tune_start_crf(tn_crf *crf, const tn_labelled *texts, const tn_labels *labels)
+{
+    const int64_t  n = crf->labels;
+    const tn_scope s = tn_no_grad_begin();
+    tn_tensor *pair = tn_full_of(TN_F64, TN_SHAPE(n, n), 0.1), *one = tn_full_of(TN_F64, TN_SHAPE(n), 0.1 * (double)n);
+    tn_tensor *ends = tn_full_of(TN_F64, TN_SHAPE(2, n), 0.1);
+    for (int64_t i = 0; tn_error() == TN_OK && i < tn_labelled_count(texts); i++) {
+        const tn_example x = tn_labelled_at(texts, i);
+        int64_t          before = -1;
+        for (int64_t k = 0; k < x.labels; k++) {
+            const int64_t l = tn_labels_find(labels, x.label[k]), at = before < 0 ? l : before * n + l;
+            tn_tensor    *to = before < 0 ? ends : pair;
+            tn_set(to, at, tn_get(to, at) + 1), tn_set(one, l, tn_get(one, l) + 1);
+            before = l;
+        }
+        if (before >= 0) tn_set(ends, n + before, tn_get(ends, n + before) + 1);
+    }
+    tn_tensor *share = tn_log(tn_div(one, tn_sum(one)));
+    pair = tn_sub(tn_log(tn_div(pair, tn_sum(pair, .dims = TN_DIMS(1), .keepdim = true))), share);
+    ends = tn_sub(tn_log(tn_div(ends, tn_sum(ends, .dims = TN_DIMS(1), .keepdim = true))), share);
+    tn_copy_from(crf->transitions, pair);
+    tn_copy_from(crf->start, tn_select(ends, 0, 0)), tn_copy_from(crf->end, tn_select(ends, 0, 1));
+    tn_scope_end(s);
+}

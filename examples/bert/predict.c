@@ -272,7 +272,7 @@ static bool right_task(const predictor *s)
 
 static int predict(const char *task, int count, char **operands)
 {
-    if (!json && program_given("best")) return program_stray("best", "--json");
+    if (!json && program_given("top")) return program_stray("top", "--json");
     predictor s = {.task = tune_task_of(task), .m = tn_tuned_load(dir)};
     if (s.m) s.tokens = tn_tokenizer_load(dir);
     if (s.tokens && right_task(&s)) {
@@ -320,7 +320,7 @@ PREDICT(tag);
 
 static const option answer_options[] = {
     COMMON,
-    OPTION_INT("best", 'k', "N", &best, "with --json: number of answers to print", .least = 1, .most = 100),
+    OPTION_INT("top", 'k', "N", &best, "with --json: number of answers to print", .least = 1, .most = 100),
     OPTION_INT("stride", 0, "N", &stride, "overlap of two windows of a long text, in tokens", .least = 0,
                .most = 16384),
     OPTION_INT("longest", 0, "N", &longest, "maximum number of tokens of an answer", .least = 1, .most = 16384),

@@ -14,7 +14,7 @@ static int run(int count, char **operands)
 static const option options[] = {
     OPTION_INT("documents", 'n', "N", &documents, "number of documents, of about nine sentences each", .least = 1,
                .most = 1e9),
-    OPTION_INT("seed", 0, "N", &seed, "random seed"),
+    OPTION_SEED(0, &seed, ""),
     {0},
 };
 const command sample_command =

@@ -148,7 +148,7 @@ static int run(int count, char **operands)
 
 static const option options[] = {
     OPTION_FLAG("strict", 0, &strict, "count only chunks of valid BIO tags, like seqeval's strict mode"),
-    OPTION_TEXT("task", 0, "NAME", &task, "print the metrics of this task of GLUE",
+    OPTION_TEXT("task", 0, "NAME", &task, "print the metrics of this task of GLUE instead of accuracy and F1",
                 .choices = "cola|sst-2|mrpc|sts-b|qqp|mnli|qnli|rte|wnli"),
     OPTION_TEXT("none", 0, "FILE", &none_path,
                 "JSON file with the \"no answer\" score of each question's id; finds the best thresholds"),

@@ -4,6 +4,7 @@
 
 #include "../common/checksum.h"
 #include "../common/files.h"
+#include "../common/resume.h"
 #include "../common/texts.h"
 #include "bert.h"
 
@@ -35,6 +36,7 @@ const tune_task *tune_task_of(const char *name)
 typedef struct {
     training         base;
     const tune_task *task;
+    const char      *all; /* the folder of all runs with --seeds */
     const char      *model, *train, *valid, *test, *form, *text, *pair, *label, *problem;
     int64_t          lora, freeze, seeds, batch, parts, length, stride, longest, skip, patience;
     double           decay, layer_rate;
@@ -215,33 +217,6 @@ static bool open_all(training *b)
 
 /* ---- the model --------------------------------------------------------------------------------------------------- */
 
-/* Initialises the CRF's transitions with log p(b after a) / p(b) of the training texts; the logits already contain
- * p(b). At the small learning rates of fine-tuning, the transitions hardly change. */
-static void begin_crf(const tuning *t, tn_crf *crf)
-{
-    const int64_t  n = crf->labels;
-    const tn_scope s = tn_no_grad_begin();
-    tn_tensor *pair = tn_full_of(TN_F64, TN_SHAPE(n, n), 0.1), *one = tn_full_of(TN_F64, TN_SHAPE(n), 0.1 * (double)n);
-    tn_tensor *ends = tn_full_of(TN_F64, TN_SHAPE(2, n), 0.1);
-    for (int64_t i = 0; tn_error() == TN_OK && i < tn_labelled_count(t->train_set.texts); i++) {
-        const tn_example x = tn_labelled_at(t->train_set.texts, i);
-        int64_t          before = -1;
-        for (int64_t k = 0; k < x.labels; k++) {
-            const int64_t l = tn_labels_find(t->labels, x.label[k]), at = before < 0 ? l : before * n + l;
-            tn_tensor    *to = before < 0 ? ends : pair;
-            tn_set(to, at, tn_get(to, at) + 1), tn_set(one, l, tn_get(one, l) + 1);
-            before = l;
-        }
-        if (before >= 0) tn_set(ends, n + before, tn_get(ends, n + before) + 1);
-    }
-    tn_tensor *share = tn_log(tn_div(one, tn_sum(one)));
-    pair = tn_sub(tn_log(tn_div(pair, tn_sum(pair, .dims = TN_DIMS(1), .keepdim = true))), share);
-    ends = tn_sub(tn_log(tn_div(ends, tn_sum(ends, .dims = TN_DIMS(1), .keepdim = true))), share);
-    tn_copy_from(crf->transitions, pair);
-    tn_copy_from(crf->start, tn_select(ends, 0, 0)), tn_copy_from(crf->end, tn_select(ends, 0, 1));
-    tn_scope_end(s);
-}
-
 static void *make(training *b)
 {
     tuning      *t = of(b);
@@ -252,11 +227,11 @@ static void *make(training *b)
     if (!encoder) return NULL;
     tn_tuned *m = tn_tuned_new(encoder, .task = t->task->task, .problem = problem_of(t), .n = n, .crf = t->crf,
                                .labels = n ? tn_labels_names(t->labels) : NULL);
-    if (m && m->crf) begin_crf(t, m->crf);
+    if (m && m->crf) tune_start_crf(m->crf, t->train_set.texts, t->labels);
     if (m && t->lora) tn_tuned_adapt(m, t->lora, 2 * (double)t->lora);
     else if (m && t->freeze) tune_freeze(m, t->freeze);
     if (m && t->layer_rate < 1) {
-        const int64_t steps = a->resume ? record_steps(a->out) : a->epochs * b->batches;
+        const int64_t steps = a->resume ? train_resumed_steps(b) : a->epochs * b->batches;
         tn_optimizer_free(t->own);
         t->own = tune_optimizer(m, a->lr, t->layer_rate, t->decay);
         b->fit.optimizer = t->own;
@@ -304,7 +279,7 @@ static void describe(const training *b, tn_json_writer *w)
     checksum_put(w, "text", sum_of(t->train_set.texts));
     if (t->valid) checksum_put(w, "valid", sum_of(t->valid_set.texts));
     texts_put(w, "labels", t->problem);
-    texts_put(w, "model", t->model);
+    train_put_path(b, w, "model", t->model);
     tn_json_put_i64(w, "batch", t->batch);
     tn_json_put_i64(w, "parts", t->parts);
     tn_json_put_i64(w, "length", t->length);
@@ -362,7 +337,8 @@ static bool tuned(tuning *t, metrics *v)
 {
     const tn_fit_result r = train_run(&t->base);
     bool                judged = false;
-    if (r.why == TN_FIT_STOPPED) train_stopped(&r, "the same command with --resume");
+    char                again[1200];
+    if (r.why == TN_FIT_STOPPED) train_stopped(&r, resume_command(t->seeds > 1 ? t->all : t->base.asked.out, again));
     if (r.why == TN_FIT_DONE || r.why == TN_FIT_PATIENCE) {
         if (!t->json) printf("%s: step %lld, loss %.4f\n", t->base.asked.out, (long long)r.steps, r.loss);
         if (t->test && test_model(&t->how, &t->test_set, t->base.net, v)) {
@@ -391,7 +367,8 @@ static void several(tuning *t)
     metrics           v[MOST];
     char              folder[1024], name[32];
     int64_t           n = 0;
-    if (!make_folder(first.out)) return;
+    t->all = first.out;
+    if (!make_folder(first.out) || (!first.resume && !record_options(first.out))) return;
     while (n < t->seeds && tn_error() == TN_OK && !t->base.usage && !stop_flag) {
         snprintf(name, sizeof name, "seed-%lld", (long long)(first.seed + n));
         t->base.asked = first;
@@ -421,11 +398,13 @@ static int run(int count, char **operands)
 static const option options[] = {
     OPTION_TEXT("model", 'm', "DIR", &asked.model, "folder of the model to tune", .required = true),
     OPTION_TEXT("train", 't', "FILE", &asked.train, "labelled training texts", .required = true),
-    OPTION_TEXT("test", 0, "FILE", &asked.test, "labelled texts for a test at the end"),
+    OPTION_TEXT("test", 0, "FILE", &asked.test, "labelled texts for a test at the end", .resume = RESUME_FREE),
     OPTION_TEXT("valid", 0, "FILE", &asked.valid,
                 "labelled texts for validation after each epoch; the model of the best epoch is kept"),
-    OPTION_TEXT("out", 'o', "DIR", &asked.base.asked.out, "folder of the tuned model", .required = true),
-    OPTION_INT("epochs", 0, "N", &asked.base.asked.epochs, "train for N epochs (default: 3)", .least = 1, .most = 1e6),
+    OPTION_TEXT("out", 'o', "DIR", &asked.base.asked.out, "folder of the tuned model", .required = true,
+                .resume = RESUME_FOLDER),
+    OPTION_INT("epochs", 0, "N", &asked.base.asked.epochs, "train for N epochs (default: 3)", .least = 1, .most = 1e6,
+               .resume = RESUME_NOT),
     OPTION_INT("batch", 'b', "N", &asked.batch, "texts per step (default: 32; answer and choose: 16)", .least = 1,
                .most = 65536),
     OPTION_INT("parts", 0, "N", &asked.parts,
@@ -469,13 +448,13 @@ static const option options[] = {
                 .most = 1),
     OPTION_TEXT("dtype", 0, "TYPE", &asked.base.asked.dtype,
                 "dtype of the computation; bf16 is faster if the CPU supports it", .choices = "f32|bf16"),
-    OPTION_INT("seed", 0, "N", &asked.base.asked.seed, "random seed"),
-    OPTION_INT("seeds", 0, "N", &asked.seeds,
-               "run N tunings with consecutive seeds in DIR/seed-1, ...; prints mean and standard deviation",
-               .least = 1, .most = 100),
-    OPTION_FLAG("json", 0, &asked.json, "print the result as a line of JSON"),
-    OPTION_FLAG("resume", 'r', &asked.base.asked.resume, "resume an interrupted run"),
-    OPTION_FLAG("force", 0, &asked.base.asked.force, "start even if memory or disk space seems insufficient"),
+    OPTION_SEED(0, &asked.base.asked.seed, ""),
+    OPTION_INT(
+        "seeds", 0, "N", &asked.seeds,
+        "run N tunings with consecutive seeds in DIR/seed-1, ...; prints mean and standard deviation (default: 1)",
+        .least = 1, .most = 100),
+    OPTION_FLAG("json", 0, &asked.json, "print the result as a line of JSON", .resume = RESUME_NOT),
+    TRAIN_RESUME(asked.base.asked),
     {0},
 };
 const command tune_command = COMMAND(

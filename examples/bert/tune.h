@@ -71,9 +71,11 @@ void   metrics_print(const metrics *v, bool json);
 void   metrics_print_mean(const metrics *v, int64_t n, bool json); /* mean and standard deviation of n tunings */
 
 /* freeze.c. tune_freeze: freezes the embeddings and the first n layers. tune_thaw: trains the last `epoch` layers, and
- * the embeddings once all layers are trained; but the first `kept` layers, and then the embeddings, stay frozen. */
+ * the embeddings once all layers are trained; but the first `kept` layers, and then the embeddings, stay frozen.
+ * tune_start_crf: sets the transitions by the labels of these texts. */
 void          tune_freeze(tn_tuned *m, int64_t n);
 void          tune_thaw(tn_tuned *m, int64_t epoch, int64_t kept);
+void          tune_start_crf(tn_crf *crf, const tn_labelled *texts, const tn_labels *labels);
 tn_optimizer *tune_optimizer(tn_tuned *m, double lr, double rate, double decay); /* rate: factor per layer */
 
 /* Scores the tagged lines on standard input and prints conlleval's table, or JSON. strict: like seqeval's strict mode.

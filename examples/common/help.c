@@ -1,7 +1,7 @@
 /* help.c — see help.h. */
 #include "help.h"
 
-#include <math.h>
+#include "command_line.h"
 #include <string.h>
 
 enum { WIDTH = 80, COLUMN = 26 };
@@ -40,9 +40,6 @@ static void entry(FILE *to, const char *left, const char *text)
     words(to, COLUMN, text);
 }
 
-/* A default below the option's range means that the option is not set. */
-static bool is_unset(const option *o) { return o->most > o->least && (double)*(int64_t *)o->to < o->least; }
-
 /* Does the help text name each of "f32|bf16"? */
 static bool names_all(const char *help, const char *choices)
 {
@@ -59,16 +56,11 @@ static bool names_all(const char *help, const char *choices)
 static void put_values(const option *o, char *to, size_t size)
 {
     const char *choices = o->choices && !names_all(o->help, o->choices) ? o->choices : "";
-    char        value[120] = "", number[32];
-    if (o->kind == KIND_INT && *(int64_t *)o->to && !is_unset(o))
-        snprintf(value, sizeof value, "default: %lld", (long long)*(int64_t *)o->to);
-    if (o->kind == KIND_REAL && fabs(*(double *)o->to) > 0) { /* 0 and NaN: not set */
-        tn_format_double(*(double *)o->to, number);
-        snprintf(value, sizeof value, "default: %s", number);
-    }
-    if (o->kind == KIND_TEXT && *(const char **)o->to)
-        snprintf(value, sizeof value, "default: %s", *(const char **)o->to);
+    char        value[140] = "", text[120];
     if (o->required) snprintf(value, sizeof value, "required");
+    else if (o->kind != KIND_FLAG && option_text(o, o->to, text, sizeof text))
+        snprintf(value, sizeof value, "default: %s", text);
+    else if (o->otherwise) snprintf(value, sizeof value, "default: %s", o->otherwise);
     *to = 0;
     if (*choices || *value) snprintf(to, size, " (%s%s%s)", choices, *choices && *value ? "; " : "", value);
 }
@@ -91,7 +83,8 @@ void help_program(const program *p, FILE *to)
     fprintf(to, "%s: %s\n\nUsage: %s COMMAND [OPTION]...\n\nCommands:\n", p->name, p->summary, p->name);
     for (const command *c = p->commands; c->run; c++) entry(to, c->name, c->summary);
     if (p->text) paragraphs(to, p->text);
-    fprintf(to, "\n'%s COMMAND --help' describes a command and its options.\n", p->name);
+    fprintf(to, "\n'%s COMMAND --help' or '%s help COMMAND' describes a command and its options.\n", p->name, p->name);
+    fprintf(to, "'%s completion bash' prints a script for the completion of options in bash or zsh.\n", p->name);
 }
 
 void help_command(const program *p, const command *c, const option *common, FILE *to)

@@ -16,7 +16,8 @@
  * GNU's conventions hold: --name=value and --name value, -n value and -nvalue, combined letters of flags, operands
  * anywhere, and -- ends the options. The command of a program with only one has no name. A wrong command line causes
  * two lines on standard error and exit code 2. Every command also has --help, --version, --quiet, --verbose, --threads,
- * --color and --no-progress. */
+ * --color and --no-progress, which may also precede it; a program has `help [COMMAND]` and `completion SHELL`, too.
+ * @FILE inserts the words of a file: see argument_file.h. */
 #ifndef TENON_EXAMPLES_COMMON_OPTIONS_H
 #define TENON_EXAMPLES_COMMON_OPTIONS_H
 
@@ -31,16 +32,28 @@ typedef struct {
     const char **value;
 } option_list;
 
+/* What --resume does with an option of a command whose runs can be resumed: see resume.h. */
+typedef enum {
+    RESUME_SAME = 0, /* saved; a resumed run has the same value */
+    RESUME_FREE,     /* saved; a resumed run may have another value */
+    RESUME_NOT,      /* not saved */
+    RESUME_FOLDER,   /* not saved; the folder of the run, with run.json */
+    RESUME_FILE      /* not saved; the run's checkpoint, next to which is a file of this name and .json */
+} option_resume;
+
 typedef struct {
-    const char *name;
-    char        letter; /* 0: none */
-    option_kind kind;
-    const char *value; /* the value's name in --help: "N", "DIR" */
-    const char *help;  /* a noun phrase or an imperative */
-    void       *to;    /* the variable to set; it holds the default */
-    bool        required, single;
-    double      least, most; /* range of a number; both 0: any number */
-    const char *choices;     /* of a text: "f32|bf16" */
+    const char   *name;
+    char          letter; /* 0: none */
+    option_kind   kind;
+    const char   *value; /* the value's name in --help: "N", "DIR" */
+    const char   *help;  /* a noun phrase or an imperative */
+    void         *to;    /* the variable to set; it holds the default */
+    bool          required, single;
+    double        least, most; /* range of a number; both 0: any number */
+    const char   *choices;     /* of a text: "f32|bf16" */
+    const char   *otherwise;   /* what --help shows as the default while the variable is not set */
+    bool          random;      /* of an integer: "random" is a value, too, which draws a number */
+    option_resume resume;
 } option;
 
 /* The type of `to` is checked. The help comes last, perhaps followed by .required, .least, .most, .choices. */
@@ -49,6 +62,9 @@ typedef struct {
 #define OPTION_REAL(n, l, v, t, ...) OPTION_(KIND_REAL, double *, n, l, v, t, __VA_ARGS__)
 #define OPTION_TEXT(n, l, v, t, ...) OPTION_(KIND_TEXT, const char **, n, l, v, t, __VA_ARGS__)
 #define OPTION_LIST(n, l, v, t, ...) OPTION_(KIND_LIST, option_list *, n, l, v, t, __VA_ARGS__)
+/* The random seed of a command; a string literal after t continues the help; .least and .most may follow. */
+#define OPTION_SEED(l, t, ...) \
+    OPTION_INT("seed", l, "N", t, "number, or random to draw one: random seed" __VA_ARGS__, .random = true)
 #define OPTION_(k, type, n, l, v, t, ...)                                                                      \
     {                                                                                                          \
         .name = (n), .letter = (l), .kind = (k), .value = (v), .to = 1 ? (t) : (type)NULL, .help = __VA_ARGS__ \
@@ -108,9 +124,10 @@ int program_main(const program *p, int argc, char **argv);
 
 /* Prints "bert train: ..." and a hint to standard error; returns EXIT_USAGE. For checks of several options. */
 int program_usage(const char *fmt, ...) TN_PRINTF(1, 2);
-/* program_given: was the option on the command line? program_stray: returns 0 if not; else prints "--NAME is for WHAT"
- * as program_usage does. `what` names the option or the case without which --NAME has no effect. */
+/* program_given: was the option set, on the command line or by --resume? program_stray: returns 0 if not; else prints
+ * "--NAME is for WHAT" as program_usage does. `what` is the option or the case without which --NAME has no effect. */
 bool program_given(const char *name);
+bool program_typed(const char *name); /* program_given, and not restored from a run's folder by --resume */
 int  program_stray(const char *name, const char *what);
 /* program_stray for several names; the list ends with NULL. */
 int program_strays(const char *const *names, const char *what);

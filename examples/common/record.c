@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "record.h"
 
+#include "resume.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -83,6 +85,7 @@ static bool write_run(const char *folder, const char *asked)
     tn_json_put_string(w, "made_by", tn_build_info());
     if (j) tn_json_put(w, "asked", j);
     else tn_json_put_null(w, "asked");
+    resume_put(w, asked != NULL);
     tn_json_close(w);
     const bool fine = tn_error() == TN_OK && tn_json_save(w, in_folder(folder, "run.json", path)) == TN_OK;
     tn_json_writer_free(w);
@@ -199,19 +202,41 @@ void record_forget(const char *folder)
     unlink(in_folder(folder, "run.json", path));
 }
 
+bool record_options(const char *folder) { return write_run(folder, NULL); }
+
+tn_json *record_asked(const char *folder)
+{
+    char path[1024];
+    return tn_json_load(in_folder(folder, "run.json", path));
+}
+
 int64_t record_steps(const char *folder)
 {
-    char          path[1024];
-    tn_json      *j = tn_json_load(in_folder(folder, "run.json", path));
-    const int64_t n = tn_json_i64(tn_json_need(tn_json_need(j, "asked"), "steps"));
+    tn_json       *j = record_asked(folder);
+    const tn_json *longer = tn_json_get(j, "steps");
+    const int64_t  n = tn_json_i64(longer ? longer : tn_json_need(tn_json_need(j, "asked"), "steps"));
     tn_json_free(j);
     return n;
 }
 
+bool record_lengthen(const char *folder, int64_t steps)
+{
+    char            path[1024];
+    tn_json        *j = record_asked(folder);
+    tn_json_writer *w = tn_json_writer_new(2);
+    tn_json_open_object(w, NULL);
+    for (const tn_json *v = tn_json_first(j); v; v = tn_json_next(v))
+        if (strcmp(tn_json_key(v), "steps") != 0) tn_json_put(w, tn_json_key(v), v);
+    tn_json_put_i64(w, "steps", steps);
+    tn_json_close(w);
+    const bool fine = tn_error() == TN_OK && tn_json_save(w, in_folder(folder, "run.json", path)) == TN_OK;
+    tn_json_writer_free(w), tn_json_free(j);
+    return fine;
+}
+
 double record_number(const char *folder, const char *name)
 {
-    char         path[1024];
-    tn_json     *j = tn_json_load(in_folder(folder, "run.json", path));
+    tn_json     *j = record_asked(folder);
     const double n = tn_json_double_or(tn_json_get(tn_json_get(j, "asked"), name), 0);
     tn_json_free(j);
     return n;

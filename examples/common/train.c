@@ -3,6 +3,8 @@
 #include "train.h"
 
 #include "checksum.h"
+#include "resume.h"
+#include "texts.h"
 
 #include <string.h>
 
@@ -23,6 +25,7 @@ static int check_options(training *t)
     train_asked *a = &t->asked;
     if ((a->steps > 0) + (a->epochs > 0) + (a->minutes > 0) > 1)
         return program_usage("--steps, --epochs and --minutes exclude each other; give only one of them");
+    if (a->resume && program_typed("vocab") && !program_typed("vocab-size")) a->vocab_size = 0;
     if (a->vocab && a->vocab_size)
         return program_usage("--vocab-size is for a new tokenizer, but --vocab names an existing one");
     if (!a->steps && !a->epochs && !(a->minutes > 0)) a->minutes = t->kind->minutes, t->no_duration = true;
@@ -51,7 +54,7 @@ static tn_tokenizer *tokenizer_for(training *t)
 static bool check_tokenizer(const training *t)
 {
     const train_asked *a = &t->asked;
-    if (!a->resume || !a->vocab || !t->tokens) return tn_error() == TN_OK;
+    if (!a->resume || !program_typed("vocab") || !t->tokens) return tn_error() == TN_OK;
     tn_tokenizer *named = tn_tokenizer_load(a->vocab);
     if (tn_error() == TN_OK && checksum_pieces(named) != checksum_pieces(t->tokens))
         tn_raise(
@@ -85,27 +88,37 @@ static double disk_of(const training *t)
     return 4 * (double)tn_module_count(t->net, false) * (3 * checkpoints + 2) + (1 << 20);
 }
 
-/* The number of steps of the run to resume; options that ask for another number raise. 0: an error is set. */
-static int64_t steps_before(const training *t)
+/* The number of steps that the duration asks for: of --minutes, in proportion to those of the start. 0: raised. */
+static int64_t steps_asked(const training *t, int64_t first)
 {
     const train_asked *a = &t->asked;
-    const int64_t      before = record_steps(a->out), steps = a->steps ? a->steps : a->epochs * t->batches;
     const double       minutes = record_number(a->out, "minutes");
-    char               by[64] = "";
+    if (a->steps || a->epochs) return a->steps ? a->steps : a->epochs * t->batches;
+    if (minutes > 0) return (int64_t)((double)first * (a->minutes / minutes));
+    tn_raise(TN_EINVAL,
+             "'%s' is a run of %lld steps, but --minutes %g is given now; omit it to resume, or give --steps or "
+             "--epochs to lengthen the run",
+             a->out, (long long)record_steps(a->out), a->minutes);
+    return 0;
+}
+
+int64_t train_resumed_steps(const training *t)
+{
+    const train_asked *a = &t->asked;
+    const int64_t      before = record_steps(a->out);
     if (tn_error() != TN_OK || t->no_duration) return before;
-    if (steps && steps != before)
+    const int64_t steps = steps_asked(t, record_count(a->out, "steps"));
+    const char   *name = a->steps ? "steps" : a->epochs ? "epochs" : "minutes";
+    if (tn_error() == TN_OK && steps < before)
         tn_raise(TN_EINVAL,
-                 "'%s' is a run of %lld steps, but --%s %lld is %lld steps; omit it to resume, or choose another "
-                 "folder",
-                 a->out, (long long)before, a->steps ? "steps" : "epochs", (long long)(a->steps ? a->steps : a->epochs),
+                 "'%s' is a run of %lld steps, but --%s %g is %lld steps; give more to lengthen the run, or omit it to "
+                 "resume",
+                 a->out, (long long)before, name,
+                 a->steps    ? (double)a->steps
+                 : a->epochs ? (double)a->epochs
+                             : a->minutes,
                  (long long)steps);
-    if (minutes > 0) snprintf(by, sizeof by, ", started with --minutes %g", minutes);
-    if (!steps && a->minutes != minutes)
-        tn_raise(TN_EINVAL,
-                 "'%s' is a run of %lld steps%s, but --minutes %g is given now; omit it to resume, or choose another "
-                 "folder",
-                 a->out, (long long)before, by, a->minutes);
-    return tn_error() == TN_OK ? before : 0;
+    return tn_error() == TN_OK ? steps : 0;
 }
 
 /* The number of steps; 0: an error is set. If the duration of a step is needed, trains and frees the model to measure
@@ -114,7 +127,7 @@ static int64_t steps_for(training *t, double *seconds)
 {
     const train_asked *a = &t->asked;
     *seconds = 0;
-    if (a->resume) return steps_before(t);
+    if (a->resume) return train_resumed_steps(t);
     if (a->minutes > 0 || (!settings.quiet && !t->untimed)) {
         void *net = t->net;
         t->net = NULL; /* only one model is in memory at a time */
@@ -150,11 +163,12 @@ static int64_t vocabulary_of(const training *t)
     return a->vocab ? tn_tokenizer_size(t->tokens) : a->vocab_size;
 }
 
-/* The options that define the run, as JSON for run.json; --resume must give the same ones. The number of steps is one
- * of them. */
+/* The options that define the run, as JSON for run.json and for its checkpoints; a resumed run must have the same ones.
+ * The number of steps is the one of the start, also if the run was lengthened. */
 static const char *describe_run(const training *t, int64_t steps, tn_json_writer *w)
 {
     const train_asked *a = &t->asked;
+    if (a->resume) steps = record_count(a->out, "steps");
     tn_json_open_object(w, NULL);
     t->kind->describe(t, w);
     tn_json_put_string(w, "size", a->size);
@@ -172,6 +186,28 @@ static const char *describe_run(const training *t, int64_t steps, tn_json_writer
     if (t->world) tn_json_put_i64(w, "shards", a->shards);
     tn_json_close(w);
     return tn_json_text(w, NULL);
+}
+
+void train_put_path(const training *t, tn_json_writer *w, const char *name, const char *path)
+{
+    tn_json    *j = t->asked.resume ? record_asked(t->asked.out) : NULL;
+    const char *was = tn_json_string_or(tn_json_get(tn_json_get(j, "asked"), name), "");
+    texts_put(w, name, *was && (!program_typed(name) || same_file(path, was)) ? was : path);
+    tn_json_free(j);
+}
+
+/* If the texts differ from those of the run, raises an error that names the file. tn_fit compares the other values. */
+static bool check_same_run(const training *t, const char *config)
+{
+    tn_json *here = config ? tn_json_parse(config, strlen(config)) : NULL, *there = record_asked(t->asked.out);
+    bool     same = true;
+    for (const tn_json *v = tn_json_first(here); v && same; v = tn_json_next(v)) {
+        const tn_json *was = tn_json_get(tn_json_get(there, "asked"), tn_json_key(v));
+        if (tn_json_type_of(v) == TN_JSON_STRING && strlen(tn_json_string(v)) == 16)
+            same = was && tn_json_type_of(was) == TN_JSON_STRING && !strcmp(tn_json_string(v), tn_json_string(was));
+    }
+    tn_json_free(here), tn_json_free(there);
+    return tn_error() == TN_OK && (same || resume_same_files());
 }
 
 /* Sets the number of shards. It is part of the run's definition: a resumed run keeps it, even in one process. */
@@ -207,6 +243,8 @@ static const char *lead(training *t, tn_json_writer *w, int64_t *steps)
     announce(t, *steps, seconds);
     const char *config = describe_run(t, *steps, w);
     t->new_folder = false;
+    if (t->asked.resume && !check_same_run(t, config)) return NULL;
+    if (t->asked.resume && *steps > record_steps(t->asked.out) && !record_lengthen(t->asked.out, *steps)) return NULL;
     return record_run(t->asked.out, t->asked.resume, t->tokens, config) ? config : NULL;
 }
 
@@ -271,12 +309,11 @@ static tn_fit_result run_fit(training *t, int64_t steps, const char *config)
 /* After an error, names the checkpoints and how to resume. */
 static void advise(const training *t)
 {
-    char path[1024];
+    char path[1024], again[1200];
     if (tn_error() == TN_EINVAL || settings.quiet || !file_exists(in_folder(t->asked.out, "checkpoints", path))) return;
     fprintf(stderr,
-            "The training up to the last checkpoint is saved in '%s'. Remove the cause%s, then continue with the same "
-            "command and --resume.\n",
-            path, tn_error() == TN_EIO ? " (check the disk space)" : "");
+            "The training up to the last checkpoint is saved in '%s'. Remove the cause%s, then continue with %s.\n",
+            path, tn_error() == TN_EIO ? " (check the disk space)" : "", resume_command(t->asked.out, again));
 }
 
 /* A run that ends above the loss of a uniform guess has learned nothing: its learning rate was too large. */
@@ -346,7 +383,8 @@ int train_main(training *t)
         train_free(t);
         return program_end();
     }
-    if (r.why == TN_FIT_STOPPED) train_stopped(&r, "the same command with --resume");
+    char again[1200];
+    if (r.why == TN_FIT_STOPPED) train_stopped(&r, resume_command(t->asked.out, again));
     else if (r.why != TN_FIT_FAILED) {
         printf("%s: step %lld, loss %.4f", t->asked.out, (long long)r.steps, r.loss);
         if (isfinite(r.best) && t->fit.restore_best)

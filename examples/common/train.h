@@ -25,38 +25,50 @@ typedef struct {
     TRAIN_SIZE(a, letter_of_size, sizes), TRAIN_HEADS(a), TRAIN_WIDTH(a), TRAIN_TEXT(a), \
         TRAIN_RUN(a, "texts", minutes_), TRAIN_RANKS(a)
 /* The parts of TRAIN_OPTIONS, for a model without heads or without text, or a source that has no shards. */
-#define TRAIN_SIZE(a, letter_of_size, sizes)                                                      \
-    OPTION_TEXT("out", 'o', "DIR", &(a).out, "folder of the new model", .required = true),        \
-        OPTION_TEXT("size", letter_of_size, "NAME", &(a).size, "model size", .choices = (sizes)), \
-        OPTION_INT("layers", 0, "N", &(a).layers, "override the number of layers of --size", .least = 1, .most = 1024)
+#define TRAIN_SIZE(a, letter_of_size, sizes)                                                                        \
+    OPTION_TEXT("out", 'o', "DIR", &(a).out, "folder of the new model", .required = true, .resume = RESUME_FOLDER), \
+        OPTION_TEXT("size", letter_of_size, "NAME", &(a).size, "model size", .choices = (sizes),                    \
+                    .otherwise = "small; --awd: awd"),                                                              \
+        OPTION_INT("layers", 0, "N", &(a).layers, "number of layers (default: of --size)", .least = 1, .most = 1024)
 #define TRAIN_HEADS(a) \
-    OPTION_INT("heads", 0, "N", &(a).heads, "override the number of heads of --size", .least = 1, .most = 1024)
-#define TRAIN_WIDTH(a)                                                                              \
-    OPTION_INT("dim", 0, "N", &(a).dim, "override the width of --size", .least = 1, .most = 65536), \
-        OPTION_REAL("dropout", 0, "P", &(a).dropout, "dropout probability", .least = 0, .most = 0.9)
+    OPTION_INT("heads", 0, "N", &(a).heads, "number of heads (default: of --size)", .least = 1, .most = 1024)
+#define TRAIN_WIDTH(a)                                                                               \
+    OPTION_INT("dim", 0, "N", &(a).dim, "width (default: of --size)", .least = 1, .most = 65536),    \
+        OPTION_REAL("dropout", 0, "P", &(a).dropout, "dropout probability", .least = 0, .most = 0.9, \
+                    .otherwise = "of --size")
 #define TRAIN_TEXT(a)                                                                                           \
     OPTION_TEXT("vocab", 0, "PATH", &(a).vocab, "file or folder of an existing tokenizer to use"),              \
         OPTION_INT("vocab-size", 0, "N", &(a).vocab_size, "vocabulary size of a new tokenizer (default: 8000)", \
                    .least = 10, .most = 1e7)
 #define TRAIN_RUN(a, what, minutes_)                                                                                   \
-    OPTION_INT("steps", 'n', "N", &(a).steps, "train for N steps", .least = 1, .most = 1e9),                           \
-        OPTION_INT("epochs", 0, "N", &(a).epochs, "train for N epochs of the " what, .least = 1, .most = 1e6),         \
+    OPTION_INT("steps", 'n', "N", &(a).steps, "train for N steps, instead of --minutes", .least = 1, .most = 1e9,      \
+               .resume = RESUME_NOT),                                                                                  \
+        OPTION_INT("epochs", 0, "N", &(a).epochs, "train for N epochs of the " what ", instead of --minutes",          \
+                   .least = 1, .most = 1e6, .resume = RESUME_NOT),                                                     \
         OPTION_REAL("minutes", 'm', "N", &(a).minutes,                                                                 \
                     "train for about N minutes (default: " minutes_ ", unless --steps or --epochs is set)",            \
-                    .least = 0.01, .most = 1e6),                                                                       \
+                    .least = 0.01, .most = 1e6, .resume = RESUME_NOT),                                                 \
         OPTION_TEXT("dtype", 0, "TYPE", &(a).dtype, "dtype of the computation; bf16 is faster if the CPU supports it", \
                     .choices = "f32|bf16"),                                                                            \
-        OPTION_REAL("lr", 0, "RATE", &(a).lr, "maximum learning rate", .least = 1e-9, .most = 100),                    \
-        OPTION_INT("seed", 0, "N", &(a).seed, "random seed"),                                                          \
-        OPTION_FLAG("resume", 'r', &(a).resume, "resume an interrupted run"),                                          \
-        OPTION_FLAG("force", 0, &(a).force, "start even if memory or disk space seems insufficient")
-#define TRAIN_RANKS(a)                                                                                                 \
-    OPTION_INT("ranks", 0, "K", &(a).ranks, "train with K processes under MPI; any K gives the same bits", .least = 1, \
-               .most = 4096),                                                                                          \
-        OPTION_INT("shards", 0, "N", &(a).shards, "with --ranks: number of shards of a batch (default: 12)",           \
-                   .least = 1, .most = TN_SHARDS_MAX),                                                                 \
-        OPTION_FLAG("zero", 0, &(a).zero, "with --ranks: shard the optimizer's state, too"),                           \
-        OPTION_FLAG("zero3", 0, &(a).zero3, "with --ranks: shard the optimizer's state and the weights, too")
+        OPTION_REAL("lr", 0, "RATE", &(a).lr, "maximum learning rate", .least = 1e-9, .most = 100,                     \
+                    .otherwise = "0.001; sgd and asgd: 20"),                                                           \
+        OPTION_SEED(0, &(a).seed, ""), TRAIN_RESUME(a)
+#define TRAIN_RESUME(a)                                                                                             \
+    OPTION_FLAG(                                                                                                    \
+        "resume", 'r', &(a).resume,                                                                                 \
+        "resume the run in DIR; its options are saved there; a larger --steps, --epochs or --minutes lengthens it", \
+        .resume = RESUME_NOT),                                                                                      \
+        OPTION_FLAG("force", 0, &(a).force, "start even if memory or disk space seems insufficient",                \
+                    .resume = RESUME_NOT)
+#define TRAIN_RANKS(a)                                                                                               \
+    OPTION_INT("ranks", 0, "K", &(a).ranks,                                                                          \
+               "train with K processes under MPI; any K gives the same bits (default: 1)", .least = 1, .most = 4096, \
+               .resume = RESUME_FREE),                                                                               \
+        OPTION_INT("shards", 0, "N", &(a).shards, "with --ranks: number of shards of a batch (default: 12)",         \
+                   .least = 1, .most = TN_SHARDS_MAX),                                                               \
+        OPTION_FLAG("zero", 0, &(a).zero, "with --ranks: shard the optimizer's state, too", .resume = RESUME_FREE),  \
+        OPTION_FLAG("zero3", 0, &(a).zero3, "with --ranks: shard the optimizer's state and the weights, too",        \
+                    .resume = RESUME_FREE)
 
 /* One training. A kind puts it first in a struct of its own that has more members. */
 typedef struct train_kind train_kind;
@@ -102,6 +114,13 @@ tn_fit_result train_run(training *t);  /* net and tokens are valid until train_f
 tn_fit_result train_run_ranks(training *t); /* train_run with --ranks; afterwards only ranks_first() prints */
 void          train_free(training *t);
 void train_stopped(const tn_fit_result *r, const char *again); /* reports step and resume command, if not --quiet */
+
+/* The number of steps of the run to resume. Options that ask for more lengthen it; others raise. 0: an error is set.
+ * For make. */
+int64_t train_resumed_steps(const training *t);
+
+/* For describe: puts the path of a model, an option of this name. A resumed run has the path that it started with. */
+void train_put_path(const training *t, tn_json_writer *w, const char *name, const char *path);
 
 /* For check: sets the sizes that were not given, and checks that heads divide dim. Returns 0 or program_usage. */
 int train_shape(training *t, int64_t layers, int64_t heads, int64_t dim);

@@ -215,7 +215,7 @@ static const option options[] = {
     OPTION_INT("longest", 0, "N", &longest, "largest distance; the distances are 4, 8, 16, ... up to it", .least = 4,
                .most = 512),
     OPTION_REAL("lr", 0, "RATE", &lr, "learning rate", .least = 1e-9, .most = 10),
-    OPTION_INT("seed", 0, "N", &seed, "random seed"),
+    OPTION_SEED(0, &seed, ""),
     {0},
 };
 

@@ -382,7 +382,7 @@ static const option options[] = {
     OPTION_INT("hidden", 0, "N", &hidden, "hidden size of the tagger's LSTM", .least = 1, .most = 65536),
     OPTION_REAL("lr", 0, "RATE", &lr, "learning rate", .least = 1e-9, .most = 10),
     OPTION_REAL("dropout", 0, "P", &dropout, "dropout probability", .least = 0, .most = 0.9),
-    OPTION_INT("seed", 0, "N", &seed, "random seed"),
+    OPTION_SEED(0, &seed, ""),
     {0},
 };
 const command tag_command = COMMAND(

@@ -53,7 +53,7 @@ static const option options[] = {
     OPTION_TEXT("out", 'o', "PATH", &out, "what to write: a folder, or a file with a name that ends in .gguf",
                 .required = true),
     OPTION_TEXT("type", 0, "TYPE", &type,
-                "dtype of the matrices; without it, the dtype in the model's file, or f32 if the output cannot hold it",
+                "dtype of the matrices (default: the file's, or f32 if the output cannot hold it)",
                 .choices = "f32|bf16|q8_0"),
     {0},
 };

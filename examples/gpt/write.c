@@ -206,7 +206,7 @@ static const option options[] = {
     OPTION_REAL("repetition-penalty", 0, "X", &how.how.repetition_penalty,
                 "above 1, tokens that are in the text become less likely", .least = 0.01, .most = 100),
     OPTION_LIST("stop", 0, "TEXT", &how.stop, "end before this text; may be given several times", .single = true),
-    OPTION_INT("seed", 0, "N", &seed, "random seed of the sampling"),
+    OPTION_SEED(0, &seed, " of the sampling"),
     OPTION_FLAG("chat", 0, &chat,
                 "answer each line of standard input, and remember the conversation; uses the model's chat template, "
                 "if it has one"),

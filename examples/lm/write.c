@@ -34,7 +34,7 @@ static const option options[] = {
     OPTION_INT("tokens", 'n', "N", &how.tokens, "maximum number of tokens to generate", .least = 0, .most = 1e9),
     WRITER_SAMPLING(how, temperature),
     OPTION_LIST("stop", 0, "TEXT", &how.stop, "end before this text; may be given several times", .single = true),
-    OPTION_INT("seed", 0, "N", &seed, "random seed of the sampling"),
+    OPTION_SEED(0, &seed, " of the sampling"),
     {0},
 };
 const command write_command =

@@ -161,7 +161,7 @@ static const option options[] = {
     OPTION_INT("hidden", 0, "N", &hidden, "width of the hidden layer of the probe; 0: linear probe", .least = 0,
                .most = 65536),
     OPTION_INT("steps", 0, "N", &steps, "training steps of each probe", .least = 1, .most = 1e7),
-    OPTION_INT("seed", 's', "N", &seed, "random seed of the probe and of the control task", .least = 0),
+    OPTION_SEED('s', &seed, " of the probe and of the control task", .least = 0),
     {0}};
 const command probe_command = COMMAND(
     "probe", "test what each layer or head encodes about parts of speech or syntax", options,

@@ -287,7 +287,7 @@ static const option options[] = {
     OPTION_INT("tokens", 'b', "N", &tokens, "symbols per batch", .least = 16, .most = 1e6),
     OPTION_REAL("lr", 0, "RATE", &lr, "maximum learning rate", .least = 1e-9, .most = 10),
     OPTION_INT("asked", 0, "N", &test_lines, "test lines per length", .least = 1, .most = 1e5),
-    OPTION_INT("seed", 0, "N", &seed, "random seed"),
+    OPTION_SEED(0, &seed, ""),
     OPTION_FLAG("quick", 0, &quick, "run in seconds: small networks, short lines, few steps"),
     OPTION_TEXT("out", 'o', "DIR", &out, "folder for report.html"),
     {0},

@@ -102,8 +102,8 @@ static int run(int count, char **operands)
 {
     (void)count, (void)operands;
     if (config.best > config.beams)
-        return program_usage("--n-best is %lld, but --beam is %lld; --n-best must not exceed --beam",
-                             (long long)config.best, (long long)config.beams);
+        return program_usage("--top is %lld, but --beam is %lld; --top must not exceed --beam", (long long)config.best,
+                             (long long)config.beams);
     config.length_penalty = length_penalty;
     model      m;
     tn_string *out = tn_mem_get(sizeof(tn_string) * MOST * BEST);
@@ -122,7 +122,7 @@ static int run(int count, char **operands)
 static const option options[] = {
     OPTION_TEXT("model", 'm', "DIR", &model_dir, "folder of the model", .required = true),
     OPTION_INT("beam", 'b', "N", &config.beams, "beam width; 1: greedy decoding", .least = 1, .most = 64),
-    OPTION_INT("n-best", 0, "N", &config.best, "translations per line, printed with line number and score", .least = 1,
+    OPTION_INT("top", 'k', "N", &config.best, "translations per line, printed with line number and score", .least = 1,
                .most = 64),
     OPTION_INT("batch", 0, "N", &config.batch, "lines per batch", .least = 1, .most = 4096),
     OPTION_INT("longest", 0, "N", &config.most,

@@ -42,7 +42,7 @@ static const option options[] = {
     OPTION_INT("lines", 'n', "N", &line_count, "number of lines", .least = 1, .most = 1e9),
     OPTION_INT("length", 'l', "N", &length, "dates or letters per line", .least = 1, .most = TASK_LONGEST),
     OPTION_FLAG("held", 0, &held_out, "use held-out days, which occur in no file written without --held"),
-    OPTION_INT("seed", 0, "N", &seed, "random seed"),
+    OPTION_SEED(0, &seed, ""),
     {0},
 };
 const command sample_command =

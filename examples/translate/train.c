@@ -200,12 +200,15 @@ static const option options[] = {
     OPTION_FLAG("lstm", 0, &asked.lstm, "LSTM cells instead of GRU cells (recurrent networks only)"),
     OPTION_TEXT("stop-on", 0, "METRIC", &asked.stop_on, "validation metric that selects the best model",
                 .choices = "loss|bleu"),
-    OPTION_INT("valid-every", 0, "N", &asked.valid_every, "steps between validations; each writes a checkpoint",
-               .least = 1, .most = 1e9),
-    OPTION_INT("average", 0, "N", &asked.average, "save the mean of the last N checkpoints as the model", .least = 1,
+    OPTION_INT(
+        "valid-every", 0, "N", &asked.valid_every,
+        "steps between validations, which write checkpoints (default: a twentieth of the steps, from 10 to 1000)",
+        .least = 1, .most = 1e9),
+    OPTION_INT("average", 0, "N", &asked.average,
+               "save the mean of the last N checkpoints as the model, instead of the best or the last one", .least = 1,
                .most = MOST_WEIGHTS),
-    OPTION_INT("patience", 0, "N", &asked.patience, "stop after N validations without improvement", .least = 1,
-               .most = 1e6),
+    OPTION_INT("patience", 0, "N", &asked.patience, "stop after N validations without improvement (default: no limit)",
+               .least = 1, .most = 1e6),
     OPTION_INT("tokens", 'b', "N", &asked.pieces, "maximum tokens per batch", .least = 16, .most = 1e7),
     OPTION_INT("longest", 0, "N", &asked.longest, "skip training pairs with a line of more than N tokens", .least = 1,
                .most = 16384),
@@ -214,8 +217,8 @@ static const option options[] = {
 };
 const command train_command =
     COMMAND("train", "train a model on two parallel files", options,
-            .text = "Line i of --tgt is the translation of line i of --src. Ctrl-C saves and ends; the same command "
-                    "with --resume continues, and ends with the same bits as an uninterrupted run.\n"
+            .text = "Line i of --tgt is the translation of line i of --src. Ctrl-C saves and ends; --out DIR "
+                    "--resume continues, and ends with the same bits as an uninterrupted run.\n"
                     "\n"
                     "  translate train --src train.en --tgt train.de --valid-src val.en \\\n"
                     "                  --valid-tgt val.de --out ende");

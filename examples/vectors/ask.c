@@ -11,7 +11,7 @@ static const char *to_format_name;
 
 enum { MOST = 1000 };
 
-#define MOST_WORDS OPTION_INT("most", 'm', "N", &most, "print N words", .least = 1, .most = MOST)
+#define MOST_WORDS OPTION_INT("top", 'k', "N", &most, "print N words", .least = 1, .most = MOST)
 #define PRODUCT OPTION_FLAG("product", 0, &product, "combine cosines by product (3CosMul) instead of by sum (3CosAdd)")
 const option near_options[] = {VECTORS, MOST_WORDS, {0}};
 const option analogy_options[] = {VECTORS, MOST_WORDS, PRODUCT, {0}};
@@ -51,7 +51,7 @@ int run_neighbours(int count, char **operands)
 int run_analogy(int count, char **operands)
 {
     if (count == 2) return program_usage("2 operands; expected three words, or one file of questions");
-    const int code = count == 1 ? program_stray("most", "the form with three words") : 0;
+    const int code = count == 1 ? program_stray("top", "the form with three words") : 0;
     if (code) return code;
     tn_vectors *v = load_vectors();
     if (v && count == 1) {

@@ -14,16 +14,16 @@ const option plot_options[] = {
     VECTORS,
     OPTION_TEXT("out", 'o', "FILE", &out, "file for the plot, .svg or .html", .required = true),
     OPTION_TEXT("way", 0, "METHOD", &way, "projection to two dimensions", .choices = "pca|tsne"),
-    OPTION_INT("most", 'm', "N", &most, "plot the N most frequent words if no WORD is given", .least = 2, .most = 5000),
+    OPTION_INT("top", 'k', "N", &most, "plot the N most frequent words if no WORD is given", .least = 2, .most = 5000),
     OPTION_REAL("perplexity", 0, "P", &perplexity, "tsne: effective number of neighbours", .least = 1, .most = 1000),
-    OPTION_INT("seed", 's', "N", &seed, "tsne: random seed", .least = 0),
+    OPTION_SEED('s', &seed, " of tsne", .least = 0),
     OPTION_FLAG("force", 0, &force, "overwrite an existing file"),
     {0}};
 const option project_options[] = {
     VECTORS,
     OPTION_TEXT("out", 'o', "DIR", &out, "folder for vectors.tsv, metadata.tsv and projector_config.pbtxt",
                 .required = true),
-    OPTION_INT("most", 'm', "N", &most, "write the N most frequent words", .least = 1, .most = 1e8),
+    OPTION_INT("top", 'k', "N", &most, "write the N most frequent words", .least = 1, .most = 1e8),
     {0}};
 
 static bool add(tn_string *s, const char *text) { return tn_string_add(s, tn_text_of(text)) == TN_OK; }
@@ -108,7 +108,7 @@ int run_plot(int count, char **operands)
         return program_usage("--out needs a name that ends in .svg or .html, got '%s'", out);
     static const char *const of_tsne[] = {"perplexity", "seed", NULL};
     int                      code = strcmp(way, "tsne") ? program_strays(of_tsne, "--way tsne") : 0;
-    if (!code && count) code = program_stray("most", "plots without WORD operands");
+    if (!code && count) code = program_stray("top", "plots without WORD operands");
     if (code) return code;
     if (file_exists(out) && !force) {
         tn_raise(TN_EINVAL, "'%s' already exists; name another file or use --force", out);

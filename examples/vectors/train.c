@@ -2,6 +2,7 @@
 #include "../common/messages.h"
 #include "../common/files.h"
 #include "../common/progress.h"
+#include "../common/resume.h"
 #include "../common/stop.h"
 #include "vectors.h"
 
@@ -19,7 +20,7 @@ static bool   force, resume;
 
 const option train_options[] = {
     OPTION_LIST("text", 0, "FILE", &text, "text files of any size, words separated by blanks", .required = true),
-    OPTION_TEXT("out", 'o', "FILE", &out, "file for the vectors", .required = true),
+    OPTION_TEXT("out", 'o', "FILE", &out, "file for the vectors", .required = true, .resume = RESUME_FREE),
     OPTION_TEXT("kind", 'k', "KIND", &kind, "training method", .choices = KINDS),
     OPTION_INT("dim", 'd', "N", &dim, "dimension of the vectors", .least = 1, .most = 16384),
     OPTION_INT("window", 'w', "N", &window, "context words on each side", .least = 1, .most = 255),
@@ -36,15 +37,18 @@ const option train_options[] = {
     OPTION_INT("max-n", 0, "N", &max_n, "fasttext: maximum characters of an n-gram", .least = 1, .most = 100),
     OPTION_INT("buckets", 0, "N", &buckets, "fasttext: number of hash buckets for n-grams", .least = 1, .most = 1e9),
     OPTION_REAL("x-max", 0, "X", &x_max, "glove: count from which a pair has full weight", .least = 1e-6),
-    OPTION_INT("seed", 's', "N", &seed, "random seed", .least = 0),
+    OPTION_SEED('s', &seed, "", .least = 0),
     OPTION_TEXT(
         "format", 0, "FORMAT", &to_format_name,
         "output format (default: by the name of --out: .bin binary, .safetensors safetensors, other names text)",
         .choices = FORMATS),
-    OPTION_TEXT("checkpoint", 0, "FILE", &checkpoint,
-                "save the training state to FILE; deleted when the vectors are complete"),
-    OPTION_FLAG("resume", 'r', &resume, "resume an interrupted run from --checkpoint"),
-    OPTION_FLAG("force", 0, &force, "overwrite an existing file"),
+    OPTION_TEXT(
+        "checkpoint", 0, "FILE", &checkpoint,
+        "save the training state to FILE, and the options to FILE.json; both are deleted when the vectors are complete",
+        .resume = RESUME_FILE),
+    OPTION_FLAG("resume", 'r', &resume, "resume the run of --checkpoint, with the options that are saved there",
+                .resume = RESUME_NOT),
+    OPTION_FLAG("force", 0, &force, "overwrite an existing file", .resume = RESUME_NOT),
     {0}};
 
 static progress         bar;
@@ -97,8 +101,26 @@ static bool check_can_start(void)
     return true;
 }
 
+/* The file next to the checkpoint with the options of the run, which --resume reads. */
+static const char *options_file(char path[1024])
+{
+    if (snprintf(path, 1024, "%s.json", checkpoint) >= 1024)
+        tn_raise(TN_EINVAL, "the name '%s' is too long", checkpoint);
+    return path;
+}
+
+/* After an error of a resumed run: if a text differs, raises an error that names it instead. */
+static void name_the_text(void)
+{
+    tn_error_state e;
+    tn_error_push(&e);
+    if (resume_same_files()) tn_error_pop(&e);
+}
+
 static tn_vectors *train(void)
 {
+    char path[1024];
+    if (checkpoint && !resume && !resume_save(options_file(path))) return NULL;
     bar = progress_begin("train", 1000, "‰");
     stop_begin(checkpoint ? "saving, then ending; press again to end at once" : "ending; nothing will be written");
     tn_vectors *v =
@@ -108,8 +130,9 @@ static tn_vectors *train(void)
                          .min_n = min_n, .max_n = max_n, .buckets = buckets, .x_max = x_max, .seed = (uint64_t)seed,
                          .on = show_progress, .stop = &stop_flag, .checkpoint = checkpoint, .resume = resume);
     progress_end(&bar);
+    if (resume && tn_error() == TN_EINVAL) name_the_text();
     if (!v && checkpoint && stop_flag && file_exists(checkpoint) && tn_error() == TN_OK && !settings.quiet)
-        fprintf(stderr, "stopped; the same command with --resume continues\n");
+        fprintf(stderr, "stopped; vectors train --checkpoint %s --resume continues\n", checkpoint);
     return v;
 }
 
@@ -137,9 +160,10 @@ int run_train(int count, char **operands)
     const tn_vectors_format format = to_format_name ? format_of(to_format_name) : format_of_path(out);
     if (format == TN_VECTORS_FASTTEXT_BIN && strcmp(kind, "fasttext") != 0)
         return program_usage("--format fasttext is for --kind fasttext; other vectors have no n-grams");
+    char        path[1024];
     tn_vectors *v = train();
     if (v && tn_vectors_save(v, out, format) == TN_OK) {
-        if (checkpoint) remove(checkpoint);
+        if (checkpoint) remove(checkpoint), remove(options_file(path));
         if (!settings.quiet)
             tell("%s: %lld words, dimension %lld, counted in %.2f s\n", out, (long long)tn_vectors_size(v),
                  (long long)dim, last.counting);

@@ -69,7 +69,7 @@ static int run(int count, char **operands)
 
 static const option options[] = {
     OPTION_TEXT("model", 'm', "DIR", &dir, MODEL_HELP, .required = true),
-    OPTION_INT("best", 'k', "N", &best, "print the N most probable classes", .least = 1, .most = 1e6),
+    OPTION_INT("top", 'k', "N", &best, "print the N most probable classes", .least = 1, .most = 1e6),
     OPTION_FLAG("negative", 0, &negative, "invert the images, for example dark ink for a model of light digits"),
     OPTION_FLAG("json", 0, &json, "print one line of JSON per image"),
     {0},

@@ -199,7 +199,10 @@ static const option options[] = {
     OPTION_REAL("weight-decay", 0, "X", &asked.weight_decay, "weight decay of the matrices", .least = 0, .most = 10),
     TRAIN_SIZE(asked.base.asked, 's', "tiny|mini|small|base"),
     TRAIN_HEADS(asked.base.asked),
-    TRAIN_WIDTH(asked.base.asked),
+    OPTION_INT("dim", 0, "N", &asked.base.asked.dim, "width; filters of convolutions (default: of --size)", .least = 1,
+               .most = 65536),
+    OPTION_REAL("dropout", 0, "P", &asked.base.asked.dropout, "dropout probability (default: 0; convolutions: 0.2)",
+                .least = 0, .most = 0.9),
     TRAIN_RUN(asked.base.asked, "images", "4"),
     TRAIN_RANKS(asked.base.asked),
     {0},
@@ -207,7 +210,7 @@ static const option options[] = {
 const command train_command = COMMAND(
     "train", "train a model on labelled images", options,
     .text =
-        "Ctrl-C saves and ends; the same command with --resume continues, and ends with the same bits as an "
+        "Ctrl-C saves and ends; --out DIR --resume continues, and ends with the same bits as an "
         "uninterrupted run. At the end, the model is evaluated on the held-out images, and DIR/report.html shows the "
         "misclassified images.\n\n"
         "  vit train --images images-idx3-ubyte.gz --labels labels-idx1-ubyte.gz --out digits --minutes 4\n"

@@ -154,12 +154,12 @@ sum() { (cd "$1" && find . -type f ! -name lock -exec md5sum {} + | sort); }
 sum model >before
 says 1 "bert: 'model' already contains a model; choose another folder, or continue its training with --resume" \
     "${train[@]}" --text text --out model
-says 1 "bert: 'model/checkpoints/step-000000000002.ckpt' is from another run: its lr is 0.001, but this \
-run's is 0.01; use the same value or another folder" "${train[@]}" --text text --out model --resume --lr 0.01
+says 1 "bert: 'model' is another run: --lr is 0.001 in the run, 0.01 here; omit it to resume it, or choose another \
+folder" "${train[@]}" --text text --out model --resume --lr 0.01
 sum model | diff before - >difference || wrong "a run that was refused changes the model: $(cat difference)"
 "$bert" sample-corpus -n 50 >other
 "${train[@]}" --text other --out model --resume 2>err && wrong "bert train --resume takes another text"
-grep -q "is from another run: its text is" err || wrong "another text: $(cat err)"
+grep -q -- "--text is 'text' in the run, 'other' here, with other contents" err || wrong "another text: $(cat err)"
 mkdir theirs && echo '{"model_type": "gpt2"}' >theirs/config.json
 says 1 "bert: 'theirs' contains another model, or a part of one: 'config.json'; choose another folder" \
     "${train[@]}" --text text --out theirs

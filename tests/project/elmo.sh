@@ -20,8 +20,8 @@ grep -qE ' ms each, about ' said.txt || wrong "elmo train does not say how long 
 cmp model/model.safetensors again/model.safetensors || wrong "another number of threads, other weights"
 
 tac text.txt >turned.txt
-says 1 "is from another run: its text is" "${train[@]}" --lr 0.01 --out model --resume --text turned.txt
-"${train[@]}" --quiet --lr 0.01 --out model --resume >/dev/null || wrong "elmo train --resume failed"
+says 1 "the run did not read 'turned.txt' of --text" "${train[@]}" --lr 0.01 --out model --resume --text turned.txt
+"$elmo" train --quiet --out model --resume | grep -q '^model: step 40,' || wrong "elmo train --resume failed"
 
 if [ "${TENON_HAS_MPI:-}" ] && [[ $TENON_HAS_MPI != OFF && $TENON_HAS_MPI != FALSE ]]; then
     for ranks in 1 3; do

@@ -236,8 +236,26 @@ small=("$gpt" train --quiet --size tiny --dim 32 --layers 1 --batch 4 --length 3
 while [ ! -e parts/checkpoints ] && kill -0 $! 2>/dev/null; do sleep 0.05; done
 kill -INT $! 2>/dev/null || true # it may have ended
 wait $! || true
-"${small[@]}" --text folder --out parts --resume >/dev/null || wrong "gpt train --resume failed"
-same_folder whole1 parts || wrong "a resumed run ends with other bits"
+cp -r parts all
+mkdir -p elsewhere # --resume alone, in another folder, is the same as the whole command
+(cd elsewhere && "$gpt" train --quiet --out ../parts --resume) >/dev/null || wrong "gpt train --resume failed"
+"${small[@]}" --text folder --out all --resume >/dev/null || wrong "gpt train --resume with all options failed"
+diff -r -x 'log.*' -x report.html -x SHA256SUMS -x lock all parts || wrong "--resume alone ends otherwise"
+cmp whole1/model.safetensors parts/model.safetensors || wrong "a resumed run ends with other bits"
+
+# A run that is over can be lengthened, and killed again; text that changed since is named.
+cp -r parts longer
+"$gpt" train --quiet --out longer --resume --steps 60 | grep -q '^longer: step 60,' || wrong "no run is lengthened"
+"$gpt" train --quiet --out parts --resume --steps 60 >/dev/null 2>&1 &
+while [ ! -e parts/checkpoints/step-000000000034.ckpt ] && kill -0 $! 2>/dev/null; do sleep 0.01; done
+kill -KILL $! 2>/dev/null || true
+{ wait $!; } 2>/dev/null || true
+"$gpt" train --quiet --out parts --resume | grep -q '^parts: step 60,' || wrong "a longer run is not resumed"
+cmp longer/model.safetensors parts/model.safetensors || wrong "a longer run that was killed has other bits"
+echo more >>folder/a.txt
+says 1 "'folder' of --text has changed since the run started" "$gpt" train --out parts --resume
+head -n 100 wide.txt >folder/a.txt
+says 1 "the run read --text from standard input" "$gpt" train --out whole1 --resume
 
 # An interrupted run with --quiet prints nothing; only its exit code shows the interruption.
 "${small[@]}" --steps 100000 --text wide.txt --out quiet >quiet.txt 2>&1 &
@@ -256,13 +274,17 @@ endless=("$gpt" write --model llama --prompt größer --temperature 0 --sinks 4)
 two=("${small[@]}" --steps 3 --out two)
 "${two[@]}" --text folder/a.txt --valid folder/inner/b.txt >/dev/null || wrong "gpt train --valid failed"
 "${two[@]}" --text folder/a.txt --valid folder/inner/b.txt --resume >/dev/null || wrong "--valid: --resume failed"
-says 1 "is from another run: its text is" "${two[@]}" --text folder/inner/b.txt --valid folder/a.txt --resume
-says 1 "is from another run: its valid is" "${two[@]}" --text folder/a.txt --valid folder/a.txt --resume
-says 1 "its pieces is \"characters\", but this run's is \"bpe\"" \
+says 1 "--text is 'folder/a.txt' in the run, 'folder/inner/b.txt' here, with other contents" \
+    "${two[@]}" --text folder/inner/b.txt --valid folder/a.txt --resume
+says 1 "--valid is 'folder/inner/b.txt' in the run, 'folder/a.txt' here" \
+    "${two[@]}" --text folder/a.txt --valid folder/a.txt --resume
+says 1 "--pieces is characters in the run, bpe here; omit it" \
     "${two[@]}" --text folder/a.txt --valid folder/inner/b.txt --resume --pieces bpe
-says 1 "is a run of 3 steps, but --steps 5 is 5 steps" "${two[@]}" --text folder/a.txt --resume --steps 5
+says 1 "is a run of 3 steps, but --steps 2 is 2 steps" "${two[@]}" --text folder/a.txt --resume --steps 2
+says 1 "--batch is 4 in the run, 2 here; --lr is 0.001 in the run, 0.1 here; omit them" \
+    "$gpt" train --out two --resume --batch 2 --lr 0.1
 "${two[@]}" --text folder/a.txt --valid folder/a.txt --out same >/dev/null || wrong "gpt train of one text twice failed"
-says 1 "is from another run: its text is" \
+says 1 "--text is 'folder/a.txt' in the run, 'folder/inner/b.txt' here" \
     "${two[@]}" --text folder/inner/b.txt --valid folder/inner/b.txt --out same --resume
 
 # Errors, each with the change to make.

@@ -63,20 +63,20 @@ sleep 0.3
 kill -INT $run 2>/dev/null || true
 wait $run || true
 [ -s part/model.safetensors ] || wrong "a run that was stopped leaves no model"
-"${awd[@]}" --epochs 6 --out part --resume >/dev/null 2>&1 || wrong "lm train --resume failed"
+"$lm" train --quiet --out part --resume >/dev/null 2>&1 || wrong "lm train --resume failed"
 same_folder whole part || wrong "stopped and gone on, it has other weights"
 
 # A resumed run must have the same options; the error names the one that differs.
 again=("${train[@]}" --lr 0.02 --out words --resume)
 "${again[@]}" >/dev/null || wrong "lm train --resume without --steps failed"
-says 1 "'words' is a run of 80 steps, but --steps 90 is 90 steps" "${again[@]}" --steps 90
-says 1 "its pieces is \"words\", but this run's is \"bpe\"" "${again[@]}" --pieces bpe
+says 1 "'words' is a run of 80 steps, but --steps 70 is 70 steps" "${again[@]}" --steps 70
+says 1 "--pieces is words in the run, bpe here" "${again[@]}" --pieces bpe
 says 1 "its vocab_size is 8000, but this run's is 20" "${again[@]}" --vocab-size 20
-says 1 "is from another run: its text is" "${again[@]}" --text other.txt
+says 1 "the run did not read 'other.txt' of --text" "${again[@]}" --text other.txt
 "${train[@]}" --steps 3 --valid other.txt --out two >/dev/null || wrong "lm train --valid failed"
 tac other.txt >turned.txt
-says 1 "is from another run: its valid is" "${train[@]}" --valid turned.txt --out two --resume
-says 1 "is from another run: its text is" "${train[@]}" --text other.txt --valid text.txt --out two --resume
+says 1 "--valid is 'other.txt' in the run, 'turned.txt' here" "${train[@]}" --valid turned.txt --out two --resume
+says 1 "the run did not read 'other.txt' of --text" "${train[@]}" --text other.txt --valid text.txt --out two --resume
 
 # Other cells, kinds of tokens, and output weights.
 "${train[@]}" --steps 20 --cell gru --pieces characters --out gru >/dev/null || wrong "--cell gru failed"

@@ -127,7 +127,7 @@ for kind in transformer transformer-bf16 bahdanau luong rnn; do
     files_of "translate train --model ${kind%-bf16} --dtype $dtype" $kind
     for whose in old new; do
         for threads in 1 2 3; do
-            both run bash -c '"$1" run --model "$2" --beam 5 --n-best 5 --scores --longest 14 --threads "$4" <"$3"' \
+            both run bash -c '"$1" run --model "$2" --beam 5 --scores --longest 14 --threads "$4" <"$3"' \
                 - %/prefix/bin/translate "$out/$whose/$kind" "$out/lines" $threads
             same "translate run of $whose's $kind, five beams, $threads threads: $(wc -l <"$out/old/run") lines" run
         done

@@ -22,8 +22,8 @@ for kind in transformer bahdanau luong rnn; do
     cmp one.txt other.txt || wrong "$kind: another batch and number of threads change the translation"
     [ "$(wc -l <one.txt)" = 4 ] || wrong "$kind: four lines became $(wc -l <one.txt)"
 done
-[ "$("$translate" run --model transformer --beam 3 --n-best 2 --longest 14 <lines.txt | wc -l)" = 8 ] ||
-    wrong "run --n-best 2 does not print two lines for each"
+[ "$("$translate" run --model transformer --beam 3 --top 2 --longest 14 <lines.txt | wc -l)" = 8 ] ||
+    wrong "run --top 2 does not print two lines for each"
 "$translate" align --model transformer --html look.html "3 May 2019" >/dev/null && grep -q '<svg' look.html ||
     wrong "translate align makes no picture"
 grep -q '<figcaption>3 May 2019 → ' look.html || wrong "the picture does not say what it is of"
@@ -101,7 +101,7 @@ stopped() # NAME OPTION...: the model NAME in one go, NAME.parts in two
     while [ ! -e "$name.parts/checkpoints" ] && kill -0 $! 2>/dev/null; do sleep 0.05; done
     kill -INT $! 2>/dev/null
     wait $! || true
-    "${train[@]}" "$@" --out "$name.parts" --resume >/dev/null || wrong "translate train $* --resume failed"
+    "$translate" train --quiet --out "$name.parts" --resume >/dev/null || wrong "translate train $* --resume failed"
     same_folder "$name" "$name.parts" || wrong "$*: a resumed run ends with other bits"
 }
 stopped whole --steps 40
@@ -131,8 +131,8 @@ says 2 "--last is for folders of checkpoints" "$translate" average --out none --
 
 # A run resumes only with its own texts.
 tac demo/dates.iso >turned.iso && tac valid.txt >turned.txt
-says 1 "is from another run: its tgt is" "${train[@]}" --out whole --resume --tgt turned.iso
-says 1 "is from another run: its valid-src is" \
+says 1 "--tgt is 'demo/dates.iso' in the run, 'turned.iso' here" "${train[@]}" --out whole --resume --tgt turned.iso
+says 1 "--valid-src is 'valid.txt' in the run, 'turned.txt' here" \
     "${train[@]}" "${valid[@]}" --stop-on bleu --out bleu --resume --valid-src turned.txt
 
 # Errors are reported before anything is written, and name a remedy.

@@ -108,15 +108,17 @@ for signal in INT KILL; do
     while [ ! -e part$signal/checkpoints ] && kill -0 $! 2>/dev/null; do sleep 0.02; done
     kill -$signal $! 2>/dev/null || true # it may have ended
     { wait $!; } 2>/dev/null || true
-    "${tune[@]}" classify --train train.tsv --out part$signal --resume >/dev/null || wrong "$signal: --resume failed"
+    "$bert" tune --quiet --out part$signal --resume >/dev/null || wrong "$signal: --resume failed"
     same_folder whole part$signal || wrong "$signal: a resumed run ends with other bits"
 done
 
 again=("$bert" tune classify --quiet --model small --batch 4 --length 16 --train train.tsv --resume)
 "${again[@]}" --out whole >/dev/null || wrong "bert tune --resume without --epochs failed"
 "${again[@]}" --layer-rate 0.8 --thaw --parts 2 --out paced >/dev/null || wrong "no --epochs, --layer-rate: it fails"
-says 1 "'whole' is a run of 20 steps, but --epochs 3 is 30 steps" "${again[@]}" --out whole --epochs 3
-says 1 "its valid is absent, but this run's is" "${again[@]}" --out whole --valid test.tsv
+says 1 "'whole' is a run of 20 steps, but --epochs 1 is 10 steps" "${again[@]}" --out whole --epochs 1
+cp -r whole longer && "$bert" tune --out longer --resume --epochs 3 --quiet | grep -q '^longer: step 30,' ||
+    wrong "no tuning is lengthened"
+says 1 "the run did not read 'test.tsv' of --valid" "${again[@]}" --out whole --valid test.tsv
 
 cp -r whole over && rm -r over/checkpoints
 says 1 "the training in 'over' is complete and its checkpoints were deleted" "${again[@]}" --out over
@@ -138,7 +140,7 @@ done
 for option in text pair; do usage "--$option is for classify and pairs" tag --train words.conll --$option 2; done
 usage "cannot be combined with --layer-rate" classify --train train.tsv --lora 2 --layer-rate 0.5
 usage "--json prints the results of the test and needs --test" classify --train train.tsv --json
-says 2 "--best is for --json" "$bert" answer --model spans --best 2 x
+says 2 "--top is for --json" "$bert" answer --model spans --best 2 x
 usage "--bio is for tag" answer --train questions.json --bio
 usage "--longest is for answer" tag --train words.conll --longest 4
 [ ! -e never ] || wrong "what was refused leaves a folder"

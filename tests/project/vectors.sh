@@ -50,7 +50,7 @@ for option in min-n max-n buckets; do
     ends 2 "--$option is for --kind fasttext" "${never[@]}" --kind cbow --$option 4
 done
 "$v" train --text text --out more.vec --dim 20 --sample 0 --epochs 8 --lr 0.1 --seed 3 -q >line
-near=$("$v" neighbours --vectors more.vec -m 5 t3w1 | grep -c ^t3w)
+near=$("$v" neighbours --vectors more.vec -k 5 t3w1 | grep -c ^t3w)
 [ "$near" -ge 4 ] || wrong "only $near of the five words nearest to t3w1 are of its topic"
 printf 't1w1\tt1w2\t9\nt1w3 t1w4 8\nt1w1 t5w2 1\nt2w5 t7w7 2\nnever seen 4\n' >pairs
 "$v" similarity --vectors more.vec pairs >line
@@ -60,7 +60,7 @@ for how in '' --product; do
     "$v" analogy --vectors more.vec $how questions >line
     grep -qE '^accuracy [01]\.[0-9]+ asked 1$' line || wrong "analogy says '$(cat line)'"
 done
-[ "$("$v" analogy --vectors more.vec -m 3 t1w1 t1w2 t1w3 | wc -l)" = 3 ] || wrong "an analogy has not three answers"
+[ "$("$v" analogy --vectors more.vec -k 3 t1w1 t1w2 t1w3 | wc -l)" = 3 ] || wrong "an analogy has not three answers"
 [ "$(printf 't1w1 t1w2\n\nnever\n' | "$v" sentence --vectors more.vec --sif 0.001 | awk 'NF == 20' | wc -l)" = 3 ] ||
     wrong "sentence does not give 20 numbers a line"
 
@@ -89,15 +89,15 @@ for form in text glove binary safetensors; do
 done
 
 for way in pca tsne; do
-    "$v" plot --vectors more.vec --out $way.svg --way $way --most 40 2>err || wrong "$way: $(cat err)"
+    "$v" plot --vectors more.vec --out $way.svg --way $way --top 40 2>err || wrong "$way: $(cat err)"
     [ "$(grep -c '<circle' $way.svg)" = 40 ] || wrong "$way: the picture does not have 40 words"
 done
 ends 2 '--perplexity is for --way tsne' "$v" plot --vectors more.vec --out no.svg --perplexity 9
 ends 2 '--seed is for --way tsne' "$v" plot --vectors more.vec --out no.svg --way pca --seed 9
-ends 2 '--most is for plots without WORD operands' "$v" plot --vectors more.vec --out no.svg --most 9 t1w1 t1w2 t2w1
-ends 2 '--most is for the form with three words' "$v" analogy --vectors more.vec --most 9 questions
+ends 2 '--top is for plots without WORD operands' "$v" plot --vectors more.vec --out no.svg --top 9 t1w1 t1w2 t2w1
+ends 2 '--top is for the form with three words' "$v" analogy --vectors more.vec --top 9 questions
 "$v" plot --vectors more.vec --out words.html t1w1 t1w2 t2w1 && grep -q '>t2w1<' words.html || wrong "no page of words"
-"$v" project --vectors more.vec --out projector --most 50
+"$v" project --vectors more.vec --out projector --top 50
 [ "$(cat projector/metadata.tsv | wc -l)" = 50 ] && [ "$(awk -F'\t' 'NF == 20' projector/vectors.tsv | wc -l)" = 50 ] ||
     wrong "the projector's files do not have 50 words of 20 numbers"
 ends 1 'already exists; name another file or use --force' "$v" train --text text --out more.vec
@@ -117,17 +117,17 @@ $long --out ended --checkpoint saved >line 2>err &
 while [ ! -e saved ] && kill -0 $! 2>/dev/null; do sleep 0.01; done
 kill -INT $! 2>/dev/null
 wait $! && wrong "a run ended by a signal ends well"
-grep -q 'the same command with --resume continues' err || wrong "an ended run says: $(cat err)"
+grep -q 'vectors train --checkpoint saved --resume continues' err || wrong "an ended run says: $(cat err)"
 [ -e saved ] && [ ! -e ended ] || wrong "an ended run leaves no checkpoint, or vectors"
 ends 1 'already contains a run; continue it with --resume' $long --out ended --checkpoint saved
-ends 1 'started with --window 5, not 4' $long --out ended --checkpoint saved --resume --window 4
-ends 1 'started with other texts' $long --out ended --checkpoint saved --resume --text pairs text
+ends 1 '--window is 5 in the run, 4 here' $long --out ended --checkpoint saved --resume --window 4
+ends 1 "--text is 'text' in the run, 'pairs' here" $v train --checkpoint saved --resume --text pairs
 cp saved kept
 printf 'x' | dd of=kept bs=1 seek=2000 conv=notrunc status=none
 ends 3 'damaged, or not a checkpoint' $long --out ended --checkpoint kept --resume
-$long --out ended --checkpoint saved --resume --threads 1 -q >line
+$v train --checkpoint saved --resume --threads 1 -q >line
 cmp -s undisturbed ended || wrong "a run that went on gives another file"
-[ ! -e saved ] || wrong "the checkpoint stays"
+[ ! -e saved ] && [ ! -e saved.json ] || wrong "the checkpoint stays"
 ends 1 "checkpoint 'saved' does not exist; omit --resume to start a new run" \
     $long --out again --checkpoint saved --resume
 ends 2 '--resume needs --checkpoint' $long --out again --resume

@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# What all programs share on their command lines: --help of every option, help and completion, options before the
+# command, @FILE, and --seed random.
+. "$(dirname "$0")/common.sh"
+[ -x "$build/bin/bert" ] || { echo "SKIPPED: the programs are not built" && exit 77; }
+fresh command_line
+programs="bert gpt translate lm look vectors vit elmo tokenize"
+
+# --help shows the choices of every option that has some, as whole words; and of each number or choice the default, or
+# that it is required, or which option it replaces.
+for program in $programs; do
+    "$build/bin/$program" completion bash >script
+    sed -n "s/^        \([a-z-]*\)) echo '\(.*\)' ;;$/\1 \2/p" script | grep -v '^commands ' >tables
+    [ "$(wc -l <tables)" -gt 2 ] || wrong "$program completion bash has no tables: $(head -n 3 script)"
+    while read -r command options; do
+        "$build/bin/$program" help "$command" >shown || wrong "$program help $command fails"
+        "$build/bin/$program" "$command" --help | cmp - shown || wrong "$program help $command is not its --help"
+        awk '/^Options/ { on = 1 }
+            on && /^  (-.,|   ) --/ { printf "\n"; sub(/^  (-.,|   ) /, "") }
+            on { gsub(/ +/, " "); printf "%s", $0 }' shown >one
+        for option in $options; do
+            name=${option%%=*} choices=${option#*=}
+            line=$(grep -E -- "^$name( |\$)" one | head -n 1)
+            [ "$name" != "$option" ] || continue
+            [[ $choices == *'|'* || $line =~ ^--[a-z0-9-]+\ [A-Z]\  || $line =~ ^--[a-z0-9-]+\ RATE\  ]] || continue
+            [[ $line =~ default|required|instead ]] || wrong "$program $command: no default: $line"
+            for choice in ${choices//|/ }; do
+                [[ $choices != *'|'* ]] || grep -qwF -- "$choice" <<<"${line#"$name "}" ||
+                    wrong "$program $command: $choice is not in: $line"
+            done
+        done
+    done <tables
+done
+
+# Completion in bash: of commands, options, choices and files.
+complete_of() # WORD...: the completions of the last one
+{
+    local name=$1
+    COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+    "_$name"
+    echo "${COMPREPLY[*]}"
+}
+mkdir -p models/book && : >book.txt
+for program in $programs; do eval "$("$build/bin/$program" completion bash)"; done
+while IFS='|' read -r words expected; do
+    read -ra list <<<"$words"
+    [ "${list[-1]}" != EMPTY ] || list[-1]=
+    got=$(complete_of "${list[@]}")
+    [ "$got" = "$expected" ] || wrong "completion of '$words': '$got', expected '$expected'"
+done <<'END'
+bert tr|train
+bert --color never tr|train
+gpt c|convert completion
+bert help at|attention
+bert completion EMPTY|bash zsh
+bert train --obj|--objective
+bert train --objective ro|roberta
+bert train --objective = al|albert
+lm train --cell EMPTY|lstm gru elman
+bert train --text bo|book.txt
+bert fill --model mod|models
+bert fill --model bo|
+bert --no|--no-progress
+vectors neighbours --to|--top
+END
+"$build/bin/bert" completion zsh | head -n 1 | grep -q bashcompinit || wrong "completion zsh lacks bashcompinit"
+says 2 "completion needs a shell, bash or zsh, got fish" "$build/bin/bert" completion fish
+says 2 "unknown command 'trian'; did you mean train?" "$build/bin/bert" help trian
+says 2 "unexpected argument 'b' after 'help train'" "$build/bin/bert" help train b
+"$build/bin/bert" help | cmp - <("$build/bin/bert" --help) || wrong "bert help is not bert --help"
+
+# Options of every command may precede it.
+sample=("$build/bin/bert" sample-corpus -n 3)
+"${sample[@]}" >three
+"$build/bin/bert" --color never -q --threads 1 sample-corpus -n 3 | cmp - three || wrong "options before a command"
+"$build/bin/bert" --help sample-corpus | cmp - <("$build/bin/bert" help sample-corpus) || wrong "--help before the command"
+"$build/bin/bert" -q --version | grep -q '^bert 0' || wrong "--version after another option"
+says 2 "unknown option --model; a command's options follow its name" "$build/bin/bert" --model x fill
+says 2 "missing command" "$build/bin/bert" -q
+
+# @FILE: words as in a shell, in the place of options; a text that starts with @ and names no file is an operand.
+printf '%s\n' '# options' '-n' "'3'  --seed \\" '"1"' >words
+"$build/bin/bert" sample-corpus @words | cmp - three || wrong "@FILE"
+"$build/bin/bert" @words 2>err && wrong "a file of a command's options is read before the command"
+printf '%s\n' -q 'sample-corpus -n 3' >whole
+"$build/bin/bert" @whole | cmp - three || wrong "@FILE with the command"
+printf -- '-n 3\n--seed '"'"'1\n' >quote
+says 2 "'quote', line 2: a ' without its closing '" "${sample[@]}" @quote
+printf -- '-n 3\n\n@words\n' >nested
+says 2 "'nested', line 3: @FILE inside a file" "${sample[@]}" @nested
+printf -- '-n 3\n\0' >binary
+says 2 "'binary', line 2: a NUL byte" "${sample[@]}" @binary
+printf -- '-n \\' >end
+says 2 "'end', line 1: a \\ at the end of the file" "${sample[@]}" @end
+head -c 1100000 /dev/zero | tr '\0' ' ' >large
+says 2 "'large' has more than 1 MiB" "${sample[@]}" @large
+says 2 "unexpected argument '@none'; this file of options cannot be read" "${sample[@]}" @none
+says 2 "unexpected argument '@words'" "${sample[@]}" -- @words
+
+# --seed random prints the number that it drew, which gives the same text again.
+"$build/bin/bert" sample-corpus -n 3 --seed random >text 2>err || wrong "--seed random fails: $(cat err)"
+seed=$(sed -n 's/^seed     //p' err)
+[[ $seed =~ ^[0-9]+$ ]] && "${sample[@]}" --seed "$seed" | cmp - text || wrong "--seed random says: $(cat err)"
+"$build/bin/bert" sample-corpus -n 3 --seed=random 2>err | cmp -s - text && wrong "--seed=random draws the same again"
+says 2 "--seed needs a whole number, got 'rando'" "${sample[@]}" --seed rando
+"$build/bin/gpt" train --quiet --text three --out drawn --size tiny --dim 16 --layers 1 --heads 2 --length 8 --batch 2 \
+    --pieces characters --steps 2 --seed random >/dev/null || wrong "gpt train --seed random failed"
+seed=$(sed -n 's/^    "seed": \([0-9]*\),\?$/\1/p' drawn/run.json)
+grep -q -- "\"--seed=$seed\"" drawn/run.json || wrong "run.json has not the seed that was drawn"
+"$build/bin/gpt" train --quiet --out drawn --resume >/dev/null || wrong "a run of --seed random is not resumed"
+exit $wrong
