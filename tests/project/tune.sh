@@ -140,7 +140,7 @@ done
 for option in text pair; do usage "--$option is for classify and pairs" tag --train words.conll --$option 2; done
 usage "cannot be combined with --layer-rate" classify --train train.tsv --lora 2 --layer-rate 0.5
 usage "--json prints the results of the test and needs --test" classify --train train.tsv --json
-says 2 "--top is for --json" "$bert" answer --model spans --best 2 x
+says 2 "--top is for --json" "$bert" answer --model spans --top 2 x
 usage "--bio is for tag" answer --train questions.json --bio
 usage "--longest is for answer" tag --train words.conll --longest 4
 [ ! -e never ] || wrong "what was refused leaves a folder"
