@@ -15,8 +15,9 @@ enum {
     BYTES = 4 << 20       /* a group ends when it has this number of bytes */
 };
 
-static const char *dir, *pool;
+static const char *dir, *pool, *out_path;
 static bool        json;
+static tn_string   kept; /* with --out: the vectors so far, as f32 */
 
 static void print_vector(const float *v, int64_t n)
 {
@@ -36,7 +37,9 @@ static void print_vectors(const sentences *how, const model *m, int64_t n, char 
 {
     const size_t bytes = (size_t)n * (size_t)how->dim * sizeof(float);
     float       *out = n ? tn_mem_get(bytes) : NULL;
-    if (out && sentences_all(how, m, n, (const char *const *)lines, out))
+    const bool   fine = out && sentences_all(how, m, n, (const char *const *)lines, out);
+    if (fine && out_path) tn_string_add(&kept, (tn_text){(const char *)out, bytes});
+    else if (fine)
         for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) print_vector(out + i * how->dim, how->dim);
     if (out) tn_mem_put(out, bytes);
     fflush(stdout); /* program_main reports errors of standard output */
@@ -80,8 +83,37 @@ static void print_lines(const sentences *how, const model *m)
     if (lines) tn_mem_put(lines, TEXTS * sizeof *lines);
 }
 
+/* Saves the vectors as a tensor [texts, width]: "embeddings" in a file .safetensors, else npy. */
+static bool save_vectors(int64_t width)
+{
+    const int64_t  n = (int64_t)(kept.bytes / sizeof(float)) / width;
+    const char    *dot = strrchr(out_path, '.');
+    const tn_scope s = tn_scope_begin();
+    tn_tensor     *x = tn_from_data(TN_F32, TN_SHAPE(n, width), kept.at ? kept.at : "");
+    bool           fine = x != NULL;
+    if (fine && dot && !strcmp(dot, ".safetensors")) {
+        tn_safetensors_writer *w = tn_safetensors_writer_new();
+        tn_safetensors_put(w, "embeddings", x);
+        fine = tn_error() == TN_OK && tn_safetensors_save(w, out_path) == TN_OK;
+        tn_safetensors_writer_free(w);
+    } else if (fine) fine = tn_npy_save(out_path, x) == TN_OK;
+    tn_scope_end(s);
+    return fine;
+}
+
+static int check(void)
+{
+    const char *dot = out_path ? strrchr(out_path, '.') : NULL;
+    if (program_either("out", "json")) return EXIT_USAGE;
+    if (out_path && (!dot || (strcmp(dot, ".npy") != 0 && strcmp(dot, ".safetensors") != 0)))
+        return program_usage("--out must end in .npy or .safetensors, got '%s'", out_path);
+    return out_path && !may_write(out_path) ? program_end() : 0;
+}
+
 static int run(int count, char **operands)
 {
+    const int code = check();
+    if (code) return code;
     static const char *const names[] = {"mean", "cls", "max"};
     model                    m;
     sentences                how;
@@ -91,6 +123,10 @@ static int run(int count, char **operands)
         for (int at = 0; at < count && tn_error() == TN_OK; at += TEXTS)
             print_vectors(&how, &m, count - at < TEXTS ? count - at : TEXTS, operands + at);
         if (!count) print_lines(&how, &m);
+        if (out_path && tn_error() == TN_OK && save_vectors(how.dim) && !settings.quiet)
+            fprintf(stderr, "%s: %lld vectors of width %lld\n", out_path,
+                    (long long)(kept.bytes / sizeof(float)) / (long long)how.dim, (long long)how.dim);
+        tn_string_free(&kept);
         sentences_close(&how, &m);
     }
     return program_end();
@@ -100,6 +136,8 @@ static const option options[] = {
     OPTION_TEXT("model", 'm', "DIR", &dir, "the model's folder", .required = true),
     OPTION_TEXT("pool", 'p', "HOW", &pool, "pooling of the tokens' hidden states (default: the folder's, or mean)",
                 .choices = "mean|cls|max"),
+    OPTION_TEXT("out", 'o', "FILE", &out_path,
+                "write the vectors to FILE instead, .npy or .safetensors (tensor \"embeddings\"), f32 [texts, width]"),
     OPTION_FLAG("json", 0, &json, "print a JSON array for each text"),
     {0},
 };

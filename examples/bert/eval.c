@@ -1,19 +1,50 @@
 /* eval.c — bert eval: loss and accuracy of a model on the masked tokens of text files. */
+#define _POSIX_C_SOURCE 200809L
 #include "bert.h"
 
 #include "../common/numbers.h"
+#include "../common/texts.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 static const char  *dir, *cache;
 static texts_config asked = {.length = 128, .batch = 16, .seed = 7, .fixed = true};
 static bool         json;
 
+/* Operands, with standard input as a file in a temporary folder, because a corpus reads its files twice. Sets *index to
+ * the operand "-", or -1. False: raised. */
+static bool spool_input(int count, char **operands, char path[1024], int *index)
+{
+    const char *where = getenv("TMPDIR");
+    const char *in[] = {"-"};
+    tn_string   text = {0};
+    *index = -1;
+    for (int i = 0; i < count; i++)
+        if (!strcmp(operands[i], "-") && *index >= 0)
+            return tn_raise_false(TN_EINVAL, "'-' is given twice, but standard input can be read only once");
+        else if (!strcmp(operands[i], "-")) *index = i;
+    if (*index < 0) return true;
+    snprintf(path, 1024, "%.900s/standard-input-XXXXXX", where && *where ? where : "/tmp");
+    if (!texts_read(&(option_list){1, in}, &text)) return tn_string_free(&text), *index = -1, false;
+    const int fd = mkstemp(path);
+    if (fd < 0) tn_raise(TN_EIO, "'%s': %s; set TMPDIR to a folder with space", path, strerror(errno)), *index = -1;
+    else close(fd);
+    if (fd >= 0 && tn_file_write(path, text.at, text.bytes) == TN_OK) operands[*index] = path;
+    tn_string_free(&text);
+    return tn_error() == TN_OK;
+}
+
 static int run(int count, char **operands)
 {
     model m;
-    char  path[1024];
-    (void)count;
+    char  path[1024], input[1024], input_cache[1100] = "";
+    int   from_input;
+    if (!spool_input(count, operands, input, &from_input)) return program_end();
+    if (from_input >= 0 && !cache) snprintf(input_cache, sizeof input_cache, "%s.tokens", input), cache = input_cache;
     asked.files = (option_list){count, (const char **)(uintptr_t)operands};
     if (model_open(dir, &m)) {
         evaluation e;
@@ -34,6 +65,8 @@ static int run(int count, char **operands)
         }
         model_close(&m);
     }
+    if (from_input >= 0) unlink(input);
+    if (*input_cache) unlink(input_cache);
     return program_end();
 }
 

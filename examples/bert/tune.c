@@ -37,7 +37,7 @@ typedef struct {
     training         base;
     const tune_task *task;
     const char      *all; /* the folder of all runs with --seeds */
-    const char      *model, *train, *valid, *test, *form, *text, *pair, *label, *problem;
+    const char      *model, *train, *valid, *test, *predictions, *form, *text, *pair, *label, *problem;
     int64_t          lora, freeze, seeds, batch, parts, length, stride, longest, skip, patience;
     double           decay, layer_rate;
     bool             json, bio, weights, crf, thaw;
@@ -347,6 +347,8 @@ static bool tuned(tuning *t, metrics *v)
             const tn_task task = t->task->task;
             const bool    listed =
                 task == TN_TASK_CLASSIFICATION ? problem_of(t) == TN_SINGLE_LABEL : task != TN_TASK_MULTIPLE_CHOICE;
+            if (t->predictions)
+                (void)!predictions_save(&t->how, &t->test_set, t->predictions); /* the error stays set */
             if (listed) test_page(&t->how, &t->test_set, t->base.asked.out);
             judged = tn_error() == TN_OK;
         }
@@ -389,6 +391,9 @@ static int run(int count, char **operands)
     (void)count;
     if (!(t->task = tune_task_of(operands[0]))) return EXIT_USAGE;
     if (t->json && !t->test) return program_usage("--json prints the results of the test and needs --test");
+    if (t->predictions && !t->test) return program_usage("--predictions are those for --test; set --test, too");
+    if (t->predictions && t->seeds > 1) return program_usage("--predictions is for one tuning, not for --seeds");
+    if (t->predictions && !may_write(t->predictions)) return program_end();
     if (t->seeds > 1 && !t->test) return program_usage("--seeds prints the mean of test results and needs --test");
     if (t->seeds > 1) several(t);
     else if (tuned(t, &v)) metrics_print(&v, t->json);
@@ -399,6 +404,9 @@ static const option options[] = {
     OPTION_TEXT("model", 'm', "DIR", &asked.model, "folder of the model to tune", .required = true),
     OPTION_TEXT("train", 't', "FILE", &asked.train, "labelled training texts", .required = true),
     OPTION_TEXT("test", 0, "FILE", &asked.test, "labelled texts for a test at the end", .resume = RESUME_FREE),
+    OPTION_TEXT("predictions", 0, "FILE", &asked.predictions,
+                "file for the predictions of --test: lines of JSON with text, label, predicted and probability",
+                .resume = RESUME_FREE),
     OPTION_TEXT("valid", 0, "FILE", &asked.valid,
                 "labelled texts for validation after each epoch; the model of the best epoch is kept"),
     OPTION_TEXT("out", 'o', "DIR", &asked.base.asked.out, "folder of the tuned model", .required = true,

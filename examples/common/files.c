@@ -73,7 +73,7 @@ bool may_write(const char *path)
     return tn_raise_false(TN_EIO, "cannot write '%s': the folder '%s' does not exist", path, folder);
 }
 
-bool next_line(char **line, size_t *room, size_t *bytes, size_t most)
+bool next_line_of(FILE *from, char **line, size_t *room, size_t *bytes, size_t most)
 {
     int c = 0;
     for (*bytes = 0;; (*line)[(*bytes)++] = (char)c) {
@@ -83,14 +83,19 @@ bool next_line(char **line, size_t *room, size_t *bytes, size_t most)
             if (!at) return tn_raise_false(TN_ENOMEM, "no memory for a line of %zu bytes", more);
             *line = at, *room = more;
         }
-        c = getc_unlocked(stdin);
+        c = getc_unlocked(from);
         if (c == EOF || c == '\n') break;
         if (*bytes == most)
             return tn_raise_false(TN_EFORMAT, "a line of more than %zu bytes; expected a text with line ends", most);
     }
     (*line)[*bytes] = 0;
-    if (c == EOF && ferror(stdin)) return tn_raise_false(TN_EIO, "standard input: %s", strerror(errno));
+    if (c == EOF && ferror(from)) return tn_raise_false(TN_EIO, "a line cannot be read: %s", strerror(errno));
     return c != EOF || *bytes;
+}
+
+bool next_line(char **line, size_t *room, size_t *bytes, size_t most)
+{
+    return next_line_of(stdin, line, room, bytes, most);
 }
 
 double seconds_now(void)

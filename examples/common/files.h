@@ -2,6 +2,7 @@
 #ifndef TENON_EXAMPLES_COMMON_FILES_H
 #define TENON_EXAMPLES_COMMON_FILES_H
 
+#include <stdio.h>
 #include <tenon/tenon.h>
 
 bool        make_folder(const char *path); /* and its parents; existing ones are kept; false: an error is set */
@@ -13,6 +14,8 @@ double      seconds_now(void);                       /* of a monotonic clock */
 
 /* Reads a line of at most `most` bytes from standard input, without its line end but with a NUL, into *line, which
  * grows and which the caller frees. False: end of input, or raised. */
+bool next_line_of(FILE *from, char **line, size_t *room, size_t *bytes,
+                  size_t most); /* of a file; errors name no file */
 bool next_line(char **line, size_t *room, size_t *bytes, size_t most);
 
 #endif

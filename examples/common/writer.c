@@ -32,6 +32,7 @@ static bool show(stream *s, size_t bytes)
 {
     if (bytes && !s->silent && (fwrite(s->text.at, 1, bytes, stdout) != bytes || fflush(stdout)))
         return tn_raise_false(TN_EIO, "cannot write to standard output");
+    if (bytes && s->kept) tn_string_add(s->kept, (tn_text){s->text.at, bytes});
     if (bytes) memmove(s->text.at, s->text.at + bytes, s->text.bytes - bytes + 1), s->text.bytes -= bytes;
     return true;
 }

@@ -16,6 +16,7 @@ typedef struct {
     tn_string           room;
     bool                stopped; /* a stop word was generated */
     bool                silent;  /* print nothing */
+    tn_string          *kept;    /* appends the text to this, too; NULL: to nothing */
 } stream;
 bool stream_add(stream *s, int32_t id, bool show); /* false: stopped, or an error is set */
 void stream_end(stream *s);                        /* prints the rest */

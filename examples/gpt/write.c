@@ -1,4 +1,5 @@
 /* write.c — gpt write: continues a text, or holds a conversation. */
+#include "../common/records.h"
 #include "gpt.h"
 
 #include <stdlib.h>
@@ -8,11 +9,11 @@
 enum { LINE_MOST = 1 << 20 }; /* bytes */
 
 static option_list    files;
-static const char    *dir, *tokenizer, *type, *prompt, *draft;
+static const char    *dir, *tokenizer, *type, *prompt, *prompts, *draft;
 static writer_options how = {.how = {TN_GENERATE_ARGS_DEFAULTS}, .tokens = 200, .ahead = 4};
 static int64_t        seed = 1;
 static double         temperature = 0.8;
-static bool           chat;
+static bool           chat, json;
 
 /* ---- a conversation ---------------------------------------------------------------------------------------------- */
 
@@ -139,27 +140,75 @@ static bool check_plain_chat(const model *m)
     return true;
 }
 
-/* Writes the prompt and its continuation; in a terminal also a line end, so that the shell starts on a new line. */
-static void continue_text(writer *w)
+/* Writes the prompt and its continuation, or both as a line of JSON. */
+static bool continue_text(writer *w, tn_text text, tn_json_writer *json_line)
+{
+    tn_string made = {0}, start = {0};
+    if (json_line) w->out.silent = true, w->out.kept = &made;
+    if (!writer_read(w, text)) return false;
+    if (!json_line) fwrite(text.at, 1, text.bytes, stdout);
+    if (writer_write(w) && json_line) {
+        tn_json_open_object(json_line, NULL);
+        tn_string_add(&start, text);
+        texts_put(json_line, "prompt", tn_string_add(&start, (tn_text){"", 1}) == TN_OK ? start.at : "");
+        texts_put(json_line, "text", tn_string_add(&made, (tn_text){"", 1}) == TN_OK ? made.at : "");
+        tn_json_close(json_line);
+        records_print(json_line);
+    }
+    w->out.kept = NULL;
+    tn_string_free(&made), tn_string_free(&start);
+    return tn_error() == TN_OK;
+}
+
+/* Continues one text; in a terminal, then writes a line end, so that the shell starts on a new line. */
+static void continue_one(writer *w, tn_json_writer *json_line)
 {
     tn_string file = {0};
     if (files.count && texts_read(&files, &file) && file.bytes && file.at[file.bytes - 1] == '\n') file.bytes--;
     const char   *start = w->text.n ? "" : "\n"; /* LLaMA's tokenizers add <s> */
     const tn_text text = files.count ? (tn_text){file.at, file.bytes} : tn_text_of(prompt ? prompt : start);
-    if (tn_error() == TN_OK && writer_read(w, text)) {
-        fwrite(text.at, 1, text.bytes, stdout);
-        writer_write(w);
-        if (isatty(STDOUT_FILENO)) putchar('\n');
-    }
+    if (tn_error() == TN_OK && continue_text(w, text, json_line) && !json_line && isatty(STDOUT_FILENO)) putchar('\n');
     tn_string_free(&file);
+}
+
+/* Continues each line of --prompts as --prompt would: with the same random numbers, and without the texts before it. */
+static void continue_each(writer *w, const model *m, tn_json_writer *json_line)
+{
+    records     r = {.file = prompts, .member = "prompt"};
+    const char *text;
+    for (bool first = true; (text = records_next(&r)); first = false) {
+        const tn_speculation drafted = w->drafted;
+        const double         seconds = w->seconds;
+        writer_close(w);
+        if (!writer_open(w, m, &how)) break;
+        w->drafted = drafted, w->seconds = seconds;
+        if (!first && !json_line) printf("\n");
+        if (!continue_text(w, tn_text_of(text), json_line)) break;
+        if (!json_line) printf("\n"), fflush(stdout);
+    }
+    records_close(&r);
+}
+
+/* Writes what the options ask for. */
+static void write_texts(writer *w, const model *m)
+{
+    tn_json_writer *json_line = json ? tn_json_writer_new(0) : NULL;
+    if (chat && m->chat) chat_with_template(w, m->chat);
+    else if (chat) chat_plain(w);
+    else if (prompts) continue_each(w, m, json_line);
+    else continue_one(w, json_line);
+    tn_json_writer_free(json_line);
 }
 
 static int check(void)
 {
-    if (chat && (prompt || files.count))
-        return program_usage("--chat reads messages from standard input and does not take --%s",
-                             prompt ? "prompt" : "file");
-    if (prompt && files.count) return program_usage("--prompt and --file exclude each other; give only one of them");
+    static const char *const of_text[] = {"prompt", "file", "prompts", "json"};
+    for (int i = 0; i < 3; i++)
+        for (int k = i + 1; k < 3; k++)
+            if (program_either(of_text[i], of_text[k])) return EXIT_USAGE;
+    for (int i = 0; chat && i < 4; i++)
+        if (program_given(of_text[i]))
+            return program_usage("--chat reads messages from standard input and does not take --%s", of_text[i]);
     if (draft && how.sinks) return program_usage("--draft and --sinks cannot be combined");
     if (!draft && program_given("ahead")) return program_stray("ahead", "--draft");
     return 0;
@@ -180,11 +229,7 @@ static int run(int count, char **operands)
         return program_end();
     }
     if (draft && model_open(draft, NULL, true, &small) && model_pack(&small, type)) how.draft = &small;
-    if (tn_error() == TN_OK && model_pack(&m, type) && writer_open(&w, &m, &how)) {
-        if (chat && m.chat) chat_with_template(&w, m.chat);
-        else if (chat) chat_plain(&w);
-        else continue_text(&w);
-    }
+    if (tn_error() == TN_OK && model_pack(&m, type) && writer_open(&w, &m, &how)) write_texts(&w, &m);
     if (how.draft && !settings.quiet) report_draft(&w);
     writer_close(&w);
     model_close(&m), model_close(&small);
@@ -199,6 +244,9 @@ static const option options[] = {
                 "text to continue; without it, the tokenizer's start token, or a new line"),
     OPTION_LIST("file", 'f', "FILE", &files,
                 "text to continue, from a file, or - for standard input; its last line end is ignored", .single = true),
+    OPTION_TEXT("prompts", 0, "FILE", &prompts,
+                "several texts to continue, one per line, or lines of JSON with \"prompt\"; - for standard input"),
+    OPTION_FLAG("json", 0, &json, "print a line of JSON for each text: \"prompt\" and its continuation, \"text\""),
     OPTION_INT("tokens", 'n', "N", &how.tokens, "maximum number of tokens to generate", .least = 0, .most = 1e9),
     WRITER_SAMPLING(how, temperature),
     OPTION_REAL("min-p", 0, "P", &how.how.min_p, "sample only tokens at least P times as likely as the most likely one",

@@ -177,6 +177,31 @@ astray $model far lm_head.layer_norm.weight 107
 "$bert" eval --model far --json --quiet demo/held-out.txt >json.txt || wrong "bert eval of a huge loss failed"
 is_json json.txt && grep -q '"perplexity":null' json.txt || wrong "an infinite perplexity as JSON: $(cat json.txt)"
 
+# Texts of bert fill and bert eval from standard input or a file, also as lines of JSON; vectors as npy and safetensors.
+printf 'The [MASK] is old.\n{"text": "The key [MASK]."}\r\n' >masks
+fill=("$bert" fill --model $model -k 2)
+"${fill[@]}" "The [MASK] is old." "The key [MASK]." >two.txt
+"${fill[@]}" <masks | cmp - two.txt || wrong "bert fill of standard input"
+"${fill[@]}" - <masks | cmp - two.txt || wrong "bert fill -"
+"${fill[@]}" -f masks | cmp - two.txt || wrong "bert fill --file"
+"${fill[@]}" --json --file - <masks | wc -l | grep -qx 2 || wrong "bert fill --json --file -"
+says 2 "--file and texts exclude each other" "${fill[@]}" --file masks "The [MASK]."
+printf 'The [MASK].\n{"txt": 1}\n' >masks
+says 3 "'masks', line 2: the JSON object has no member \"text\"" "${fill[@]}" --file masks
+printf 'The [MASK].\n\0\n' >masks
+says 3 "'masks', line 2: a NUL byte" "${fill[@]}" --file masks
+says 5 "'nowhere': No such file" "${fill[@]}" --file nowhere
+"$bert" eval --model $model demo/held-out.txt >file.txt && cat demo/held-out.txt |
+    TMPDIR=$PWD "$bert" eval --model $model - | cmp - file.txt || wrong "bert eval - measures otherwise"
+compgen -G 'standard-input*' >/dev/null && wrong "bert eval - leaves files behind"
+says 1 "'-' is given twice" "$bert" eval --model $model - -
+"$bert" embed --model $model --quiet --out lines.npy "The ship sails." "A key." &&
+    "$bert" embed --model $model --quiet --out lines.safetensors "The ship sails." "A key." || wrong "embed --out failed"
+head -c 200 lines.npy | grep -aq "'shape': (2, 128)" || wrong "embed --out FILE.npy has another shape"
+head -c 200 lines.safetensors | grep -aq '"embeddings":{"dtype":"F32","shape":\[2,128\]' || wrong "embed --out .safetensors"
+cmp <(tail -c 1024 lines.npy) <(tail -c 1024 lines.safetensors) || wrong "embed --out writes two kinds of numbers"
+says 2 "--out must end in .npy or .safetensors" "$bert" embed --model $model --out lines.txt x
+
 # An interrupted and resumed run ends with the same bits.
 train=("$bert" train --quiet --text demo/world.txt --size tiny --steps 24 --batch 4 --length 32 --vocab-size 300)
 "${train[@]}" --out whole >/dev/null || wrong "bert train failed"

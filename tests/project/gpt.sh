@@ -42,6 +42,18 @@ done
 cmp -n "$(wc -c <one.txt)" one.txt long.txt || wrong "a long text begins otherwise"
 [ "$(wc -c <long.txt)" -gt 600 ] || wrong "300 pieces are $(wc -c <long.txt) bytes"
 
+# --prompts: each line is continued as --prompt would; --json prints the continuation.
+printf 'The old\n{"prompt": "The ship"}\n' >prompts
+each=("$gpt" write --model $model --tokens 30 --seed 5)
+{ "${each[@]}" --prompt "The old" && printf '\n\n' && "${each[@]}" --prompt "The ship" && echo; } >apart.txt
+"${each[@]}" --prompts prompts | cmp - apart.txt || wrong "--prompts are not continued as each --prompt"
+"${each[@]}" --prompts - --json <prompts >json.txt || wrong "--prompts - --json failed"
+[ "$(sed -n 's/{"prompt":"\([^"]*\)","text":.*/\1/p' json.txt | paste -sd,)" = "The old,The ship" ] ||
+    wrong "--prompts --json prints: $(cat json.txt)"
+"${each[@]}" --prompt "The ship" --json | cmp - <(tail -n 1 json.txt) || wrong "--prompt --json differs from --prompts"
+says 2 "--prompt and --prompts exclude each other" "${each[@]}" --prompts prompts --prompt x
+says 2 "does not take --json" "${each[@]}" --chat --json
+
 # A stop word ends the text; neither it nor its start is printed.
 stop=$(tail -c 12 one.txt | head -c 5)
 "${write[@]}" --temperature 0 --stop "$stop" >stopped.txt

@@ -22,13 +22,14 @@ json() # FILE KEY...: the last line of FILE is an object with these numbers
     done
 }
 "$bert" tune classify --model small --train train.tsv --test test.tsv --out classes --epochs 1 --seed 1 --json \
+    --predictions classes.jsonl \
     >classes.txt 2>/dev/null || wrong "bert tune classify failed"
 json classes.txt accuracy f1 seconds
 grep -q "Wrong predictions" classes/test.html || wrong "bert tune shows no mistakes"
 grep -q "Attention weights on the first" classes/test.html && [ "$(grep -c '<svg' classes/test.html)" -ge 2 ] ||
     wrong "bert tune shows no attention"
 printf 'The\tDET\nman\tB-NAME\n\nman\tB-NAME\nsails\tO\n' >words.conll
-"${tune[@]}" tag --train words.conll --test words.conll --out tags --json >tags.txt || wrong "bert tune tag failed"
+"${tune[@]}" tag --train words.conll --test words.conll --out tags --predictions tags.jsonl --json >tags.txt || wrong "bert tune tag failed"
 json tags.txt accuracy f1 seconds
 "${tune[@]}" tag --crf --train words.conll --test words.conll --out chain --json >chain.txt ||
     wrong "bert tune tag --crf failed"
@@ -52,19 +53,37 @@ cat >questions.json <<'END'
 "answers": [{"text": "The old man", "answer_start": 0}]}, {"id": "2", "question": "When?", "answers": [],
 "is_impossible": true}]}]}]}
 END
-"${tune[@]}" answer --train questions.json --test questions.json --out spans --json >spans.txt ||
+"${tune[@]}" answer --train questions.json --test questions.json --out spans --predictions spans.jsonl --json >spans.txt ||
     wrong "bert tune answer failed"
 json spans.txt em f1 seconds
 printf 'sent1,sent2,ending0,ending1,label\nThe man,he,sails,"eats, too",1\nA ship,it,sails,reads,0\n' >ends.csv
-"${tune[@]}" choose --train ends.csv --test ends.csv --out ends --json >ends.txt || wrong "bert tune choose failed"
+"${tune[@]}" choose --train ends.csv --test ends.csv --out ends --predictions ends.jsonl --json >ends.txt || wrong "bert tune choose failed"
 json ends.txt accuracy seconds
 awk -F'\t' '{ print $1 "\t" $1 "\t" NR % 5 / 4 }' train.tsv >numbers.tsv
-"${tune[@]}" pairs --labels number --train numbers.tsv --test numbers.tsv --out numbers --json >numbers.txt ||
+"${tune[@]}" pairs --labels number --train numbers.tsv --test numbers.tsv --out numbers --predictions numbers.jsonl \
+    --json >numbers.txt ||
     wrong "bert tune pairs --labels number failed"
 json numbers.txt pearson spearman seconds
 "${tune[@]}" pairs --labels number --train numbers.tsv --valid numbers.tsv --out judged >/dev/null
 grep -q '"valid/score":-*[0-9]' judged/log.jsonl && [ -s judged/checkpoints/best.safetensors ] ||
     wrong "bert tune --labels number --valid keeps no best model: $(grep valid judged/log.jsonl)"
+
+# --predictions: a line of JSON for each example, with the label that the model predicts for the text alone.
+predicted() # NAME REGEX COUNT
+{
+    [ "$(wc -l <"$1.jsonl")" = "$3" ] && [ "$(grep -cE "$2" "$1.jsonl")" = "$3" ] ||
+        wrong "--predictions of $1: $(head -n 2 "$1.jsonl")"
+}
+predicted classes '^\{"text":".*","label":"[xy]","predicted":"[xy]","probability":[01](\.[0-9]+)?\}$' 20
+diff <(sed 's/.*"predicted":"\(.\)".*/\1/' classes.jsonl) \
+    <(cut -f1 test.tsv | "$bert" classify --model classes | cut -f1) || wrong "--predictions are not those of classify"
+predicted tags '^\{"text":\[.*\],"label":\[.*\],"predicted":\[.*\]\}$' 2
+predicted spans '^\{"id":"[12]","text":".*","label":\[.*\],"predicted":".*","probability":' 2
+predicted ends '^\{"text":".*","label":[01],"predicted":[01],"probability":' 2
+predicted numbers '^\{"text":".*","pair":".*","label":[0-9.]+,"predicted":-?[0-9.e-]+\}$' "$(wc -l <numbers.tsv)"
+says 2 "--predictions are those for --test" "${tune[@]}" classify --train train.tsv --out x --predictions p
+says 5 "cannot write 'no/p': the folder 'no/' does not exist" \
+    "${tune[@]}" classify --train train.tsv --test test.tsv --out x --predictions no/p
 
 # Predictions: one line for each line.
 [ "$(cut -f1 test.tsv | "$bert" classify --model classes | grep -cE '^[xy]	[01]\.')" = 20 ] || wrong "bert classify"
