@@ -412,7 +412,7 @@ static const option options[] = {
     OPTION_TEXT("out", 'o', "DIR", &asked.base.asked.out, "folder of the tuned model", .required = true,
                 .resume = RESUME_FOLDER),
     OPTION_INT("epochs", 0, "N", &asked.base.asked.epochs, "train for N epochs (default: 3)", .least = 1, .most = 1e6,
-               .resume = RESUME_NOT),
+               .resume = RESUME_FREE),
     OPTION_INT("batch", 'b', "N", &asked.batch, "texts per step (default: 32; answer and choose: 16)", .least = 1,
                .most = 65536),
     OPTION_INT("parts", 0, "N", &asked.parts,

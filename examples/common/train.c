@@ -19,10 +19,26 @@ int train_shape(training *t, int64_t layers, int64_t heads, int64_t dim)
                          (long long)a->heads);
 }
 
+/* Of a resumed run: a duration on the command line replaces the one that was saved; otherwise the run keeps its number of
+ * steps, which may be larger. The saved one counts if the run starts again. */
+static void choose_duration(training *t)
+{
+    train_asked *a = &t->asked;
+    if (!a->resume) return;
+    if (!program_typed("steps") && !program_typed("epochs") && !program_typed("minutes")) {
+        if (program_given("steps") || program_given("epochs") || program_given("minutes")) t->no_duration = true;
+        return;
+    }
+    if (!program_typed("steps")) a->steps = 0;
+    if (!program_typed("epochs")) a->epochs = 0;
+    if (!program_typed("minutes")) a->minutes = 0;
+}
+
 /* Checks the options, before anything is created. Returns 0 or an exit code. */
 static int check_options(training *t)
 {
     train_asked *a = &t->asked;
+    choose_duration(t);
     if ((a->steps > 0) + (a->epochs > 0) + (a->minutes > 0) > 1)
         return program_usage("--steps, --epochs and --minutes exclude each other; give only one of them");
     if (a->resume && program_typed("vocab") && !program_typed("vocab-size")) a->vocab_size = 0;

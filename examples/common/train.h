@@ -42,12 +42,12 @@ typedef struct {
                    .least = 10, .most = 1e7)
 #define TRAIN_RUN(a, what, minutes_)                                                                                   \
     OPTION_INT("steps", 'n', "N", &(a).steps, "train for N steps, instead of --minutes", .least = 1, .most = 1e9,      \
-               .resume = RESUME_NOT),                                                                                  \
+               .resume = RESUME_FREE),                                                                                 \
         OPTION_INT("epochs", 0, "N", &(a).epochs, "train for N epochs of the " what ", instead of --minutes",          \
-                   .least = 1, .most = 1e6, .resume = RESUME_NOT),                                                     \
+                   .least = 1, .most = 1e6, .resume = RESUME_FREE),                                                    \
         OPTION_REAL("minutes", 'm', "N", &(a).minutes,                                                                 \
                     "train for about N minutes (default: " minutes_ ", unless --steps or --epochs is set)",            \
-                    .least = 0.01, .most = 1e6, .resume = RESUME_NOT),                                                 \
+                    .least = 0.01, .most = 1e6, .resume = RESUME_FREE),                                                \
         OPTION_TEXT("dtype", 0, "TYPE", &(a).dtype, "dtype of the computation; bf16 is faster if the CPU supports it", \
                     .choices = "f32|bf16"),                                                                            \
         OPTION_REAL("lr", 0, "RATE", &(a).lr, "maximum learning rate", .least = 1e-9, .most = 100,                     \

@@ -29,7 +29,8 @@ grep -q "Wrong predictions" classes/test.html || wrong "bert tune shows no mista
 grep -q "Attention weights on the first" classes/test.html && [ "$(grep -c '<svg' classes/test.html)" -ge 2 ] ||
     wrong "bert tune shows no attention"
 printf 'The\tDET\nman\tB-NAME\n\nman\tB-NAME\nsails\tO\n' >words.conll
-"${tune[@]}" tag --train words.conll --test words.conll --out tags --predictions tags.jsonl --json >tags.txt || wrong "bert tune tag failed"
+"${tune[@]}" tag --train words.conll --test words.conll --out tags --predictions tags.jsonl --json >tags.txt ||
+    wrong "bert tune tag failed"
 json tags.txt accuracy f1 seconds
 "${tune[@]}" tag --crf --train words.conll --test words.conll --out chain --json >chain.txt ||
     wrong "bert tune tag --crf failed"
@@ -53,11 +54,13 @@ cat >questions.json <<'END'
 "answers": [{"text": "The old man", "answer_start": 0}]}, {"id": "2", "question": "When?", "answers": [],
 "is_impossible": true}]}]}]}
 END
-"${tune[@]}" answer --train questions.json --test questions.json --out spans --predictions spans.jsonl --json >spans.txt ||
+"${tune[@]}" answer --train questions.json --test questions.json --out spans --predictions spans.jsonl \
+    --json >spans.txt ||
     wrong "bert tune answer failed"
 json spans.txt em f1 seconds
 printf 'sent1,sent2,ending0,ending1,label\nThe man,he,sails,"eats, too",1\nA ship,it,sails,reads,0\n' >ends.csv
-"${tune[@]}" choose --train ends.csv --test ends.csv --out ends --predictions ends.jsonl --json >ends.txt || wrong "bert tune choose failed"
+"${tune[@]}" choose --train ends.csv --test ends.csv --out ends --predictions ends.jsonl --json >ends.txt ||
+    wrong "bert tune choose failed"
 json ends.txt accuracy seconds
 awk -F'\t' '{ print $1 "\t" $1 "\t" NR % 5 / 4 }' train.tsv >numbers.tsv
 "${tune[@]}" pairs --labels number --train numbers.tsv --test numbers.tsv --out numbers --predictions numbers.jsonl \
