@@ -294,10 +294,10 @@ printf 'The old k\xffey.\nThe ship.\n' >"$odd.txt"
 for part in '"query":"A k�ey."' '"file":"br�ken.txt"' '"text":"The old k�ey."'; do
     grep -qF -- "$part" found.txt || wrong "bert search --json has no $part: $(cat found.txt)"
 done
-printf 'sentence\tlabel\nThe ship.\tyes\nThe key.\tno\nThe old key.\tno\n' >classes.tsv
+ln -s whole "$odd"
 "${distil[@]}" --teacher "$odd" --steps 1 --out student >/dev/null 2>err.txt || wrong "--teacher: $(cat err.txt)"
 "${contrast[@]}" --model "$odd" --steps 1 --out nearer >/dev/null 2>err.txt || wrong "contrast: $(cat err.txt)"
-printf 'label\tsentence\nyes\tThe ship.\nno\tThe key.\n' >classes.tsv
+printf 'sentence\tlabel\nThe ship.\tyes\nThe key.\tno\nThe old key.\tno\n' >classes.tsv
 "$bert" tune classify --quiet --model "$odd" --train classes.tsv --epochs 1 --out tuned >/dev/null 2>err.txt ||
     wrong "tune: $(cat err.txt)"
 
