@@ -242,8 +242,21 @@ static void close_all(training *t)
     pairs_free(&c->all), pairs_free(&c->held);
 }
 
-static const train_kind kind = {
-    "Sentence embeddings", 500, 10, check, NULL, tokenizer, open_all, make, say, describe, save, close_all, NULL};
+static const train_kind kind = {"Sentence embeddings",
+                                500,
+                                10,
+                                check,
+                                NULL,
+                                tokenizer,
+                                open_all,
+                                make,
+                                say,
+                                describe,
+                                save,
+                                close_all,
+                                NULL,
+                                "bert embed --model %s \"a sentence\" \"another one\"",
+                                "sentence-similarity"};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

@@ -161,8 +161,21 @@ static void close_all(training *t)
     of(t)->teacher = NULL;
 }
 
-static const train_kind distil_kind = {
-    "A distilled model", 500, 20, check, NULL, tokenizer, open_all, make, say, describe, save, close_all, NULL};
+static const train_kind distil_kind = {"A distilled model",
+                                       500,
+                                       20,
+                                       check,
+                                       NULL,
+                                       tokenizer,
+                                       open_all,
+                                       make,
+                                       say,
+                                       describe,
+                                       save,
+                                       close_all,
+                                       NULL,
+                                       "bert fill --model %s \"The [MASK] is here.\"",
+                                       "fill-mask"};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

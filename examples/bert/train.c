@@ -130,8 +130,21 @@ static void close_all(training *t)
     of(t)->initial = NULL;
 }
 
-const train_kind bert_kind = {
-    "A masked language model", 500, 20, check, NULL, tokenizer, open_all, make, say, describe, save, close_all, NULL};
+const train_kind bert_kind = {"A masked language model",
+                              500,
+                              20,
+                              check,
+                              NULL,
+                              tokenizer,
+                              open_all,
+                              make,
+                              say,
+                              describe,
+                              save,
+                              close_all,
+                              NULL,
+                              "bert fill --model %s \"The [MASK] is here.\"",
+                              "fill-mask"};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

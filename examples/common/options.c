@@ -361,6 +361,38 @@ static void streams_open(void)
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_WRONLY : O_RDONLY) != fd) _exit(EXIT_IO);
 }
 
+/* ---- the command line as text ------------------------------------------------------------------------------------ */
+
+void program_quote(const char *word, tn_string *to)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_./=,:+%@";
+    if (*word && strspn(word, plain) == strlen(word)) {
+        tn_string_add(to, tn_text_of(word));
+        return;
+    }
+    tn_string_add(to, tn_text_of("'"));
+    for (const char *at = word; *at; at++) tn_string_add(to, *at == '\'' ? tn_text_of("'\\''") : (tn_text){at, 1});
+    tn_string_add(to, tn_text_of("'"));
+}
+
+void program_line(tn_string *to)
+{
+    tn_string_add(to, tn_text_of(now.program->name));
+    for (int i = 1; i < now.argc; i++) tn_string_add(to, tn_text_of(" ")), program_quote(now.argv[i], to);
+}
+
+int program_files(const char **to, int most)
+{
+    int n = 0;
+    for (const option *o = now.command ? now.command->options : NULL; o && o->name; o++) {
+        if (!o->value || strcmp(o->value, "FILE") != 0 || !program_given(o->name)) continue;
+        const option_list *l = o->to;
+        if (o->kind == KIND_TEXT && n < most) to[n++] = *(const char **)o->to;
+        for (int i = 0; o->kind == KIND_LIST && i < l->count && n < most; i++) to[n++] = l->value[i];
+    }
+    return n;
+}
+
 int program_main(const program *p, int argc, char **argv)
 {
     streams_open();

@@ -133,6 +133,11 @@ int  program_stray(const char *name, const char *what);
 int program_strays(const char *const *names, const char *what);
 /* 0, or program_usage if both options are given. */
 int program_either(const char *one, const char *other);
+/* Adds the command line, quoted for a shell: "bert train --text 'my book.txt'". */
+void program_line(tn_string *to);
+void program_quote(const char *word, tn_string *to);
+/* The values of the options that name files (value FILE), as they were given; at most `most`. Returns their number. */
+int program_files(const char **to, int most);
 /* The exit code of a command. If an error is set, prints it to standard error; if a signal ended the run, returns the
  * signal's code. */
 int program_end(void);

@@ -319,42 +319,7 @@ double step_seconds(void *module, tn_source s, tn_fit_loss loss, void *user, boo
     return took[TIMED / 2]; /* the median: other load on the machine has little effect */
 }
 
-/* ---- curves ------------------------------------------------------------------------------------------------------ */
-
-bool record_curves(tn_report *r, const char *folder, const char *score)
-{
-    enum { LOSS, VALID, RATE, SCORE, CURVES };
-    static const char *const columns[CURVES] = {"train/loss", "valid/loss", "lr", "valid/score"};
-    tn_series                c[CURVES] = {
-                       {.name = "training", .smooth = 0.9},
-                       {.name = "validation"},
-                       {.name = "learning rate"},
-                       {.name = score ? score : "score"},
-    };
-    char          path[1024];
-    tn_lines     *lines = tn_lines_load(in_folder(folder, "log.jsonl", path));
-    const int64_t rows = tn_lines_count(lines) + 1;
-    double       *all = tn_mem_get((size_t)(2 * CURVES * rows) * sizeof *all);
-    for (int64_t i = 0; i < rows - 1 && all && tn_error() == TN_OK; i++) {
-        const tn_text line = tn_lines_at(lines, i);
-        tn_json      *row = tn_json_parse(line.at, line.bytes);
-        for (int k = 0; k < CURVES; k++) {
-            const tn_json *v = tn_json_get(row, columns[k]);
-            double        *x = all + 2 * k * rows, *y = x + rows;
-            if (!v) continue;
-            c[k].x = x, c[k].y = y;
-            x[c[k].n] = tn_json_double(tn_json_get(row, "step")), y[c[k].n++] = tn_json_double_or(v, NAN);
-        }
-        tn_json_free(row);
-    }
-    if (c[LOSS].n < 30) c[LOSS].smooth = 0;
-    tn_report_curves(r, "Loss", "step", "nats", c[VALID].n ? 2 : 1, c);
-    if (c[SCORE].n) tn_report_curves(r, c[SCORE].name, "step", "", 1, &c[SCORE]);
-    tn_report_curves(r, "Learning rate", "step", "", 1, &c[RATE]);
-    if (all) tn_mem_put(all, (size_t)(2 * CURVES * rows) * sizeof *all);
-    tn_lines_free(lines);
-    return tn_error() == TN_OK;
-}
+/* ---- files of a report -------------------------------------------------------------------------------------------- */
 
 /* Reads up to n bytes from the start of a file. Returns their number; 0: no such file; -1: not a regular file. Does not
  * block on a pipe. */
@@ -383,12 +348,4 @@ bool record_report(tn_report *r, const char *path)
         r && record_check_file(path, "<!doctype html>", "an HTML page") && tn_report_save(r, path) == TN_OK;
     tn_report_free(r);
     return fine;
-}
-
-bool record_page(const char *folder, const char *title, const char *score)
-{
-    char       path[1024];
-    tn_report *r = tn_report_new(title);
-    record_curves(r, folder, score);
-    return record_report(r, in_folder(folder, "report.html", path));
 }

@@ -1,5 +1,5 @@
 /* record.h — the record of a training in its folder: run.json with the options, log.jsonl and log.csv with the values
- * of each step, and curves. Also the checks before a run: folder, memory, disk space. */
+ * of each step. Also the checks before a run: folder, memory, disk space. */
 #ifndef TENON_EXAMPLES_COMMON_RECORD_H
 #define TENON_EXAMPLES_COMMON_RECORD_H
 
@@ -55,8 +55,5 @@ double step_seconds(void *module, tn_source s, tn_fit_loss loss, void *user, boo
 bool record_check_file(const char *path, const char *begins, const char *what);
 /* Saves a report as an HTML page and frees it. A file at path that is not an HTML page is kept: raises. */
 bool record_report(tn_report *r, const char *path);
-/* Adds curves of loss, learning rate, and the validation's value if the log has one; score: its name. */
-bool record_curves(tn_report *r, const char *folder, const char *score);
-bool record_page(const char *folder, const char *title, const char *score); /* saves them as folder/report.html */
 
 #endif

@@ -155,6 +155,8 @@ static int64_t steps_for(training *t, double *seconds)
     return (int64_t)fmax(60 * a->minutes / *seconds, 1);
 }
 
+static bool has_validation(const training *t) { return t->fit.valid.next || t->fit.score; }
+
 static void announce(training *t, int64_t steps, double seconds)
 {
     const train_asked *a = &t->asked;
@@ -166,9 +168,11 @@ static void announce(training *t, int64_t steps, double seconds)
     fprintf(stderr, ", in %s\n", a->dtype);
     t->kind->print_info(t);
     fprintf(stderr, "memory   about %.0f MiB\nsteps    %lld of %s", memory_of(t) / 1048576, (long long)steps, t->each);
+    if (t->batches > 0) fprintf(stderr, ", %.3g passes over the data", (double)steps / (double)t->batches);
     if (seconds > 0)
         fprintf(stderr, "; %.0f ms each, about %s in all", 1e3 * seconds, progress_time(seconds * (double)steps, time));
-    fprintf(stderr, "\n");
+    fprintf(stderr, "\nreport   %s/report.html, written again at each %s\n", a->out,
+            has_validation(t) ? "validation" : "training checkpoint");
 }
 
 /* The vocabulary size for run.json: of the resumed run, of the --vocab tokenizer, or --vocab-size. */
@@ -241,7 +245,7 @@ static bool prepare(training *t)
     const train_kind *k = t->kind;
     train_asked      *a = &t->asked;
     t->fit = TN_WITH(tn_fit_args, TN_FIT_ARGS_DEFAULTS, .autocast = !strcmp(a->dtype, "bf16"), .lr = a->lr);
-    if (k->read && !k->read(t)) return false;
+    if (!run_check(&a->compare) || (k->read && !k->read(t))) return false;
     if (!record_lock_folder(a->out, &a->resume)) return false;
     t->new_folder = !a->resume;
     if (!set_shards(t)) return false;
@@ -261,7 +265,11 @@ static const char *lead(training *t, tn_json_writer *w, int64_t *steps)
     t->new_folder = false;
     if (t->asked.resume && !check_same_run(t, config)) return NULL;
     if (t->asked.resume && *steps > record_steps(t->asked.out) && !record_lengthen(t->asked.out, *steps)) return NULL;
-    return record_run(t->asked.out, t->asked.resume, t->tokens, config) ? config : NULL;
+    const double passes = t->batches > 0 ? (double)*steps / (double)t->batches : 0;
+    return record_run(t->asked.out, t->asked.resume, t->tokens, config) &&
+                   run_begin(t->asked.out, (double)tn_module_count(t->net, false), passes)
+               ? config
+               : NULL;
 }
 
 /* The other ranks: wait for rank 0, then read the files it has written. */
@@ -279,7 +287,26 @@ static const char *follow(training *t, tn_json_writer *w, int64_t *steps)
     return *steps && (t->net = model_for(t)) ? describe_run(t, *steps, w) : NULL;
 }
 
-static bool has_validation(const training *t) { return t->fit.valid.next || t->fit.score; }
+run_page train_page(const training *t, bool live)
+{
+    const train_kind *k = t->kind;
+    return (run_page){.folder = t->asked.out,
+                      .title = k->title,
+                      .score = t->score,
+                      .rising = t->fit.rising,
+                      .live = live,
+                      .compare = &t->asked.compare,
+                      .next = k->next,
+                      .tag = k->tag,
+                      .load = t->load};
+}
+
+/* The page and the card of a run that is complete; a stopped run has no card yet. */
+static bool finish(const training *t, const tn_fit_result *r)
+{
+    const run_page p = train_page(t, false);
+    return run_end(&p, r->seconds) && run_write(&p) && (r->why == TN_FIT_STOPPED || run_card(&p));
+}
 
 typedef struct {
     record    rec;
@@ -290,6 +317,11 @@ static void on_event(const tn_fit_event *e, void *user)
 {
     listener *l = user;
     record_fit(e, &l->rec);
+    const tn_fit_what when = has_validation(l->t) ? TN_FIT_VALID : TN_FIT_SAVED;
+    if ((e->what == TN_FIT_START || e->what == when) && tn_error() == TN_OK) {
+        const run_page p = train_page(l->t, true);
+        run_write(&p);
+    }
     if (l->t->on && tn_error() == TN_OK) l->t->on(l->t, e);
 }
 
@@ -361,7 +393,7 @@ tn_fit_result train_run(training *t)
     if (r.why != TN_FIT_FAILED && first) {
         warn_diverged(t, &r);
         tn_module_train(t->net, false);
-        if (t->kind->save(t, r.why)) record_page(t->asked.out, t->kind->title, t->score);
+        if (t->kind->save(t, r.why)) finish(t, &r);
     }
     if (tn_error() != TN_OK) r.why = TN_FIT_FAILED;
     tn_json_writer_free(w);
@@ -391,6 +423,19 @@ void train_stopped(const tn_fit_result *r, const char *again)
     if (!settings.quiet) fprintf(stderr, "stopped at step %lld; %s continues\n", (long long)r->steps, again);
 }
 
+void train_advise(const training *t)
+{
+    char      path[1024];
+    tn_string next = {0};
+    if (settings.quiet || tn_error() != TN_OK) return;
+    run_line(t->kind->next, t->asked.out, &next);
+    if (next.bytes) fprintf(stderr, "next     %s\n", next.at);
+    fprintf(stderr, "report   %s/report.html; the model's card is in README.md\n", t->asked.out);
+    if (file_exists(in_folder(t->asked.out, "checkpoints", path)))
+        fprintf(stderr, "files    %s may be deleted; only --resume reads it\n", path);
+    tn_string_free(&next);
+}
+
 int train_main(training *t)
 {
     const tn_fit_result r = train_run_ranks(t);
@@ -409,6 +454,8 @@ int train_main(training *t)
         else if (isfinite(r.value)) printf(", on validation %.4f", r.value);
         printf("\n");
         if (t->kind->show) t->kind->show(t);
+        fflush(stdout);
+        train_advise(t);
     }
     train_free(t);
     return program_end();

@@ -8,6 +8,7 @@
 #ifndef TENON_EXAMPLES_COMMON_TRAIN_H
 #define TENON_EXAMPLES_COMMON_TRAIN_H
 
+#include "page.h"
 #include "ranks.h"
 #include "record.h"
 #include "stop.h"
@@ -19,6 +20,7 @@ typedef struct {
     int64_t     vocab_size, steps, epochs, seed, layers, heads, dim, ranks, shards;
     double      minutes, lr, warmup, dropout;
     bool        resume, force, zero, zero3;
+    option_list compare;
 } train_asked;
 #define TRAIN_DEFAULTS .dtype = "f32", .lr = 1e-3, .warmup = 0.1, .seed = 1
 #define TRAIN_OPTIONS(a, letter_of_size, sizes, minutes_)                                \
@@ -53,12 +55,15 @@ typedef struct {
         OPTION_REAL("lr", 0, "RATE", &(a).lr, "maximum learning rate", .least = 1e-9, .most = 100,                     \
                     .otherwise = "0.001; sgd and asgd: 20"),                                                           \
         OPTION_SEED(0, &(a).seed, ""), TRAIN_RESUME(a)
-#define TRAIN_RESUME(a)                                                                                             \
-    OPTION_FLAG(                                                                                                    \
-        "resume", 'r', &(a).resume,                                                                                 \
-        "resume the run in DIR; its options are saved there; a larger --steps, --epochs or --minutes lengthens it", \
-        .resume = RESUME_NOT),                                                                                      \
-        OPTION_FLAG("force", 0, &(a).force, "start even if memory or disk space seems insufficient",                \
+#define TRAIN_RESUME(a)                                                                                                 \
+    OPTION_LIST("compare", 0, "LOG", &(a).compare,                                                                      \
+                "log.csv of another run to draw in the report, too; may be repeated", .single = true,                   \
+                .resume = RESUME_FREE),                                                                                 \
+        OPTION_FLAG(                                                                                                    \
+            "resume", 'r', &(a).resume,                                                                                 \
+            "resume the run in DIR; its options are saved there; a larger --steps, --epochs or --minutes lengthens it", \
+            .resume = RESUME_NOT),                                                                                      \
+        OPTION_FLAG("force", 0, &(a).force, "start even if memory or disk space seems insufficient",                    \
                     .resume = RESUME_NOT)
 #define TRAIN_RANKS(a)                                                                                               \
     OPTION_INT("ranks", 0, "K", &(a).ranks,                                                                          \
@@ -84,6 +89,7 @@ typedef struct {
     int64_t           every;            /* steps between two checkpoints; 0: depends on the number of steps */
     char              each[64];         /* description of a step: "16 examples of at most 128 tokens" */
     const char       *score;            /* name of the validation's value; NULL: the loss */
+    const char       *load;             /* set by check: see run_page */
     bool              untimed;          /* do not measure the duration of a step */
     bool              no_duration;      /* the user set no duration: a resumed run keeps its number of steps */
     bool              vocab_size_given; /* --vocab-size was given */
@@ -107,8 +113,12 @@ struct train_kind {
     bool (*save)(training *t, tn_fit_why why);              /* saves the model in the folder */
     void (*close)(training *t);
     void (*show)(training *t); /* after a complete run: evaluates the saved model; may be NULL */
+    const char *next, *tag;    /* see run_page */
 };
 
+run_page train_page(const training *t, bool live); /* the report of the run */
+/* After a complete run: what to type next, where the report is, and what may be deleted, if not --quiet. */
+void          train_advise(const training *t);
 int           train_main(training *t); /* runs the command; returns the exit code */
 tn_fit_result train_run(training *t);  /* net and tokens are valid until train_free; TN_FIT_FAILED after an error */
 tn_fit_result train_run_ranks(training *t); /* train_run with --ranks; afterwards only ranks_first() prints */

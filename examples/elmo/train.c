@@ -110,6 +110,8 @@ static int check(training *t)
     int                      code = texts_check(t->world, &g->text, &g->valid, &g->valid_part, 0.02);
     static const char *const of_elmo[] = {"layers", "dropout", NULL};
     if (code) return code;
+    t->load =
+        is_thoughts(g) ? "" : "#include <tenon/tenon.h>\n\ntn_elmo *m = tn_elmo_load(\"%s\"); /* tn_free frees it */";
     if (is_thoughts(g) && (code = program_strays(of_elmo, "--kind elmo"))) return code;
     if (t->asked.layers && t->asked.layers != 2) return program_usage("--layers must be 2 for ELMo");
     const tn_elmo_config c = tn_elmo_size(t->asked.size);
@@ -218,7 +220,9 @@ static const train_kind kind = {"A bidirectional language model",
                                 describe,
                                 save,
                                 close_all,
-                                NULL};
+                                NULL,
+                                "echo \"a sentence\" | elmo embed --model %s",
+                                "feature-extraction"};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

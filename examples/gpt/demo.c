@@ -79,12 +79,15 @@ static int run(int count, char **operands)
             "On unseen documents the model needs %.4f bits per byte. The random choices of the grammar that generated "
             "them amount to %.4f bits per byte: no model can need fewer on average.",
             e.bits, allowed());
+        char number[32];
+        snprintf(number, sizeof number, "%.4f", e.bits);
+        run_summary(p, &(run_page){.folder = folder}, number, "bits per byte on unseen documents");
         tn_report_paragraph(p, words);
         if (!settings.quiet) fprintf(stderr, "grammar  %.4f bits per byte\n", allowed());
         show(&m, p, "The keys to the cabinet", 1);
         show(&m, p, "The girl carried the basket because", 0.8);
         tn_report_heading(p, "Training");
-        record_curves(p, folder, NULL);
+        run_curves(p, &(run_page){.folder = folder});
         if (record_report(p, in_folder(out, "report.html", page)) && !settings.quiet)
             fprintf(stderr, "report   %s\n", page);
         if (tn_error() == TN_OK) printf("bits %.4f minutes %.2f\n", e.bits, (seconds_now() - began) / 60);

@@ -129,8 +129,21 @@ static void close_all(training *t)
     tn_windows_free(g->windows), tn_windows_free(g->held_windows);
 }
 
-const train_kind gpt_kind = {"A language model", 500,  20,        check, look, tokenizer, open_all, make, say,
-                             describe,           save, close_all, NULL};
+const train_kind gpt_kind = {"A language model",
+                             500,
+                             20,
+                             check,
+                             look,
+                             tokenizer,
+                             open_all,
+                             make,
+                             say,
+                             describe,
+                             save,
+                             close_all,
+                             NULL,
+                             "gpt write --model %s --prompt \"Once\"",
+                             "text-generation"};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

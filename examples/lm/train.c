@@ -320,7 +320,9 @@ static const train_kind kind = {"A recurrent language model",
                                 describe,
                                 save,
                                 close_all,
-                                NULL};
+                                NULL,
+                                "lm write --model %s --prompt \"Once\"",
+                                "text-generation"};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

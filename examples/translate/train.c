@@ -177,7 +177,9 @@ const train_kind translate_kind = {"Training of a translation model",
                                    describe,
                                    save,
                                    close_all,
-                                   NULL};
+                                   NULL,
+                                   "echo \"a sentence\" | translate run --model %s",
+                                   "translation"};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

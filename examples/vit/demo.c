@@ -53,7 +53,7 @@ static bool train_one(const char *shape, tn_report *r, double *accuracy)
             tn_report_heading(r, vit ? "Vision transformer" : "Convolutional network");
             report_evaluation(r, &t.made, &p, &j, "held-out images");
             report_attention(r, &t.made, &p, n, p.n - n);
-            record_curves(r, folder, NULL);
+            run_curves(r, &(run_page){.folder = folder});
         }
     }
     evaluation_free(&j);

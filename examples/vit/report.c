@@ -86,6 +86,14 @@ void report_evaluation(tn_report *r, const model *m, const image_set *p, const e
     }
 }
 
+void report_summary(tn_report *r, const run_page *p, const evaluation *j)
+{
+    char value[32], text[100];
+    snprintf(value, sizeof value, "%.2f %%", 100 * (double)j->correct / (double)j->n);
+    snprintf(text, sizeof text, "of the %lld held-out images are classified correctly", (long long)j->n);
+    run_summary(r, p, value, text);
+}
+
 void report_attention(tn_report *r, const model *m, const image_set *p, int64_t first, int64_t n)
 {
     int64_t which[ATTENTION], found = 0;

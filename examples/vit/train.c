@@ -19,6 +19,7 @@ static bool is_vit(const vit_training *v) { return !strcmp(v->shape, "vit"); }
 static int check(training *t)
 {
     const tn_vit_config c = tn_vit_size(t->asked.size);
+    if (!is_vit(of(t))) t->load = "";
     if (isnan(t->asked.dropout)) t->asked.dropout = is_vit(of(t)) ? 0 : 0.2;
     if (is_vit(of(t))) return train_shape(t, c.layers, c.heads, c.dim);
     if (t->asked.layers || t->asked.heads) return program_usage("--layers and --heads are for --model vit");
@@ -146,11 +147,13 @@ static void show(training *t)
     if (!image_set_open(v->images, v->labels, &p)) return;
     const int64_t n = training_count(v, p.n), left = p.n - n;
     if (left && evaluate(&v->made, &p, n, left, &j)) {
-        tn_report *r = tn_report_new(t->kind->title);
+        const run_page page = train_page(t, false);
+        tn_report     *r = tn_report_new(t->kind->title);
+        report_summary(r, &page, &j);
         report_evaluation(r, &v->made, &p, &j, "held-out images");
         report_attention(r, &v->made, &p, n, left);
         tn_report_heading(r, "Training");
-        record_curves(r, t->asked.out, NULL);
+        run_curves(r, &page);
         if (record_report(r, in_folder(t->asked.out, "report.html", path)))
             printf("accuracy %.4f (%lld of %lld wrong)\n", (double)j.correct / (double)j.n,
                    (long long)(j.n - j.correct), (long long)j.n);
@@ -171,7 +174,9 @@ const train_kind vit_kind = {"Training of an image classifier",
                              describe,
                              save,
                              close_all,
-                             show};
+                             show,
+                             "vit classify --model %s image.png",
+                             "image-classification"};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

@@ -78,6 +78,7 @@ int64_t training_count(const vit_training *t, int64_t n);
 /* ---- pages (report.c) -------------------------------------------------------------------------------------------- */
 
 /* Adds the misclassified images and the confusion matrix; adds the attention of a ViT on one image of each class. */
+void report_summary(tn_report *r, const run_page *p, const evaluation *j); /* the accuracy and the run's facts */
 void report_evaluation(tn_report *r, const model *m, const image_set *p, const evaluation *j, const char *which);
 void report_attention(tn_report *r, const model *m, const image_set *p, int64_t first, int64_t n);
 

@@ -1,6 +1,7 @@
-/* fuzz_run.c — any bytes as the files of a training run: run.json and log.jsonl. They are read, as a number of steps
- * and as curves, or rejected. Nothing stays allocated. */
+/* fuzz_run.c — any bytes as the files of a training run: run.json and log.csv. They are read, as a number of steps, as
+ * facts and as curves, or rejected. Nothing stays allocated. */
 #define _GNU_SOURCE
+#include "examples/common/page.h"
 #include "examples/common/record.h"
 #include "tests/fuzz/memory_folder.h"
 
@@ -15,8 +16,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     record_steps("folder");
     CHECK(tn_error() == TN_OK || tn_error() == TN_EFORMAT || tn_error() == TN_EIO || tn_error() == TN_EINDEX);
     tn_clear_error();
-    tn_report *r = tn_report_new("run");
-    const bool fine = record_curves(r, "folder", NULL);
+    tn_report     *r = tn_report_new("run");
+    const run_page p = {.folder = "folder"};
+    const bool     facts = run_summary(r, &p, NULL, NULL);
+    CHECK(facts || tn_error() == TN_EFORMAT || tn_error() == TN_EIO || tn_error() == TN_EINDEX);
+    tn_clear_error();
+    const bool fine = run_curves(r, &p);
     CHECK(fine || tn_error() == TN_EFORMAT || tn_error() == TN_EIO);
     tn_clear_error();
     size_t      n;

@@ -23,11 +23,23 @@ need()
     done
 }
 
+# The lines of a run.json or a model card without what differs between two equal runs: command, folder, names of texts,
+# date, time.
+run_facts() # FILE
+{
+    sed -E -e '/^ *"(command|date|seconds)": /d' -e '/^ *"texts": /,/\]/d' -e '/^- \*\*(data|date|time)\*\*: /d' \
+        -e '/^# /d' -e '/^[a-z]+ (train|tune|distil|contrast|demo) /d' -e '/ --model |_(open|load)\("/d' "$1"
+}
+
 # Compares two folders of complete runs: the same files with the same bits, except the contents of the logs and the
-# report, which contain times, and the checkpoints of training.
+# report, which contain times, and the checkpoints of training. run.json and README.md contain names and times; the rest
+# of them is the same.
 same_folder() # WHOLE PART
 {
-    local but=(-x checkpoints -x 'log.*' -x report.html -x SHA256SUMS)
+    local but=(-x checkpoints -x 'log.*' -x report.html -x SHA256SUMS -x run.json -x README.md) file
+    for file in run.json README.md; do
+        [ ! -e "$1/$file" ] || diff <(run_facts "$1/$file") <(run_facts "$2/$file") || return 1
+    done
     diff -rq "${but[@]}" "$1" "$2" &&
         diff <(cd "$1" && find . ! -path '*/checkpoints/*' | sort) <(cd "$2" && find . ! -path '*/checkpoints/*' | sort)
 }

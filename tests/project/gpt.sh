@@ -269,6 +269,41 @@ says 1 "'folder' of --text has changed since the run started" "$gpt" train --out
 head -n 100 wide.txt >folder/a.txt
 says 1 "the run read --text from standard input" "$gpt" train --out whole1 --resume
 
+# run.json, the report and the model card name the command of the start, texts, date and score; the card's command
+# works, its line of C opens the model, and a README.md of the user's stays. --compare draws the curves of another run.
+mkdir -p "it's" && echo mine >"it's/README.md"
+"${small[@]}" --text folder --valid wide.txt --compare whole1/log.csv --out "it's" >/dev/null ||
+    wrong "--compare failed"
+for text in '"command": "gpt train --quiet .* --text folder --valid wide.txt .*its*' '"texts": \[' '"folder"' \
+    '"wide.txt"' \
+    '"date": "20[0-9-]*T[0-9:]*Z"' '"parameters": [0-9]*,' '"seconds": [0-9.]*,' '"name": "validation loss"'; do
+    grep -q "$text" "it's/run.json" || wrong "run.json has no $text"
+done
+for text in '<b>[0-9.]*</b><span>validation loss at step ' '<dd>gpt train --quiet' '<dt>date</dt>' \
+    '<dd>folder, wide.txt' \
+    'layer of width 32' '>whole1, training<' '>log loss<'; do
+    grep -q "$text" "it's/report.html" || wrong "the report has no $text"
+done
+! grep -q 'http-equiv="refresh"' "it's/report.html" || wrong "the page of a complete run is loaded again"
+[ "$(cat "it's/README.md")" = mine ] || wrong "the model card replaced a README.md"
+command=$(sed -n '/^gpt write/p' whole1/README.md)
+eval "\"$build/bin\"/$command --quiet -n 2" >/dev/null || wrong "the card's command does not work: $command"
+grep -q 'tn_model_open("whole1")' whole1/README.md || wrong "the card does not load the model"
+says 3 "expected columns step and train/loss" "${small[@]}" --text folder --compare wide.txt --out other
+# While it trains, the page has the results so far, and asks to be loaded again; the end says what to type next.
+"${small[@]:0:2}" "${small[@]:3}" --steps 100000 --text wide.txt --out live >/dev/null 2>live.txt &
+while kill -0 $! 2>/dev/null && ! grep -q 'loss at step' live/report.html 2>/dev/null; do sleep 0.05; done
+cp live/report.html live.html
+kill -INT $! && { wait $! || true; }
+grep -q 'http-equiv="refresh"' live.html && grep -q '; the run continues' live.html ||
+    wrong "report.html is not written while the model trains"
+grep -q '^report   live/report.html, written again at each validation' live.txt ||
+    wrong "the start does not name the report: $(cat live.txt)"
+"${small[@]:0:2}" "${small[@]:3}" --text wide.txt --out next >/dev/null 2>next.txt ||
+    wrong "gpt train failed"
+grep -q '^next     gpt write --model next --prompt "Once"' next.txt && grep -q '/checkpoints may be deleted' next.txt &&
+    grep -qE 'steps    24 .*, [0-9.e-]+ passes over the data' next.txt || wrong "the end says: $(cat next.txt)"
+
 # An interrupted run with --quiet prints nothing; only its exit code shows the interruption.
 "${small[@]}" --steps 100000 --text wide.txt --out quiet >quiet.txt 2>&1 &
 while [ ! -e quiet/checkpoints ] && kill -0 $! 2>/dev/null; do sleep 0.05; done
