@@ -231,7 +231,7 @@ static void *make(training *b)
     if (m && t->lora) tn_tuned_adapt(m, t->lora, 2 * (double)t->lora);
     else if (m && t->freeze) tune_freeze(m, t->freeze);
     if (m && t->layer_rate < 1) {
-        const int64_t steps = a->resume ? train_resumed_steps(b) : a->epochs * b->batches;
+        const int64_t steps = a->resume ? train_resumed_steps(b) : a->steps ? a->steps : a->epochs * b->batches;
         tn_optimizer_free(t->own);
         t->own = tune_optimizer(m, a->lr, t->layer_rate, t->decay);
         b->fit.optimizer = t->own;

@@ -5,6 +5,7 @@
 #include "files.h"
 #include "progress.h"
 #include "record.h"
+#include "texts.h"
 #include <math.h>
 #include <string.h>
 #include <time.h>
@@ -122,12 +123,12 @@ static void put_texts(tn_json_writer *w)
     const char *name[64];
     const int   n = program_files(name, 64);
     tn_json_open_array(w, "texts");
-    for (int i = 0; i < n; i++) tn_json_put_string(w, NULL, name[i]);
+    for (int i = 0; i < n; i++) texts_put(w, NULL, name[i]);
     tn_json_close(w);
 }
 
 /* The members that the start knows. */
-static void put_start(tn_json_writer *w, double parameters, double passes)
+static void put_start(tn_json_writer *w, double parameters, double epochs)
 {
     const time_t now = time(NULL);
     struct tm    utc;
@@ -135,11 +136,11 @@ static void put_start(tn_json_writer *w, double parameters, double passes)
     tn_string    line = {0};
     program_line(&line);
     if (gmtime_r(&now, &utc)) strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    tn_json_put_string(w, "command", line.at ? line.at : "");
+    texts_put(w, "command", line.at ? line.at : "");
     tn_json_put_string(w, "date", date);
     put_texts(w);
     tn_json_put_i64(w, "parameters", (int64_t)parameters);
-    if (passes > 0) tn_json_put_double(w, "passes", passes);
+    if (epochs > 0) tn_json_put_double(w, "epochs", epochs);
     tn_string_free(&line);
 }
 
@@ -159,7 +160,7 @@ static void put_end(tn_json_writer *w, const tn_json *was, const run_page *p, do
 }
 
 /* Writes run.json with another "run": of the end, if p is given, else of the start. */
-static bool replace_run(const char *folder, const run_page *p, double seconds, double parameters, double passes)
+static bool replace_run(const char *folder, const run_page *p, double seconds, double parameters, double epochs)
 {
     char            path[1024];
     tn_json        *j = load_run(folder);
@@ -169,19 +170,19 @@ static bool replace_run(const char *folder, const run_page *p, double seconds, d
         if (strcmp(tn_json_key(v), "run") != 0) tn_json_put(w, tn_json_key(v), v);
     tn_json_open_object(w, "run");
     if (p) put_end(w, tn_json_get(j, "run"), p, seconds);
-    else put_start(w, parameters, passes);
+    else put_start(w, parameters, epochs);
     tn_json_close(w), tn_json_close(w);
     const bool fine = tn_error() == TN_OK && tn_json_save(w, in_folder(folder, "run.json", path)) == TN_OK;
     tn_json_writer_free(w), tn_json_free(j);
     return fine;
 }
 
-bool run_begin(const char *folder, double parameters, double passes)
+bool run_begin(const char *folder, double parameters, double epochs)
 {
     tn_json   *j = load_run(folder);
     const bool has = tn_json_get(j, "run") != NULL;
     tn_json_free(j);
-    return tn_error() == TN_OK && (has || replace_run(folder, NULL, 0, parameters, passes));
+    return tn_error() == TN_OK && (has || replace_run(folder, NULL, 0, parameters, epochs));
 }
 
 bool run_end(const run_page *p, double seconds) { return replace_run(p->folder, p, seconds, 0, 0); }
@@ -237,8 +238,8 @@ static bool facts_of(const char *folder, tn_string fact[FACTS])
         const double first = number(asked, "steps"), longer = number(j, "steps"), steps = longer > 0 ? longer : first;
         snprintf(text, sizeof text, "%s", grouped(steps, n));
         add(&fact[STEPS], text);
-        snprintf(text, sizeof text, ", %.3g passes over the data", number(run, "passes") * steps / first);
-        if (number(run, "passes") > 0) add(&fact[STEPS], text);
+        snprintf(text, sizeof text, ", %.3g epochs of the data", number(run, "epochs") * steps / first);
+        if (number(run, "epochs") > 0) add(&fact[STEPS], text);
         snprintf(text, sizeof text, "%.0f", number(asked, "seed"));
         add(&fact[SEED], text), add(&fact[LIBRARY], string(j, "made_by"));
     }

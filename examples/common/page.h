@@ -1,8 +1,8 @@
-/* page.h — what a training leaves for its reader: the member "run" of run.json, report.html, and README.md, a model card
- * in the layout of Hugging Face.
+/* page.h — what a training leaves for its reader: the member "run" of run.json, report.html, and README.md, a model
+ * card in the layout of Hugging Face.
  *
  *     "run": {"command": "gpt train --text book.txt --out book", "date": "2026-11-26T09:00:00Z", "texts": ["book.txt"],
- *             "parameters": 3221504, "passes": 2.5, "seconds": 61.2,
+ *             "parameters": 3221504, "epochs": 2.5, "seconds": 61.2,
  *             "score": {"name": "validation loss", "value": 3.21, "step": 500}}
  *
  * Command, date and texts are those of the start, also if the run is resumed; "seconds" adds up over its parts. */
@@ -24,7 +24,7 @@ typedef struct {
 
 bool run_check(const option_list *compare); /* before anything is created: false: raised, one of them is not a log */
 /* Writes "run" at the start; a resumed run keeps what it has. False: raised. */
-bool run_begin(const char *folder, double parameters, double passes);
+bool run_begin(const char *folder, double parameters, double epochs);
 /* Adds the time and the score at the end, or when the run stops. False: raised. */
 bool run_end(const run_page *p, double seconds);
 /* Adds the top of the page: a result and the facts of run.json. value NULL: the validation's best value. */

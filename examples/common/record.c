@@ -319,7 +319,7 @@ double step_seconds(void *module, tn_source s, tn_fit_loss loss, void *user, boo
     return took[TIMED / 2]; /* the median: other load on the machine has little effect */
 }
 
-/* ---- files of a report -------------------------------------------------------------------------------------------- */
+/* ---- files of a report ------------------------------------------------------------------------------------------- */
 
 /* Reads up to n bytes from the start of a file. Returns their number; 0: no such file; -1: not a regular file. Does not
  * block on a pipe. */

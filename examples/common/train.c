@@ -168,7 +168,7 @@ static void announce(training *t, int64_t steps, double seconds)
     fprintf(stderr, ", in %s\n", a->dtype);
     t->kind->print_info(t);
     fprintf(stderr, "memory   about %.0f MiB\nsteps    %lld of %s", memory_of(t) / 1048576, (long long)steps, t->each);
-    if (t->batches > 0) fprintf(stderr, ", %.3g passes over the data", (double)steps / (double)t->batches);
+    if (t->batches > 0) fprintf(stderr, ", %.3g epochs of the data", (double)steps / (double)t->batches);
     if (seconds > 0)
         fprintf(stderr, "; %.0f ms each, about %s in all", 1e3 * seconds, progress_time(seconds * (double)steps, time));
     fprintf(stderr, "\nreport   %s/report.html, written again at each %s\n", a->out,
@@ -246,7 +246,11 @@ static bool prepare(training *t)
     train_asked      *a = &t->asked;
     t->fit = TN_WITH(tn_fit_args, TN_FIT_ARGS_DEFAULTS, .autocast = !strcmp(a->dtype, "bf16"), .lr = a->lr);
     if (!run_check(&a->compare) || (k->read && !k->read(t))) return false;
+    char          path[1024];
+    const bool    before = a->resume && t->no_duration && file_exists(in_folder(a->out, "run.json", path));
+    const int64_t steps = before ? record_count(a->out, "steps") : 0;
     if (!record_lock_folder(a->out, &a->resume)) return false;
+    if (steps && !a->resume) a->steps = steps, a->epochs = 0, a->minutes = 0; /* without a checkpoint it starts again */
     t->new_folder = !a->resume;
     if (!set_shards(t)) return false;
     t->tokens = tokenizer_for(t);
@@ -265,9 +269,9 @@ static const char *lead(training *t, tn_json_writer *w, int64_t *steps)
     t->new_folder = false;
     if (t->asked.resume && !check_same_run(t, config)) return NULL;
     if (t->asked.resume && *steps > record_steps(t->asked.out) && !record_lengthen(t->asked.out, *steps)) return NULL;
-    const double passes = t->batches > 0 ? (double)*steps / (double)t->batches : 0;
+    const double epochs = t->batches > 0 ? (double)*steps / (double)t->batches : 0;
     return record_run(t->asked.out, t->asked.resume, t->tokens, config) &&
-                   run_begin(t->asked.out, (double)tn_module_count(t->net, false), passes)
+                   run_begin(t->asked.out, (double)tn_module_count(t->net, false), epochs)
                ? config
                : NULL;
 }

@@ -55,16 +55,16 @@ typedef struct {
         OPTION_REAL("lr", 0, "RATE", &(a).lr, "maximum learning rate", .least = 1e-9, .most = 100,                     \
                     .otherwise = "0.001; sgd and asgd: 20"),                                                           \
         OPTION_SEED(0, &(a).seed, ""), TRAIN_RESUME(a)
-#define TRAIN_RESUME(a)                                                                                                 \
-    OPTION_LIST("compare", 0, "LOG", &(a).compare,                                                                      \
-                "log.csv of another run to draw in the report, too; may be repeated", .single = true,                   \
-                .resume = RESUME_FREE),                                                                                 \
-        OPTION_FLAG(                                                                                                    \
-            "resume", 'r', &(a).resume,                                                                                 \
-            "resume the run in DIR; its options are saved there; a larger --steps, --epochs or --minutes lengthens it", \
-            .resume = RESUME_NOT),                                                                                      \
-        OPTION_FLAG("force", 0, &(a).force, "start even if memory or disk space seems insufficient",                    \
-                    .resume = RESUME_NOT)
+#define TRAIN_RESUME(a)                                                                                             \
+    OPTION_FLAG(                                                                                                    \
+        "resume", 'r', &(a).resume,                                                                                 \
+        "resume the run in DIR; its options are saved there; a larger --steps, --epochs or --minutes lengthens it", \
+        .resume = RESUME_NOT),                                                                                      \
+        OPTION_FLAG("force", 0, &(a).force, "start even if memory or disk space seems insufficient",                \
+                    .resume = RESUME_NOT),                                                                          \
+        OPTION_LIST("compare", 0, "LOG", &(a).compare,                                                              \
+                    "log.csv of another run to draw in the report; may be repeated", .single = true,                \
+                    .resume = RESUME_FREE)
 #define TRAIN_RANKS(a)                                                                                               \
     OPTION_INT("ranks", 0, "K", &(a).ranks,                                                                          \
                "train with K processes under MPI; any K gives the same bits (default: 1)", .least = 1, .most = 4096, \
