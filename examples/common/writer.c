@@ -63,11 +63,21 @@ bool stream_add(stream *s, int32_t id, bool shown)
     return tn_error() == TN_OK && !s->stopped;
 }
 
+/* The bytes of a text without the U+FFFD at its end, which stand for the first bytes of a character whose last ones were
+ * not written; `from`: bytes that are kept. */
+static size_t without_cut_character(const tn_string *text, size_t from)
+{
+    size_t n = text->bytes;
+    for (int i = 0; i < 3 && n >= from + 3 && !memcmp(text->at + n - 3, "\xef\xbf\xbd", 3); i++) n -= 3;
+    return n;
+}
+
 void stream_end(stream *s)
 {
     tn_string text = {0};
     if (!s->stopped && s->ids.n &&
         tn_tokenizer_decode(s->tokens, s->ids.at, s->ids.n, &text, .keep_spaces = true) == TN_OK) {
+        text.bytes = without_cut_character(&text, s->known);
         if (text.bytes > s->known) tn_string_add(&s->text, (tn_text){text.at + s->known, text.bytes - s->known});
         s->known = text.bytes;
         show(s, s->text.bytes);

@@ -268,7 +268,7 @@ static int run(int count, char **operands)
     if (quick && !program_given("dim")) dim = 32;
     if (quick && !program_given("tokens")) tokens = 256;
     if (quick && !program_given("asked")) test_lines = 20;
-    if (!steps && !(minutes > 0)) steps = quick ? 40 : 2500;
+    if (!steps && !(minutes > 0)) steps = quick ? 400 : 2500;
     stop_begin("ending");
     for (int k = 0; k < MODELS && fine; k++) fine = try_model(k, &o[k]);
     if (fine) write_report(o), print_table(o);
