@@ -208,7 +208,7 @@ void progress_fit(const tn_fit_event *e, void *user)
     switch (e->what) {
     case TN_FIT_START:
         p->total = e->steps, p->from = p->done = p->last_done = e->step;
-        if (e->step) progress_say(p, "resuming from step %lld", (long long)e->step);
+        if (e->step && !(p->before > 0)) progress_say(p, "resuming from step %lld", (long long)e->step);
         break;
     case TN_FIT_STEP:
         snprintf(note, sizeof note, "loss=%.4g, lr=%.3g", e->loss, e->lr);
@@ -225,7 +225,7 @@ void progress_fit(const tn_fit_event *e, void *user)
     case TN_FIT_NOTE: progress_say(p, "note: %s", e->text); break;
     case TN_FIT_END:
         progress_end(p);
-        progress_say(p, "%s after %lld steps, %s", e->text, (long long)e->step, progress_time(e->seconds, time));
+        progress_say(p, "%s after %lld steps, %s", e->text, (long long)e->step, progress_time(p->before + e->seconds, time));
         break;
     }
 }

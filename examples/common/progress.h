@@ -17,6 +17,7 @@ typedef struct {
     int64_t     total, done, from; /* in units; total 0: unknown; from: where a resumed run started */
     double      began, drawn;      /* times in seconds: of the start, and of the last drawing */
     double      time, steps, last; /* smoothed seconds and units between drawings; the time of the last one */
+    double      before;            /* seconds of earlier parts, of which this one is not the first if it is not 0 */
     int64_t     last_done;         /* units at the last drawing */
     char        note[80];
     const char *score;                           /* name of the validation's value, as "BLEU"; NULL: it is the loss */

@@ -219,7 +219,7 @@ int64_t record_steps(const char *folder)
     return n;
 }
 
-bool record_lengthen(const char *folder, int64_t steps)
+bool record_set_steps(const char *folder, int64_t steps)
 {
     char            path[1024];
     tn_json        *j = record_asked(folder);

@@ -104,39 +104,6 @@ static double disk_of(const training *t)
     return 4 * (double)tn_module_count(t->net, false) * (3 * checkpoints + 2) + (1 << 20);
 }
 
-/* The number of steps that the duration asks for: of --minutes, in proportion to those of the start. 0: raised. */
-static int64_t steps_asked(const training *t, int64_t first)
-{
-    const train_asked *a = &t->asked;
-    const double       minutes = record_number(a->out, "minutes");
-    if (a->steps || a->epochs) return a->steps ? a->steps : a->epochs * t->batches;
-    if (minutes > 0) return (int64_t)((double)first * (a->minutes / minutes));
-    tn_raise(TN_EINVAL,
-             "'%s' is a run of %lld steps, but --minutes %g is given now; omit it to resume, or give --steps or "
-             "--epochs to lengthen the run",
-             a->out, (long long)record_steps(a->out), a->minutes);
-    return 0;
-}
-
-int64_t train_resumed_steps(const training *t)
-{
-    const train_asked *a = &t->asked;
-    const int64_t      before = record_steps(a->out);
-    if (tn_error() != TN_OK || t->no_duration) return before;
-    const int64_t steps = steps_asked(t, record_count(a->out, "steps"));
-    const char   *name = a->steps ? "steps" : a->epochs ? "epochs" : "minutes";
-    if (tn_error() == TN_OK && steps < before)
-        tn_raise(TN_EINVAL,
-                 "'%s' is a run of %lld steps, but --%s %g is %lld steps; give more to lengthen the run, or omit it to "
-                 "resume",
-                 a->out, (long long)before, name,
-                 a->steps    ? (double)a->steps
-                 : a->epochs ? (double)a->epochs
-                             : a->minutes,
-                 (long long)steps);
-    return tn_error() == TN_OK ? steps : 0;
-}
-
 /* The number of steps; 0: an error is set. If the duration of a step is needed, trains and frees the model to measure
  * it, and creates a new one. K ranks are assumed to be K times as fast. */
 static int64_t steps_for(training *t, double *seconds)
@@ -152,7 +119,7 @@ static int64_t steps_for(training *t, double *seconds)
     }
     if (a->steps || a->epochs) return a->steps ? a->steps : a->epochs * t->batches;
     *seconds /= tn_world_size(t->world);
-    return (int64_t)fmax(60 * a->minutes / *seconds, 1);
+    return plan_steps(t, *seconds);
 }
 
 static bool has_validation(const training *t) { return t->fit.valid.next || t->fit.score; }
@@ -268,7 +235,7 @@ static const char *lead(training *t, tn_json_writer *w, int64_t *steps)
     const char *config = describe_run(t, *steps, w);
     t->new_folder = false;
     if (t->asked.resume && !check_same_run(t, config)) return NULL;
-    if (t->asked.resume && *steps > record_steps(t->asked.out) && !record_lengthen(t->asked.out, *steps)) return NULL;
+    if (t->asked.resume && *steps > record_steps(t->asked.out) && !record_set_steps(t->asked.out, *steps)) return NULL;
     const double epochs = t->batches > 0 ? (double)*steps / (double)t->batches : 0;
     return record_run(t->asked.out, t->asked.resume, t->tokens, config) &&
                    run_begin(t->asked.out, (double)tn_module_count(t->net, false), epochs)
@@ -320,6 +287,8 @@ typedef struct {
 static void on_event(const tn_fit_event *e, void *user)
 {
     listener *l = user;
+    plan_watch(&l->t->plan, e, &l->rec.bar);
+    if (e->what == TN_FIT_END && l->t->plan.steps) return; /* it goes on with another number of steps */
     record_fit(e, &l->rec);
     const tn_fit_what when = has_validation(l->t) ? TN_FIT_VALID : TN_FIT_SAVED;
     if ((e->what == TN_FIT_START || e->what == when) && tn_error() == TN_OK) {
@@ -342,7 +311,7 @@ static tn_fit_result run_fit(training *t, int64_t steps, const char *config)
     listener l = {record_begin(t->asked.out, steps, t->asked.resume), t};
     int64_t  every = steps / 20 > t->kind->max_interval ? t->kind->max_interval : steps / 20 > 10 ? steps / 20 : 10;
     if (t->every) every = t->every;
-    l.rec.bar.score = t->score;
+    l.rec.bar.score = t->score, l.rec.bar.before = t->plan.before;
     const bool first = tn_world_rank(t->world) == 0;
     stop_begin("saving, then ending; press again to end at once");
     tn_fit_args f = t->fit;
@@ -385,12 +354,14 @@ tn_fit_result train_run(training *t)
     tn_json_writer *w = tn_json_writer_new(2);
     int64_t         steps = 0;
     const bool      first = tn_world_rank(t->world) == 0;
+    plan_begin(t);
     t->usage = check_options(t);
     if (t->usage) return tn_json_writer_free(w), r;
     const char *config = !w || tn_error() != TN_OK ? NULL : first ? lead(t, w, &steps) : follow(t, w, &steps);
     if (config && first && t->world) tn_world_barrier(t->world);
     if (config && tn_error() == TN_OK) {
         r = run_fit(t, steps, config);
+        while (r.why == TN_FIT_STOPPED && plan_again(t, &steps)) r = run_fit(t, steps, config);
         if (r.why == TN_FIT_FAILED && first) advise(t);
     }
     if (t->new_folder) record_forget(t->asked.out);

@@ -75,6 +75,16 @@ typedef struct {
         OPTION_FLAG("zero3", 0, &(a).zero3, "with --ranks: shard the optimizer's state and the weights, too",        \
                     .resume = RESUME_FREE)
 
+/* A run of a number of minutes (plan.c). */
+typedef struct {
+    double  began, all; /* when the command started; seconds of the run, 0: its number of steps is fixed */
+    double  before;     /* seconds of training before the current call of tn_fit */
+    double  time;       /* of the last look at the clock, at `step` */
+    int64_t step;
+    int64_t steps; /* the new number of steps, for which tn_fit has to stop; 0: none */
+    int     look;  /* of the times at which to look at the clock */
+} plan;
+
 /* One training. A kind puts it first in a struct of its own that has more members. */
 typedef struct train_kind train_kind;
 typedef struct {
@@ -83,9 +93,10 @@ typedef struct {
     train_asked       asked; /* complete after check */
     tn_tokenizer     *tokens;
     void             *net;
-    tn_fit_args       fit;              /* open sets the sources, the loss, and how the best model is selected */
-    int64_t           batches, width;   /* set by open: batches per epoch; approximate tokens per step */
-    double            uniform;          /* set by open: the loss of a uniform guess; 0: not known */
+    tn_fit_args       fit;            /* open sets the sources, the loss, and how the best model is selected */
+    int64_t           batches, width; /* set by open: batches per epoch; approximate tokens per step */
+    double            uniform;        /* set by open: the loss of a uniform guess; 0: not known */
+    plan              plan;
     int64_t           every;            /* steps between two checkpoints; 0: depends on the number of steps */
     char              each[64];         /* description of a step: "16 examples of at most 128 tokens" */
     const char       *score;            /* name of the validation's value; NULL: the loss */
@@ -128,6 +139,14 @@ void train_stopped(const tn_fit_result *r, const char *again); /* reports step a
 /* The number of steps of the run to resume. Options that ask for more lengthen it; others raise. 0: an error is set.
  * For make. */
 int64_t train_resumed_steps(const training *t);
+
+/* plan.c, for train.c. plan_begin: the command starts. plan_steps: the number of steps of --minutes, each of which takes
+ * `seconds`. plan_watch: on each event; if the run will end more than a tenth too early or too late, asks tn_fit to stop.
+ * plan_again: then sets the new number of steps, to resume with. */
+void    plan_begin(training *t);
+int64_t plan_steps(training *t, double seconds);
+void    plan_watch(plan *p, const tn_fit_event *e, progress *bar);
+bool    plan_again(training *t, int64_t *steps);
 
 /* For describe: puts the path of a model, an option of this name. A resumed run has the path that it started with. */
 void train_put_path(const training *t, tn_json_writer *w, const char *name, const char *path);

@@ -7,6 +7,7 @@
 #include "examples/common/options.h"
 #include "examples/common/record.h"
 #include "examples/common/stop.h"
+#include "examples/common/train.h"
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
@@ -325,7 +326,7 @@ static tn_tensor *loss(void *module, const tn_batch *b, void *user)
     return (void)user, tn_mean(tn_square(tn_module_call(module, b->x)));
 }
 
-START_TEST(training)
+START_TEST(recorded)
 {
     int        n = 0;
     tn_linear *net = tn_linear_new(.in = 1, .out = 1);
@@ -395,6 +396,34 @@ START_TEST(messages)
 }
 END_TEST
 
+/* --minutes: a run that would end too late or too early is planned again; one that is on time is not. */
+START_TEST(minutes)
+{
+    static const struct {
+        double  all, since; /* seconds: of the run, and of the 10 steps so far, which began 10 s ago */
+        int64_t steps, planned;
+    } is[] = {{20, 10, 1000, 20}, {20, 10, 15, 20}, {20, 10, 20, 0},    {20, 10, 19, 0},
+              {20, 5, 12, 30},    {0, 10, 1000, 0}, {200, 10, 1000, 0}, {9, 10, 50, 11}};
+    for (size_t i = 0; i < sizeof is / sizeof *is; i++) {
+        progress     bar = {.silent = true, .to = stderr};
+        plan         p = {.began = seconds_now() - 10, .all = is[i].all};
+        tn_fit_event e = {.what = TN_FIT_START, .steps = is[i].steps};
+        stop_flag = 0;
+        plan_watch(&p, &e, &bar);
+        p.time = seconds_now() - is[i].since;
+        e.what = TN_FIT_STEP, e.step = 10;
+        plan_watch(&p, &e, &bar);
+        ck_assert_msg(llabs((long long)(p.steps - is[i].planned)) <= 1, "case %zu: %lld steps", i, (long long)p.steps);
+        ck_assert_int_eq(stop_flag, is[i].planned ? STOP_PLAN : 0);
+        const int64_t before = p.steps;
+        e.step = 11;
+        plan_watch(&p, &e, &bar); /* not twice */
+        ck_assert_int_eq(p.steps, before);
+    }
+    stop_flag = 0;
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("program");
@@ -409,8 +438,9 @@ int main(void)
     tcase_add_test(c, lines);
     tcase_add_test(c, lines_fit_the_terminal);
     tcase_add_test(c, plain_lines);
-    tcase_add_test(c, training);
+    tcase_add_test(c, recorded);
     tcase_add_test(c, resources);
     tcase_add_test(c, messages);
+    tcase_add_test(c, minutes);
     return tn_check_main(s);
 }

@@ -1,0 +1,76 @@
+/* plan.c — the number of steps of a training: as asked, and with --minutes planned again while it runs. */
+#include "resume.h"
+#include "stop.h"
+#include "train.h"
+
+#include <math.h>
+
+/* The number of steps that the duration asks for: of --minutes, in proportion to those of the start. 0: raised. */
+static int64_t steps_asked(const training *t, int64_t first)
+{
+    const train_asked *a = &t->asked;
+    const double       minutes = record_number(a->out, "minutes");
+    if (a->steps || a->epochs) return a->steps ? a->steps : a->epochs * t->batches;
+    if (minutes > 0) return (int64_t)((double)first * (a->minutes / minutes));
+    tn_raise(TN_EINVAL,
+             "'%s' is a run of %lld steps, but --minutes %g is given now; omit it to resume, or give --steps or "
+             "--epochs to lengthen the run",
+             a->out, (long long)record_steps(a->out), a->minutes);
+    return 0;
+}
+
+int64_t train_resumed_steps(const training *t)
+{
+    const train_asked *a = &t->asked;
+    const int64_t      before = record_steps(a->out);
+    if (tn_error() != TN_OK || t->no_duration) return before;
+    const int64_t steps = steps_asked(t, record_count(a->out, "steps"));
+    const char   *name = a->steps ? "steps" : a->epochs ? "epochs" : "minutes";
+    if (tn_error() == TN_OK && steps < before)
+        tn_raise(TN_EINVAL,
+                 "'%s' is a run of %lld steps, but --%s %g is %lld steps; give more to lengthen the run, or omit it to "
+                 "resume",
+                 a->out, (long long)before, name,
+                 a->steps    ? (double)a->steps
+                 : a->epochs ? (double)a->epochs
+                             : a->minutes,
+                 (long long)steps);
+    return tn_error() == TN_OK ? steps : 0;
+}
+
+int64_t plan_steps(training *t, double seconds)
+{
+    const double all = 60 * t->asked.minutes, left = all - (seconds_now() - t->plan.began);
+    t->plan.all = tn_world_size(t->world) == 1 && !t->fit.optimizer ? all : 0;
+    return (int64_t)fmax(fmax(left, all / 2) / seconds, 1);
+}
+
+/* The parts of the time after which the number of steps is planned again. */
+static const double looks[] = {0.1, 0.25, 0.5, 0.75, 0.9};
+enum { LOOKS = sizeof looks / sizeof *looks };
+
+void plan_begin(training *t) { t->plan = (plan){.began = seconds_now()}; }
+
+void plan_watch(plan *p, const tn_fit_event *e, progress *bar)
+{
+    const double now = seconds_now(), part = p->all > 0 ? (now - p->began) / p->all : 0;
+    if (e->what == TN_FIT_START) p->step = e->step, p->time = now;
+    if (e->what == TN_FIT_END) p->before += e->seconds;
+    if (e->what != TN_FIT_STEP || p->steps || p->look == LOOKS || part < looks[p->look] || stop_flag) return;
+    while (p->look < LOOKS && part >= looks[p->look]) p->look++;
+    const double  left = fmax(p->all - (now - p->began), 0), each = (now - p->time) / (double)(e->step - p->step);
+    const int64_t steps = e->step + (int64_t)fmax(left / each, 1);
+    p->step = e->step, p->time = now;
+    if (fabs((double)(steps - e->steps)) <= 0.1 * (double)e->steps) return;
+    progress_say(bar, "step %lld: %.0f ms per step, so the run has %lld steps now, not %lld, to end after %.3g min",
+                 (long long)e->step, 1e3 * each, (long long)steps, (long long)e->steps, p->all / 60);
+    p->steps = steps, stop_flag = STOP_PLAN;
+}
+
+bool plan_again(training *t, int64_t *steps)
+{
+    if (!t->plan.steps || stop_flag != STOP_PLAN) return false;
+    *steps = t->plan.steps;
+    t->plan.steps = 0, t->asked.resume = true, stop_flag = 0;
+    return record_set_steps(t->asked.out, *steps);
+}
