@@ -225,7 +225,8 @@ void progress_fit(const tn_fit_event *e, void *user)
     case TN_FIT_NOTE: progress_say(p, "note: %s", e->text); break;
     case TN_FIT_END:
         progress_end(p);
-        progress_say(p, "%s after %lld steps, %s", e->text, (long long)e->step, progress_time(p->before + e->seconds, time));
+        progress_say(p, "%s after %lld steps, %s", e->text, (long long)e->step,
+                     progress_time(p->before + e->seconds, time));
         break;
     }
 }

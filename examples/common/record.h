@@ -32,7 +32,8 @@ bool record_run(const char *folder, bool resume, const tn_tokenizer *t, const ch
 void record_forget(const char *folder); /* deletes run.json of a new run that failed before record_run */
 /* Saves the options of the command that runs in a folder of several runs. False: raised. */
 bool record_options(const char *folder);
-/* Sets the number of steps of a run that is lengthened or planned again. "asked" keeps the number of the start. False: raised. */
+/* Sets the number of steps of a run that is lengthened or planned again. "asked" keeps the number of the start. False:
+ * raised. */
 bool     record_set_steps(const char *folder, int64_t steps);
 tn_json *record_asked(const char *folder); /* folder/run.json; the caller frees it; NULL: raised */
 /* From folder/run.json: the number of steps, also of a lengthened run; a number of "asked"; a count of "asked". The

@@ -140,9 +140,9 @@ void train_stopped(const tn_fit_result *r, const char *again); /* reports step a
  * For make. */
 int64_t train_resumed_steps(const training *t);
 
-/* plan.c, for train.c. plan_begin: the command starts. plan_steps: the number of steps of --minutes, each of which takes
- * `seconds`. plan_watch: on each event; if the run will end more than a tenth too early or too late, asks tn_fit to stop.
- * plan_again: then sets the new number of steps, to resume with. */
+/* plan.c, for train.c. plan_begin: the command starts. plan_steps: the number of steps of --minutes, each of which
+ * takes `seconds`. plan_watch: on each event; if the run would end more than a tenth too early or too late, asks tn_fit
+ * to stop. plan_again: then sets the new number of steps, to resume with. */
 void    plan_begin(training *t);
 int64_t plan_steps(training *t, double seconds);
 void    plan_watch(plan *p, const tn_fit_event *e, progress *bar);

@@ -63,8 +63,8 @@ bool stream_add(stream *s, int32_t id, bool shown)
     return tn_error() == TN_OK && !s->stopped;
 }
 
-/* The bytes of a text without the U+FFFD at its end, which stand for the first bytes of a character whose last ones were
- * not written; `from`: bytes that are kept. */
+/* The bytes of a text without the U+FFFD at its end, which stand for the first bytes of a character whose last ones
+ * were not written; `from`: bytes that are kept. */
 static size_t without_cut_character(const tn_string *text, size_t from)
 {
     size_t n = text->bytes;

@@ -61,7 +61,8 @@ rev a.txt | cmp - b.txt || wrong "sample-pairs --task reverse does not reverse"
 
 # The comparison: all results except the times depend only on the seed, not on the number of threads.
 for task in copy reverse dates; do
-    "$translate" compare --quiet --quick --steps 40 --task $task --out compare >one.txt || wrong "compare --task $task failed"
+    "$translate" compare --quiet --quick --steps 40 --task $task --out compare >one.txt ||
+        wrong "compare --task $task failed"
     [ "$(awk 'NR > 2 { print $1 }' one.txt | paste -sd' ')" = "rnn bahdanau transformer" ] &&
         [ "$(grep -c 'role="img"' compare/report.html)" = 5 ] || wrong "compare --task $task: $(cat one.txt)"
 done
