@@ -51,6 +51,10 @@ TN_API tn_status tn_report_curves(tn_report *r, const char *title, const char *x
                                   const tn_series *series);
 /* Logarithmic scales of the curves that are added next; initially both are linear. Values of 0 and below are gaps. */
 TN_API tn_status tn_report_scales(tn_report *r, bool log_x, bool log_y);
+/* Counts [n, n] of examples by true label (rows) and predicted label (columns). Right ones are on the diagonal, in
+ * green; wrong ones in red, the stronger, the larger their part of the row. */
+TN_API tn_status tn_report_confusion(tn_report *r, const char *title, int64_t n, const char *const *names,
+                                     const int64_t *counts);
 TN_API tn_status tn_report_bars(tn_report *r, const char *title, int n, const char *const *names,
                                 const double *values); /* not negative */
 
@@ -58,7 +62,7 @@ TN_API tn_status tn_report_bars(tn_report *r, const char *title, int n, const ch
 
 typedef struct {
     const char *text;
-    double      probability; /* of a predicted word; negative: not predicted */
+    double      probability; /* of a predicted word; negative: not predicted; above 1: predicted, but not known */
     bool        right;       /* the prediction, or the alternative, is correct */
 } tn_report_word;
 /* A sentence with its predicted words highlighted, and the alternatives below it. */

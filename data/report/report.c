@@ -282,16 +282,20 @@ tn_status tn_report_filled(tn_report *r, int n, const tn_report_word *words, int
     tn__report_put(r, "<div class=\"s\">");
     for (int i = 0; i < n; i++) {
         bool filled = words[i].probability >= 0;
-        if (i && words[i].text && !strchr(".,;:!?)", *words[i].text)) tn__report_put(r, " ");
+        const bool line = i && words[i - 1].text && strchr(words[i - 1].text, '\n');
+        if (i && !line && words[i].text && !strchr(".,;:!?)", *words[i].text)) tn__report_put(r, " ");
         if (filled) tn__report_put(r, "<b class=\"%s\">", words[i].right ? "y" : "x");
         tn__report_text(r, words[i].text);
-        if (filled) tn__report_put(r, "</b> <small>%d%%</small>", percent(words[i].probability));
+        if (filled) tn__report_put(r, "</b>");
+        if (filled && words[i].probability <= 1)
+            tn__report_put(r, " <small>%d%%</small>", percent(words[i].probability));
     }
     for (int i = 0; i < others; i++) {
         tn__report_put(r, i ? " · " : "\n<small>or ");
         tn__report_put(r, other[i].right ? "<span class=\"y\">" : "<span>");
         tn__report_text(r, other[i].text);
-        tn__report_put(r, "</span> %d%%", percent(fmax(other[i].probability, 0)));
+        tn__report_put(r, "</span>");
+        if (other[i].probability <= 1) tn__report_put(r, " %d%%", percent(fmax(other[i].probability, 0)));
     }
     tn__report_put(r, others ? "</small></div>\n" : "</div>\n");
     return tn__report_end(r, mark);

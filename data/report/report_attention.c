@@ -153,6 +153,25 @@ tn_status tn_report_attention(tn_report *r, const char *title, int64_t m, const 
 
 /* ---- shades ------------------------------------------------------------------------------------------------------ */
 
+/* The names above the columns, at an angle if one of them is long. */
+static void put_columns(tn_report *r, int64_t n, const char *const *columns, int64_t left, int64_t wide, int64_t top)
+{
+    const bool slant = widest(n, columns) * 7 > wide;
+    for (int64_t j = 0; j < n; j++) {
+        tn__report_put(r,
+                       slant ? "<text transform=\"translate(%lld %lld)rotate(-60)\">"
+                             : "<text x=\"%lld\" y=\"%lld\" class=\"m\">",
+                       (long long)(left + j * wide + (slant ? wide / 2 + 3 : wide / 2 - 1)), (long long)top - 4);
+        tn__report_text(r, columns[j]);
+        tn__report_put(r, "</text>\n");
+    }
+}
+
+static int64_t columns_height(int64_t n, const char *const *columns, int64_t wide)
+{
+    return widest(n, columns) * 7 > wide ? widest(n, columns) * 7 + 8 : 24;
+}
+
 static void put_cell(tn_report *r, int64_t x, int64_t y, int percent, bool number)
 {
     tn__report_put(r,
@@ -172,18 +191,10 @@ tn_status tn_report_heatmap(tn_report *r, const char *title, int64_t m, const ch
     if (!rows || !columns) return tn_raise(TN_EINVAL, "tn_report_heatmap: the words are NULL");
     if (!check("tn_report_heatmap", w, (tn_shape){.n = 2, .d = {m, n}})) return tn__self.error;
     if (m < 1 || n < 1) return tn_raise(TN_EINVAL, "tn_report_heatmap: m and n must be at least 1");
-    const bool    slant = widest(n, columns) > 3; /* short names are not turned */
-    const int64_t left = widest(m, rows) * 8 + 12, top = slant ? widest(n, columns) * 7 + 8 : 24;
-    tn__report_svg(r, title, NULL, (double)(left + n * (ROW + 4)) + (slant ? (double)top / 2 : 0),
+    const int64_t left = widest(m, rows) * 8 + 12, top = columns_height(n, columns, ROW + 4);
+    tn__report_svg(r, title, NULL, (double)(left + n * (ROW + 4)) + (top > 24 ? (double)top / 2 : 0),
                    (double)(top + m * (ROW + 4) + 4));
-    for (int64_t j = 0; j < n; j++) {
-        tn__report_put(r,
-                       slant ? "<text transform=\"translate(%lld %lld)rotate(-60)\">"
-                             : "<text x=\"%lld\" y=\"%lld\" class=\"m\">",
-                       (long long)(left + j * (ROW + 4) + (slant ? 16 : 12)), (long long)top - 4);
-        tn__report_text(r, columns[j]);
-        tn__report_put(r, "</text>\n");
-    }
+    put_columns(r, n, columns, left, ROW + 4, top);
     for (int64_t i = 0; i < m; i++) {
         tn__report_put(r, "<text class=\"e\" x=\"%lld\" y=\"%lld\">", (long long)left - 6,
                        (long long)(top + i * (ROW + 4) + 16));
@@ -194,5 +205,52 @@ tn_status tn_report_heatmap(tn_report *r, const char *title, int64_t m, const ch
                      m * n <= MAX_NUMBERS);
     }
     tn__report_put(r, "</svg><small>0<span class=\"r\"></span>100 %%</small></figure>\n");
+    return tn__report_end(r, mark);
+}
+
+tn_status tn_report_confusion(tn_report *r, const char *title, int64_t n, const char *const *names,
+                              const int64_t *counts)
+{
+    enum { HIGH = ROW + 4, MAX_LABELS = 256 };
+    size_t  mark;
+    int64_t most = 0;
+    char    number[24];
+    if (!tn__report_begin(r, "tn_report_confusion", counts, &mark)) return tn__self.error;
+    if (!names || n < 1 || n > MAX_LABELS)
+        return tn_raise(TN_EINVAL, "tn_report_confusion: expected 1 to %d labels with names", MAX_LABELS);
+    for (int64_t i = 0; i < n * n; i++) {
+        most = tn__max_i64(most, counts[i]);
+        if (counts[i] < 0) return tn_raise(TN_EINVAL, "tn_report_confusion: count %lld is negative", (long long)i);
+    }
+    const int64_t wide = tn__max_i64(HIGH, 8 * snprintf(number, sizeof number, "%lld", (long long)most) + 12);
+    const int64_t left = tn__max_i64(widest(n, names), 9) * 8 + 12, top = columns_height(n, names, wide);
+    tn__report_svg(r, title, "rows: true labels; columns: predicted labels",
+                   (double)(left + n * wide) + (top > 24 ? (double)top / 2 : 0), (double)(top + n * HIGH + 4));
+    put_columns(r, n, names, left, wide, top);
+    tn__report_put(r, "<text class=\"d e\" x=\"%lld\" y=\"%lld\">predicted</text>\n", (long long)left - 6,
+                   (long long)top - 7);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t all = 0;
+        for (int64_t j = 0; j < n; j++) all += counts[i * n + j];
+        tn__report_put(r, "<text class=\"e\" x=\"%lld\" y=\"%lld\">", (long long)left - 6,
+                       (long long)(top + i * HIGH + 17));
+        tn__report_text(r, names[i]);
+        tn__report_put(r, "</text>\n");
+        for (int64_t j = 0; j < n; j++) {
+            const int64_t c = counts[i * n + j];
+            const double  part = all ? (double)c / (double)all : 0;
+            tn__report_put(r, "<rect x=\"%lld\" y=\"%lld\" width=\"%lld\" height=\"%d\" fill=\"var(--%s)\" ",
+                           (long long)(left + j * wide), (long long)(top + i * HIGH), (long long)wide - 1, HIGH - 1,
+                           c ? (i == j ? "good" : "bad") : "card");
+            tn__report_put(r, "fill-opacity=\"%s\"/>",
+                           c ? tn__short(round(100 * (0.15 + 0.85 * part)) / 100).text : "1");
+            tn__report_put(r, "<text class=\"m%s\" x=\"%lld\" y=\"%lld\">%lld</text>\n",
+                           part > 0.45 ? " n"
+                           : c         ? ""
+                                       : " d",
+                           (long long)(left + j * wide + wide / 2), (long long)(top + i * HIGH + 17), (long long)c);
+        }
+    }
+    tn__report_put(r, "</svg><small>rows: true labels; columns: predicted labels</small></figure>\n");
     return tn__report_end(r, mark);
 }

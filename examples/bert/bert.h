@@ -125,7 +125,8 @@ bool evaluate(model *m, const texts_config *c, evaluation *e);
 /* ---- reports (report.c) ------------------------------------------------------------------------------------------ */
 
 /* Adds a sentence with [MASK], the word that the model predicts, and its next candidates. */
-bool report_fill(tn_report *r, const model *m, const char *text);
+/* The predictions for a text with masks. They are right if `right`, unless they are in the list of wrong words. */
+bool report_fill(tn_report *r, const model *m, const char *text, bool right, int nwrong, const char *const *wrong);
 /* Adds the attention weights of every head; those of one head enlarged. */
 bool report_attention(tn_report *r, const model *m, const char *text, int64_t layer, int64_t head);
 

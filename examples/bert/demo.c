@@ -44,18 +44,16 @@ static bool passes(const model *m, const world_probe *p)
 
 static void show(tn_report *r, const model *m)
 {
-    static const char *const blanks[] = {
-        "The keys to the cabinet [MASK] in the house.",
-        "The dog near the boats [MASK] in the harbour.",
-        "The girl carried the basket because [MASK] was heavy.",
-        "The girl carried the basket because [MASK] was tired.",
-        "The old ship [MASK] to the island.",
-        "The merchants ship [MASK] to the island.",
-        "Father caught a fish from the bank, and the bank was [MASK], said Anna in the park.",
-        "The thief broke into the bank, and the bank was [MASK], said Anna in the park.",
-    };
+    enum { SHOWN = 3 };
     tn_report_heading(r, "Masked words");
-    for (size_t i = 0; i < sizeof blanks / sizeof *blanks; i++) report_fill(r, m, blanks[i]);
+    tn_report_paragraph(r,
+                        "Sentences of the test, with the model's prediction: green where the grammar allows it and the "
+                        "model passes this sentence of the test, else red.");
+    for (int i = 0; i < SHOWN * WORLD_KINDS && tn_error() == TN_OK; i++) {
+        world_probe p;
+        world_probe_make(1, (world_kind)(i / SHOWN), (uint64_t)(i % SHOWN), &p);
+        report_fill(r, m, p.text, passes(m, &p), p.nwrong, p.wrong);
+    }
     tn_report_heading(r, "Attention weights");
     report_attention(r, m, "The keys to the cabinet are in the house.", m->bert->config.layers - 1, 0);
     report_attention(r, m, "The girl carried the basket because it was heavy.", m->bert->config.layers - 1, 0);

@@ -3,7 +3,14 @@
 
 #include <string.h>
 
-bool report_fill(tn_report *r, const model *m, const char *text)
+static bool is_in(const char *word, int n, const char *const *list)
+{
+    for (int i = 0; i < n; i++)
+        if (!strcmp(word, list[i])) return true;
+    return false;
+}
+
+bool report_fill(tn_report *r, const model *m, const char *text, bool right, int nwrong, const char *const *wrong)
 {
     enum { BEST = 5, MASKS = 4 };
     tn_bert_fill   found[BEST * MASKS];
@@ -18,8 +25,8 @@ bool report_fill(tn_report *r, const model *m, const char *text)
         snprintf(parts[i], sizeof parts[i], "%.*s", (int)bytes, text);
         said[count++] = (tn_report_word){parts[i], -1, false};
         if (i == n || !end) break;
-        said[count++] =
-            (tn_report_word){tn_tokenizer_token(m->tokens, found[i * BEST].id), found[i * BEST].probability, true};
+        const char *word = tn_tokenizer_token(m->tokens, found[i * BEST].id);
+        said[count++] = (tn_report_word){word, found[i * BEST].probability, right && !is_in(word, nwrong, wrong)};
         text = end + strlen(mask);
     }
     int more = 0; /* other words for the first mask with a probability of at least 0.5 % */

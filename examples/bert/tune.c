@@ -349,7 +349,7 @@ static bool tuned(tuning *t, metrics *v)
                 task == TN_TASK_CLASSIFICATION ? problem_of(t) == TN_SINGLE_LABEL : task != TN_TASK_MULTIPLE_CHOICE;
             if (t->predictions)
                 (void)!predictions_save(&t->how, &t->test_set, t->predictions); /* the error stays set */
-            if (listed) test_page(&t->how, &t->test_set, t->base.asked.out);
+            if (listed) test_page(&t->how, &t->test_set, v, t->base.asked.out);
             judged = tn_error() == TN_OK;
         }
     }

@@ -63,9 +63,9 @@ typedef struct {
 bool test_answers(const tn_labelled *gold, span (*said)(void *user, int64_t i), void *user, bool thresholds,
                   metrics *v);
 bool test_model(const test_settings *j, text_set *h, tn_tuned *m, metrics *v); /* false: raised */
-/* Writes folder/test.html: the confusion matrix, wrong predictions, and the attention weights on the first of these
- * texts. False: raised. */
-bool test_page(const test_settings *j, const text_set *h, const char *folder);
+/* Writes folder/test.html: metrics, the confusion matrix, wrong predictions, and the attention weights on the first of
+ * these texts. False: raised. */
+bool test_page(const test_settings *j, const text_set *h, const metrics *v, const char *folder);
 /* Saves the predictions for these texts as lines of JSON (predictions.c). False: raised. */
 bool   predictions_save(const test_settings *j, const text_set *h, const char *path);
 double metrics_get(const metrics *v, const char *metric);

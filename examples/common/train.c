@@ -213,11 +213,7 @@ static bool prepare(training *t)
     train_asked      *a = &t->asked;
     t->fit = TN_WITH(tn_fit_args, TN_FIT_ARGS_DEFAULTS, .autocast = !strcmp(a->dtype, "bf16"), .lr = a->lr);
     if (!run_check(&a->compare) || (k->read && !k->read(t))) return false;
-    char          path[1024];
-    const bool    before = a->resume && t->no_duration && file_exists(in_folder(a->out, "run.json", path));
-    const int64_t steps = before ? record_count(a->out, "steps") : 0;
     if (!record_lock_folder(a->out, &a->resume)) return false;
-    if (steps && !a->resume) a->steps = steps, a->epochs = 0, a->minutes = 0; /* without a checkpoint it starts again */
     t->new_folder = !a->resume;
     if (!set_shards(t)) return false;
     t->tokens = tokenizer_for(t);

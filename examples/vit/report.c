@@ -46,26 +46,11 @@ static void add_images(tn_report *r, const char *title, const model *m, const im
     tn_scope_end(s);
 }
 
-/* The confusion matrix: rows are labels, columns are predictions. */
 static void add_confusion(tn_report *r, const model *m, const evaluation *j)
 {
-    enum { CELL = 64 };
-    const int64_t c = j->classes, cells = c * (c + 1);
-    const char  **rows = tn_mem_get((size_t)(cells + c + 1) * sizeof *rows), **names = rows ? rows + cells : NULL;
-    char         *text = tn_mem_get((size_t)(cells + c + 1) * CELL), *to = text;
-    for (int64_t i = 0; i <= c && rows && text; i++) {
-        for (int64_t k = 0; k <= c; k++, to += CELL) {
-            if (!i && !k) snprintf(to, CELL, "label \\ predicted");
-            else if (!i || !k) snprintf(to, CELL, "%.60s", model_label(m, i ? i - 1 : k - 1));
-            else if (!j->confusion[(i - 1) * c + k - 1]) snprintf(to, CELL, "·");
-            else snprintf(to, CELL, "%lld", (long long)j->confusion[(i - 1) * c + k - 1]);
-            if (i) rows[(i - 1) * (c + 1) + k] = to;
-            else names[k] = to;
-        }
-    }
-    if (rows && text) tn_report_table(r, (int)c + 1, names, c, rows);
-    if (rows) tn_mem_put(rows, (size_t)(cells + c + 1) * sizeof *rows);
-    if (text) tn_mem_put(text, (size_t)(cells + c + 1) * CELL);
+    const char *names[MAX_CLASSES_SHOWN];
+    for (int64_t i = 0; i < j->classes; i++) names[i] = model_label(m, i);
+    tn_report_confusion(r, "Confusion matrix", j->classes, names, j->confusion);
 }
 
 void report_evaluation(tn_report *r, const model *m, const image_set *p, const evaluation *j, const char *which)
@@ -80,10 +65,7 @@ void report_evaluation(tn_report *r, const model *m, const image_set *p, const e
                  (long long)(j->n - j->correct));
         add_images(r, text, m, p, j->listed, j->wrong, j->predicted, j->probability, false);
     }
-    if (j->classes <= MAX_CLASSES_SHOWN) {
-        tn_report_heading(r, "Confusion matrix");
-        add_confusion(r, m, j);
-    }
+    if (j->classes <= MAX_CLASSES_SHOWN) { add_confusion(r, m, j); }
 }
 
 void report_summary(tn_report *r, const run_page *p, const evaluation *j)

@@ -26,6 +26,10 @@ json() # FILE KEY...: the last line of FILE is an object with these numbers
     >classes.txt 2>/dev/null || wrong "bert tune classify failed"
 json classes.txt accuracy f1 seconds
 grep -q "Wrong predictions" classes/test.html || wrong "bert tune shows no mistakes"
+grep -qE '<p><b>[0-9.]+ %</b><span>accuracy on [0-9]+ examples; F1 [0-9.]+ %' classes/test.html &&
+    grep -q '<dd>bert tune classify --model small' classes/test.html || wrong "bert tune's page has no summary"
+wrongs=$(sed -n 's/.*<b class="x">.*<small>\([0-9]*\)%<.*/\1/p' classes/test.html)
+[ "$wrongs" ] && sort -nrc <<<"$wrongs" || wrong "the mistakes are not sorted by confidence: $wrongs"
 grep -q "Attention weights on the first" classes/test.html && [ "$(grep -c '<svg' classes/test.html)" -ge 2 ] ||
     wrong "bert tune shows no attention"
 printf 'The\tDET\nman\tB-NAME\n\nman\tB-NAME\nsails\tO\n' >words.conll

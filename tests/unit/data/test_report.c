@@ -259,6 +259,39 @@ START_TEST(summary)
 }
 END_TEST
 
+/* Every count is in the figure, right ones in another colour than wrong ones; an alternative may be the right word. */
+START_TEST(right_and_wrong)
+{
+    static const char *const names[] = {"no", "yes"};
+    const int64_t            counts[] = {31, 4, 0, 25};
+    tn_report               *r = tn_report_new("x");
+    ck_assert_int_eq(tn_report_confusion(r, "Confusion matrix", 2, names, counts), TN_OK);
+    const char *html = tn_report_html(r, NULL), *cell = strstr(html, "<rect");
+    static const struct {
+        const char *fill, *number;
+    } cells[] = {{"fill=\"var(--good)\"", ">31<"},
+                 {"fill=\"var(--bad)\"", ">4<"},
+                 {"fill=\"var(--card)\"", ">0<"},
+                 {"fill=\"var(--good)\"", ">25<"}};
+    for (int i = 0; i < 4; i++) {
+        const char *fill = strstr(cell, "fill="), *number = strstr(cell, "</text>") - strlen(cells[i].number) + 1;
+        ck_assert_msg(!strncmp(fill, cells[i].fill, strlen(cells[i].fill)) &&
+                          !strncmp(number, cells[i].number, strlen(cells[i].number)),
+                      "cell %d: %.160s", i, cell);
+        cell = strstr(cell + 1, "<rect");
+    }
+    ck_assert_int_eq(
+        tn_report_filled(r, 1, &(tn_report_word){"bad", INFINITY, false}, 1, &(tn_report_word){"good", 0.25, true}),
+        TN_OK);
+    html = tn_report_html(r, NULL);
+    ck_assert_ptr_nonnull(strstr(html, "<b class=\"x\">bad</b>\n<small>or <span class=\"y\">good</span> 25%"));
+    well_formed(html);
+    tn_report_confusion(r, "t", 2, names, (int64_t[]){1, -1, 0, 0});
+    ck_error(TN_EINVAL, "tn_report_confusion: count 1 is negative");
+    tn_report_free(r);
+}
+END_TEST
+
 START_TEST(logarithmic_scales)
 {
     static const double x[] = {1, 10, 100, 100000}, y[] = {0.2, 0, 7, 40};
@@ -402,6 +435,7 @@ int main(void)
     tcase_add_test(c, saved_figures);
     tcase_add_test(c, script_and_policy);
     tcase_add_test(c, summary);
+    tcase_add_test(c, right_and_wrong);
     tcase_add_test(c, logarithmic_scales);
     tcase_add_test(c, texts_are_shown_never_obeyed);
     tcase_add_test(c, misuse);
