@@ -54,8 +54,8 @@ static int run(int count, char **operands)
         if (!m.bert->head) tn_raise(TN_EUNSUPPORTED, "'%s' has no head for masked tokens", dir);
         else if (evaluate(&m, &asked, &e) && json) {
             numbers_json("{\"loss\":", e.loss, 6), numbers_json(",\"unigram\":", e.unigram, 6);
-            numbers_json(",\"perplexity\":", e.perplexity, 4), numbers_json(",\"accuracy\":", e.right, 6);
-            printf(",\"words\":%lld", (long long)e.words), numbers_json(",\"next\":", e.next, 6);
+            numbers_json(",\"perplexity\":", e.perplexity, 4), numbers_json(",\"accuracy\":", 100 * e.right, 4);
+            printf(",\"words\":%lld", (long long)e.words), numbers_json(",\"next\":", 100 * e.next, 4);
             printf(",\"pairs\":%lld}\n", (long long)e.pairs);
         } else if (tn_error() == TN_OK) {
             printf("masked tokens  %lld\nloss           %.4f nats; %.4f by the tokens' frequencies alone\n",
@@ -83,4 +83,4 @@ static const option options[] = {
 const command eval_command =
     COMMAND("eval", "measure a model on text files", options, .operands = "FILE...", .least = 1, .most = -1,
             .text = "Masks tokens as in training, the same ones in each run, and prints the mean cross-entropy and the "
-                    "accuracy of the model's predictions.");
+                    "accuracy of the model's predictions in percent.");

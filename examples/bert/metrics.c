@@ -2,6 +2,7 @@
 #include "tune.h"
 
 #include "../common/numbers.h"
+#include "../common/texts.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -98,7 +99,7 @@ void probabilities_of(const float *scores, int64_t n, bool each, double *to)
 
 metrics metrics_none(int64_t examples)
 {
-    return (metrics){examples, 0, -1, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
+    return (metrics){examples, 0, -1, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NULL};
 }
 
 void metrics_correlate(metrics *v, const double *x, const double *y)
@@ -129,6 +130,11 @@ static void add(columns *c, int64_t gold, int64_t said)
     c->gold[c->n] = gold, c->said[c->n++] = said;
 }
 
+const char *metrics_f1_of(const tn_labels *labels)
+{
+    return tn_labels_count(labels) == 2 ? tn_labels_names(labels)[1] : "mean of all labels";
+}
+
 static void compared(const columns *c, int64_t labels, metrics *v)
 {
     v->accuracy = 100 * tn_f1(TN_F1_MICRO, c->n, c->gold, c->said);
@@ -146,6 +152,7 @@ static void test_classes(const test_settings *j, const text_set *h, metrics *v)
     }
     compared(&c, j->task->task == TN_TASK_MULTIPLE_CHOICE ? 0 : tn_labels_count(j->labels), v);
     if (j->task->task == TN_TASK_MULTIPLE_CHOICE) v->f1 = v->matthews = NAN;
+    else v->f1_of = metrics_f1_of(j->labels);
     free(c.gold);
 }
 
@@ -168,6 +175,7 @@ static void test_labels(const test_settings *j, const text_set *h, metrics *v)
     }
     v->accuracy = v->examples ? 100 * (double)right / (double)v->examples : 0;
     v->f1 = found + gold ? 200 * (double)both / (double)(found + gold) : 0;
+    v->f1_of = "all decisions";
 }
 
 static void test_numbers(const text_set *h, metrics *v)
@@ -313,6 +321,7 @@ static void put_numbers(tn_json_writer *w, const metrics *v)
 {
     for (const row *r = rows; r->name; r++)
         if (!isnan(value(v, r))) numbers_put(w, r->name, value(v, r), 4);
+    if (v->f1_of && !isnan(v->f1)) texts_put(w, "f1_of", v->f1_of);
     if (v->skipped) tn_json_put_i64(w, "skipped", v->skipped);
     if (v->seconds >= 0) numbers_put(w, "seconds", v->seconds, 4);
 }
@@ -344,7 +353,9 @@ void metrics_print(const metrics *v, bool json)
     printf("%-10s %lld\n", "examples", (long long)v->examples);
     for (const row *r = rows; r->name; r++)
         if (isinf(value(v, r))) printf("%-10s undefined\n", r->name);
-        else if (isfinite(value(v, r))) printf("%-10s %.4f\n", r->name, value(v, r));
+        else if (isfinite(value(v, r)))
+            printf("%-10s %.4f%s%s\n", r->name, value(v, r), v->f1_of && !strcmp(r->name, "f1") ? "  " : "",
+                   v->f1_of && !strcmp(r->name, "f1") ? v->f1_of : "");
     if (v->skipped) printf("%-10s %lld\n", "skipped", (long long)v->skipped);
     if (v->seconds >= 0) printf("%-10s %.1f\n", "seconds", v->seconds);
 }
@@ -363,7 +374,7 @@ void metrics_print_mean(const metrics *v, int64_t n, bool json)
 {
     static const row time = {"seconds", offsetof(metrics, seconds)};
     metrics          mean = v[0], deviation = v[0];
-    deviation.skipped = 0;
+    deviation.skipped = 0, deviation.f1_of = NULL;
     mean.seconds = mean_of(v, n, &time, &deviation.seconds);
     for (const row *r = rows; r->name; r++)
         *(double *)(void *)((char *)&mean + r->at) = mean_of(v, n, r, (double *)(void *)((char *)&deviation + r->at));

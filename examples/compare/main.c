@@ -156,8 +156,8 @@ static void    path(kind k, int64_t blanks, char to[24])
 static bool page(int n, const int64_t *blanks, outcome r[KINDS][MOST])
 {
     enum { COLUMNS = 6 };
-    static const char *const names[] = {"model",       "distance", "sequential steps",
-                                        "path length", "accuracy", "ms per step"};
+    static const char *const names[] = {"model",       "distance",      "sequential steps",
+                                        "path length", "accuracy in %", "ms per step"};
     static char              text[KINDS * MOST][COLUMNS][24];
     const char              *cells[KINDS * MOST * COLUMNS];
     double                   x[MOST], right[KINDS][MOST], ms[KINDS][MOST];
@@ -166,11 +166,11 @@ static bool page(int n, const int64_t *blanks, outcome r[KINDS][MOST])
     for (int row = 0; row < KINDS * n; row++) {
         const int     i = row / n, k = row % n;
         const outcome o = r[i][k];
-        x[k] = (double)blanks[k], right[i][k] = o.right, ms[i][k] = 1e3 * o.seconds;
+        x[k] = (double)blanks[k], right[i][k] = 100 * o.right, ms[i][k] = 1e3 * o.seconds;
         snprintf(text[row][0], 24, "%s", kind_name[i]), snprintf(text[row][1], 24, "%lld", (long long)blanks[k]);
         snprintf(text[row][2], 24, "%lld", (long long)in_order((kind)i, length_of(blanks[k])));
         path((kind)i, blanks[k], text[row][3]);
-        snprintf(text[row][4], 24, "%.3f", o.right), snprintf(text[row][5], 24, "%.2f", 1e3 * o.seconds);
+        snprintf(text[row][4], 24, "%.1f", 100 * o.right), snprintf(text[row][5], 24, "%.2f", 1e3 * o.seconds);
         for (int c = 0; c < COLUMNS; c++) cells[row * COLUMNS + c] = text[row][c];
         printf("%-13s distance %3s  sequential %3s  path %4s  accuracy %s  ms %s\n", text[row][0], text[row][1],
                text[row][2], text[row][3], text[row][4], text[row][5]);
@@ -187,7 +187,7 @@ static bool page(int n, const int64_t *blanks, outcome r[KINDS][MOST])
         COPIED, (long long)r[0][0].parameters, (long long)r[1][0].parameters, (long long)r[2][0].parameters,
         (long long)steps, BATCH, SYMBOLS);
     tn_report_paragraph(page, words);
-    tn_report_curves(page, "Accuracy by distance", "blanks", "accuracy", KINDS, of_right);
+    tn_report_curves(page, "Accuracy by distance", "blanks", "%", KINDS, of_right);
     tn_report_curves(page, "Time by distance", "blanks", "ms per step", KINDS, of_ms);
     tn_report_table(page, COLUMNS, names, KINDS * n, cells);
     return record_report(page, out);

@@ -333,9 +333,9 @@ static void test(tagger *m, const tagged *t, double seconds)
         tn_scope_end(s);
     }
     if (tn_error() == TN_OK && !settings.quiet) printf("seconds %.1f\n", seconds);
-    if (tn_error() == TN_OK && j.entities) printf("f1 %.4f\n", tn_entities_of(j.entities, NULL).f1);
+    if (tn_error() == TN_OK && j.entities) printf("f1 %.2f\n", 100 * tn_entities_of(j.entities, NULL).f1);
     if (tn_error() == TN_OK)
-        printf("accuracy %.4f words %lld\n", (double)j.right / (double)t->words, (long long)t->words);
+        printf("accuracy %.2f words %lld\n", 100 * (double)j.right / (double)t->words, (long long)t->words);
     tn_entities_free(j.entities);
 }
 

@@ -118,10 +118,10 @@ static void print_all(const evaluation *k)
             int64_t       best = -1;
             for (int64_t i = 0; i < r->n; i++) /* only relations with at least 100 words */
                 if (r->seen[i] >= 100 && (best < 0 || c->by[i] * r->seen[best] > c->by[best] * r->seen[i])) best = i;
-            printf("%.*s\t%lld\t%.4f\t%.4f\t%.*s\t%.4f\n", (int)(strlen(k->path[a]) - strlen(".weights")), k->path[a],
+            printf("%.*s\t%lld\t%.4f\t%.4f\t%.*s\t%.2f\n", (int)(strlen(k->path[a]) - strlen(".weights")), k->path[a],
                    (long long)k->mha[a]->left[h] + 1, (double)c->directed / (double)r->words,
                    (double)c->undirected / (double)r->words, best < 0 ? 1 : (int)r->name[best].bytes,
-                   best < 0 ? "-" : r->name[best].at, best < 0 ? 0 : (double)c->by[best] / (double)r->seen[best]);
+                   best < 0 ? "-" : r->name[best].at, best < 0 ? 0 : 100 * (double)c->by[best] / (double)r->seen[best]);
         }
 }
 

@@ -56,7 +56,7 @@ int run_analogy(int count, char **operands)
     tn_vectors *v = load_vectors();
     if (v && count == 1) {
         const tn_vectors_score s = tn_vectors_analogies(v, operands[0], product);
-        if (tn_error() == TN_OK) printf("accuracy %.4f asked %lld\n", s.value, (long long)s.asked);
+        if (tn_error() == TN_OK) printf("accuracy %.2f asked %lld\n", 100 * s.value, (long long)s.asked);
     } else if (v) {
         int64_t         abc[3];
         tn_vectors_near near[MOST];

@@ -77,7 +77,7 @@ static int run(int count, char **operands)
         if (train_one("vit", r, &patches) && train_one("convolutions", r, &convolutions)) {
             if (record_report(r, in_folder(out, "report.html", path))) {
                 if (!settings.quiet) fprintf(stderr, "report   %s\n", path);
-                printf("accuracy %.4f convolution %.4f minutes %.2f\n", patches, convolutions,
+                printf("accuracy %.2f convolution %.2f minutes %.2f\n", 100 * patches, 100 * convolutions,
                        (seconds_now() - began) / 60);
             }
         } else tn_report_free(r);
@@ -102,4 +102,4 @@ const command demo_command = COMMAND(
     "demo", "train a ViT and a convolutional network on MNIST and compare them", options,
     .text =
         "Trains both models on the first 8,000 of MNIST's 10,000 test images and evaluates them on the other 2,000. "
-        "The last line shows the accuracy of each; DIR/report.html shows the misclassified images.");
+        "The last line shows the accuracy of each in percent; DIR/report.html shows the misclassified images.");

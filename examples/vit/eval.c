@@ -95,11 +95,11 @@ static int run(int operands, char **operand)
         else if (evaluate(&m, &p, first, p.n - first, &j) && (!html || page(&m, &p, &j))) {
             const double part = (double)j.correct / (double)j.n;
             if (json) {
-                numbers_json("{\"accuracy\": ", part, 6), numbers_json(", \"loss\": ", j.loss, 6);
+                numbers_json("{\"accuracy\": ", 100 * part, 4), numbers_json(", \"loss\": ", j.loss, 6);
                 printf(", \"images\": %lld, \"wrong\": %lld}\n", (long long)j.n, (long long)(j.n - j.correct));
             } else
-                printf("accuracy  %.4f (%lld of %lld wrong)\nloss      %.4f\n", part, (long long)(j.n - j.correct),
-                       (long long)j.n, j.loss);
+                printf("accuracy  %.2f %% (%lld of %lld wrong)\nloss      %.4f\n", 100 * part,
+                       (long long)(j.n - j.correct), (long long)j.n, j.loss);
             if (html && !settings.quiet) fprintf(stderr, "report   %s\n", html);
         }
     }
@@ -120,5 +120,5 @@ static const option options[] = {
 };
 const command eval_command =
     COMMAND("eval", "evaluate a model on labelled images", options,
-            .text = "Prints the accuracy and the cross-entropy on the images from --first to the end:\n\n"
+            .text = "Prints the accuracy in percent and the cross-entropy on the images from --first to the end:\n\n"
                     "  vit eval --model digits --images images.gz --labels labels.gz --first 8000 --html digits.html");

@@ -155,7 +155,7 @@ static void show(training *t)
         tn_report_heading(r, "Training");
         run_curves(r, &page);
         if (record_report(r, in_folder(t->asked.out, "report.html", path)))
-            printf("accuracy %.4f (%lld of %lld wrong)\n", (double)j.correct / (double)j.n,
+            printf("accuracy %.2f %% (%lld of %lld wrong)\n", 100 * (double)j.correct / (double)j.n,
                    (long long)(j.n - j.correct), (long long)j.n);
         evaluation_free(&j);
     }

@@ -42,15 +42,15 @@ cmp <(echo runs | "$elmo" embed --model model --layer 0 | head -n 1) \
 tag=("$elmo" tag --quiet --train tags.conll --test tags.conll --epochs 6 --hidden 8 --lr 0.02 --batch 16)
 "${tag[@]}" --model model >tagged.txt || wrong "elmo tag --model failed"
 grep -qE '^layers( 0\.[0-9]+){3} gamma [0-9.]+$' tagged.txt &&
-    grep -qE '^accuracy (0\.9|1\.0)[0-9]+ words 480$' tagged.txt ||
+    grep -qE '^accuracy (9[0-9]|100)\.[0-9]+ words 480$' tagged.txt ||
     wrong "elmo tag says: $(cat tagged.txt)"
 "$build/bin/vectors" train --quiet --text text.txt --out words.vec --dim 8 --min-count 1 --epochs 1 >/dev/null
 for kind in bag window lstm crf; do
-    "${tag[@]}" --vectors words.vec --kind $kind | grep -qE '^accuracy [01]\.[0-9]+ words 480$' ||
+    "${tag[@]}" --vectors words.vec --kind $kind | grep -qE '^accuracy [0-9.]+ words 480$' ||
         wrong "elmo tag --vectors --kind $kind failed"
 done
 printf 'The O\nman B-PER\n\nA O\nship O\n' >entities.conll
-"$elmo" tag --quiet --vectors words.vec --train entities.conll --test entities.conll --epochs 1 | grep -c '^f1 [01]\.' |
+"$elmo" tag --quiet --vectors words.vec --train entities.conll --test entities.conll --epochs 1 | grep -c '^f1 [0-9]*\.' |
     grep -qx 1 || wrong "elmo tag of entities shows no F1"
 
 # Skip-thought: sentence vectors; unknown words are read through word vectors.
