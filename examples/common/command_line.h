@@ -27,6 +27,8 @@ typedef struct {
     const option  *drawn;                /* the option whose value is "random"; NULL: none */
     char         **operands;             /* allocated */
     int            operand_count;
+    char         **words; /* the options and operands for run.json, as they were when the command began; allocated */
+    int            word_count;
     char         **kept; /* strings that live as long as the command */
     int            kept_count;
 } command_line;
@@ -39,7 +41,6 @@ char *keep_string(char *s);
 /* Sets an option that is not a flag. Returns 0 or an exit code, after a message. */
 int  set_option(const option *o, const char *value);
 void set_flag(const option *o);
-bool is_typed(const option *o);
 /* The option of this name, of the command or of every command. NULL: none. */
 const option *exact_option(const char *name);
 /* A value as text: of o->to, or of another variable of its type. False if it is not set: NULL, an empty list, NaN, or a

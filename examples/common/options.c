@@ -329,6 +329,7 @@ static int run_command_line(int i)
     if (want_version) return version();
     now.typed = now.given_count;
     if ((code = resume_restore()) || (code = check())) return code;
+    resume_keep();
     if (now.drawn && !settings.quiet) fprintf(stderr, "seed     %lld\n", (long long)*(int64_t *)now.drawn->to);
     tn_set_threads((int)settings.threads);
     return on_enough_stack(now.operand_count, now.operands);
@@ -405,7 +406,7 @@ int program_main(const program *p, int argc, char **argv)
     int code = run();
     for (int i = 0; i < now.list_count; i++) free(now.lists[i]->value), *now.lists[i] = (option_list){0, NULL};
     for (int i = 0; i < now.kept_count; i++) free(now.kept[i]);
-    free(now.argv), free(now.operands), free(now.kept);
+    free(now.argv), free(now.operands), free(now.words), free(now.kept);
     now.argv = now.operands = now.kept = NULL;
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fprintf(stderr, "%s: cannot write to standard output\n", p->name);

@@ -77,31 +77,39 @@ static void put_sums(tn_json_writer *w)
     tn_json_close(w);
 }
 
-static void put_word(tn_json_writer *w, const option *o, const char *value)
+static void keep_word(const option *o, const char *value)
 {
-    tn_string word = {0};
-    tn_string_add(&word, tn_text_of("--")), tn_string_add(&word, tn_text_of(o->name));
-    if (value) tn_string_add(&word, tn_text_of("=")), tn_string_add(&word, tn_text_of(value));
-    if (tn_string_add(&word, (tn_text){"", 1}) == TN_OK) texts_put(w, NULL, word.at);
-    tn_string_free(&word);
+    const size_t bytes = (o ? strlen(o->name) + 4 : 1) + (value ? strlen(value) : 0);
+    char       **more = realloc(now.words, (size_t)(now.word_count + 1) * sizeof *more);
+    char        *word = more ? keep_string(malloc(bytes)) : NULL;
+    if (more) now.words = more;
+    if (!word) return;
+    snprintf(word, bytes, "%s%s%s%s", o ? "--" : "", o ? o->name : "", o && value ? "=" : "", value ? value : "");
+    now.words[now.word_count++] = word;
+}
+
+void resume_keep(void)
+{
+    const char *const *value;
+    char               text[LONG];
+    for (const option *o = run_option() ? now.command->options : NULL; o && o->name; o++) {
+        if (o->resume > RESUME_FREE || !program_given(o->name)) continue;
+        const int n = values_of(o, &value);
+        for (int i = 0; i < n; i++) keep_word(o, value[i]);
+        if (!n && option_text(o, o->to, text, sizeof text)) keep_word(o, o->kind == KIND_FLAG ? NULL : text);
+    }
+    for (int i = 0; run_option() && i < now.operand_count; i++) keep_word(NULL, now.operands[i]);
 }
 
 void resume_put(tn_json_writer *w, bool sums)
 {
-    const char *const *value;
-    char               text[LONG];
+    char text[LONG];
     if (!run_option()) return;
     tn_json_open_object(w, "options");
     tn_json_put_string(w, "of", command_name(text));
     texts_put(w, "folder", getcwd(text, sizeof text) ? text : "");
     tn_json_open_array(w, "words");
-    for (const option *o = now.command->options; o->name; o++) {
-        if (o->resume > RESUME_FREE || !program_given(o->name)) continue;
-        const int n = values_of(o, &value);
-        for (int i = 0; i < n; i++) put_word(w, o, value[i]);
-        if (!n && option_text(o, o->to, text, sizeof text)) put_word(w, o, o->kind == KIND_FLAG ? NULL : text);
-    }
-    for (int i = 0; i < now.operand_count; i++) texts_put(w, NULL, now.operands[i]);
+    for (int i = 0; i < now.word_count; i++) texts_put(w, NULL, now.words[i]);
     tn_json_close(w);
     if (sums) put_sums(w);
     tn_json_close(w);

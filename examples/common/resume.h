@@ -14,6 +14,8 @@
 /* Puts the member "options" of the command that runs. Nothing if it has no option with RESUME_FOLDER or RESUME_FILE.
  * sums: also hash the files, which are read. */
 void resume_put(tn_json_writer *w, bool sums);
+/* Keeps the options that are set and the operands for resume_put, before the command changes its variables. */
+void resume_keep(void);
 /* If the flag --resume is set: sets the options that are saved and not on the command line. Returns 0; after a message,
  * an exit code: options that differ are named with both values. */
 int resume_restore(void);

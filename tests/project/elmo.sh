@@ -92,7 +92,7 @@ for blank in ' ' $'\u00a0' $'\v'; do
     printf '1\tten%sthousand\t_\tNUM\t_\t_\t0\troot\t_\t_\n2\tmen\t_\tNOUN\t_\t_\t1\tdep\t_\t_\n\n' "$blank"
 done >within.conllu
 "$elmo" tag --quiet --model model --train within.conllu --test within.conllu --epochs 1 >tagged.txt &&
-    grep -q '^accuracy [01]\.[0-9]* words 6$' tagged.txt || wrong "white space within a word: $(cat tagged.txt)"
+    grep -q '^accuracy [0-9.]* words 6$' tagged.txt || wrong "white space within a word: $(cat tagged.txt)"
 
 # A model with NaN weights gives an error, not vectors.
 astray model nan && astray thoughts nan-thoughts
