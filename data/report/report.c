@@ -281,7 +281,7 @@ tn_status tn_report_filled(tn_report *r, int n, const tn_report_word *words, int
     if (!are_numbers(n, words) || !are_numbers(others, other)) return tn__self.error;
     tn__report_put(r, "<div class=\"s\">");
     for (int i = 0; i < n; i++) {
-        bool filled = words[i].probability >= 0;
+        bool       filled = words[i].probability >= 0;
         const bool line = i && words[i - 1].text && strchr(words[i - 1].text, '\n');
         if (i && !line && words[i].text && !strchr(".,;:!?)", *words[i].text)) tn__report_put(r, " ");
         if (filled) tn__report_put(r, "<b class=\"%s\">", words[i].right ? "y" : "x");

@@ -17,7 +17,7 @@ typedef struct {
     char    path[MAX_LAYERS][TN_PATH_BYTES + 16];
 } attentions;
 
-static bool attentions_of(tn_module *net, const char *part, attentions *a)
+static bool attentions_in(tn_module *net, const char *part, attentions *a)
 {
     a->n = 0;
     for (tn_each e = tn_modules(net); tn_next(&e);) {
@@ -26,8 +26,12 @@ static bool attentions_of(tn_module *net, const char *part, attentions *a)
         a->mha[a->n] = m;
         snprintf(a->path[a->n++], sizeof a->path[0], "%s.weights", e.name);
     }
-    if (!a->n) tn_raise(TN_EINVAL, "this model has no attention of this kind");
     return a->n > 0;
+}
+
+static bool attentions_of(tn_module *net, const char *part, attentions *a)
+{
+    return attentions_in(net, part, a) || tn_raise_false(TN_EINVAL, "this model has no attention of this kind");
 }
 
 /* The weights of all heads, [layers, heads, m, n]; those of pruned heads are 0. */
@@ -112,21 +116,78 @@ static void add_paths(tn_report *r, const token_list *p, tn_tensor *each)
     if (p->n > MAX_PATHS) note_limit(r, "Only the first tokens are shown; all are shown", MAX_PATHS);
 }
 
-static void add_figures(tn_report *r, const token_list *p, tn_tensor *all, const attentions *a, tn_tensor **each)
+/* The weights of the tokens that are not special, [..., k, k], with rows of sum 1 if `rows`. */
+static tn_tensor *without_special(tn_tensor *w, tn_tensor *keep, bool rows)
 {
-    tn_tensor *one = tn_select(tn_select(all, 0, layer - 1), 0, head - 1);
-    tn_tensor *rollout = tn_select(tn_attention_rollout(a->n, each), 0, 0);
-    tn_report_heading(r, "All heads");
+    w = tn_index_select(tn_index_select(w, -1, keep), -2, keep);
+    if (!rows) return w;
+    return tn_div(w, tn_add_scalar(tn_sum(w, .dims = TN_DIMS(-1), .keepdim = true), 1e-12));
+}
+
+typedef struct {
+    token_list shown; /* borrows the names of another list */
+    tn_tensor *keep;  /* NULL: all tokens */
+} selection;
+
+/* The tokens that are not special. False: there are no others, or raised. */
+static bool select_tokens(const model *m, const token_list *p, selection *s)
+{
+    int64_t index[MAX_TOKENS], n = 0;
+    *s = (selection){.shown = {.name = malloc((size_t)p->n * sizeof *s->shown.name)}};
+    for (int64_t i = 0; i < p->n && s->shown.name; i++) {
+        if (tn_tokenizer_is_special(m->tokens, (int32_t)tn_get_i64(p->ids, i))) continue;
+        s->shown.name[n] = p->name[i], index[n++] = i;
+    }
+    s->shown.n = n;
+    if (s->shown.name && n && n < p->n) s->keep = tn_from_data(TN_I64, TN_SHAPE(n), index);
+    return s->keep != NULL;
+}
+
+/* The figures that have a row and a column for each token. */
+static void add_matrices(tn_report *r, const selection *s, tn_tensor *all, const attentions *a, tn_tensor **each)
+{
+    const token_list *p = &s->shown;
+    tn_tensor        *rollout = tn_select(tn_attention_rollout(a->n, each), 0, 0), *flow = NULL;
+    if (tn_size(each[0], -1) <= MAX_FLOW) flow = tn_select(tn_attention_flow(a->n, each), 0, 0);
+    if (s->keep) {
+        all = without_special(all, s->keep, true), rollout = without_special(rollout, s->keep, true);
+        if (flow) flow = without_special(flow, s->keep, false);
+    }
     tn_report_attention(r, "Lines", p->n, p->name, p->n, p->name, all, layer - 1, head - 1);
-    tn_report_heatmap(r, "The selected head as a matrix: rows attend to columns", p->n, p->name, p->n, p->name, one);
-    tn_report_heading(r, "Through all layers");
-    add_paths(r, p, layer_attention(all, a));
+    char title[80];
+    snprintf(title, sizeof title, "Layer %lld, head %lld as a matrix: rows attend to columns", (long long)layer,
+             (long long)head);
+    tn_report_heatmap(r, title, p->n, p->name, p->n, p->name, tn_select(tn_select(all, 0, layer - 1), 0, head - 1));
     tn_report_heatmap(r, "Attention rollout: from the token on the left to the tokens on top, relative to the maximum",
                       p->n, p->name, p->n, p->name, relative(rollout));
-    if (p->n > MAX_FLOW) note_limit(r, "Attention flow takes long to compute and is shown only", MAX_FLOW);
+    if (!flow) note_limit(r, "Attention flow takes long to compute and is shown only", MAX_FLOW);
     else
-        tn_report_heatmap(r, "Attention flow: the maximum flow with attention weights as capacities", p->n, p->name,
-                          p->n, p->name, relative(tn_select(tn_attention_flow(a->n, each), 0, 0)));
+        tn_report_heatmap(r,
+                          "Attention flow: the maximum flow with attention weights as capacities, relative to the "
+                          "maximum",
+                          p->n, p->name, p->n, p->name, relative(flow));
+}
+
+static void add_figures(tn_report *r, const model *m, const token_list *p, tn_tensor *all, const attentions *a,
+                        tn_tensor **each)
+{
+    selection other;
+    progress  bar = progress_begin("figures", 3, "part");
+    tn_report_heading(r, "All heads");
+    if (select_tokens(m, p, &other)) tn_report_choice(r, "Tokens", "all", true);
+    add_matrices(r, &(selection){*p, NULL}, all, a, each);
+    progress_at(&bar, 1, "all tokens");
+    if (other.keep) {
+        tn_report_choice(r, "Tokens", "without special tokens, rows of sum 1", false);
+        add_matrices(r, &other, all, a, each);
+        tn_report_choice_end(r);
+    }
+    free(other.shown.name);
+    progress_at(&bar, 2, "paths");
+    tn_report_heading(r, "Through all layers");
+    add_paths(r, p, layer_attention(all, a));
+    progress_at(&bar, 3, "");
+    progress_end(&bar);
 }
 
 static int run_attend(int count, char **operands)
@@ -147,8 +208,8 @@ static int run_attend(int count, char **operands)
             attentions_of(m.net, translates ? "encoder.layers" : "self_attn", &a))
             all = attention_weights(&m, &a, &p, &translation, each);
         if (check_selection(all)) {
-            tn_report *r = tn_report_new(operands[0]);
-            add_figures(r, &p, all, &a, each);
+            tn_report *r = report_new(operands[0], dir);
+            add_figures(r, &m, &p, all, &a, each);
             if (write_report(r, html)) printf("%s\n", html);
         }
         token_list_free(&p), token_list_free(&translation);
@@ -173,11 +234,35 @@ const command       attend_command = {
           .least = 1,
           .most = 1,
           .run = run_attend,
-          .text = "Writes a self-contained HTML page: all heads small and one large, as lines and as a matrix; the "
-                        "attention from layer to layer for each token; attention rollout and attention flow. Select "
-                        "tokens with the mouse or the arrow keys. For a translation model, it shows the encoder."};
+          .text =
+              "Writes a self-contained HTML page: all heads small and one large, as lines and as a matrix; the attention "
+                    "from layer to layer for each token; attention rollout and attention flow. A click on a small head enlarges "
+                    "it; a switch omits special tokens, such as [CLS]. For a translation model, it shows the encoder."};
 
 /* ---- look align -------------------------------------------------------------------------------------------------- */
+
+/* The alignment of a model with recurrent layers: one row per output token. */
+static void add_alignment(tn_report *r, const model *m, const token_list *p, const token_list *translation)
+{
+    tn_tensor *w = NULL;
+    tn_seq2seq_forward((tn_seq2seq *)(void *)m->net, p->ids, tn_narrow(translation->ids, 1, 0, translation->n - 1),
+                       .alignment = &w);
+    if (w)
+        tn_report_heatmap(r, "Attention of the decoder", translation->n - 1, translation->name + 1, p->n, p->name,
+                          tn_select(w, 0, 0));
+}
+
+/* One row per output token: the input at that row is the token before it. */
+static void add_heads(tn_report *r, const model *m, const attentions *a, const token_list *p,
+                      const token_list *translation)
+{
+    tn_tensor *all = attention_weights(m, a, p, translation, NULL);
+    if (!check_selection(all)) return;
+    tn_report_attention(r, "All heads", translation->n - 1, translation->name + 1, p->n, p->name, all, layer - 1,
+                        head - 1);
+    tn_report_heatmap(r, "Last layer, mean of the heads", translation->n - 1, translation->name + 1, p->n, p->name,
+                      tn_mean(tn_select(all, 0, a->n - 1), .dims = TN_DIMS(0)));
+}
 
 static int run_align(int count, char **operands)
 {
@@ -188,24 +273,17 @@ static int run_align(int count, char **operands)
     if (reject_png(html)) return EXIT_USAGE;
     const tn_scope s = tn_no_grad_begin();
     if (model_open(dir, &m)) {
-        tn_tensor *all = NULL;
+        tn_report *r = report_new(operands[0], dir);
         if (m.kind != TRANSLATOR) tn_raise(TN_EINVAL, "'%s' is not a translation model; use look attend", dir);
         else if (token_list_encode(&m, operands[0], false, false, &p) &&
                  (target ? token_list_encode(&m, target, true, false, &translation)
-                         : translate_greedily(&m, p.ids, &translation)) &&
-                 attentions_of(m.net, "multihead_attn", &a))
-            all = attention_weights(&m, &a, &p, &translation, NULL);
-        if (check_selection(all)) {
-            tn_report *r = tn_report_new(operands[0]);
-            /* one row per output token: the input at that row is the token before it */
-            tn_report_attention(r, "All heads", translation.n - 1, translation.name + 1, p.n, p.name, all, layer - 1,
-                                head - 1);
-            tn_report_heatmap(r, "Last layer, mean of the heads", translation.n - 1, translation.name + 1, p.n, p.name,
-                              tn_mean(tn_select(all, 0, a.n - 1), .dims = TN_DIMS(0)));
-            if (write_report(r, html)) {
-                for (int64_t i = 1; i + 1 < translation.n; i++) printf("%s%s", i > 1 ? " " : "", translation.name[i]);
-                printf("\n");
-            }
+                         : translate_greedily(&m, p.ids, &translation))) {
+            if (attentions_in(m.net, "multihead_attn", &a)) add_heads(r, &m, &a, &p, &translation);
+            else add_alignment(r, &m, &p, &translation);
+        }
+        if (write_report(r, html)) {
+            for (int64_t i = 1; i + 1 < translation.n; i++) printf("%s%s", i > 1 ? " " : "", translation.name[i]);
+            printf("\n");
         }
         token_list_free(&p), token_list_free(&translation);
         model_close(&m);

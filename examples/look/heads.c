@@ -57,6 +57,7 @@ static void add_heatmap(tn_report *r, const model *m, const tn_heads *h, const c
     enum { MAX_SIDE = 256 };
     static char names[2][MAX_SIDE][16];
     const char *name[2][MAX_SIDE];
+    char        title[120];
     int64_t     rows = 0, columns = 0;
     double      largest = 0;
     for (int64_t i = 0; i < tn_heads_count(h); i++) {
@@ -79,7 +80,8 @@ static void add_heatmap(tn_report *r, const model *m, const tn_heads *h, const c
             snprintf(names[k][i], sizeof names[k][i], "%s%lld", k ? "" : "layer ", (long long)i + 1);
             name[k][i] = names[k][i];
         }
-    tn_report_heatmap(r, kind, rows, name[0], columns, name[1], w);
+    snprintf(title, sizeof title, "%s: rows are layers, columns are heads; 100 is %.4g", kind, largest);
+    tn_report_heatmap(r, title, rows, name[0], columns, name[1], w);
 }
 
 static int run_heads(int count, char **operands)
@@ -99,10 +101,10 @@ static int run_heads(int count, char **operands)
             }
         }
         if (h && html && tn_error() == TN_OK) {
-            tn_report *r = tn_report_new("Importance of attention heads");
+            tn_report *r = report_new("Importance of attention heads", dir);
             tn_report_paragraph(r,
-                                "The importance of each head for the loss, E |Att(x)ᵀ ∂L/∂Att(x)|: one row per layer, "
-                                "one column per head, relative to the maximum.");
+                                "The importance of each head for the loss, E |Att(x)ᵀ ∂L/∂Att(x)|, in percent of the "
+                                "maximum.");
             add_heatmap(r, &m, h, "heads"), add_heatmap(r, &m, h, "encoder"), add_heatmap(r, &m, h, "decoder");
             add_heatmap(r, &m, h, "decoder to encoder");
             write_report(r, html);

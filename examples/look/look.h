@@ -86,6 +86,8 @@ bool texts_quality(const texts *t, const model *m, quality *q);
 
 /* ---- files (model.c) --------------------------------------------------------------------------------------------- */
 
+/* A report on the model in this folder. */
+tn_report *report_new(const char *title, const char *dir);
 /* Writes and frees a report: an HTML page or, if path ends in .svg, only its last figure. */
 bool write_report(tn_report *r, const char *path);
 bool is_svg(const char *path);

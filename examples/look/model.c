@@ -178,6 +178,13 @@ int reject_png(const char *path)
                          path);
 }
 
+tn_report *report_new(const char *title, const char *dir)
+{
+    tn_report *r = tn_report_new(title);
+    if (r && dir) tn_report_summary(r, NULL, NULL, 1, (const char *const[]){"model"}, &dir);
+    return r;
+}
+
 bool write_report(tn_report *r, const char *path)
 {
     if (!is_svg(path)) return record_report(r, path);

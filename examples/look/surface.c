@@ -152,8 +152,10 @@ static void print_roughness(const job *j, const char *name)
     fflush(stdout);
 }
 
-static void add_figures(tn_report *r, const job *j, const char *name)
+/* scale: values of all the surfaces that have one scale; NULL: only this one has it. */
+static void add_figures(tn_report *r, const job *j, const char *name, const double *scale, int64_t scale_n)
 {
+    char            title[2][128];
     tn_report_plane p = {.nx = j->a.nx,
                          .ny = j->a.ny,
                          .z = j->a.values,
@@ -162,7 +164,11 @@ static void add_figures(tn_report *r, const job *j, const char *name)
                          .y0 = j->a.y0,
                          .y1 = j->a.y1,
                          .steps = j->steps,
-                         .path = j->way};
+                         .path = j->way,
+                         .x = "direction 1",
+                         .y = "direction 2",
+                         .scale = scale,
+                         .scale_n = scale_n};
     if (j->a.ny == 1) {
         double *x = malloc((size_t)p.nx * sizeof *x);
         for (int64_t i = 0; x && i < p.nx; i++) x[i] = coordinate(p.x0, p.x1, i, p.nx);
@@ -171,11 +177,12 @@ static void add_figures(tn_report *r, const job *j, const char *name)
         free(x);
         return;
     }
-    tn_report_heading(r, name);
+    snprintf(title[0], sizeof title[0], scale ? "%.100s" : "Loss surface", name);
+    snprintf(title[1], sizeof title[1], scale ? "%.100s" : "Contour lines of the loss", name);
     p.slanted = true;
-    tn_report_surface(r, "Surface", &p);
+    tn_report_surface(r, title[0], &p);
     p.slanted = false;
-    tn_report_surface(r, "Contour lines", &p);
+    tn_report_surface(r, title[1], &p);
 }
 
 /* ---- models ------------------------------------------------------------------------------------------------------ */
@@ -278,35 +285,52 @@ static void model_surface(job *j, tn_report *r)
     }
     if (ok && compute_surface(j, "surface")) {
         print_roughness(j, dir);
-        if (r) add_figures(r, j, dir);
+        if (r) add_figures(r, j, dir, NULL, 0);
     }
     j->a.model = NULL, j->a.user = NULL;
     texts_close(&t);
     model_close(&m);
 }
 
+enum { TWINS = 4 };
+
+static void twin_name(int kind, char to[64])
+{
+    snprintf(to, 64, "%lld %slayers, %s, %s", (long long)depth, transformer ? "Transformer " : "",
+             kind & 1 ? "residual" : "plain", kind & 2 ? "normalised" : "not normalised");
+}
+
 static void twin_surfaces(job *j, tn_report *r)
 {
-    for (int kind = 0; kind < 4 && tn_error() == TN_OK; kind++) {
+    const int64_t n = j->a.nx * j->a.ny;
+    double       *all = malloc((size_t)(TWINS * n) * sizeof *all), *own = j->a.values;
+    char          name[64];
+    if (!all) tn_raise(TN_ENOMEM, "no memory for the surfaces");
+    for (int kind = 0; kind < TWINS && tn_error() == TN_OK; kind++) {
         const tn_scope s = tn_scope_begin();
-        char           name[64];
         twin_data      data;
         tn_module     *m = twin_trained(depth, transformer, kind & 1, kind & 2, (uint64_t)seed, &data);
-        snprintf(name, sizeof name, "%lld %slayers, %s, %s", (long long)depth, transformer ? "Transformer " : "",
-                 kind & 1 ? "residual" : "plain", kind & 2 ? "normalised" : "not normalised");
+        twin_name(kind, name);
         if (m) {
-            j->a.model = m, j->a.loss = twin_loss, j->a.user = &data;
+            j->a.model = m, j->a.loss = twin_loss, j->a.user = &data, j->a.values = all + kind * n;
             j->a.x = tn_weights_direction(m, (uint64_t)(2 * seed)),
             j->a.y = tn_weights_direction(m, (uint64_t)(2 * seed + 1));
-            if (compute_surface(j, name)) {
-                print_roughness(j, name);
-                if (r) add_figures(r, j, name);
-            }
+            if (compute_surface(j, name)) print_roughness(j, name);
         }
         j->a.model = NULL, j->a.user = NULL;
         tn_module_free(m);
         tn_scope_end(s);
     }
+    if (r)
+        tn_report_paragraph(r, "The loss around four networks that differ only in residual connections and norms. All "
+                               "heights and contour lines have one scale, so that they can be compared.");
+    for (int kind = 0; r && kind < TWINS && tn_error() == TN_OK; kind++) {
+        twin_name(kind, name);
+        j->a.values = all + kind * n;
+        add_figures(r, j, name, all, TWINS * n);
+    }
+    j->a.values = own;
+    free(all);
 }
 
 /* Checks that no option is given that the others make useless. Returns 0 or the exit code of program_usage. */
@@ -340,7 +364,7 @@ static int run(int count, char **operands)
     job j = {.a = {.nx = size, .ny = size, .x0 = -span, .x1 = span, .y0 = -span, .y1 = span}, .of_weights = CHECKSUM};
     const tn_scope s = tn_scope_begin();
     j.a.values = malloc((size_t)(size * size) * sizeof *j.a.values);
-    tn_report *r = html ? tn_report_new("Loss surface") : NULL;
+    tn_report *r = html ? report_new("Loss surface", dir) : NULL;
     printf("model\tmin\tmax\tconcave %%\tratio\trough\n");
     if (!j.a.values) tn_raise(TN_ENOMEM, "no memory for the surface");
     else if (depth) twin_surfaces(&j, r);

@@ -1,7 +1,5 @@
-/* align.c — translate align: the attention from each output token to the source tokens. */
+/* align.c — the attention from each output token to the source tokens, for the page of translate demo. */
 #include "translate.h"
-
-static const char *dir, *html;
 
 /* The tokens as labels of the heatmap, with visible blanks. */
 typedef struct {
@@ -83,30 +81,3 @@ bool align_picture(const model *m, const char *text, tn_report *r, tn_string *tr
     tn_encoding_free(e);
     return tn_error() == TN_OK;
 }
-
-static int run(int count, char **operands)
-{
-    model     m;
-    tn_string translation = {0};
-    (void)count;
-    if (model_open(dir, &m)) {
-        tn_report *r = tn_report_new("Attention of a translation model");
-        align_picture(&m, operands[0], r, &translation);
-        if (record_report(r, html)) printf("%.*s\n", (int)translation.bytes, translation.at ? translation.at : "");
-        model_close(&m);
-    }
-    tn_string_free(&translation);
-    return program_end();
-}
-
-static const option options[] = {
-    OPTION_TEXT("model", 'm', "DIR", &dir, "folder of the model", .required = true),
-    OPTION_TEXT("html", 'o', "FILE", &html, "HTML page to write", .required = true),
-    {0},
-};
-const command align_command =
-    COMMAND("align", "plot the attention between a text and its translation", options, .operands = "TEXT", .least = 1,
-            .most = 1,
-            .text = "Translates TEXT greedily, prints the translation, and writes a page with a heatmap of the "
-                    "attention: one row per token of the translation, one column per token of the text. Models of "
-                    "--model rnn have no attention.");

@@ -48,9 +48,8 @@ static bool write_alignments(const model *m)
                                         "05/03/19 (US)"};
     char                     path[1024];
     tn_report               *r = tn_report_new("Dates: attention of the model");
-    tn_report_paragraph(r,
-                        "One row per token of the translation, one column per token of the date: a darker cell means "
-                        "more attention.");
+    tn_report_paragraph(r, "One row per token of the translation, one column per token of the date: a stronger colour "
+                           "means more attention.");
     for (size_t i = 0; i < sizeof dates / sizeof *dates && tn_error() == TN_OK; i++) {
         tn_string output = {0};
         align_picture(m, dates[i], r, &output);

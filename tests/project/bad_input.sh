@@ -144,9 +144,6 @@ broken bad && rm bad/model.safetensors
 says 5 "bert: 'bad/model.safetensors': cannot open: no such file or folder (errno 2)" \
     "$bert" info bad
 says 5 "bert: 'nowhere': no such file or directory" "$bert" info nowhere
-says 1 "bert: the model has 2 layers of 2 heads; --layer 9 --head 1 does not exist" \
-    "$bert" attention --model model --html look.html --layer 9 "The man."
-[ ! -e look.html ] || wrong "bert attention writes a page for a layer that is not there"
 
 # ---- folders, and resuming ----
 

@@ -165,8 +165,6 @@ for text in '{' '[]' '{}' '[1]' '[{}]' '[{"type": 7}]' '[{"type": "Transformer",
     [[ $rc =~ ^[1-7]$ ]] && grep -q modules.json err.txt || wrong "modules.json of $text ends with $rc: $(cat err.txt)"
 done
 
-"$bert" attention --model $model --html look.html "The old ship sails." >/dev/null && grep -q '<svg' look.html ||
-    wrong "bert attention makes no picture"
 "$bert" info --model $model | cmp -s - <("$bert" info $model) || wrong "bert info --model DIR is not bert info DIR"
 "$bert" info $model | grep -q '^parameters' || wrong "bert info does not say how many parameters"
 "$bert" eval --model $model --json demo/held-out.txt | grep -q '"perplexity"' || wrong "bert eval --json"
@@ -364,16 +362,12 @@ unshare -rm bash -c 'mkdir -p disk && mount -t tmpfs -o size=4m none disk' 2>/de
     says 5 "MiB of disk space, but" unshare -rm bash -c \
         'mount -t tmpfs -o size=4m none disk && exec "$@"' - "${small[@]}" --vocab-size 300 --out disk/model
 
-# Contradictory options are detected before a tokenizer is trained; an HTML page only replaces an HTML page.
+# Contradictory options are detected before a tokenizer is trained.
 says 2 "a width of 128 is not divisible by 3 heads; change --dim" "${small[@]}" --heads 3 --out other
 says 2 "--size must be one of tiny|mini|small|medium|base|large, got 'huge'" "${small[@]}" --size huge --out other
 says 2 "--cased is for a new tokenizer" "${small[@]}" --cased --vocab $model --out other
 says 2 "--vocab-size is for a new tokenizer" "${small[@]}" --vocab-size 90 --vocab $model --out other
 [ ! -e other ] || wrong "bert train leaves a folder behind where its options are wrong"
-cp $model/model.safetensors weights
-says 1 "does not contain an HTML" "$bert" attention --model $model -o $model/model.safetensors "The old ship sails."
-cmp weights $model/model.safetensors || wrong "bert attention -o writes over the weights"
-"$bert" attention --model $model -o look.html "The ship sails." >/dev/null || wrong "a page does not replace a page"
 
 # With a small stack, whose limit cannot be raised.
 (ulimit -s 64 && exec "${small[@]}" --vocab-size 300 --out narrow) >/dev/null || wrong "ulimit -s 64 ends bert train"

@@ -42,7 +42,7 @@ ends()
 page()
 {
     grep -q '</html>' "$1" || wrong "$1 is no whole page"
-    ! grep -qE '<script|<link|(src|href)=|url\(' "$1" || wrong "$1 loads something"
+    ! grep -qE '<script[^>]|<link|(src|href)=|url\(' "$1" || wrong "$1 loads something"
 }
 
 for m in bert tuned gpt tran; do
@@ -51,6 +51,7 @@ for m in bert tuned gpt tran; do
     [ $m != tran ] || more=(--target other) held=(--valid-target other)
     "$l" heads --model $m --text $text "${more[@]}" --lines 60 --html $m.html >heads || wrong "$m: heads fails"
     page $m.html
+    grep -q '100 is [0-9.e-]*<' $m.html && grep -q '>100</text>' $m.html || wrong "$m: importance without numbers"
     [ "$(awk 'NR > 1 && $3 > 0' heads | wc -l)" = "$(($(wc -l <heads) - 1))" ] || wrong "$m: heads without importance"
     "$l" prune --model $m --text $text "${more[@]}" --valid $text "${held[@]}" --lines 60 --share 0.5 --times 2 \
         --out $m.half >lines || wrong "$m: prune fails"
@@ -81,6 +82,10 @@ for m in bert tuned gpt tran; do
         "$l" attend --model $model "the old man saw the sea" --html $model.a.html >said || wrong "$model: attend fails"
         "$l" attend --model $model "the old man saw the sea" --html $model.b.html --threads 1 >said
         page $model.a.html
+        [ "$(grep -c 'data-w=' $model.a.html)" -ge 1 ] || wrong "$model: no head can be chosen"
+        case $model in
+        bert*) grep -q '>without special tokens, rows of sum 1<' $model.a.html || wrong "$model: no switch of tokens" ;;
+        esac
         cmp -s $model.a.html $model.b.html || wrong "$model: another page with another number of threads"
     done
     "$l" surface --model $m --text $text "${more[@]}" --lines 16 --size 5 --table $m.tsv --html $m.svg >numbers 2>err ||
@@ -99,6 +104,8 @@ done
 page align.html
 "$l" surface --model bert --text text --lines 16 --size 9 --to bert -q >line || wrong "the line to another model"
 "$l" surface --twins 3 --size 5 -q >twins && [ "$(wc -l <twins)" = 5 ] || wrong "twins: $(cat twins)"
+"$l" surface --twins 2 --size 5 -q -o twins.html >twins && [ "$(grep -o 'maximum of the scale [0-9.e+-]*' twins.html |
+    sort -u | wc -l)" = 1 ] && grep -q '>direction 2<' twins.html || wrong "twins: not one scale, or no names of axes"
 "$l" surface --twins 2 --transformer --size 5 -q -o twins.svg >twins 2>err || wrong "Transformers: $(cat err)"
 [ "$(awk -F '\t' 'NR > 1 && $5 >= 0 && $5 <= 1' twins | wc -l)" = 4 ] || wrong "Transformers: $(cat twins)"
 [ "$(head -c 4 twins.svg)" = "<svg" ] || wrong "twins.svg is not an SVG file"

@@ -24,11 +24,11 @@ for kind in transformer bahdanau luong rnn; do
 done
 [ "$("$translate" run --model transformer --beam 3 --top 2 --longest 14 <lines.txt | wc -l)" = 8 ] ||
     wrong "run --top 2 does not print two lines for each"
-"$translate" align --model transformer --html look.html "3 May 2019" >/dev/null && grep -q '<svg' look.html ||
-    wrong "translate align makes no picture"
-grep -q '<figcaption>3 May 2019 → ' look.html || wrong "the picture does not say what it is of"
-grep -q '>␣' look.html || wrong "blanks cannot be seen in the picture"
-says 1 "has no attention" "$translate" align --model rnn --html none.html "3 May 2019"
+"$build/bin/look" align --model transformer --html look.html "3 May 2019" >/dev/null && grep -q '<svg' look.html &&
+    grep -q '>␣' look.html || wrong "look align makes no picture, or blanks cannot be seen in it"
+"$build/bin/look" align --model bahdanau --html look.html "3 May 2019" >/dev/null && grep -q '<svg' look.html ||
+    wrong "look align makes no picture of a recurrent model"
+says 1 "has no attention" "$build/bin/look" align --model rnn --html none.html "3 May 2019"
 
 "$translate" score --json --ref demo/dates.iso <demo/dates.iso | grep -q '"bleu":100' || wrong "a text is not itself"
 # As in sacreBLEU: each --ref takes one file, so that the file to score may follow; TER ignores case, chrF does not, and
@@ -150,8 +150,8 @@ says 2 "--size must be one of tiny|small|base|big, got 'huge'" "${train[@]}" --s
 says 2 "--vocab-size needs at least 260 tokens (256 bytes and 4 special tokens), got 20" \
     "${train[@]}" --vocab-size 20 --out other
 cp whole/model.safetensors weights
-says 1 "does not contain an HTML page" "$translate" align --model whole --html whole/model.safetensors "3 May 2019"
-cmp weights whole/model.safetensors || wrong "translate align --html writes over the weights"
+says 1 "does not contain an HTML page" "$build/bin/look" align --model whole --html whole/model.safetensors "3 May 2019"
+cmp weights whole/model.safetensors || wrong "look align --html writes over the weights"
 says 5 "nowhere" "$translate" run --model nowhere
 one=("$translate" train --steps 1 --size tiny --dim 32 --layers 1 --out other)
 says 3 "'demo/dates.txt': the file has 400 lines, but its counterpart 'short.txt' ends after line 3; line i of one" \
