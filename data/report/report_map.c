@@ -13,7 +13,7 @@ typedef struct {
 } box;
 
 /* Places the labels that are not placed yet, if they have room in this width. `level` marks the placed ones. */
-static void place(const tn_report_map *m, const double *at, int width, char *level, char mark, box *boxes)
+static void place_labels(const tn_report_map *m, const double *at, int width, char *level, char mark, box *boxes)
 {
     int64_t n = 0;
     for (int64_t pass = 0; pass < 2; pass++)
@@ -30,7 +30,9 @@ static void place(const tn_report_map *m, const double *at, int width, char *lev
         }
 }
 
-static void put_word(tn_report *r, const tn_report_map *m, int64_t i, const double *at, char level)
+/* place[i]: the index of word i among the page's words. */
+static void put_word(tn_report *r, const tn_report_map *m, int64_t i, const double *at, char level,
+                     const int64_t *place)
 {
     const char *left = tn__short(round(1e4 * (EDGE + at[2 * i] * (WIDTH - 2 * EDGE)) / WIDTH) / 100).text;
     char        x[24];
@@ -39,7 +41,7 @@ static void put_word(tn_report *r, const tn_report_map *m, int64_t i, const doub
     tn__report_put(r, "<g class=\"b\" tabindex=\"0\" data-n=\"");
     for (int64_t k = 0; k < m->near; k++)
         if (m->neighbours[i * m->near + k] >= 0)
-            tn__report_put(r, "%s%lld %s", k ? "," : "", (long long)m->neighbours[i * m->near + k],
+            tn__report_put(r, "%s%lld %s", k ? "," : "", (long long)place[m->neighbours[i * m->near + k]],
                            tn__short(round(100 * m->similarity[i * m->near + k]) / 100).text);
     tn__report_put(r, "\"><circle cx=\"%s%%\" cy=\"%s\" r=\"3\" fill=\"var(--c0)\"/>", x, tn__tenths(y).text);
     tn__report_put(r, "<text class=\"%s%s\" x=\"%s%%\" dx=\"%d\" y=\"%s\">", level ? (level > 1 ? "o" : "") : "z",
@@ -87,11 +89,12 @@ tn_status tn_report_words(tn_report *r, const char *title, const tn_report_map *
     const size_t n = (size_t)m->n;
     double      *at = tn__mem_get(2 * n * sizeof *at);
     box         *boxes = tn__mem_get(n * sizeof *boxes);
+    int64_t     *place = tn__mem_get(n * sizeof *place);
     char        *level = tn__mem_zeroed(n);
-    if (at && boxes && level) {
+    if (at && boxes && place && level) {
         fit(m, at);
-        place(m, at, NARROW, level, 1, boxes);
-        place(m, at, WIDTH, level, 2, boxes);
+        place_labels(m, at, NARROW, level, 1, boxes);
+        place_labels(m, at, WIDTH, level, 2, boxes);
         tn__report_figure(r, title, WIDTH, HEIGHT);
         r->scripted = true, r->parts = true;
         tn__report_put(r, "<figure class=\"v\"><figcaption>");
@@ -99,12 +102,18 @@ tn_status tn_report_words(tn_report *r, const char *title, const tn_report_map *
         tn__report_put(r, "</figcaption>\n<label class=\"j\" hidden>Search <input type=\"search\"></label>\n"
                           "<svg class=\"v map\" ");
         tn__report_about(r, title, "Words near each other have similar vectors");
-        for (int64_t i = 0; i < m->n; i++) put_word(r, m, i, at, level[i]);
+        for (int64_t k = 0, next = 0; k < 2; k++) /* words with a label come last: no point hides a label */
+            for (int64_t i = 0; i < m->n; i++)
+                if ((level[i] != 0) == (k == 1)) place[i] = next++;
+        for (int64_t k = 0; k < 2; k++)
+            for (int64_t i = 0; i < m->n; i++)
+                if ((level[i] != 0) == (k == 1)) put_word(r, m, i, at, level[i], place);
         tn__report_put(r, "</svg>\n<div><output><span class=\"j\" hidden>A click on a word shows its neighbours.</span>"
                           "</output></div></figure>\n");
     }
     if (at) tn__mem_put(at, 2 * n * sizeof *at);
     if (boxes) tn__mem_put(boxes, n * sizeof *boxes);
+    if (place) tn__mem_put(place, n * sizeof *place);
     if (level) tn__mem_put(level, n);
     return tn__report_end(r, mark);
 }

@@ -28,68 +28,97 @@ const option project_options[] = {
 
 static bool add(tn_string *s, const char *text) { return tn_string_add(s, tn_text_of(text)) == TN_OK; }
 
-static void add_escaped(tn_string *s, tn_text word)
-{
-    for (size_t i = 0; i < word.bytes; i++) {
-        const char c = word.at[i];
-        if (c == '<' || c == '>' || c == '&') add(s, c == '<' ? "&lt;" : c == '>' ? "&gt;" : "&amp;");
-        else tn_string_add(s, (tn_text){(unsigned char)c < ' ' ? " " : word.at + i, 1});
-    }
-}
-
 /* ---- plot -------------------------------------------------------------------------------------------------------- */
 
-enum { SIDE = 1000, EDGE = 60 };
+enum { NEAR = 10, BLOCK = 256 }; /* neighbours of a word; words that are compared with all others at a time */
 
 typedef struct {
-    int64_t *word, n;
-    float   *at; /* coordinates, [n, 2]; fit() scales them to the plot's size */
+    int64_t     *word, n;
+    const char **name; /* in `text` */
+    char        *text;
+    double      *at; /* [n, 2] */
+    int64_t     *near;
+    double      *similarity; /* [n, NEAR] */
 } points;
 
-static void fit(points *p)
+/* Puts word j, with this similarity, in its place among the nearest ones. */
+static void add_near(int64_t *near, double *similarity, int64_t j, double v)
 {
-    for (int axis = 0; axis < 2; axis++) {
-        float low = p->at[axis], high = low;
-        for (int64_t i = 0; i < p->n; i++) {
-            const float x = p->at[2 * i + axis];
-            low = x < low ? x : low, high = x > high ? x : high;
-        }
-        for (int64_t i = 0; i < p->n; i++)
-            p->at[2 * i + axis] =
-                high > low ? EDGE + (p->at[2 * i + axis] - low) / (high - low) * (SIDE - 2 * EDGE) : SIDE / 2.0F;
+    int64_t k = NEAR;
+    while (k > 0 && (near[k - 1] < 0 || similarity[k - 1] < v)) k--;
+    if (k == NEAR) return;
+    memmove(near + k + 1, near + k, (size_t)(NEAR - 1 - k) * sizeof *near);
+    memmove(similarity + k + 1, similarity + k, (size_t)(NEAR - 1 - k) * sizeof *similarity);
+    near[k] = j, similarity[k] = v;
+}
+
+/* The nearest of the plotted words, by the cosines of their vectors. */
+static void find_near(points *p, tn_tensor *rows)
+{
+    tn_tensor *length = tn_sqrt(tn_sum(tn_mul(rows, rows), .dims = TN_DIMS(1), .keepdim = true));
+    tn_tensor *unit = tn_div(rows, tn_add_scalar(length, 1e-12)), *other = tn_transpose(unit, 0, 1);
+    for (int64_t i = 0; i < p->n * NEAR; i++) p->near[i] = -1, p->similarity[i] = 0;
+    for (int64_t from = 0; from < p->n && tn_error() == TN_OK; from += BLOCK) {
+        const int64_t  n = p->n - from < BLOCK ? p->n - from : BLOCK;
+        const tn_scope s = tn_scope_begin();
+        tn_tensor     *cosine = tn_matmul(tn_narrow(unit, 0, from, n), other);
+        const float   *c = cosine ? tn_data(cosine) : NULL;
+        for (int64_t i = 0; c && i < n; i++)
+            for (int64_t j = 0; j < p->n; j++)
+                if (j != from + i)
+                    add_near(p->near + (from + i) * NEAR, p->similarity + (from + i) * NEAR, j,
+                             (double)c[i * p->n + j]);
+        tn_scope_end(s);
     }
 }
 
-static void draw(tn_string *s, const tn_vectors *v, const points *p, bool html)
+static bool save_plot(const points *p, const tn_vectors *v, bool html)
 {
-    char text[200];
-    if (html) add(s, "<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>Words</title>\n");
-    snprintf(text, sizeof text,
-             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" "
-             "font-family=\"sans-serif\" font-size=\"11\">\n",
-             SIDE, SIDE);
-    add(s, text);
-    add(s, "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n");
-    for (int64_t i = 0; i < p->n; i++) {
-        const double x = (double)p->at[2 * i], y = SIDE - (double)p->at[2 * i + 1];
-        snprintf(text, sizeof text,
-                 "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2\" fill=\"#36c\"/><text x=\"%.1f\" y=\"%.1f\">", x, y, x + 4,
-                 y + 4);
-        add(s, text);
-        add_escaped(s, tn_vectors_word(v, p->word[i]));
-        add(s, "</text>\n");
-    }
-    add(s, html ? "</svg>\n</html>\n" : "</svg>\n");
+    tn_report    *r = tn_report_new("Words");
+    char          words[32], dim[32], title[64];
+    tn_report_map m = {
+        .n = p->n, .near = NEAR, .words = p->name, .at = p->at, .neighbours = p->near, .similarity = p->similarity};
+    snprintf(words, sizeof words, "%lld of %lld", (long long)p->n, (long long)tn_vectors_size(v));
+    snprintf(dim, sizeof dim, "%lld", (long long)tn_vectors_dim(v));
+    snprintf(title, sizeof title, "%lld words, %s", (long long)p->n,
+             strcmp(way, "pca") ? "t-SNE" : "principal components");
+    tn_report_summary(r, NULL, NULL, 4, (const char *const[]){"vectors", "words", "width", "projection"},
+                      (const char *const[]){vectors_file, words, dim, way});
+    tn_report_words(r, title, &m);
+    const bool fine = tn_error() == TN_OK && (html ? tn_report_save(r, out) : tn_report_save_figure(r, out)) == TN_OK;
+    tn_report_free(r);
+    return fine;
+}
+
+static void points_free(points *p)
+{
+    free(p->word), free(p->name), free(p->text), free(p->at), free(p->near), free(p->similarity);
 }
 
 /* Chooses the named words, or the most frequent ones if count is 0. */
 static bool choose_words(const tn_vectors *v, int count, char **names, points *p)
 {
     const int64_t size = tn_vectors_size(v);
+    size_t        bytes = 0;
     p->n = count ? count : most < size ? most : size;
-    p->word = malloc((size_t)p->n * sizeof *p->word);
-    for (int64_t i = 0; p->word && i < p->n; i++) p->word[i] = count ? find_word(v, names[i]) : i;
-    return p->word && tn_error() == TN_OK;
+    const size_t n = (size_t)p->n;
+    p->word = malloc(n * sizeof *p->word), p->name = malloc(n * sizeof *p->name);
+    p->at = malloc(2 * n * sizeof *p->at), p->near = malloc(NEAR * n * sizeof *p->near);
+    p->similarity = malloc(NEAR * n * sizeof *p->similarity);
+    if (!p->word || !p->name || !p->at || !p->near || !p->similarity)
+        return tn_raise_false(TN_ENOMEM, "no memory for %lld words", (long long)p->n);
+    for (int64_t i = 0; i < p->n; i++) {
+        p->word[i] = count ? find_word(v, names[i]) : i;
+        if (tn_error() != TN_OK) return false;
+        bytes += tn_vectors_word(v, p->word[i]).bytes + 1;
+    }
+    char *to = p->text = malloc(bytes + 1);
+    for (int64_t i = 0; to && i < p->n; i++) {
+        const tn_text word = tn_vectors_word(v, p->word[i]);
+        memcpy(to, word.at, word.bytes), to[word.bytes] = 0;
+        p->name[i] = to, to += word.bytes + 1;
+    }
+    return to || tn_raise_false(TN_ENOMEM, "no memory for %lld words", (long long)p->n);
 }
 
 static tn_tensor *rows_of(const tn_vectors *v, const points *p)
@@ -114,21 +143,18 @@ int run_plot(int count, char **operands)
         tn_raise(TN_EINVAL, "'%s' already exists; name another file or use --force", out);
         return program_end();
     }
-    tn_vectors *v = load_vectors();
-    points      p = {0};
-    tn_string   s = {0};
+    tn_vectors    *v = load_vectors();
+    points         p = {0};
+    const tn_scope scope = tn_no_grad_begin();
     if (v && choose_words(v, count, operands, &p)) {
         tn_tensor   *rows = rows_of(v, &p);
         const double few = (double)(p.n - 1) / 3, wide = perplexity < few ? perplexity : few > 1 ? few : 1;
         tn_tensor   *at = strcmp(way, "tsne") ? tn_plane_pca(rows) : tn_plane_tsne(rows, wide, (uint64_t)seed);
-        if (at && (p.at = tn_data_mut(at))) {
-            fit(&p);
-            draw(&s, v, &p, !strcmp(dot, ".html"));
-            if (tn_error() == TN_OK) (void)!tn_file_write(out, s.at, s.bytes);
-        }
+        for (int64_t i = 0; at && i < 2 * p.n; i++) p.at[i] = tn_get(at, i);
+        if (at) find_near(&p, rows), (void)!save_plot(&p, v, !strcmp(dot, ".html"));
     }
-    tn_string_free(&s);
-    free(p.word);
+    tn_scope_end(scope);
+    points_free(&p);
     tn_vectors_free(v);
     return program_end();
 }

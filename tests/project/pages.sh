@@ -28,6 +28,12 @@ window.addEventListener('load', () => {
     heads[1].dispatchEvent(new MouseEvent('click'));
     said.push('head ' + large.closest('figure').querySelector('output').textContent + ', ' +
         (large.querySelectorAll('path').length > 20));
+    const map = document.querySelector('svg.map'), near = () => map.parentNode.querySelector('output').textContent;
+    const search = map.parentNode.querySelector('input');
+    [...map.querySelectorAll('.b')].find(b => b.textContent === 'keys').dispatchEvent(new MouseEvent('click'));
+    said.push('near ' + near() + ', ' + map.querySelectorAll('.u').length);
+    search.value = 'ta', search.dispatchEvent(new Event('input'));
+    said.push('search ' + near() + ', ' + !search.parentNode.hidden);
     document.title = said.join('; ');
 });
 END
@@ -41,7 +47,8 @@ asked()
     chromium --headless --no-sandbox --disable-gpu --allow-file-access-from-files --virtual-time-budget=5000 \
         --dump-dom "file://$PWD/frame.html" 2>/dev/null | sed -n 's/.*<title>\(.*\)<\/title>.*/\1/p'
 }
-all='letters fine; width fine; names 0; before –; after 2.093 2.212 1500; head layer 1, head 2, true'
+all='letters fine; width fine; names 0; before –; after 2.093 2.212 1500; head layer 1, head 2, true; '
+all+='near keys: to 0.75, the 0.50, 3; search 1 of 12 words, true'
 for width in 400 800 1300; do
     said=$(asked $width '/Content-Security-Policy/d')
     [ "$said" = "$all" ] || wrong "at $width pixels: '$said'"

@@ -96,7 +96,8 @@ ends 2 '--perplexity is for --way tsne' "$v" plot --vectors more.vec --out no.sv
 ends 2 '--seed is for --way tsne' "$v" plot --vectors more.vec --out no.svg --way pca --seed 9
 ends 2 '--top is for plots without WORD operands' "$v" plot --vectors more.vec --out no.svg --top 9 t1w1 t1w2 t2w1
 ends 2 '--top is for the form with three words' "$v" analogy --vectors more.vec --top 9 questions
-"$v" plot --vectors more.vec --out words.html t1w1 t1w2 t2w1 && grep -q '>t2w1<' words.html || wrong "no page of words"
+"$v" plot --vectors more.vec --out words.html t1w1 t1w2 t2w1 && grep -q '>t2w1<' words.html &&
+    [ "$(grep -cE 'data-n="[0-2] [0-9.-]+,[0-2] [0-9.-]+"' words.html)" = 3 ] || wrong "no page of words and neighbours"
 "$v" project --vectors more.vec --out projector --top 50
 [ "$(cat projector/metadata.tsv | wc -l)" = 50 ] && [ "$(awk -F'\t' 'NF == 20' projector/vectors.tsv | wc -l)" = 50 ] ||
     wrong "the projector's files do not have 50 words of 20 numbers"

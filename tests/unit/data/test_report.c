@@ -100,6 +100,15 @@ static void sample(tn_report *r)
     tn_report_heading(r, "Attention");
     tn_report_attention(r, "the keys to the cabinet are …", 12, words, 12, words, w, 1, 3);
     tn_report_heatmap(r, "Alignment", 5, source, 6, target, a);
+    double  place[24], similarity[24];
+    int64_t near[24];
+    for (int i = 0; i < 12; i++) {
+        const int row = i / 4;
+        place[2 * i] = i % 4, place[2 * i + 1] = row;
+        near[2 * i] = (i + 1) % 12, near[2 * i + 1] = (i + 2) % 12, similarity[2 * i] = 0.75,
+                 similarity[2 * i + 1] = 0.5;
+    }
+    tn_report_words(r, "Words", &(tn_report_map){12, 2, words, place, near, similarity});
     tn_tensor *grey = tn_arange_of(TN_U8, 0, 35, 1), *colour = tn_full_of(TN_U8, TN_SHAPE(3, 4, 2), 7);
     tn_report_images(r, "Images", 2,
                      (tn_report_image[]){{tn_from_data(TN_U8, TN_SHAPE(5, 7), tn_data(grey)), a, "a <number>"},

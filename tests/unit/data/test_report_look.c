@@ -87,7 +87,7 @@ START_TEST(a_map_of_words)
     const char *html = tn_report_html(r, NULL);
     ck_assert_int_eq(count(html, "<g class=\"b\""), N);
     ck_assert_int_eq(count(html, "<text class=\"z"), 1);
-    ck_assert_ptr_nonnull(strstr(html, "data-n=\"1 0.9,2 0.5\""));
+    ck_assert_ptr_nonnull(strstr(html, "data-n=\"0 0.9,2 0.5\""));
     ck_assert_ptr_nonnull(strstr(html, "data-n=\"2 0.8\"")); /* -1: no neighbour */
     ck_assert_int_eq(count(html, "<script"), 1);
     ck_assert_ptr_nonnull(strstr(html, "script-src 'sha256-"));
