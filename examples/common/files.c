@@ -89,7 +89,9 @@ bool next_line_of(FILE *from, char **line, size_t *room, size_t *bytes, size_t m
             return tn_raise_false(TN_EFORMAT, "a line of more than %zu bytes; expected a text with line ends", most);
     }
     (*line)[*bytes] = 0;
-    if (c == EOF && ferror(from)) return tn_raise_false(TN_EIO, "a line cannot be read: %s", strerror(errno));
+    if (c == EOF && ferror(from))
+        return tn_raise_false(TN_EIO, "%s: %s", from == stdin ? "standard input" : "cannot read the file",
+                              strerror(errno));
     return c != EOF || *bytes;
 }
 

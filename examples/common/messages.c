@@ -62,10 +62,58 @@ static size_t one_of(const char *s, output *o)
     return n + 2;
 }
 
+/* What to do about an error of the library that knows no programs: added to a message that contains `part`. */
+static const struct {
+    const char *part, *advice;
+} hints[] = {{" NUL; expected ", " (UTF-16? convert it with iconv -f utf-16 -t utf-8)"},
+             {" a NUL byte; expected ", " (UTF-16? convert it with iconv -f utf-16 -t utf-8)"},
+             {"; supported are …ForSequenceClassification", "; make such a model with bert tune"},
+             {": out of memory: ", "; use a smaller model, batch or length"}};
+
+/* The program that opens a model_type. */
+static const struct {
+    const char *type, *program;
+} openers[] = {{"gpt2", "gpt"},
+               {"llama", "gpt"},
+               {"mistral", "gpt"},
+               {"qwen2", "gpt"},
+               {"reformer", "gpt"},
+               {"tenon_rnn_lm", "lm"},
+               {"tenon-seq2seq", "translate"},
+               {"tenon_elmo", "elmo"},
+               {"tenon_skip_thought", "elmo"},
+               {"vit", "vit"},
+               {"deit", "vit"},
+               {"bert", "bert"},
+               {"tenon-bert", "bert"},
+               {"roberta", "bert"},
+               {"xlm-roberta", "bert"},
+               {"distilbert", "bert"},
+               {"albert", "bert"},
+               {"electra", "bert"},
+               {"roberta-prelayernorm", "bert"}};
+
+static void add_hints(const char *from, output *o)
+{
+    char text[80];
+    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
+        if (strstr(from, hints[i].part)) {
+            put(o, hints[i].advice, strlen(hints[i].advice));
+            return;
+        }
+    for (size_t i = 0; i < sizeof openers / sizeof *openers; i++) {
+        snprintf(text, sizeof text, "model_type is '%s'; supported: ", openers[i].type);
+        if (!strstr(from, text)) continue;
+        snprintf(text, sizeof text, "; the program %s opens it", openers[i].program);
+        put(o, text, strlen(text));
+    }
+}
+
 void message_for_user(const char *from, const option *options, char *to, size_t room)
 {
-    output o = {.to = to, .room = room};
-    char   before = ' ';
+    output      o = {.to = to, .room = room};
+    const char *all = from;
+    char        before = ' ';
     *to = 0;
     while (*from && o.at + 1 < room) {
         const bool starts = !isalnum((unsigned char)before) && before != '.' && before != '_' && before != '-';
@@ -75,6 +123,7 @@ void message_for_user(const char *from, const option *options, char *to, size_t 
         if (!n) put(&o, from, n = 1);
         before = from[n - 1], from += n;
     }
+    add_hints(all, &o);
 }
 
 void tell(const char *fmt, ...)

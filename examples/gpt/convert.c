@@ -38,6 +38,9 @@ static int run(int count, char **operands)
 {
     model m;
     (void)count, (void)operands;
+    const char *dot = strrchr(out, '.');
+    if (dot && (!strcmp(dot, ".bin") || !strcmp(dot, ".safetensors") || !strcmp(dot, ".pt")))
+        return program_usage("--out '%s': cannot write this format; name a folder, or a file that ends in .gguf", out);
     if (type && !strcmp(type, "q8_0") && !is_gguf(out))
         return program_usage("--type q8_0 needs an --out that ends in .gguf; a folder holds f32 or bf16");
     if (model_open(dir, tokenizer, false, &m)) {

@@ -42,12 +42,13 @@ fill=("$bert" fill -k 1 "The [MASK].")
 
 # ---- texts ----
 
+utf16=" (UTF-16? convert it with iconv -f utf-16 -t utf-8)"
 none="'empty': no words found in the text"
 says 3 "bert: $none" "${train[@]}" --text empty --out none
 says 3 "bert: ${none/empty/blank}" "${train[@]}" --text blank --out none
 says 3 "bert: 'empty': no words found in this or the other texts" \
     "${train[@]}" --text empty blank --out none
-says 3 "bert: 'binary': byte 5 is NUL; expected a text in UTF-8" \
+says 3 "bert: 'binary': byte 5 is NUL; expected a text in UTF-8$utf16" \
     "${train[@]}" --text binary --out none
 says 5 "bert: 'missing': cannot open: no such file or folder (errno 2)" \
     "${train[@]}" --text text missing --out none
@@ -65,12 +66,12 @@ grep -q '"objective": "roberta"' whole/run.json || wrong "one document is not tr
 leaves none corpus.tokens # the training text was good
 
 says 3 "bert: no text found in blank" "$bert" eval --model model blank
-says 3 "bert: 'binary': line 2 has a NUL byte; expected text in UTF-8" \
+says 3 "bert: 'binary': line 2 has a NUL byte; expected text in UTF-8$utf16" \
     "$bert" eval --model model binary
 says 3 "bert: 'document' is one document, but predicting the next sentence needs several; put an empty line between \
 documents" "$bert" eval --model model document
 [ ! -e model/eval.tokens.tmp ] || wrong "bert eval leaves a file behind"
-says 3 "bert: line 2: a NUL byte; expected text" bash -c "'$bert' embed --model model <binary"
+says 3 "bert: line 2: a NUL byte; expected text$utf16" bash -c "'$bert' embed --model model <binary"
 says 3 "bert: line 1: a line of more than 16777216 bytes; expected a text with line ends" \
     bash -c "ulimit -v 1000000; '$bert' embed --model model <line"
 says 5 "bert: line 1: standard input: Is a directory" bash -c "'$bert' embed --model model <."
@@ -79,7 +80,7 @@ says 5 "bert: line 1: standard input: Is a directory" bash -c "'$bert' embed --m
 printf 'das M\344dchen\nund das Fr\344ulein\n%.0s' {1..200} >latin1
 for program in lm elmo gpt; do
     learn=("$build/bin/$program" train --threads 1 --steps 1 --no-progress --out lesson)
-    says 3 "$program: 'binary': byte 5 is NUL; expected a text in UTF-8" "${learn[@]}" --text binary
+    says 3 "$program: 'binary': byte 5 is NUL; expected a text in UTF-8$utf16" "${learn[@]}" --text binary
     [ $program = gpt ] || says 3 "$program: the word 'Fr...' of the text is not UTF-8: its byte 3 is 0xe4; convert it, \
 for example with iconv -f latin1 -t utf-8" "${learn[@]}" --quiet --text latin1
     "${learn[@]}" --text latin1 >out 2>err || [ $program != gpt ] || wrong "gpt refuses bytes that are not UTF-8"
@@ -94,7 +95,7 @@ head -n 1 err | grep -qF "note: 'latin1': 400 sentences are not valid UTF-8" ||
 for type in wordpiece bpe byte-bpe; do
     learn=("$tokenize" train --no-progress --type $type --out new)
     says 3 "tokenize: $none" "${learn[@]}" empty
-    says 3 "tokenize: 'binary': byte 5 is NUL; expected a text in UTF-8" \
+    says 3 "tokenize: 'binary': byte 5 is NUL; expected a text in UTF-8$utf16" \
         "${learn[@]}" binary
 done
 says 3 "tokenize: 'line': no words found in the text" \
@@ -180,6 +181,17 @@ grep -q "^bert: all checkpoints in 'bad/checkpoints' are damaged; to start a new
 cmp model/model.safetensors bad/model.safetensors || wrong "checkpoints that are cut off: the model is lost"
 
 # ---- data in the wrong place ----
+
+printf 'good\ncaf\351\n' | "$bert" embed --model model >out 2>err && [ "$(wc -l <out)" = 2 ] || wrong "embed: $(cat err)"
+grep -q '^note: 1 line is not UTF-8, the first is line 2; convert it' err || wrong "embed says nothing of latin1: $(cat err)"
+"$bert" classify --model model <text 2>err && wrong "a model without a classifier classifies"
+grep -q '; make such a model with bert tune$' err || wrong "classify without a classifier: $(cat err)"
+if [ -x "$build/bin/gpt" ]; then
+    "$build/bin/gpt" write --model model --prompt a 2>err && wrong "gpt opens a BERT"
+    grep -q '; the program bert opens it$' err || wrong "gpt, of a BERT: $(cat err)"
+    "$build/bin/gpt" convert --model model --out model.bin 2>err && wrong "gpt convert writes a .bin"
+    grep -q "cannot write this format; name a folder, or a file that ends in .gguf" err || wrong "a .bin: $(cat err)"
+fi
 
 for i in 1 2 3 4; do printf 'label %s\tthe man saw number %s\n' $i $i; done >swapped.tsv
 says 3 "bert: 'swapped.tsv': each of the 4 texts has a label of its own, such as 'the man saw number 1'; are the \

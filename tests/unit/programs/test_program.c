@@ -383,6 +383,10 @@ START_TEST(messages)
          "1 layer of 128, 1 sentence is bad, 11 sentences are bad"},
         {"(1 entries) 1 classes have 1 bias, 1 loss; 1.1 bytes, x1 bytes",
          "(1 entry) 1 class has 1 bias, 1 loss; 1.1 bytes, x1 bytes"},
+        {"'a': model_type is 'gpt2'; supported: 'bert'",
+         "'a': model_type is 'gpt2'; supported: 'bert'; the program gpt opens it"},
+        {"tn_x: byte 3 is NUL; expected text",
+         "byte 3 is NUL; expected text (UTF-16? convert it with iconv -f utf-16 -t utf-8)"},
         {"", ""}};
     char text[200];
     for (size_t i = 0; i < sizeof is / sizeof *is; i++) {
