@@ -125,12 +125,16 @@ def alternate(machine, workload, arguments, seconds, turns=TURNS):
 
 # ---- charts ----------------------------------------------------------------------------------------------------------
 
-INK, TENON, TORCH = "#444", "#2a6fb0", "#c9812e"
+INK, TENON, TORCH, LINE = "var(--ink)", "var(--tenon)", "var(--torch)", "var(--line)"
+STYLE = ("<style>:root{color-scheme:light dark;--ink:#444;--tenon:#2a6fb0;--torch:#b06a14;--line:#aaa}"
+         "@media(prefers-color-scheme:dark){:root{--ink:#d5dae1;--tenon:#60a5fa;--torch:#fbbf24;--line:#667085}}"
+         "</style>")
 
 
 def svg(width, height, body):
+    """A chart without a background, which follows the reader's light or dark setting."""
     head = ('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12" '
-            'fill="%s">\n<rect width="100%%" height="100%%" fill="white"/>\n' % (width, height, INK))
+            'fill="%s">\n%s\n' % (width, height, INK, STYLE))
     return head + "\n".join(body) + "\n</svg>\n"
 
 
@@ -145,22 +149,21 @@ def legend(x, y):
 
 
 def bars(results):
-    """A chart of the time and memory of each workload, relative to PyTorch."""
-    body, y, scale = [text(20, 24, "Time and memory relative to PyTorch", more=' font-size="14"')], 60, 420
-    body += legend(430, 24)
+    """A chart of the time and memory of each workload, relative to PyTorch, which is the line at 1."""
+    title = "Time and memory relative to PyTorch (the line at 1)"
+    body, y, scale = [text(20, 24, title, more=' font-size="14"')], 50, 420
     pairs = [(w, r) for w, r in results.items() if "tenon" in r and "torch" in r]
     for workload, r in pairs:
         body.append(text(20, y + 14, workload))
         for i, (name, part) in enumerate((("time", figure(r["tenon"]) / figure(r["torch"])),
                                           ("memory", r["tenon"]["rss_mib"] / r["torch"]["rss_mib"]))):
-            at = y + 22 * i
-            body.append(text(168, at + 11, name, "end", ' fill="#888"'))
-            body.append('<rect x="175" y="%d" width="%d" height="6" fill="%s"/>' % (at + 7, scale, TORCH))
             wide = scale * min(part, 1.1)
-            body.append('<rect x="175" y="%d" width="%.1f" height="6" fill="%s"/>' % (at + 1, wide, TENON))
-            body.append(text(180 + max(scale, wide), at + 11, "%.2f" % part))
-        y += 56
-    return svg(660, y, body)
+            body.append(text(168, y + 18 * i + 14, name, "end"))
+            body.append('<rect x="175" y="%d" width="%.1f" height="12" fill="%s"/>' % (y + 18 * i + 4, wide, TENON))
+            body.append(text(180 + wide, y + 18 * i + 14, "%.2f" % part))
+        y += 46
+    body.append('<path d="M%d 40V%d" stroke="%s" stroke-dasharray="4 3"/>' % (175 + scale, y, TORCH))
+    return svg(660, y + 6, body)
 
 
 def curves(growth):
@@ -175,7 +178,7 @@ def curves(growth):
                 continue
             most_x, most_y = max(v[0] for v in values), max(v[1] for v in values)
             body.append(text(left, top + 14, "%s: %s" % (title, name)))
-            body.append('<path d="M%d %dv%dh%d" fill="none" stroke="#aaa"/>' % (left, top + 22, high, wide))
+            body.append('<path d="M%d %dv%dh%d" fill="none" stroke="%s"/>' % (left, top + 22, high, wide, LINE))
             body.append(text(left - 5, top + 32, "%.0f" % most_y, "end", ' font-size="10"'))
             free = 0
             for x in sorted({v[0] for v in values}):

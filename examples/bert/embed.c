@@ -6,6 +6,7 @@
 #include "bert.h"
 
 #include "../common/files.h"
+#include "../common/progress.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -72,6 +73,16 @@ static int64_t read_lines(int64_t most, int64_t *number, char **lines, bool *tex
     return count;
 }
 
+/* The progress of long inputs; silent if vectors are printed on the terminal. */
+static progress bar;
+static int64_t  embedded;
+
+static void show_progress(int64_t n)
+{
+    embedded += n;
+    progress_at(&bar, embedded, "");
+}
+
 static void print_lines(const sentences *how, const model *m)
 {
     const int64_t most = isatty(STDIN_FILENO) ? 1 : TEXTS; /* on a terminal, answer each line at once */
@@ -80,7 +91,7 @@ static void print_lines(const sentences *how, const model *m)
     for (bool more = lines != NULL; more && tn_error() == TN_OK;) {
         bool          text = true;
         const int64_t n = read_lines(most, &number, lines, &text);
-        if (tn_error() == TN_OK) print_vectors(how, m, n, lines);
+        if (tn_error() == TN_OK) print_vectors(how, m, n, lines), show_progress(n);
         for (int64_t i = 0; i < n; i++) free(lines[i]);
         if (!text) tn_raise(TN_EFORMAT, "line %lld: a NUL byte; expected text", (long long)number);
         more = n > 0 && !ferror(stdout);
@@ -128,9 +139,12 @@ static int run(int count, char **operands)
     if (sentences_open(dir, &how, &m)) {
         for (int i = 0; pool && i < 3; i++)
             if (!strcmp(pool, names[i])) how.pooling = (tn_bert_pooling)i;
+        bar = progress_begin("embed", count, "text");
+        bar.silent = bar.silent || isatty(STDOUT_FILENO);
         for (int at = 0; at < count && tn_error() == TN_OK; at += TEXTS)
             print_vectors(&how, &m, count - at < TEXTS ? count - at : TEXTS, operands + at);
         if (!count) print_lines(&how, &m);
+        if (bar.drawn > bar.began) progress_end(&bar);
         if (out_path && tn_error() == TN_OK && save_vectors(how.dim) && !settings.quiet)
             fprintf(stderr, "%s: %lld vectors of width %lld\n", out_path,
                     (long long)(kept.bytes / sizeof(float)) / (long long)how.dim, (long long)how.dim);

@@ -144,6 +144,7 @@ static bool on_token(int64_t row, int64_t word, void *user)
 {
     writer *w = user;
     (void)row;
+    if (!w->made++) w->first_seconds = seconds_now() - w->began;
     if (word == w->first) return false; /* a new text starts: llama2.c's models have no other end token */
     for (int64_t i = 0; i < w->m->all.ends.n; i++)
         if (word == w->m->all.ends.at[i]) return false;
@@ -185,7 +186,8 @@ static bool generate_some(writer *w, int64_t *left)
     a.before = tn_narrow(text, 1, 0, w->read), a.prompt = tn_narrow(text, 1, w->read, begin - w->read);
     a.most = *left < w->room - begin ? *left : w->room - begin;
     a.end = w->last;
-    const double       began = seconds_now();
+    const double began = seconds_now();
+    if (!w->made) w->began = began;
     const tn_generated g = tn_generate_run(a);
     const int64_t      made = w->text.n - begin;
     w->seconds += seconds_now() - began;

@@ -54,7 +54,9 @@ typedef struct {
     int32_t               first; /* model_first */
     int32_t               last;  /* the token that ends a text or an answer; -1: none */
     tn_speculation        drafted;
-    double                seconds; /* spent on generation */
+    double                seconds;              /* spent on generation */
+    double                began, first_seconds; /* the first generation: its start; seconds until its first token */
+    int64_t               made;                 /* tokens generated */
     int64_t               read, room;
     bool                  cut; /* the last text reached the maximum length, or its end token; not a stop word */
     stream                out;

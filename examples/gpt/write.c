@@ -125,6 +125,15 @@ static void report_draft(const writer *w)
             d->plain * (double)pieces / (w->seconds > 0 ? w->seconds : 1), w->seconds, d->plain * (double)pieces);
 }
 
+/* With --verbose: how fast it was. */
+static void report_speed(const writer *w, double loading)
+{
+    if (!settings.verbose || tn_error() != TN_OK || !w->made) return;
+    fprintf(stderr, "\nload     %.3f s\nfirst    %.3f s until the first token\n", loading, w->first_seconds);
+    fprintf(stderr, "speed    %.1f tokens/s: %lld in %.3f s\n", (double)w->made / fmax(w->seconds, 1e-9),
+            (long long)w->made, w->seconds);
+}
+
 /* Without a chat template, an answer is one line. */
 static bool check_plain_chat(const model *m)
 {
@@ -221,6 +230,8 @@ static int run(int count, char **operands)
     (void)count, (void)operands;
     int code = check();
     if (code) return code;
+    const double began = seconds_now();
+    double       loading = 0;
     how.seed = (uint64_t)seed;
     if ((code = writer_set_sampling(&how, temperature))) return code;
     if (!model_open(dir, tokenizer, false, &m)) return program_end();
@@ -229,7 +240,11 @@ static int run(int count, char **operands)
         return program_end();
     }
     if (draft && model_open(draft, NULL, true, &small) && model_pack(&small, type)) how.draft = &small;
-    if (tn_error() == TN_OK && model_pack(&m, type) && writer_open(&w, &m, &how)) write_texts(&w, &m);
+    if (tn_error() == TN_OK && model_pack(&m, type) && writer_open(&w, &m, &how)) {
+        loading = seconds_now() - began;
+        write_texts(&w, &m);
+    }
+    report_speed(&w, loading);
     if (how.draft && !settings.quiet) report_draft(&w);
     writer_close(&w);
     model_close(&m), model_close(&small);

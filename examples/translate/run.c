@@ -1,5 +1,6 @@
 /* run.c — translate run: translates the lines of standard input in order. */
 #define _POSIX_C_SOURCE 200809L
+#include "../common/progress.h"
 #include "../common/texts.h"
 #include "translate.h"
 
@@ -78,6 +79,8 @@ static void translate_all(const model *m, tn_string *out, tn_text *lines, double
     tn_string text = {0};
     bool      ended = false;
     config.found = &found;
+    progress bar = progress_begin("translate", 0, "line");
+    bar.silent = bar.silent || isatty(STDOUT_FILENO);
     for (int64_t before = 0; !ended && tn_error() == TN_OK; before = found.before) {
         const int64_t n = read_lines(config.batch * 16 < MOST ? config.batch * 16 : MOST, &text, lines, &ended);
         if (!n || !translate_lines(m, &config, n, lines, out, scores)) break;
@@ -92,7 +95,9 @@ static void translate_all(const model *m, tn_string *out, tn_text *lines, double
         }
         if (fflush(stdout) != 0) tn_raise(TN_EIO, "standard output cannot be written");
         for (int64_t i = 0; i < n * config.best; i++) tn_string_free(&out[i]);
+        progress_at(&bar, before + n, "");
     }
+    if (bar.drawn > bar.began) progress_end(&bar);
     for (int64_t i = 0; i < MOST * BEST; i++) tn_string_free(&out[i]);
     tn_string_free(&text);
     if (tn_error() == TN_OK) warn_faults(&found);

@@ -310,6 +310,11 @@ grep -q '^report   live/report.html, written again at each validation' live.txt 
 grep -q '^next     gpt write --model next --prompt "Once"' next.txt && grep -q '/checkpoints may be deleted' next.txt &&
     grep -qE 'steps    24 .*, [0-9.e-]+ epochs of the data' next.txt || wrong "the end says: $(cat next.txt)"
 
+# With --verbose, the times of loading and of the first token, and the tokens per second.
+"$gpt" write --model whole1 --prompt the -n 5 -v 2>&1 >/dev/null | tr '\n' ' ' |
+    grep -qE 'load +[0-9.]+ s first +[0-9.]+ s until the first token speed +[0-9.]+ tokens/s: 5 in' ||
+    wrong "gpt write -v does not report its speed"
+
 # An interrupted run with --quiet prints nothing; only its exit code shows the interruption.
 "${small[@]}" --steps 100000 --text wide.txt --out quiet >quiet.txt 2>&1 &
 while [ ! -e quiet/checkpoints ] && kill -0 $! 2>/dev/null; do sleep 0.05; done
