@@ -19,8 +19,8 @@ int train_shape(training *t, int64_t layers, int64_t heads, int64_t dim)
                          (long long)a->heads);
 }
 
-/* Of a resumed run: a duration on the command line replaces the one that was saved; otherwise the run keeps its number of
- * steps, which may be larger. The saved one counts if the run starts again. */
+/* Of a resumed run: a duration on the command line replaces the one that was saved; otherwise the run keeps its number
+ * of steps, which may be larger. The saved one counts if the run starts again. */
 static void choose_duration(training *t)
 {
     train_asked *a = &t->asked;

@@ -32,6 +32,18 @@ on_terminal 120 "$train --text book.txt --steps 100000 --out resized & p=\$!
 grep -aE '^train' out | tail -n 3 | widest >n
 [ "$(cat n)" -lt 50 ] || wrong "after a resize to 50 columns a bar has $(cat n) characters"
 
+# Long inputs of bert embed and translate run have a bar, unless the results are printed on the same terminal.
+"$build/bin/bert" train -q --text book.txt --out bert --size tiny --length 16 --steps 2 --vocab-size 200 >/dev/null
+"$build/bin/translate" train -q --src book.txt --tgt book.txt --out tran --size tiny --steps 2 --vocab-size 300 \
+    >/dev/null 2>&1
+for i in $(seq 40); do cat book.txt; done >many.txt
+for run in "bert' embed --model bert" "translate' run --model tran --beam 1 --longest 4"; do
+    on_terminal 80 "'$build/bin/$run <many.txt >results" >out
+    grep -aqE '^(embed|translate): *[0-9]+' out || wrong "no bar of $run: $(head -c 300 out)"
+    on_terminal 80 "head -n 1 book.txt | '$build/bin/$run" >out
+    ! grep -aqE '^(embed|translate):' out || wrong "a bar within the results of $run"
+done
+
 # A command that fails leaves no bar.
 on_terminal 80 "$train --text missing.txt --steps 20 --out never" >out
 grep -aq '|' out && wrong "a command that fails leaves a bar: $(cat out)"
