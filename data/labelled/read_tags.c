@@ -111,7 +111,7 @@ static const char *columns(reader *r, tn_text *word, tn_text *tag, char *to, siz
     }
     *word = c->cell[r->conllu], *tag = bare ? tn_text_of("") : c->cell[at];
     if (empty(*word)) return "the word is empty";
-    if (memchr(word->at, ' ', word->bytes))
+    if (!r->conllu && memchr(word->at, ' ', word->bytes)) /* in CoNLL-U a tab ends a column */
         return "the first column has several words; expected one word per line, with "
                "its tag, and an empty line after each sentence";
     if (!bare && empty(*tag)) return "the tag is empty";

@@ -6,6 +6,7 @@
 #include "bert.h"
 
 #include "../common/files.h"
+#include "../common/numbers.h"
 #include "../common/progress.h"
 
 #include <stdlib.h>
@@ -22,19 +23,6 @@ static const char *dir, *pool, *out_path;
 static bool        json;
 static tn_string   kept; /* with --out: the vectors so far, as f32 */
 
-static void print_vector(const float *v, int64_t n)
-{
-    char number[32];
-    if (json) putchar('[');
-    for (int64_t i = 0; i < n; i++) {
-        tn_format_float(v[i], number);
-        if (i) putchar(json ? ',' : ' ');
-        fputs(number, stdout);
-    }
-    if (json) putchar(']');
-    putchar('\n');
-}
-
 /* Prints the vectors of n lines, at most TEXTS. */
 static void print_vectors(const sentences *how, const model *m, int64_t n, char **lines)
 {
@@ -43,7 +31,8 @@ static void print_vectors(const sentences *how, const model *m, int64_t n, char 
     const bool   fine = out && sentences_all(how, m, n, (const char *const *)lines, out);
     if (fine && out_path) tn_string_add(&kept, (tn_text){(const char *)out, bytes});
     else if (fine)
-        for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) print_vector(out + i * how->dim, how->dim);
+        for (int64_t i = 0; i < n && tn_error() == TN_OK; i++)
+            numbers_print(out + i * how->dim, how->dim, json), putchar('\n');
     if (out) tn_mem_put(out, bytes);
     fflush(stdout); /* program_main reports errors of standard output */
 }

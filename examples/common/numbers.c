@@ -34,3 +34,15 @@ void numbers_put(tn_json_writer *w, const char *key, double x, int digits)
     if (isfinite(x)) tn_json_put_double(w, key, isfinite(scaled) ? scaled / scale : x);
     else tn_json_put_null(w, key);
 }
+
+void numbers_print(const float *x, int64_t n, bool json)
+{
+    char number[32];
+    if (json) putchar('[');
+    for (int64_t i = 0; i < n; i++) {
+        tn_format_float(x[i], number);
+        if (i) putchar(json ? ',' : ' ');
+        fputs(number, stdout);
+    }
+    if (json) putchar(']');
+}

@@ -15,4 +15,7 @@ void numbers_json(const char *before, double x, int digits);
 /* Puts the same value into a JSON writer, without trailing zeros. */
 void numbers_put(tn_json_writer *w, const char *key, double x, int digits);
 
+/* Prints a vector without a line end: numbers separated by blanks, or a JSON array. */
+void numbers_print(const float *x, int64_t n, bool json);
+
 #endif

@@ -5,7 +5,7 @@
 #include "../common/texts.h"
 #include "../common/train.h"
 
-extern const command train_command, embed_command, tag_command;
+extern const command train_command, embed_command, tag_command, info_command;
 
 /* A growing list of lines; the text they point to is borrowed. */
 typedef struct {

@@ -7,6 +7,7 @@
 enum { LINE_MOST = 1 << 20 };
 
 static const char *dir;
+static bool        json;
 static int64_t     layer = -1;
 
 static void show(tn_elmo *m, tn_text line)
@@ -14,17 +15,17 @@ static void show(tn_elmo *m, tn_text line)
     const tn_scope      s = tn_no_grad_begin();
     const tn_elmo_batch b = tn_elmo_sentences(m, 1, &line);
     tn_tensor          *of[TN_ELMO_LAYERS], *y = NULL;
-    char                number[32];
     if (tn_error() == TN_OK && tn_elmo_vectors(m, &b, of))
         y = layer >= 0 ? of[layer] : tn_mul_scalar(tn_add(of[0], tn_add(of[1], of[2])), 1.0 / TN_ELMO_LAYERS);
     if (y) y = tn_contiguous(y);
     if (y && !numbers_vector(tn_data(y), tn_numel(y))) y = NULL;
-    for (int64_t i = 0; y && i < tn_size(y, 1); i++)
-        for (int64_t k = 0; k < tn_size(y, 2); k++) {
-            tn_format_float((float)tn_get(y, i * tn_size(y, 2) + k), number);
-            printf(k + 1 < tn_size(y, 2) ? "%s " : "%s\n", number);
-        }
-    if (y) printf("\n");
+    if (y && json) printf("[");
+    for (int64_t i = 0; y && i < tn_size(y, 1); i++) {
+        if (json && i) printf(",");
+        numbers_print((const float *)tn_data(y) + i * tn_size(y, 2), tn_size(y, 2), json);
+        if (!json) printf("\n");
+    }
+    if (y) printf(json ? "]\n" : "\n");
     tn_scope_end(s);
 }
 
@@ -45,6 +46,7 @@ static const option options[] = {
     OPTION_INT("layer", 'l', "N", &layer,
                "layer to print: 0 for the characters' layer, 1 or 2 for an LSTM (default: the mean of the three)",
                .least = 0, .most = TN_ELMO_LAYERS - 1),
+    OPTION_FLAG("json", 0, &json, "print a JSON array of vectors for each sentence"),
     {0},
 };
 const command embed_command = COMMAND(

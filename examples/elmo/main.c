@@ -23,7 +23,7 @@ void lines_free(text_lines *l)
 
 int main(int argc, char **argv)
 {
-    const command commands[] = {train_command, embed_command, tag_command, {0}};
+    const command commands[] = {train_command, embed_command, tag_command, info_command, {0}};
     const program elmo = {
         .name = "elmo",
         .summary = "train contextual word vectors (ELMo) and sentence vectors (skip-thought)",

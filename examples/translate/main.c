@@ -3,7 +3,7 @@
 
 int main(int argc, char **argv)
 {
-    const command commands[] = {train_command,   run_command,    score_command, average_command,
+    const command commands[] = {train_command,   run_command,    score_command, info_command, average_command,
                                 compare_command, sample_command, demo_command,  {0}};
     const program translate = {
         .name = "translate",

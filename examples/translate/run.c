@@ -1,5 +1,7 @@
 /* run.c — translate run: translates the lines of standard input in order. */
 #define _POSIX_C_SOURCE 200809L
+#include "../common/numbers.h"
+#include "../common/records.h"
 #include "../common/progress.h"
 #include "../common/texts.h"
 #include "translate.h"
@@ -10,7 +12,7 @@
 static const char       *model_dir;
 static translate_options config = {.beams = 5, .best = 1, .batch = 64};
 static double            length_penalty = 1;
-static bool              print_scores, strict;
+static bool              print_scores, strict, json;
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
@@ -59,6 +61,27 @@ static void write_line(const tn_string *s)
     putchar('\n');
 }
 
+/* Prints a line and its translations as a line of JSON. */
+static void write_json(tn_text line, const tn_string *out, const double *scores)
+{
+    tn_json_writer *w = tn_json_writer_new(0);
+    tn_string       source = {0};
+    tn_string_add(&source, line);
+    tn_json_open_object(w, NULL);
+    texts_put(w, "source", tn_string_add(&source, (tn_text){"", 1}) == TN_OK ? source.at : "");
+    tn_json_open_array(w, "translations");
+    for (int64_t k = 0; k < config.best; k++) {
+        tn_json_open_object(w, NULL);
+        texts_put(w, "text", out[k].at ? out[k].at : "");
+        numbers_put(w, "score", scores[k], 6);
+        tn_json_close(w);
+    }
+    tn_json_close(w), tn_json_close(w);
+    records_print(w);
+    tn_json_writer_free(w);
+    tn_string_free(&source);
+}
+
 static void warn_faults(const faults *f)
 {
     if (settings.quiet) return;
@@ -88,7 +111,8 @@ static void translate_all(const model *m, tn_string *out, tn_text *lines, double
             tn_raise(TN_EFORMAT, "line %lld is not UTF-8; " TEXTS_CONVERT, (long long)found.first_break);
             break;
         }
-        for (int64_t i = 0; i < n * config.best; i++) {
+        for (int64_t i = 0; json && i < n; i++) write_json(lines[i], &out[i * config.best], &scores[i * config.best]);
+        for (int64_t i = 0; !json && i < n * config.best; i++) {
             if (print_scores || config.best > 1)
                 printf("%lld\t%.4f\t", (long long)(before + i / config.best), scores[i]);
             write_line(&out[i]);
@@ -136,6 +160,7 @@ static const option options[] = {
     OPTION_REAL("length-penalty", 0, "P", &length_penalty, "divide scores by the number of tokens to the power P",
                 .least = 0, .most = 10),
     OPTION_FLAG("scores", 0, &print_scores, "print line number (from 0) and score before each translation"),
+    OPTION_FLAG("json", 0, &json, "print a line of JSON for each line: \"source\" and \"translations\", best first"),
     OPTION_FLAG("strict-utf8", 0, &strict, "stop with an error at a line that is not UTF-8"),
     {0},
 };

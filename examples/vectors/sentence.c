@@ -1,5 +1,6 @@
 /* sentence.c — vectors sentence, paraphrases: sentence vectors from word vectors or from a skip-thought model. */
 #include "../common/files.h"
+#include "../common/numbers.h"
 #include "../common/texts.h"
 #include "vectors.h"
 
@@ -8,17 +9,17 @@
 
 static double      sif;
 static const char *thoughts_dir;
+static bool        json;
 
 #define READER_OPTIONS                                                                                           \
-    OPTION_TEXT("vectors", 0, "FILE", &vectors_file, "file of word vectors"),                                    \
-        OPTION_TEXT("format", 0, "FORMAT", &format_name, "format of the file (default: detected)",               \
-                    .choices = FORMATS),                                                                         \
+    OPTION_TEXT("vectors", 0, "FILE", &vectors_file, "file of word vectors"), VECTORS_FORMAT,                    \
         OPTION_TEXT("model", 0, "DIR", &thoughts_dir,                                                            \
                     "folder of a skip-thought model; --vectors then supplies words that it does not know"),      \
         OPTION_REAL("sif", 0, "A", &sif, "weight of a word: A / (A + its frequency); 0: plain mean", .least = 0, \
                     .most = 1)
-const option sentence_options[] = {READER_OPTIONS, {0}};
-const option paraphrases_options[] = {READER_OPTIONS, {0}};
+const option sentence_options[] = {
+    READER_OPTIONS, OPTION_FLAG("json", 0, &json, "print a JSON array for each line"), {0}};
+const option paraphrases_options[] = {READER_OPTIONS, OPTION_FLAG("json", 0, &json, "print a line of JSON"), {0}};
 
 /* ---- reader ------------------------------------------------------------------------------------------------------ */
 
@@ -69,14 +70,11 @@ int run_sentence(int count, char **operands)
     if (code) return code;
     line_reader r;
     float      *x = line_reader_open(&r) ? malloc((size_t)r.dim * sizeof *x) : NULL;
-    char       *line = NULL, number[32];
+    char       *line = NULL;
     size_t      room = 0, n = 0;
     while (x && tn_error() == TN_OK && next_line(&line, &room, &n, LINE_MOST)) {
         if (!read_line(&r, (tn_text){line, n}, x)) break;
-        for (int64_t k = 0; k < r.dim; k++) {
-            tn_format_float(x[k], number);
-            printf(k ? " %s" : "%s", number);
-        }
+        numbers_print(x, r.dim, json);
         putchar('\n');
     }
     free(line), free(x);
@@ -149,7 +147,8 @@ int run_paraphrases(int count, char **operands)
         double  nearer;
         int64_t first;
         score_pairs(cosines, n, &nearer, &first);
-        printf("nearer %.4f first %.4f lines %lld\n", nearer, (double)first / (double)n, (long long)n);
+        printf(json ? "{\"nearer\":%.4f,\"first\":%.4f,\"lines\":%lld}\n" : "nearer %.4f first %.4f lines %lld\n",
+               nearer, (double)first / (double)n, (long long)n);
     }
     tn_scope_end(s);
     line_reader_close(&r);

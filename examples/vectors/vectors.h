@@ -6,9 +6,10 @@
 
 extern const char *vectors_file, *format_name; /* --vectors, --format */
 #define FORMATS "text|glove|binary|fasttext|safetensors"
-#define VECTORS                                                                                 \
-    OPTION_TEXT("vectors", 0, "FILE", &vectors_file, "file of word vectors", .required = true), \
-        OPTION_TEXT("format", 0, "FORMAT", &format_name, "format of the file (default: detected)", .choices = FORMATS)
+#define VECTORS \
+    OPTION_TEXT("vectors", 0, "FILE", &vectors_file, "file of word vectors", .required = true), VECTORS_FORMAT
+#define VECTORS_FORMAT \
+    OPTION_TEXT("format", 0, "FORMAT", &format_name, "format of the file (default: detected)", .choices = FORMATS)
 
 tn_vectors_format format_of(const char *name);      /* NULL: TN_VECTORS_ANY */
 tn_vectors       *load_vectors(void);               /* reads the file of --vectors; NULL: an error is set */
@@ -29,7 +30,7 @@ bool thoughts_sentence(const thoughts *t, tn_text line, float *to);    /* writes
 void thoughts_close(thoughts *t);
 
 extern const option train_options[], phrases_options[], near_options[], analogy_options[], similarity_options[],
-    sentence_options[], paraphrases_options[], plot_options[], project_options[], convert_options[];
+    sentence_options[], paraphrases_options[], plot_options[], project_options[], convert_options[], info_options[];
 int run_train(int count, char **operands);
 int run_phrases(int count, char **operands);
 int run_neighbours(int count, char **operands);
@@ -40,5 +41,6 @@ int run_paraphrases(int count, char **operands);
 int run_plot(int count, char **operands);
 int run_project(int count, char **operands);
 int run_convert(int count, char **operands);
+int run_info(int count, char **operands);
 
 #endif

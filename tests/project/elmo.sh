@@ -50,8 +50,8 @@ for kind in bag window lstm crf; do
         wrong "elmo tag --vectors --kind $kind failed"
 done
 printf 'The O\nman B-PER\n\nA O\nship O\n' >entities.conll
-"$elmo" tag --quiet --vectors words.vec --train entities.conll --test entities.conll --epochs 1 | grep -c '^f1 [0-9]*\.' |
-    grep -qx 1 || wrong "elmo tag of entities shows no F1"
+"$elmo" tag --quiet --vectors words.vec --train entities.conll --test entities.conll --epochs 1 |
+    grep -c '^f1 [0-9]*\.' | grep -qx 1 || wrong "elmo tag of entities shows no F1"
 
 # Skip-thought: sentence vectors; unknown words are read through word vectors.
 "$elmo" train --kind skip-thought --text text.txt --size tiny --batch 16 --steps 30 --out thoughts >said.txt 2>&1 ||
@@ -87,6 +87,12 @@ embed() { printf '%b' "$1" | "$elmo" embed --model model; }
 cmp <(embed 'the cat runs\n') <(embed 'the\tcat\v\fruns\r\n') ||
     wrong "elmo embed takes tabs for letters"
 cmp <(embed 'the cat runs\n') <(embed 'the\u3000cat\u00a0runs\n') || wrong "elmo embed takes U+3000 for a letter"
+embed 'the cat runs\n' | sed '$d' >plain.txt
+printf 'the cat runs\n' | "$elmo" embed --model model --json |
+    sed 's/\],\[/\n/g' | tr -d '[]' | tr , ' ' | cmp - plain.txt ||
+    wrong "elmo embed --json has other numbers"
+"$elmo" info model | grep -q '^kind        ELMo$' && "$elmo" info thoughts | grep -q '^kind        skip-thought$' ||
+    wrong "elmo info shows: $("$elmo" info model)"
 # A word of CoNLL-U may contain any white space.
 for blank in ' ' $'\u00a0' $'\v'; do
     printf '1\tten%sthousand\t_\tNUM\t_\t_\t0\troot\t_\t_\n2\tmen\t_\tNOUN\t_\t_\t1\tdep\t_\t_\n\n' "$blank"

@@ -59,6 +59,15 @@ grep -qvE '^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{4}-[0-9]{2}-[0-9]{2}$' a.iso && wro
 "$translate" sample-pairs --src a.txt --tgt b.txt --lines 9 --length 7 --task reverse
 rev a.txt | cmp - b.txt || wrong "sample-pairs --task reverse does not reverse"
 
+"$translate" run --model transformer --beam 3 --top 2 --longest 14 --json <lines.txt >json.txt
+"$translate" run --model transformer --beam 3 --top 2 --longest 14 <lines.txt | cut -f2 |
+    cmp - <(grep -o '"score":[-0-9.e]*' json.txt | awk -F: '{ printf "%.4f\n", $2 }') ||
+    wrong "translate run --json has other scores"
+[ "$(wc -l <json.txt)" = 4 ] || wrong "translate run --json is not a line for each line"
+"$translate" info transformer | grep -q '^kind        transformer$' &&
+    "$translate" info rnn | grep -q '^cells       GRU' ||
+    wrong "translate info shows: $("$translate" info transformer)"
+
 # The comparison: all results except the times depend only on the seed, not on the number of threads.
 for task in copy reverse dates; do
     "$translate" compare --quiet --quick --steps 40 --task $task --out compare >one.txt ||

@@ -133,6 +133,20 @@ ends 1 "checkpoint 'saved' does not exist; omit --resume to start a new run" \
     $long --out again --checkpoint saved --resume
 ends 2 '--resume needs --checkpoint' $long --out again --resume
 
+# JSON: the same words and numbers as the lines.
+"$v" neighbours --vectors more.vec -k 2 t1w1 t1w2 --json >line
+[ "$(sed -n 's/{"of":\["\(t1w[12]\)"\],"words":\[{"word":.*/\1/p' line | paste -sd,)" = "t1w1,t1w2" ] &&
+    [ "$(grep -o '"word":"[^"]*"' line | head -n 2 | cut -d'"' -f4)" = \
+        "$("$v" neighbours --vectors more.vec -k 2 t1w1 | cut -f1)" ] || wrong "neighbours --json prints $(cat line)"
+"$v" analogy --vectors more.vec --json questions | grep -qE '^\{"accuracy":[0-9.]+,"asked":1\}$' ||
+    wrong "analogy --json"
+"$v" info more.vec | grep -q '^dimension ' &&
+    "$v" info more.vec --json | grep -qE '^\{"words":[0-9]+,"dimension":[0-9]+\}$' ||
+    wrong "vectors info prints: $("$v" info more.vec)"
+echo "t1w1 t1w2" | "$v" sentence --vectors more.vec >line
+echo "t1w1 t1w2" | "$v" sentence --vectors more.vec --json | tr -d '[]' | tr , ' ' | cmp - line ||
+    wrong "sentence --json"
+
 # --out must be neither a text nor the checkpoint, which is deleted: under any name, also with --force.
 ln text link
 ln -s text soft
