@@ -78,7 +78,8 @@ static const command commands[] = {
          "    vectors analogy --vectors corpus.vec man king woman\n"
          "    vectors analogy --vectors corpus.vec questions-words.txt\n\n"
          "With A B C, prints the words that are to C as B is to A. With a file of questions (four words a line, "
-         "the last one the answer), prints the accuracy in percent and the number of questions whose words are all known.\n"},
+         "the last one the answer), prints the accuracy in percent and the number of questions whose words are all "
+             "known.\n"},
     {.name = "similarity",
      .summary = "rank correlation of cosines with human similarity ratings",
      .options = similarity_options,
