@@ -51,7 +51,7 @@ done <<'END'
 bert tr|train
 bert --color never tr|train
 gpt c|convert completion
-bert help at|attention
+bert help cla|classify
 bert completion EMPTY|bash zsh
 bert train --obj|--objective
 bert train --objective ro|roberta
