@@ -234,10 +234,10 @@ const command       attend_command = {
           .least = 1,
           .most = 1,
           .run = run_attend,
-          .text = "Writes a self-contained HTML page: all heads small and one large, as lines and as a matrix; the "
-                        "attention from layer to layer for each token; attention rollout and attention flow. A click on a "
-                        "small head enlarges it; a switch omits special tokens, such as [CLS]. For a translation model, it "
-                        "shows the encoder."};
+          .text = "Writes a self-contained HTML page: all heads small and one large, as lines and as a matrix; "
+                        "the attention from layer to layer for each token; attention rollout and attention flow. A "
+                        "click on a small head enlarges it; a switch omits special tokens, such as [CLS]. For a "
+                        "translation model, it shows the encoder."};
 
 /* ---- look align -------------------------------------------------------------------------------------------------- */
 
