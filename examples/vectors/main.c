@@ -74,11 +74,10 @@ static const command commands[] = {
      .operands = "A B C | QUESTIONS",
      .least = 1,
      .most = 3,
-     .text =
-         "    vectors analogy --vectors corpus.vec man king woman\n"
-         "    vectors analogy --vectors corpus.vec questions-words.txt\n\n"
-         "With A B C, prints the words that are to C as B is to A. With a file of questions (four words a line, "
-         "the last one the answer), prints the accuracy in percent and the number of questions whose words are all "
+     .text = "    vectors analogy --vectors corpus.vec man king woman\n"
+             "    vectors analogy --vectors corpus.vec questions-words.txt\n\n"
+             "With A B C, prints the words that are to C as B is to A. With a file of questions (four words a line, "
+             "the last one the answer), prints the accuracy in percent and the number of questions whose words are all "
              "known.\n"},
     {.name = "similarity",
      .summary = "rank correlation of cosines with human similarity ratings",
