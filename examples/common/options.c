@@ -93,12 +93,14 @@ bool program_color(FILE *to)
 /* Prints the error in the words of a program. */
 static void print_error(void)
 {
+    const char    *name = now.program ? now.program->name : "error", *from;
+    const size_t   n = strlen(name);
     tn_error_state e;
     char           text[sizeof e.text];
     tn_error_push(&e), tn_error_pop(&e);
-    message_for_user(e.text, now.command ? now.command->options : NULL, text, sizeof text);
-    fprintf(stderr, program_color(stderr) ? "\033[1;31m%s:\033[0m %s\n" : "%s: %s\n",
-            now.program ? now.program->name : "error", text);
+    from = !strncmp(e.text, name, n) && !strncmp(e.text + n, ": ", 2) ? e.text + n + 2 : e.text; /* once is enough */
+    message_for_user(from, now.command ? now.command->options : NULL, text, sizeof text);
+    fprintf(stderr, program_color(stderr) ? "\033[1;31m%s:\033[0m %s\n" : "%s: %s\n", name, text);
 }
 
 int program_end(void)

@@ -39,7 +39,8 @@ static const tn_hf_files table = {rows, TN_HF_COUNT_(rows), NULL, 0};
 
 static bool is_convolutions(const char *dir)
 {
-    char       path[1024];
+    char path[1024];
+    if (!file_exists(dir)) return tn_raise_false(TN_EIO, "'%s': no such file or directory", dir);
     tn_json   *doc = tn_json_load(in_folder(dir, "config.json", path));
     const bool is = !strcmp(tn_json_string_or(tn_json_get(doc, "model_type"), ""), type);
     tn_json_free(doc);

@@ -187,9 +187,8 @@ static bool has(const tn_tensor *y, const void *head, const char *which)
 {
     if (!y) return tn_raise_false(TN_EINVAL, "bert: the hidden states are NULL; pass the result of tn_bert_forward");
     if (head) return true;
-    return tn_raise_false(
-        TN_ESTATE, "bert: this model has no %s; create it with one, or load a directory that contains its weights",
-        which);
+    return tn_raise_false(TN_ESTATE, "bert: this model has no %s; load a model trained for that, or create it with one",
+                          which);
 }
 
 static tn_tensor *selected_rows(tn_bert *m, tn_tensor *y, tn_tensor *where)

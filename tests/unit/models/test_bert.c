@@ -90,8 +90,7 @@ START_TEST(encoder_answers_as_hugging_face)
     ck_assert_double_le(apart(w[1], "encoder.attention"), 2e-5);
     ck_assert_ptr_null(tn_bert_mlm_logits(m, y, NULL));
     ck_error(TN_ESTATE,
-             "bert: this model has no head for masked tokens; create it with one, or load a directory that contains "
-             "its weights");
+             "bert: this model has no head for masked tokens; load a model trained for that, or create it with one");
     tn_free(m);
 }
 END_TEST

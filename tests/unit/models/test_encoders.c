@@ -219,8 +219,8 @@ START_TEST(replaced_words_are_learned)
     fine();
     ck_assert_msg(last < 0.1 * first, "from %g to %g", first, last);
     ck_assert_ptr_null(tn_bert_mlm_logits(m, read_by(m), NULL));
-    ck_error(TN_ESTATE, "bert: this model has no head for masked tokens; create it with one, or load a directory that "
-                        "contains its weights");
+    ck_error(TN_ESTATE,
+             "bert: this model has no head for masked tokens; load a model trained for that, or create it with one");
     tn_optimizer_free(o);
     tn_free(m);
 }
