@@ -182,8 +182,9 @@ cmp model/model.safetensors bad/model.safetensors || wrong "checkpoints that are
 
 # ---- data in the wrong place ----
 
-printf 'good\ncaf\351\n' | "$bert" embed --model model >out 2>err && [ "$(wc -l <out)" = 2 ] || wrong "embed: $(cat err)"
-grep -q '^note: 1 line is not UTF-8, the first is line 2; convert it' err || wrong "embed says nothing of latin1: $(cat err)"
+printf 'good\ncaf\351\n' | "$bert" embed --model model >out 2>err && [ "$(wc -l <out)" = 2 ] ||
+    wrong "embed: $(cat err)"
+grep -q '^note: 1 line is not UTF-8, the first is line 2; convert it' err || wrong "embed, of latin1: $(cat err)"
 "$bert" classify --model model <text 2>err && wrong "a model without a classifier classifies"
 grep -q '; make such a model with bert tune$' err || wrong "classify without a classifier: $(cat err)"
 if [ -x "$build/bin/gpt" ]; then
