@@ -125,8 +125,8 @@ bool evaluate(model *m, const texts_config *c, evaluation *e);
 /* ---- reports (report.c) ------------------------------------------------------------------------------------------ */
 
 /* Adds a sentence with [MASK], the word that the model predicts, and its next candidates. */
-/* The predictions for a text with masks. They are right if `right`, unless they are in the list of wrong words. */
-bool report_fill(tn_report *r, const model *m, const char *text, bool right, int nwrong, const char *const *wrong);
+/* A text with one mask: `word` at its place, and below it the most likely words of all. */
+bool report_fill(tn_report *r, const model *m, const char *text, const tn_report_word *word);
 /* Adds the attention weights of every head; those of one head enlarged. */
 bool report_attention(tn_report *r, const model *m, const char *text, int64_t layer, int64_t head);
 

@@ -17,13 +17,19 @@ enum { NEXT = WORLD_KINDS, MARKS, USUAL_STEPS = 4000, ALBERTS_STEPS = 8200 };
 static const double goals[MARKS] = {
     [WORLD_AGREEMENT] = 0.98, [WORLD_PRONOUN] = 0.95, [WORLD_SENSE] = 0.95, [NEXT] = 0.90};
 
-/* Is a right word more likely than every wrong one? */
-static bool passes(const model *m, const world_probe *p)
+/* The most likely of the right and wrong words of a test sentence. */
+typedef struct {
+    const char *word;
+    double      probability;
+    bool        right;
+} choice;
+
+static choice choose_word(const model *m, const world_probe *p)
 {
     const tn_scope s = tn_no_grad_begin();
     const char    *text = p->text;
+    choice         best = {"", -1, false};
     tn_token_batch b;
-    double         right = -1, wrong = -1;
     if (tn_tokenizer_batch(m->tokens, &b, 1, &text) == TN_OK) {
         const int64_t mask = tn_tokenizer_special(m->tokens).mask;
         int64_t       at = 0;
@@ -32,27 +38,31 @@ static bool passes(const model *m, const world_probe *p)
         tn_tensor *q = tn_softmax(tn_bert_mlm_logits(m->bert, y, tn_from_data(TN_I64, TN_SHAPE(1), &at)), -1);
         for (int i = 0; q && i < p->nright + p->nwrong; i++) {
             const bool    good = i < p->nright;
-            const int64_t id = tn_tokenizer_id(m->tokens, good ? p->right[i] : p->wrong[i - p->nright]);
+            const char   *word = good ? p->right[i] : p->wrong[i - p->nright];
+            const int64_t id = tn_tokenizer_id(m->tokens, word);
             const double  v = id < 0 ? 0 : tn_get(q, id);
-            if (good && v > right) right = v;
-            if (!good && v > wrong) wrong = v;
+            if (v > best.probability || (v == best.probability && !good)) best = (choice){word, v, good};
         }
     }
     tn_scope_end(s);
-    return right > wrong;
+    return best;
 }
+
+/* Is a right word more likely than every wrong one? */
+static bool passes(const model *m, const world_probe *p) { return choose_word(m, p).right; }
 
 static void show(tn_report *r, const model *m)
 {
     enum { SHOWN = 3 };
     tn_report_heading(r, "Masked words");
     tn_report_paragraph(r,
-                        "Sentences of the test, with the model's prediction: green where the grammar allows it and the "
-                        "model passes this sentence of the test, else red.");
+                        "Sentences of the test, each with the most likely of its right and wrong words, green if it is "
+                        "right, red if it is wrong. Below them are the most likely words of all.");
     for (int i = 0; i < SHOWN * WORLD_KINDS && tn_error() == TN_OK; i++) {
         world_probe p;
         world_probe_make(1, (world_kind)(i / SHOWN), (uint64_t)(i % SHOWN), &p);
-        report_fill(r, m, p.text, passes(m, &p), p.nwrong, p.wrong);
+        const choice c = choose_word(m, &p);
+        report_fill(r, m, p.text, &(tn_report_word){c.word, c.probability, c.right});
     }
     tn_report_heading(r, "Attention weights");
     report_attention(r, m, "The keys to the cabinet are in the house.", m->bert->config.layers - 1, 0);

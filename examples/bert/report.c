@@ -3,36 +3,24 @@
 
 #include <string.h>
 
-static bool is_in(const char *word, int n, const char *const *list)
+bool report_fill(tn_report *r, const model *m, const char *text, const tn_report_word *word)
 {
-    for (int i = 0; i < n; i++)
-        if (!strcmp(word, list[i])) return true;
-    return false;
-}
-
-bool report_fill(tn_report *r, const model *m, const char *text, bool right, int nwrong, const char *const *wrong)
-{
-    enum { BEST = 5, MASKS = 4 };
-    tn_bert_fill   found[BEST * MASKS];
-    const int64_t  n = tn_bert_fill_in(m->bert, m->tokens, text, BEST, BEST * MASKS, found);
+    enum { BEST = 4 };
     const char    *mask = tn_tokenizer_token(m->tokens, tn_tokenizer_special(m->tokens).mask);
-    char           parts[MASKS + 1][256];
-    tn_report_word said[2 * MASKS + 1], others[BEST];
-    int            count = 0;
-    for (int64_t i = 0; n > 0 && i <= n; i++) {
-        const char  *end = strstr(text, mask);
-        const size_t bytes = end ? (size_t)(end - text) : strlen(text);
-        snprintf(parts[i], sizeof parts[i], "%.*s", (int)bytes, text);
-        said[count++] = (tn_report_word){parts[i], -1, false};
-        if (i == n || !end) break;
-        const char *word = tn_tokenizer_token(m->tokens, found[i * BEST].id);
-        said[count++] = (tn_report_word){word, found[i * BEST].probability, right && !is_in(word, nwrong, wrong)};
-        text = end + strlen(mask);
-    }
-    int more = 0; /* other words for the first mask with a probability of at least 0.5 % */
-    for (int k = 1; k < BEST && n > 0 && found[k].probability >= 0.005; k++)
+    const char    *at = strstr(text, mask);
+    size_t         before = at ? (size_t)(at - text) : strlen(text);
+    const char    *after = at ? at + strlen(mask) : "";
+    tn_bert_fill   found[BEST];
+    tn_report_word others[BEST];
+    char           start[256];
+    const int64_t  n = tn_bert_fill_in(m->bert, m->tokens, text, BEST, BEST, found);
+    int            more = 0;                            /* those with a probability of at least 0.5 % */
+    while (before && text[before - 1] == ' ') before--; /* the report separates the parts */
+    while (*after == ' ') after++;
+    snprintf(start, sizeof start, "%.*s", (int)before, text);
+    for (int k = 0; k < BEST && n > 0 && found[k].probability >= 0.005; k++)
         others[more++] = (tn_report_word){tn_tokenizer_token(m->tokens, found[k].id), found[k].probability, false};
-    if (n > 0) tn_report_filled(r, count, said, more, others);
+    if (n > 0) tn_report_filled(r, 3, (tn_report_word[]){{start, -1, false}, *word, {after, -1, false}}, more, others);
     return tn_error() == TN_OK;
 }
 
