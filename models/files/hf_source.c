@@ -14,7 +14,7 @@ bool tn__hf_open(tn__hf_source *s, const char *path)
     *s = (tn__hf_source){.path = path};
     if (tn_error() != TN_OK) return false;
     if (file) snprintf(s->name, sizeof s->name, "%s", path);
-    else if (!tn__path_exists(path)) return tn_raise_false(TN_EIO, "'%s': no such file or directory", path);
+    else if (path && !tn__path_exists(path)) return tn_raise_false(TN_EIO, "'%s': no such file or directory", path);
     else if (!tn__path_in(path, "config.json", s->name, sizeof s->name)) return false;
     s->config = file ? tn__file_config(path) : tn_json_load_within(s->name, limits);
     if (s->config && tn_json_type_of(s->config) != TN_JSON_OBJECT)
