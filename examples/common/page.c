@@ -238,8 +238,9 @@ static bool facts_of(const char *folder, tn_string fact[FACTS])
         const double first = number(asked, "steps"), longer = number(j, "steps"), steps = longer > 0 ? longer : first;
         snprintf(text, sizeof text, "%s", grouped(steps, n));
         add(&fact[STEPS], text);
-        snprintf(text, sizeof text, ", %.3g epochs of the data", number(run, "epochs") * steps / first);
-        if (number(run, "epochs") > 0) add(&fact[STEPS], text);
+        const double epochs = number(run, "epochs") * steps / first;
+        snprintf(text, sizeof text, ", %.3g epochs of the data", epochs);
+        if (epochs > 0 && isfinite(epochs)) add(&fact[STEPS], text);
         snprintf(text, sizeof text, "%.0f", number(asked, "seed"));
         add(&fact[SEED], text), add(&fact[LIBRARY], string(j, "made_by"));
     }
