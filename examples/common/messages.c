@@ -43,7 +43,8 @@ static size_t member_name(const char *s, const option *options, output *o)
     return 0;
 }
 
-/* Writes "1 noun" for "1 nouns" at s, and "is" or "has" for a verb behind it. Returns the length read, or 0. */
+/* Writes "1 noun" for "1 nouns" at s, and "is" or "has" for a following "are" or "have". Returns the number of bytes
+ * read, or 0. */
 static size_t one_of(const char *s, output *o)
 {
     static const char nouns[] = " bytes characters checkpoints classes columns documents entries epochs examples files "

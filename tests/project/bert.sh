@@ -191,7 +191,7 @@ says 3 "'masks', line 2: a NUL byte" "${fill[@]}" --file masks
 says 5 "'nowhere': No such file" "${fill[@]}" --file nowhere
 "$bert" eval --model $model demo/held-out.txt >file.txt || wrong "bert eval failed"
 TMPDIR=$PWD "$bert" eval --model $model - <demo/held-out.txt | cmp - file.txt || wrong "bert eval - measures otherwise"
-compgen -G 'standard-input*' >/dev/null && wrong "bert eval - leaves files behind"
+compgen -G 'standard-input*' >/dev/null && wrong "bert eval - does not delete its temporary files"
 says 1 "'-' is given twice" "$bert" eval --model $model - -
 "$bert" embed --model $model --quiet --out lines.npy "The ship sails." "A key." &&
     "$bert" embed --model $model --quiet --out lines.safetensors "The ship sails." "A key." ||
