@@ -18,7 +18,7 @@
 #define V_GELU_NEAR 4.9f
 #define V_GELU_SCALE 6.4f
 
-TN__INLINE v_f32 v_erf(v_f32 x) { return v_odd(tn__erf_columns, x, v_min(v_abs(x), v_set1(3.93f)), 8); }
+TN__INLINE v_f32 v_erf(v_f32 x) { return v_odd(&tn__erf_columns, x, v_min(v_abs(x), v_set1(3.93f)), 8); }
 
 /* 2⁶⁴ exp(-a²/2), a up to 15. With h the first 12 bits of a, h² is exact; a² - h² = (a + h)(a - h). */
 TN__INLINE v_f32 v_bell(v_f32 a)
@@ -46,7 +46,7 @@ TN__INLINE v_f32 v_gelu_far(v_f32 x)
 
 TN__INLINE v_f32 v_gelu(v_f32 x)
 {
-    const v_f32  a = v_abs(x), y = v_without_tail(tn__gelu_tail, x, a, V_GELU_SCALE);
+    const v_f32  a = v_abs(x), y = v_without_tail(&tn__gelu_tail, x, a, V_GELU_SCALE);
     const v_mask near = v_less(a, v_set1(V_GELU_NEAR));
     return v_all(near) ? y : v_choose(near, y, v_gelu_far(x));
 }
@@ -61,7 +61,7 @@ TN__INLINE v_f32 v_gelu_slope_far(v_f32 a)
 TN__INLINE v_f32 v_gelu_slope(v_f32 x)
 {
     const v_f32  a = v_abs(x), column = v_column(a, V_GELU_SCALE), root = (0x1.80ead2p-1f - a) - 0x1.a03fd4p-27f;
-    v_f32        more, constant = v_read_columns(tn__gelu_bend, a, column, &more);
+    v_f32        more, constant = v_read_columns(&tn__gelu_bend, a, column, &more);
     const v_f32  bend = constant + more;
     v_f32        d = v_choose(v_in_columns_below(3, column), bend, root * bend);
     const v_mask near = v_less(a, v_set1(V_GELU_NEAR));
@@ -89,7 +89,7 @@ TN__INLINE v_f32 v_gelu_tanh_far(v_f32 x)
 }
 TN__INLINE v_f32 v_gelu_tanh(v_f32 x)
 {
-    const v_f32  a = v_abs(x), y = v_without_tail(tn__gelu_tanh_tail, x, a, 8);
+    const v_f32  a = v_abs(x), y = v_without_tail(&tn__gelu_tanh_tail, x, a, 8);
     const v_mask near = v_less(a, v_set1(3.9375f));
     return v_all(near) ? y : v_choose(near, y, v_gelu_tanh_far(x));
 }

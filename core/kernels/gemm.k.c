@@ -324,6 +324,7 @@ const tn__gemm_kernels TN__FOR_ISA(TN__(tn__gemm)) = {
     .pair = 1,
     .steps = K_BLOCK,
     .adds_bias = true,
+    .packs_columns = MR < 8,
     .tile = TN__(any_tile),
     .row = TN__(row),
     .pack = TN__FOR_ISA(TN__(tn__pack)),

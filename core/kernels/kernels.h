@@ -79,6 +79,7 @@ typedef struct {
     int  steps;            /* maximum steps, of 4 bytes, in a block of k: what L1 holds of a strip              */
     bool a_rows;           /* units of a that are consecutive in k are adjacent: packing transposes columns     */
     bool adds_bias;        /* tile adds a bias                                                                  */
+    bool packs_columns;    /* a with dense columns, far apart, is read faster if it is packed                   */
     void (*begin)(int mr); /* call before the first tile of mr rows, in each thread; NULL: not needed */
     void (*end)(void);     /* call after the last tile: releases what begin acquired                  */
     void (*tile)(const tn__gemm_step *s);

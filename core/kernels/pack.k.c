@@ -32,7 +32,11 @@ void TN__FOR_ISA(NAMED(tn__pack, FROM))(const tn__pack_step *s)
                 for (int i = 0; i < 8; i++) eight[i] = NUMBER(x[c + i]);
                 memcpy(y + c, eight, sizeof eight);
             }
-            for (; c < cols; c++) y[c] = NUMBER(x[c]);
+            for (; c + 2 <= cols; c += 2) {
+                const TO first = NUMBER(x[c]), second = NUMBER(x[c + 1]);
+                y[c] = first, y[c + 1] = second;
+            }
+            if (c < cols) y[c] = NUMBER(x[c]);
         }
     } else if (row == 1) {
         int64_t c = 0;

@@ -50,7 +50,7 @@ TN__INLINE v_f32 v_sigmoid_far(v_f32 x)
 TN__INLINE v_f32 v_sigmoid(v_f32 x)
 {
     const v_f32 a = v_abs(x);
-    v_f32       more, tail = v_read_columns(tn__sigmoid_tail, a, v_column(a, V_SIGMOID_SCALE), &more);
+    v_f32       more, tail = v_read_columns(&tn__sigmoid_tail, a, v_column(a, V_SIGMOID_SCALE), &more);
     tail = tail + more;
     const v_f32  y = v_choose(v_less(x, v_zero_f32()), tail, 1.0f - tail);
     const v_mask near = v_less(a, v_set1(V_SIGMOID_NEAR));
@@ -67,11 +67,11 @@ TN__INLINE v_f32 v_times_sigmoid(v_f32 x, v_f32 z, v_f32 more)
     return v_choose(below, v_zero_f32() + y * V_DOWN, v_choose(v_less(x, v_set1(100)), y, x));
 }
 
-TN__INLINE v_f32 v_tanh(v_f32 x) { return v_odd(tn__tanh_columns, x, v_min(v_abs(x), v_set1(9.03f)), 3.484375f); }
+TN__INLINE v_f32 v_tanh(v_f32 x) { return v_odd(&tn__tanh_columns, x, v_min(v_abs(x), v_set1(9.03f)), 3.484375f); }
 
 TN__INLINE v_f32 v_silu(v_f32 x)
 {
-    const v_f32  a = v_abs(x), y = v_without_tail(tn__silu_tail, x, a, V_SIGMOID_SCALE);
+    const v_f32  a = v_abs(x), y = v_without_tail(&tn__silu_tail, x, a, V_SIGMOID_SCALE);
     const v_mask near = v_less(a, v_set1(V_SIGMOID_NEAR));
     if (v_all(near)) return y;
     return v_choose(near, y, v_times_sigmoid(v_max(x, v_set1(-110)), v_max(v_minus(x), v_set1(-110)), v_zero_f32()));

@@ -250,15 +250,17 @@ TN__INLINE v_f32 v_load_f16(const uint8_t *p)
 #endif
 
 /* Transposes first within squares of 128-bit lanes, then the lanes. */
+/* Transposes four squares, or fewer: one in each 128 bits of x[0] … x[3]. */
+TN__INLINE void v_transpose_quads_f32(v_f32 x[4])
+{
+    const v_f32 a = v_unpacklo_f32(x[0], x[2]), b = v_unpacklo_f32(x[1], x[3]);
+    const v_f32 c = v_unpackhi_f32(x[0], x[2]), d = v_unpackhi_f32(x[1], x[3]);
+    x[0] = v_unpacklo_f32(a, b), x[1] = v_unpackhi_f32(a, b);
+    x[2] = v_unpacklo_f32(c, d), x[3] = v_unpackhi_f32(c, d);
+}
 TN__INLINE void v_transpose_f32(v_f32 x[v_n_f32])
 {
-    TN__UNROLL for (int i = 0; i < v_n_f32; i += 4)
-    {
-        v_f32 a = v_unpacklo_f32(x[i], x[i + 2]), b = v_unpacklo_f32(x[i + 1], x[i + 3]);
-        v_f32 c = v_unpackhi_f32(x[i], x[i + 2]), d = v_unpackhi_f32(x[i + 1], x[i + 3]);
-        x[i] = v_unpacklo_f32(a, b), x[i + 1] = v_unpackhi_f32(a, b), x[i + 2] = v_unpacklo_f32(c, d),
-        x[i + 3] = v_unpackhi_f32(c, d);
-    }
+    TN__UNROLL for (int i = 0; i < v_n_f32; i += 4) v_transpose_quads_f32(x + i);
     TN__UNROLL for (int i = 0; i < 4; i++) v_transpose_lanes_f32(x + i);
 }
 TN__INLINE void v_transpose_f64(v_f64 x[v_n_f64])

@@ -9,7 +9,9 @@
 #include <stdint.h>
 
 enum { TN__COLUMN_ROWS = 8 };
-typedef float            tn__columns[TN__COLUMN_ROWS][32]; /* columns.h */
+typedef struct { /* columns.h */
+    float row[TN__COLUMN_ROWS][32], column[32][TN__COLUMN_ROWS];
+} tn__columns;
 extern const tn__columns tn__gelu_tail, tn__gelu_bend, tn__gelu_tanh_tail, tn__silu_tail, tn__sigmoid_tail,
     tn__tanh_columns, tn__erf_columns;
 

@@ -13,8 +13,8 @@
  *   v_lower(x), v_upper(x)   half of the lanes in f64   v_join(l, u)              both rounded to f32
  *   v_top(x)                 its first 12 bits: products of two such are exact, and so is the rest of x
  *   v_set1(c)                c in each lane             v_poly(x, n, c)           c[0] + c[1] x + … + c[n-1] xⁿ⁻¹
- *   v_pick(t, i)             t[i mod 32]                v_mul_low32(a, b)         64 bits: of the lower halves
- *   v_lanes_total(sum)       of 16 sums in f64, added up as by tn__lanes_total
+ *   v_lanes_total(sum)       of 16 sums in f64, as by tn__lanes_total
+ *   v_mul_low32(a, b)        64 bits: of the lower halves
  *   v_load_some, v_store_some(p, n, …)   fewer than v_n elements; lanes beyond them are 0, memory is not touched */
 #ifndef TENON_CORE_KERNELS_VECTOR_H
 #define TENON_CORE_KERNELS_VECTOR_H
@@ -47,10 +47,6 @@ TN__INLINE v_f32  v_join(v_f64 l, v_f64 u)
 {
     return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(l)), _mm512_cvtpd_ps(u), 1);
 }
-TN__INLINE v_f32 v_pick(const float *t, v_u32 i)
-{
-    return _mm512_permutex2var_ps(v_load_f32(t), (__m512i)i, v_load_f32(t + 16));
-}
 TN__INLINE v_u64 v_mul_low32(v_u64 a, v_u64 b) { return (v_u64)_mm512_mul_epu32((__m512i)a, (__m512i)b); }
 TN__INLINE v_f32 v_load_some(const float *p, int64_t n) { return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p); }
 TN__INLINE void  v_store_some(float *p, int64_t n, v_f32 v) { _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), v); }
@@ -69,16 +65,7 @@ TN__INLINE v_f32  v_max(v_f32 x, v_f32 c) { return _mm256_max_ps(c, x); }
 TN__INLINE v_f64  v_lower(v_f32 x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
 TN__INLINE v_f64  v_upper(v_f32 x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
 TN__INLINE v_f32  v_join(v_f64 l, v_f64 u) { return _mm256_set_m128(_mm256_cvtpd_ps(u), _mm256_cvtpd_ps(l)); }
-TN__INLINE v_f32  v_pick(const float *t, v_u32 i) /* bits 0-2 within eight; bits 3-4: which eight */
-{
-    const __m256i in = (__m256i)i;
-    const __m256  odd = (__m256)(i << 28), upper = (__m256)(i << 27);
-    const __m256  a = _mm256_permutevar8x32_ps(v_load_f32(t), in), b = _mm256_permutevar8x32_ps(v_load_f32(t + 8), in);
-    const __m256  c = _mm256_permutevar8x32_ps(v_load_f32(t + 16), in),
-                 d = _mm256_permutevar8x32_ps(v_load_f32(t + 24), in);
-    return _mm256_blendv_ps(_mm256_blendv_ps(a, b, odd), _mm256_blendv_ps(c, d, odd), upper);
-}
-TN__INLINE v_u64 v_mul_low32(v_u64 a, v_u64 b) { return (v_u64)_mm256_mul_epu32((__m256i)a, (__m256i)b); }
+TN__INLINE v_u64  v_mul_low32(v_u64 a, v_u64 b) { return (v_u64)_mm256_mul_epu32((__m256i)a, (__m256i)b); }
 
 #else
 
@@ -110,11 +97,6 @@ TN__INLINE v_f64 v_upper(v_f32 x) { return (v_f64){(double)x[2], (double)x[3]}; 
 TN__INLINE v_f32 v_join(v_f64 l, v_f64 u) { return (v_f32){(float)l[0], (float)l[1], (float)u[0], (float)u[1]}; }
 TN__INLINE v_u64 v_mul_low32(v_u64 a, v_u64 b) { return (a & 0xffffffffu) * (b & 0xffffffffu); }
 #endif
-TN__INLINE v_f32 v_pick(const float *t, v_u32 i)
-{
-    return (v_f32){t[i[0] & 31], t[i[1] & 31], t[i[2] & 31], t[i[3] & 31]};
-}
-
 #endif
 
 TN__INLINE v_f32 v_load_some(const float *p, int64_t n)

@@ -9,6 +9,8 @@ enum {
     SHARED_A_BYTES = 16 << 20, /* of an a that is packed once for all tasks */
     FAR_BYTES = 1024,          /* between rows: b then covers enough pages that packing it is faster, if ... */
     MANY_ROWS = 100,           /* ... there are enough rows of a to use it */
+    WIDE_ENOUGH = 64,          /* columns: with fewer, packing a costs more than reading it from distant pages */
+    MANY_STEPS = 64,           /* pages of which L1's TLB holds the addresses */
     A_ROWS = 128,              /* of dense columns, packed at a time: strips share cache lines, each fetched once */
     KEPT_ROWS = 64,            /* rows of a: with more, packing b costs little compared with the product ... */
     KEPT_LEAST = 4096,         /* ... and with fewer elements of b, all other work costs more */
@@ -135,7 +137,9 @@ static bool in_pairs(const tn__gemm_call *g)
 static void plan_operands(tn__gemm_plan *plan)
 {
     const tn__gemm_call *g = &plan->call;
-    plan->packs_a = g->dtype == TN_BF16 && !(plan->pair == 2 && in_pairs(g));
+    const bool           far = g->a_row == 1 && g->a_col * plan->in_bytes >= FAR_BYTES;
+    plan->packs_a = (g->dtype == TN_BF16 && !(plan->pair == 2 && in_pairs(g))) ||
+                    (far && plan->kernels->packs_columns && g->n >= WIDE_ENOUGH && plan->steps >= MANY_STEPS);
     plan->a_columns = g->a_col != 1 && (g->a_row == 1 || plan->pair == 2);
     /* dense rows are read as fast in place, unless each is on a separate page */
     const bool apart = g->b_row * plan->in_bytes >= FAR_BYTES && g->m >= MANY_ROWS;
