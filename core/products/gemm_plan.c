@@ -1,22 +1,27 @@
 /* gemm_plan.c — chooses how a product is computed and how its work is cut. docs/gemm.md gives reasons for the sizes. */
 #include "core/products/gemm_plan.h"
+#include "core/base/caches.h"
 #include "core/products/cost.h"
 
 enum {
-    B_BYTES = 200 << 10,       /* of b in a task: a fifth of L2, and few enough pages */
-    SUM_BYTES = 256 << 10,     /* of sums between blocks of k */
+    B_BYTES = 200 << 10,       /* of b in a task, at most: with more, a core's TLB does not hold its pages */
     SHARED_BYTES = 1 << 20,    /* of a b that is packed once for all tasks */
-    SHARED_A_BYTES = 16 << 20, /* of an a that is packed once for all tasks */
+    SHARED_A_BYTES = 32 << 20, /* of an a that is packed once for all tasks */
     FAR_BYTES = 1024,          /* between rows: b then covers enough pages that packing it is faster, if ... */
     MANY_ROWS = 100,           /* ... there are enough rows of a to use it */
     WIDE_ENOUGH = 64,          /* columns: with fewer, packing a costs more than reading it from distant pages */
     MANY_STEPS = 64,           /* pages of which L1's TLB holds the addresses */
-    A_ROWS = 128,              /* of dense columns, packed at a time: strips share cache lines, each fetched once */
+    A_ROWS = 128,              /* of dense columns, packed at a time, at most: strips share cache lines */
     KEPT_ROWS = 64,            /* rows of a: with more, packing b costs little compared with the product ... */
     KEPT_LEAST = 4096,         /* ... and with fewer elements of b, all other work costs more */
     FEW_EACH = 4,              /* tasks of a thread, of which one more or less matters */
     ROW_VECTORS = 128          /* columns of a matrix-vector product that are summed at a time */
 };
+
+/* The bytes of b and of a, and of sums between blocks of k, in a task: together less than two thirds of L2. */
+static int64_t b_bytes(void) { return tn__min_i64(tn__caches().l2 / 5, B_BYTES); }
+static int64_t a_bytes(void) { return tn__caches().l2 / 5; }
+static int64_t sum_bytes(void) { return tn__caches().l2 / 4; }
 
 static const double MUCH = 1.25; /* ratio of one thread's work to the mean that is too much */
 
@@ -172,10 +177,10 @@ static void cut_tasks(const tn__gemm_plan *plan, double time, int64_t *down, int
     const int64_t        strips = plan->strip.parts, panels = plan->panel.parts;
     const int64_t        most = (int64_t)plan->kernels->nv * plan->kernels->lanes; /* columns of a panel */
     *across = *down = 1;
-    if (plan->steps > B_BYTES / plan->unit_bytes / g->n)
-        *across = tn__ceil_div(panels, tn__max_i64(1, B_BYTES / (most * plan->kc * plan->unit_bytes)));
+    if (plan->steps > b_bytes() / plan->unit_bytes / g->n)
+        *across = tn__ceil_div(panels, tn__max_i64(1, b_bytes() / (most * plan->kc * plan->unit_bytes)));
     if (plan->steps > plan->kc) {
-        const int64_t sums = SUM_BYTES / (tn__ceil_div(panels, *across) * most * plan->kernels->mr * plan->unit_bytes);
+        const int64_t sums = sum_bytes() / (tn__ceil_div(panels, *across) * most * plan->kernels->mr * plan->unit_bytes);
         *down = tn__ceil_div(strips, tn__max_i64(8, sums));
     }
     /* Give each thread the same work, at least tn__cost_task. Cut m if b need not be packed again in each task and a
@@ -204,7 +209,8 @@ static void plan_tiles(tn__gemm_plan *plan, double time)
 
     plan->shares_b = plan->packs_b && b_is_small(plan) && (down > 1 || plan->matrices > 1);
     plan->shares_a = across > 1 && a_is_small(plan);
-    plan->a_strips = plan->a_columns && plan->packs_a && !plan->shares_a ? tn__ceil_div(A_ROWS, kn->mr) : 1;
+    const int64_t a_rows = tn__min_i64(A_ROWS, a_bytes() / tn__max_i64(plan->kc * plan->unit_bytes, 1));
+    plan->a_strips = plan->a_columns && plan->packs_a && !plan->shares_a ? tn__ceil_div(a_rows, kn->mr) : 1;
 
     const int64_t width = tn__ceil_div(panels, across) * most, pad = plan->a_columns ? 0 : TN__GEMM_PAD;
     if (plan->packs_b && !plan->shares_b) plan->ws.b = tn__lines(width * plan->kc, plan->unit_bytes);

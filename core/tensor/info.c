@@ -1,4 +1,5 @@
 /* info.c — the version of the library, and what it uses on this machine and why. */
+#include "core/base/caches.h"
 #include "core/base/parallel.h"
 #include "core/base/thread.h"
 #include "core/kernels/kernels.h"
@@ -29,15 +30,18 @@ static const char *limit(int n, char text[16])
 
 const char *tn_build_info(void)
 {
-    static _Thread_local char text[512];
+    static _Thread_local char text[640];
+    const tn__cache_sizes     k = tn__caches();
     const tn__cpu_limits      c = tn__cpus();
     const int                 n = tn_threads();
     char                      allowed[16], cores[16], quota[16], asked[16];
     snprintf(text, sizeof text,
-             "Tenon %s; %s; %s kernels: %s; %d thread%s: %s (affinity %s, cores %s, cgroup %s, OMP_NUM_THREADS %s)",
+             "Tenon %s; %s; %s kernels: %s; %d thread%s: %s (affinity %s, cores %s, cgroup %s, OMP_NUM_THREADS %s); "
+             "caches of %lld KiB, %lld KiB and %lld MiB%s",
              tn_version(), COMPILER, tn__isa_name(), tn__isa_reason(), n, n == 1 ? "" : "s",
              tn__self.threads ? "set by tn_set_threads" : "the default", limit(c.allowed, allowed),
-             limit(c.cores, cores), limit(c.quota, quota), limit(c.asked, asked));
+             limit(c.cores, cores), limit(c.quota, quota), limit(c.asked, asked), (long long)k.l1 >> 10, (long long)k.l2 >> 10,
+             (long long)k.l3 >> 20, tn__caches_set() ? " (set by TENON_CACHES)" : "");
     return text;
 }
 
