@@ -12,6 +12,7 @@
  * end. So the bits depend on k, the dtype and the kernels alone, and every choice below (what is packed, where the cuts
  * are, which operand's rows run along the vectors) only affects speed. */
 #include "core/products/gemm_plan.h"
+#include "core/base/caches.h"
 #include "core/base/parallel.h"
 #include "core/products/packed.h"
 
@@ -19,9 +20,14 @@
 
 enum {
     SMALL_BYTES = 8 << 10, /* bytes of workspace on the stack */
-    NEAR_BYTES = 2 << 20,  /* a b that fits in L2, or nearly */
     GROUP = 128            /* rows in a task of share_a */
 };
+
+/* True if b is much larger than L2, and streams. */
+static bool streams(const tn__gemm_plan *plan)
+{
+    return plan->call.n * plan->call.k >= 2 * tn__caches().l2 / plan->in_bytes;
+}
 
 /* A product in progress: its plan and its memory. */
 typedef struct {
@@ -283,7 +289,7 @@ static void row_task(const tn__gemm_plan *plan, char *slot, const operands *m, i
         const int64_t col = tn__panel_at(plan, p), end = tn__min_i64(tn__panel_at(plan, p + 1), g->n);
         const int64_t whole = (end - col) / lanes * lanes, rest = end - col - whole;
         tn__gemv_step s = {.n = whole, .k = g->k, .a = m->a, .a_col = g->a_col, .y = sums, .first = true};
-        s.beyond_l2 = g->n * g->k > NEAR_BYTES / plan->in_bytes;
+        s.beyond_l2 = streams(plan);
         s.b = m->b + col * g->b_col * plan->in_bytes, s.b_row = g->b_row, s.b_col = g->b_col;
         if (whole) plan->kernels->row(&s);
         s.y = sums + whole * plan->unit_bytes, s.n = lanes;
@@ -308,7 +314,7 @@ static void kept_row_task(const gemm_job *job, char *sums, const operands *m, in
     for (int64_t p = p0; p < p1; p++) {
         const int64_t col = tn__panel_at(plan, p), width = tn__panel_at(plan, p + 1) - col;
         tn__gemv_step s = {.n = width, .k = g->k, .a = m->a, .a_col = g->a_col, .y = sums, .first = true};
-        s.beyond_l2 = g->n * g->k > NEAR_BYTES / plan->in_bytes;
+        s.beyond_l2 = streams(plan);
         s.b = job->shared_b + col * plan->steps * plan->unit_bytes, s.b_row = width, s.b_col = 1;
         plan->kernels->row(&s);
         finish(plan, m, 0, col, 1, tn__min_i64(width, g->n - col), sums, 0);

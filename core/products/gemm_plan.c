@@ -180,7 +180,8 @@ static void cut_tasks(const tn__gemm_plan *plan, double time, int64_t *down, int
     if (plan->steps > b_bytes() / plan->unit_bytes / g->n)
         *across = tn__ceil_div(panels, tn__max_i64(1, b_bytes() / (most * plan->kc * plan->unit_bytes)));
     if (plan->steps > plan->kc) {
-        const int64_t sums = sum_bytes() / (tn__ceil_div(panels, *across) * most * plan->kernels->mr * plan->unit_bytes);
+        const int64_t sums =
+            sum_bytes() / (tn__ceil_div(panels, *across) * most * plan->kernels->mr * plan->unit_bytes);
         *down = tn__ceil_div(strips, tn__max_i64(8, sums));
     }
     /* Give each thread the same work, at least tn__cost_task. Cut m if b need not be packed again in each task and a

@@ -40,8 +40,8 @@ const char *tn_build_info(void)
              "caches of %lld KiB, %lld KiB and %lld MiB%s",
              tn_version(), COMPILER, tn__isa_name(), tn__isa_reason(), n, n == 1 ? "" : "s",
              tn__self.threads ? "set by tn_set_threads" : "the default", limit(c.allowed, allowed),
-             limit(c.cores, cores), limit(c.quota, quota), limit(c.asked, asked), (long long)k.l1 >> 10, (long long)k.l2 >> 10,
-             (long long)k.l3 >> 20, tn__caches_set() ? " (set by TENON_CACHES)" : "");
+             limit(c.cores, cores), limit(c.quota, quota), limit(c.asked, asked), (long long)k.l1 >> 10,
+             (long long)k.l2 >> 10, (long long)k.l3 >> 20, tn__caches_set() ? " (set by TENON_CACHES)" : "");
     return text;
 }
 
