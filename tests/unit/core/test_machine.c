@@ -1,7 +1,9 @@
 /* test_machine.c — the limits on the number of threads, with a folder that simulates the machine; and tn_build_info. */
 #include "tests/common/check_main.h"
 
+#include "core/base/caches.h"
 #include "core/base/parallel.h"
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -127,6 +129,28 @@ START_TEST(the_default_is_the_least)
 }
 END_TEST
 
+START_TEST(caches)
+{
+    static const char *const wrong[] = {
+        "",           "32K",         "32K,512K",          "32K,512K,32M,",           "32K;512K;32M",
+        "0,512K,32M", "32K,-1K,32M", "32K,512K,32G",      "32 K,512K,32M",           "32K,512K,32MB",
+        "1,2,a",      "32K,,32M",    "32K,512K,2097152M", "99999999999999999999,1,1"};
+    tn__cache_sizes c = {1, 2, 3};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        ck_assert_msg(!tn__caches_parse(wrong[i], &c) && c.l1 == 1 && c.l2 == 2 && c.l3 == 3, "%s", wrong[i]);
+    ck_assert(!tn__caches_parse(NULL, &c));
+    ck_assert(tn__caches_parse("32K,512k,32M", &c));
+    ck_assert(c.l1 == 32 << 10 && c.l2 == 512 << 10 && c.l3 == 32 << 20);
+    ck_assert(tn__caches_parse("1,2,1048576M", &c) && c.l1 == 1 && c.l2 == 2 && c.l3 == (int64_t)1 << 40);
+    const char           *wish = getenv("TENON_CACHES");
+    const tn__cache_sizes here = tn__caches();
+    ck_assert(here.l1 > 0 && here.l2 > 0 && here.l3 > 0);
+    ck_assert(tn__caches_set() == (wish && tn__caches_parse(wish, &c)));
+    ck_assert(!tn__caches_set() || !memcmp(&here, &c, sizeof c));
+    ck_assert(!strstr(tn_build_info(), "TENON_CACHES") == !tn__caches_set());
+}
+END_TEST
+
 START_TEST(build_info)
 {
     char start[32];
@@ -134,7 +158,7 @@ START_TEST(build_info)
     ck_assert_str_eq(tn_version(), start);
     const char *text = tn_build_info();
     ck_assert_msg(!strncmp(text, "Tenon ", 6) && !strncmp(text + 6, start, strlen(start)), "%s", text);
-    ck_assert_msg(strstr(text, " kernels: ") && strchr(text, '\n') == NULL && strlen(text) < 500, "%s", text);
+    ck_assert_msg(strstr(text, " kernels: ") && strchr(text, '\n') == NULL && strlen(text) < 600, "%s", text);
     tn_set_threads(1);
     ck_assert_ptr_nonnull(strstr(tn_build_info(), "1 thread: set by tn_set_threads (affinity "));
     tn_set_threads(0);
@@ -151,6 +175,7 @@ int main(void)
     tcase_add_test(c, cores);
     tcase_add_test(c, omp_num_threads);
     tcase_add_test(c, the_default_is_the_least);
+    tcase_add_test(c, caches);
     tcase_add_test(c, build_info);
     return tn_check_main(s);
 }
