@@ -259,20 +259,51 @@ static void finish_empty(const tile_task *t)
     }
 }
 
-static void run_tiles(tile_task *t)
+/* A strip after the other: it stays in L1, and the block of b in L2. */
+static void run_strips(tile_task *t)
 {
     _Alignas(64) char    vectors[TN__GEMM_BIAS];
     const tn__gemm_plan *plan = t->plan;
+    for (int64_t s = t->s0; s < t->s1; s++) {
+        const int64_t row = tn__strip_at(plan, s);
+        tn__gemm_step step = {.mr = (int)(tn__strip_at(plan, s + 1) - row), .k = t->kc};
+        prepare_strip(t, s, row, &step);
+        t->bias = t->last ? place_bias(t, row, vectors, &step) : NULL;
+        if (plan->kernels->begin && *t->begun != step.mr) plan->kernels->begin(*t->begun = step.mr);
+        for (int64_t p = t->p0; p < t->p1; p++) compute_tile(t, s, row, p, &step);
+    }
+}
+
+/* A panel of b after the other: it stays in L1, and a group of packed strips in L2. So b is read from L3 once for each
+ * group, and its block may be large: a is packed fewer times. */
+static void run_groups(tile_task *t)
+{
+    _Alignas(64) char    vectors[TN__GEMM_BIAS];
+    const tn__gemm_plan *plan = t->plan;
+    for (int64_t s0 = t->s0, n; s0 < t->s1; s0 += n) {
+        tn__gemm_step step[TN__GEMM_GROUP];
+        n = tn__min_i64(plan->group, t->s1 - s0);
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t row = tn__strip_at(plan, s0 + i);
+            step[i] = (tn__gemm_step){.mr = (int)(tn__strip_at(plan, s0 + i + 1) - row), .k = t->kc};
+            prepare_strip(t, s0 + i, row, &step[i]);
+        }
+        for (int64_t p = t->p0; p < t->p1; p++)
+            for (int64_t i = 0; i < n; i++) {
+                const int64_t row = tn__strip_at(plan, s0 + i);
+                t->bias = t->last ? place_bias(t, row, vectors, &step[i]) : NULL;
+                compute_tile(t, s0 + i, row, p, &step[i]);
+            }
+    }
+}
+
+static void run_tiles(tile_task *t)
+{
+    const tn__gemm_plan *plan = t->plan;
     for (int64_t k0 = 0; k0 < plan->steps; k0 += plan->kc) {
         prepare_block(t, k0);
-        for (int64_t s = t->s0; s < t->s1; s++) {
-            const int64_t row = tn__strip_at(plan, s);
-            tn__gemm_step step = {.mr = (int)(tn__strip_at(plan, s + 1) - row), .k = t->kc};
-            prepare_strip(t, s, row, &step);
-            t->bias = t->last ? place_bias(t, row, vectors, &step) : NULL;
-            if (plan->kernels->begin && *t->begun != step.mr) plan->kernels->begin(*t->begun = step.mr);
-            for (int64_t p = t->p0; p < t->p1; p++) compute_tile(t, s, row, p, &step);
-        }
+        if (plan->group > 1) run_groups(t);
+        else run_strips(t);
     }
     if (plan->call.k == 0) finish_empty(t);
 }

@@ -6,10 +6,12 @@
 enum {
     B_BYTES = 200 << 10,       /* of b in a task, at most: with more, a core's TLB does not hold its pages */
     SHARED_BYTES = 1 << 20,    /* of a b that is packed once for all tasks */
-    SHARED_A_BYTES = 32 << 20, /* of an a that is packed once for all tasks */
+    GROUP_BYTES = 1 << 20,     /* of b, and of sums between blocks of k, in a task that computes strips in groups */
+    SHARED_A_BYTES = 16 << 20, /* of an a of bf16 that is packed once for all tasks; of f32 half of it */
     FAR_BYTES = 1024,          /* between rows: b then covers enough pages that packing it is faster, if ... */
     MANY_ROWS = 100,           /* ... there are enough rows of a to use it */
     WIDE_ENOUGH = 64,          /* columns: with fewer, packing a costs more than reading it from distant pages */
+    TASK_GROUPS = 8,           /* of strips, in a task */
     MANY_STEPS = 64,           /* pages of which L1's TLB holds the addresses */
     A_ROWS = 128,              /* of dense columns, packed at a time, at most: strips share cache lines */
     KEPT_ROWS = 64,            /* rows of a: with more, packing b costs little compared with the product ... */
@@ -19,9 +21,12 @@ enum {
 };
 
 /* The bytes of b and of a, and of sums between blocks of k, in a task: together less than two thirds of L2. */
-static int64_t b_bytes(void) { return tn__min_i64(tn__caches().l2 / 5, B_BYTES); }
+static int64_t b_bytes(const tn__gemm_plan *plan)
+{
+    return plan->group > 1 ? GROUP_BYTES : tn__min_i64(tn__caches().l2 / 5, B_BYTES);
+}
+static int64_t sum_bytes(const tn__gemm_plan *plan) { return plan->group > 1 ? GROUP_BYTES : tn__caches().l2 / 4; }
 static int64_t a_bytes(void) { return tn__caches().l2 / 5; }
-static int64_t sum_bytes(void) { return tn__caches().l2 / 4; }
 
 static const double MUCH = 1.25; /* ratio of one thread's work to the mean that is too much */
 
@@ -138,14 +143,27 @@ static bool in_pairs(const tn__gemm_call *g)
     return even;
 }
 
+/* True if a, packed by columns, is one matrix for the whole batch and small enough to be packed before the tasks. */
+static bool a_is_small(const tn__gemm_plan *plan)
+{
+    const tn__gemm_call *g = &plan->call;
+    for (int d = 0; d < g->dims; d++)
+        if (g->a_batch[d] != 0) return false;
+    const int64_t most = g->dtype == TN_BF16 ? SHARED_A_BYTES : SHARED_A_BYTES / 2;
+    return plan->packs_a && plan->a_columns && g->m <= most / plan->unit_bytes / tn__max_i64(plan->steps, 1);
+}
+
 /* How the kernels read a and b: in place, or packed. */
 static void plan_operands(tn__gemm_plan *plan)
 {
     const tn__gemm_call *g = &plan->call;
     const bool           far = g->a_row == 1 && g->a_col * plan->in_bytes >= FAR_BYTES;
-    plan->packs_a = (g->dtype == TN_BF16 && !(plan->pair == 2 && in_pairs(g))) ||
-                    (far && plan->kernels->packs_columns && g->n >= WIDE_ENOUGH && plan->steps >= MANY_STEPS);
+    const bool    columns = far && plan->kernels->packs_columns && g->n >= WIDE_ENOUGH && plan->steps >= MANY_STEPS;
+    const int64_t a_rows = tn__min_i64(A_ROWS, a_bytes() / tn__max_i64(plan->kc * plan->unit_bytes, 1));
+    plan->a_strips = tn__max_i64(1, tn__min_i64(a_rows / plan->kernels->mr, TN__GEMM_GROUP));
+    plan->packs_a = columns || (g->dtype == TN_BF16 && !(plan->pair == 2 && in_pairs(g)));
     plan->a_columns = g->a_col != 1 && (g->a_row == 1 || plan->pair == 2);
+    plan->group = columns && !a_is_small(plan) ? plan->a_strips : 1;
     /* dense rows are read as fast in place, unless each is on a separate page */
     const bool apart = g->b_row * plan->in_bytes >= FAR_BYTES && g->m >= MANY_ROWS;
     plan->packs_b = g->dtype == TN_BF16 || g->b_col != 1 || apart;
@@ -160,15 +178,6 @@ static bool b_is_small(const tn__gemm_plan *plan)
     return g->k > 0 && plan->vectors * plan->kernels->lanes <= SHARED_BYTES / plan->unit_bytes / plan->steps;
 }
 
-/* True if a, packed by columns, is one matrix for the whole batch and small enough to be packed before the tasks. */
-static bool a_is_small(const tn__gemm_plan *plan)
-{
-    const tn__gemm_call *g = &plan->call;
-    for (int d = 0; d < g->dims; d++)
-        if (g->a_batch[d] != 0) return false;
-    return plan->packs_a && plan->a_columns && g->m <= SHARED_A_BYTES / plan->unit_bytes / tn__max_i64(plan->steps, 1);
-}
-
 /* The number of parts into which the strips (down) and the panels (across) of a matrix are cut: small enough for the
  * caches, and enough of them for the threads. */
 static void cut_tasks(const tn__gemm_plan *plan, double time, int64_t *down, int64_t *across)
@@ -177,13 +186,15 @@ static void cut_tasks(const tn__gemm_plan *plan, double time, int64_t *down, int
     const int64_t        strips = plan->strip.parts, panels = plan->panel.parts;
     const int64_t        most = (int64_t)plan->kernels->nv * plan->kernels->lanes; /* columns of a panel */
     *across = *down = 1;
-    if (plan->steps > b_bytes() / plan->unit_bytes / g->n)
-        *across = tn__ceil_div(panels, tn__max_i64(1, b_bytes() / (most * plan->kc * plan->unit_bytes)));
+    if (plan->steps > b_bytes(plan) / plan->unit_bytes / g->n)
+        *across = tn__ceil_div(panels, tn__max_i64(1, b_bytes(plan) / (most * plan->kc * plan->unit_bytes)));
     if (plan->steps > plan->kc) {
         const int64_t sums =
-            sum_bytes() / (tn__ceil_div(panels, *across) * most * plan->kernels->mr * plan->unit_bytes);
+            sum_bytes(plan) / (tn__ceil_div(panels, *across) * most * plan->kernels->mr * plan->unit_bytes);
         *down = tn__ceil_div(strips, tn__max_i64(8, sums));
     }
+    /* a few groups each, so that a thread that the system delays does not delay the others */
+    if (plan->group > 1) *down = tn__max_i64(*down, tn__ceil_div(strips, TASK_GROUPS * plan->group));
     /* Give each thread the same work, at least tn__cost_task. Cut m if b need not be packed again in each task and a
      * has more than KEPT_ROWS rows, otherwise n; or the other one if that balances much better. */
     const int64_t threads = tn__max_i64(1, tn__min_i64(tn_threads(), (int64_t)(time / tn__cost_task)));
@@ -210,8 +221,7 @@ static void plan_tiles(tn__gemm_plan *plan, double time)
 
     plan->shares_b = plan->packs_b && b_is_small(plan) && (down > 1 || plan->matrices > 1);
     plan->shares_a = across > 1 && a_is_small(plan);
-    const int64_t a_rows = tn__min_i64(A_ROWS, a_bytes() / tn__max_i64(plan->kc * plan->unit_bytes, 1));
-    plan->a_strips = plan->a_columns && plan->packs_a && !plan->shares_a ? tn__ceil_div(a_rows, kn->mr) : 1;
+    if (!plan->a_columns || !plan->packs_a || plan->shares_a) plan->a_strips = 1;
 
     const int64_t width = tn__ceil_div(panels, across) * most, pad = plan->a_columns ? 0 : TN__GEMM_PAD;
     if (plan->packs_b && !plan->shares_b) plan->ws.b = tn__lines(width * plan->kc, plan->unit_bytes);

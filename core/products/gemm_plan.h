@@ -7,6 +7,7 @@
 enum { TN__SET_BYTES = 4096 }; /* rows at a multiple of this distance map to the same L1 set */
 enum { TN__GEMM_PAD = 16 };    /* units between packed rows of a, so that they do not all map to the same cache sets */
 
+enum { TN__GEMM_GROUP = 32 }; /* strips in a group, at most */
 enum { TN__GEMM_BIAS = 512 }; /* bytes of a vector of bias for each row of a strip */
 
 /* A range split into `parts` nearly equal pieces; longer ones are interleaved, so any prefix of pieces is balanced. */
@@ -46,6 +47,7 @@ typedef struct {
     bool    packs_a, packs_b;   /* each task packs its part */
     bool    a_columns;          /* a is packed by columns */
     int64_t a_strips;           /* strips of a that are packed at a time */
+    int64_t group;              /* strips that a task computes panel by panel; 1: strip by strip */
     bool    shares_a, shares_b; /* packed before the tasks, for all of them */
     bool    may_keep_b;         /* b is worth keeping packed (packed.h) */
     bool    keeps_b;            /* and it is kept: in the form of tn__gemm_plan_kept */
