@@ -207,7 +207,7 @@ static const option options[] = {
     OPTION_FLAG("whole-words", 0, &asked.whole_words, "mask whole words instead of single tokens"),
     OPTION_FLAG("by-rule", 0, &asked.by_rule, "end sentences at . ! ? instead of at the end of a line"),
     OPTION_REAL("dropout", 0, "P", &OF.dropout, "dropout probability", .least = 0, .most = 0.9),
-    TRAIN_RUN(OF, "texts", "20"),
+    TRAIN_RUN(OF, "texts", "20", NULL),
     TRAIN_RANKS(OF),
     {0},
 };

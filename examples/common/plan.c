@@ -1,9 +1,30 @@
-/* plan.c — the number of steps of a training: as asked, and with --minutes planned again while it runs. */
+/* plan.c — what a training does with its time: the size of its model, and the number of steps, as asked or, with
+ * --minutes, planned again while it runs. */
 #include "resume.h"
 #include "stop.h"
 #include "train.h"
 
 #include <math.h>
+
+const train_choice *train_choose(training *t, const train_choice *rows)
+{
+    train_asked *a = &t->asked;
+    const double asked = a->resume ? record_number(a->out, "minutes") : a->minutes;
+    const double minutes = asked > 0 ? asked : t->kind->minutes;
+    while (rows[1].size && minutes >= rows[1].minutes) rows++;
+    t->chosen = !a->size;
+    if (t->chosen) a->size = rows->size;
+    return rows;
+}
+
+/* About twice the square root of the text's bytes: 2,000 tokens for 1 MB. With more of them, most are too rare to be
+ * learned, and their product is most of a small model's work. */
+void train_choose_vocabulary(training *t, size_t bytes)
+{
+    enum { LEAST = 300, MOST = 8000 };
+    const double good = round(2 * sqrt((double)bytes) / 100) * 100;
+    if (!t->asked.vocab_size) t->asked.vocab_size = (int64_t)fmin(fmax(good, LEAST), MOST);
+}
 
 /* The number of steps that the duration asks for: of --minutes, in proportion to those of the start. 0: raised. */
 static int64_t steps_asked(const training *t, int64_t first)

@@ -14,6 +14,8 @@ int train_shape(training *t, int64_t layers, int64_t heads, int64_t dim)
     if (!a->layers) a->layers = layers;
     if (!a->heads) a->heads = heads;
     if (!a->dim) a->dim = dim;
+    /* 6e-4 for a width of 640, as a GPT-3 of that size; the steps of narrow models may be larger */
+    if (isnan(a->lr)) a->lr = fmin(0.384 / (double)a->dim, 0.004);
     if (a->dim % a->heads == 0) return 0;
     return program_usage("a width of %lld is not divisible by %lld heads; change --dim or --heads", (long long)a->dim,
                          (long long)a->heads);
@@ -50,9 +52,14 @@ static int check_options(training *t)
         return program_usage("--%s is for several processes; set --ranks, too", a->zero3  ? "zero3"
                                                                                 : a->zero ? "zero"
                                                                                           : "shards");
-    const int code = t->kind->check(t);
-    if (!a->vocab_size && t->kind->tokenizer) a->vocab_size = 8000;
-    return code;
+    return t->kind->check(t);
+}
+
+static bool read_texts(training *t)
+{
+    if (t->kind->read && !t->kind->read(t)) return false;
+    if (!t->asked.vocab_size && t->kind->tokenizer) t->asked.vocab_size = 8000;
+    return true;
 }
 
 /* The tokenizer of the run to resume, the one of --vocab, or a new one. */
@@ -133,6 +140,13 @@ static void announce(training *t, int64_t steps, double seconds)
          (long long)a->dim, (double)tn_module_count(t->net, false) / 1e6);
     if (t->tokens) fprintf(stderr, ", a vocabulary of %lld", (long long)tn_tokenizer_size(t->tokens));
     fprintf(stderr, ", in %s\n", a->dtype);
+    if (t->chosen) {
+        fprintf(stderr, "chosen   --size %s", a->size);
+        if (!a->vocab) fprintf(stderr, " --vocab-size %lld", (long long)a->vocab_size);
+        fprintf(stderr, " --lr %.3g", a->lr);
+        if (a->minutes > 0) fprintf(stderr, ", for %.3g minutes", a->minutes);
+        fprintf(stderr, "\n");
+    }
     t->kind->print_info(t);
     fprintf(stderr, "memory   about %.0f MiB\nsteps    %lld of %s", memory_of(t) / 1048576, (long long)steps, t->each);
     if (t->batches > 0) fprintf(stderr, ", %.3g epochs of the data", (double)steps / (double)t->batches);
@@ -209,15 +223,14 @@ static bool set_shards(training *t)
 
 static bool prepare(training *t)
 {
-    const train_kind *k = t->kind;
-    train_asked      *a = &t->asked;
+    train_asked *a = &t->asked;
     t->fit = TN_WITH(tn_fit_args, TN_FIT_ARGS_DEFAULTS, .autocast = !strcmp(a->dtype, "bf16"), .lr = a->lr);
-    if (!run_check(&a->compare) || (k->read && !k->read(t))) return false;
+    if (!run_check(&a->compare) || !read_texts(t)) return false;
     if (!record_lock_folder(a->out, &a->resume)) return false;
     t->new_folder = !a->resume;
     if (!set_shards(t)) return false;
     t->tokens = tokenizer_for(t);
-    if (!check_tokenizer(t) || !k->open(t)) return false;
+    if (!check_tokenizer(t) || !t->kind->open(t)) return false;
     return (t->net = model_for(t)) && record_memory(memory_of(t), a->force) &&
            record_space(a->out, disk_of(t), a->force);
 }
@@ -242,14 +255,13 @@ static const char *lead(training *t, tn_json_writer *w, int64_t *steps)
 /* The other ranks: wait for rank 0, then read the files it has written. */
 static const char *follow(training *t, tn_json_writer *w, int64_t *steps)
 {
-    const train_kind *k = t->kind;
-    train_asked      *a = &t->asked;
+    train_asked *a = &t->asked;
     if (tn_world_barrier(t->world) != TN_OK) return NULL;
     t->fit = TN_WITH(tn_fit_args, TN_FIT_ARGS_DEFAULTS, .autocast = !strcmp(a->dtype, "bf16"), .lr = a->lr);
     a->resume = true;
-    if (!set_shards(t) || (k->read && !k->read(t))) return NULL;
+    if (!set_shards(t) || !read_texts(t)) return NULL;
     t->tokens = tokenizer_for(t);
-    if (tn_error() != TN_OK || !k->open(t)) return NULL;
+    if (tn_error() != TN_OK || !t->kind->open(t)) return NULL;
     *steps = record_steps(a->out);
     return *steps && (t->net = model_for(t)) ? describe_run(t, *steps, w) : NULL;
 }

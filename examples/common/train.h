@@ -22,15 +22,22 @@ typedef struct {
     bool        resume, force, zero, zero3;
     option_list compare;
 } train_asked;
-#define TRAIN_DEFAULTS .dtype = "f32", .lr = 1e-3, .warmup = 0.1, .seed = 1
-#define TRAIN_OPTIONS(a, letter_of_size, sizes, minutes_)                                \
-    TRAIN_SIZE(a, letter_of_size, sizes), TRAIN_HEADS(a), TRAIN_WIDTH(a), TRAIN_TEXT(a), \
-        TRAIN_RUN(a, "texts", minutes_), TRAIN_RANKS(a)
+#define TRAIN_DEFAULTS .lr = 1e-3, TRAIN_DEFAULTS_CHOSEN
+/* For a kind that calls train_choose, which sets `size` and lr, too. */
+#define TRAIN_DEFAULTS_CHOSEN .dtype = "f32", .warmup = 0.1, .seed = 1
+#define TRAIN_OPTIONS(a, letter_of_size, sizes, minutes_)                                                       \
+    TRAIN_SIZE(a, letter_of_size, sizes, NULL), TRAIN_HEADS(a), TRAIN_WIDTH(a), TRAIN_TEXT(a, "default: 8000"), \
+        TRAIN_RUN(a, "texts", minutes_, NULL), TRAIN_RANKS(a)
+/* The same for a kind that calls train_choose. */
+#define TRAIN_OPTIONS_CHOSEN(a, letter_of_size, sizes, minutes_)                                    \
+    TRAIN_SIZE(a, letter_of_size, sizes, "depends on the minutes"), TRAIN_HEADS(a), TRAIN_WIDTH(a), \
+        TRAIN_TEXT(a, "default: depends on the size of the text; at most 8000"),                    \
+        TRAIN_RUN(a, "texts", minutes_, "0.384 divided by the width"), TRAIN_RANKS(a)
 /* The parts of TRAIN_OPTIONS, for a model without heads or without text, or a source that has no shards. */
-#define TRAIN_SIZE(a, letter_of_size, sizes)                                                                        \
+#define TRAIN_SIZE(a, letter_of_size, sizes, otherwise_)                                                            \
     OPTION_TEXT("out", 'o', "DIR", &(a).out, "folder of the new model", .required = true, .resume = RESUME_FOLDER), \
         OPTION_TEXT("size", letter_of_size, "NAME", &(a).size, "model size", .choices = (sizes),                    \
-                    .otherwise = "small; --awd: awd"),                                                              \
+                    .otherwise = otherwise_),                                                                       \
         OPTION_INT("layers", 0, "N", &(a).layers, "number of layers (default: of --size)", .least = 1, .most = 1024)
 #define TRAIN_HEADS(a) \
     OPTION_INT("heads", 0, "N", &(a).heads, "number of heads (default: of --size)", .least = 1, .most = 1024)
@@ -38,11 +45,11 @@ typedef struct {
     OPTION_INT("dim", 0, "N", &(a).dim, "width (default: of --size)", .least = 1, .most = 65536),    \
         OPTION_REAL("dropout", 0, "P", &(a).dropout, "dropout probability", .least = 0, .most = 0.9, \
                     .otherwise = "of --size")
-#define TRAIN_TEXT(a)                                                                                           \
-    OPTION_TEXT("vocab", 0, "PATH", &(a).vocab, "file or folder of an existing tokenizer to use"),              \
-        OPTION_INT("vocab-size", 0, "N", &(a).vocab_size, "vocabulary size of a new tokenizer (default: 8000)", \
+#define TRAIN_TEXT(a, otherwise_)                                                                                \
+    OPTION_TEXT("vocab", 0, "PATH", &(a).vocab, "file or folder of an existing tokenizer to use"),               \
+        OPTION_INT("vocab-size", 0, "N", &(a).vocab_size, "vocabulary size of a new tokenizer (" otherwise_ ")", \
                    .least = 10, .most = 1e7)
-#define TRAIN_RUN(a, what, minutes_)                                                                                   \
+#define TRAIN_RUN(a, what, minutes_, rate)                                                                             \
     OPTION_INT("steps", 'n', "N", &(a).steps, "train for N steps, instead of --minutes", .least = 1, .most = 1e9,      \
                .resume = RESUME_FREE),                                                                                 \
         OPTION_INT("epochs", 0, "N", &(a).epochs, "train for N epochs of the " what ", instead of --minutes",          \
@@ -52,8 +59,7 @@ typedef struct {
                     .least = 0.01, .most = 1e6, .resume = RESUME_FREE),                                                \
         OPTION_TEXT("dtype", 0, "TYPE", &(a).dtype, "dtype of the computation; bf16 is faster if the CPU supports it", \
                     .choices = "f32|bf16"),                                                                            \
-        OPTION_REAL("lr", 0, "RATE", &(a).lr, "maximum learning rate", .least = 1e-9, .most = 100,                     \
-                    .otherwise = "0.001; sgd and asgd: 20"),                                                           \
+        OPTION_REAL("lr", 0, "RATE", &(a).lr, "maximum learning rate", .least = 1e-9, .most = 100, .otherwise = rate), \
         OPTION_SEED(0, &(a).seed, ""), TRAIN_RESUME(a)
 #define TRAIN_RESUME(a)                                                                                             \
     OPTION_FLAG(                                                                                                    \
@@ -104,6 +110,7 @@ typedef struct {
     bool              untimed;          /* do not measure the duration of a step */
     bool              no_duration;      /* the user set no duration: a resumed run keeps its number of steps */
     bool              vocab_size_given; /* --vocab-size was given */
+    bool              chosen;           /* train_choose has set the size */
     bool              new_folder;       /* the folder is locked by this run and does not contain a model yet */
     void (*on)(void *training, const tn_fit_event *e); /* called after the record's listener; may be NULL */
     int usage; /* set by train_run: the exit code if the options are wrong, which has been reported; else 0 */
@@ -151,7 +158,18 @@ bool    plan_again(training *t, int64_t *steps);
 /* For describe: puts the path of a model, an option of this name. A resumed run has the path that it started with. */
 void train_put_path(const training *t, tn_json_writer *w, const char *name, const char *path);
 
-/* For check: sets the sizes that were not given, and checks that heads divide dim. Returns 0 or program_usage. */
+/* What a run of `minutes` or more gets where the user sets nothing: in a few minutes a small model learns more from many
+ * small steps than a large one from a few. The rows are in ascending order; the last one is {0}. */
+typedef struct {
+    double      minutes;
+    const char *size;
+    int64_t     batch, length; /* of the kind's options */
+} train_choice;
+/* For check: the row for this run; sets --size. For read: sets --vocab-size, for a text of so many bytes. */
+const train_choice *train_choose(training *t, const train_choice *rows);
+void                train_choose_vocabulary(training *t, size_t bytes);
+
+/* For check: sets the sizes and the learning rate that were not given, and checks that heads divide dim. Returns 0 or program_usage. */
 int train_shape(training *t, int64_t layers, int64_t heads, int64_t dim);
 
 #endif

@@ -250,10 +250,10 @@ static const option options[] = {
     OPTION_INT("batch", 'b', "N", &asked.batch, "sentences per step", .least = 1, .most = MOST_ROWS),
     OPTION_INT("hidden", 0, "N", &asked.hidden, "hidden size of the LSTMs (default: four times --dim, else of --size)",
                .least = 2, .most = 65536),
-    TRAIN_SIZE(asked.base.asked, 's', "tiny|small|medium|large"),
+    TRAIN_SIZE(asked.base.asked, 's', "tiny|small|medium|large", NULL),
     TRAIN_WIDTH(asked.base.asked),
-    TRAIN_TEXT(asked.base.asked),
-    TRAIN_RUN(asked.base.asked, "texts", "20"),
+    TRAIN_TEXT(asked.base.asked, "default: 8000"),
+    TRAIN_RUN(asked.base.asked, "texts", "20", NULL),
     TRAIN_RANKS(asked.base.asked),
     {0},
 };

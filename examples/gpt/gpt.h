@@ -21,10 +21,10 @@ typedef struct {
     tn_windows *windows, *held_windows;
 } gpt_training;
 extern const train_kind gpt_kind;
-#define GPT_TRAINING                                                                                             \
-    {                                                                                                            \
-        .base = {.kind = &gpt_kind, .asked = {TRAIN_DEFAULTS, .size = "mini", .dropout = 0.1}}, .pieces = "bpe", \
-        .shape = "gpt2", .batch = 16, .length = 256, .valid_part = NAN, .weight_decay = 0.1                      \
+#define GPT_TRAINING                                                                                               \
+    {                                                                                                              \
+        .base = {.kind = &gpt_kind, .asked = {TRAIN_DEFAULTS_CHOSEN, .lr = NAN, .dropout = 0.1}}, .pieces = "bpe", \
+        .shape = "gpt2", .valid_part = NAN, .weight_decay = 0.1                                                    \
     }
 
 /* ---- measuring (eval.c) ------------------------------------------------------------------------------------------ */

@@ -18,6 +18,8 @@ static tn_tensor *loss(void *net, const tn_batch *b, void *user)
 
 /* ---- a kind of training ------------------------------------------------------------------------------------------ */
 
+static const train_choice choices[] = {{0, "tiny", 8, 128}, {10, "mini", 16, 256}, {0}};
+
 static int check(training *t)
 {
     gpt_training *g = of(t);
@@ -31,6 +33,9 @@ static int check(training *t)
         return program_usage("--vocab-size must be at least 257: 256 bytes and <|endoftext|>");
     if (t->asked.vocab_size && !bpe)
         return program_usage("--vocab-size is for --pieces bpe; with characters, the text determines it");
+    const train_choice *chosen = train_choose(t, choices);
+    if (!g->batch) g->batch = chosen->batch;
+    if (!g->length) g->length = chosen->length;
     const tn_gpt_config c = tn_gpt_size(t->asked.size);
     return train_shape(t, c.layers, c.heads, c.dim);
 }
@@ -38,7 +43,9 @@ static int check(training *t)
 static bool look(training *t)
 {
     gpt_training *g = of(t);
-    return texts_read_both(&g->text, &g->valid, g->valid_part, &g->all, &g->bytes);
+    if (!texts_read_both(&g->text, &g->valid, g->valid_part, &g->all, &g->bytes)) return false;
+    if (!strcmp(g->pieces, "bpe")) train_choose_vocabulary(t, g->bytes);
+    return true;
 }
 
 static tn_tokenizer *tokenizer(training *t, progress *bar)
@@ -165,11 +172,13 @@ static const option options[] = {
     OPTION_TEXT("pieces", 0, "KIND", &asked.pieces, "tokens of a new tokenizer: bpe for byte-level BPE, or characters",
                 .choices = "bpe|characters"),
     OPTION_TEXT("shape", 0, "NAME", &asked.shape, "architecture: gpt2 or llama", .choices = "gpt2|llama"),
-    OPTION_INT("batch", 'b', "N", &asked.batch, "sequences per step", .least = 1, .most = MOST_ROWS),
-    OPTION_INT("length", 'l', "N", &asked.length, "tokens per sequence; also the model's maximum context", .least = 8,
-               .most = 65536),
+    OPTION_INT("batch", 'b', "N", &asked.batch, "sequences per step (default: 16; below 10 minutes: 8)", .least = 1,
+               .most = MOST_ROWS),
+    OPTION_INT("length", 'l', "N", &asked.length,
+               "tokens per sequence; also the model's maximum context (default: 256; below 10 minutes: 128)",
+               .least = 8, .most = 65536),
     OPTION_REAL("weight-decay", 0, "X", &asked.weight_decay, "weight decay of the matrices", .least = 0, .most = 10),
-    TRAIN_OPTIONS(asked.base.asked, 's', "tiny|mini|baby|small|medium|large", "20"),
+    TRAIN_OPTIONS_CHOSEN(asked.base.asked, 's', "tiny|mini|baby|small|medium|large", "20"),
     {0},
 };
 const command train_command = COMMAND(

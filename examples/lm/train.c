@@ -401,10 +401,10 @@ static const option options[] = {
                 .least = 0, .most = 1e6),
     OPTION_REAL("weight-decay", 0, "X", &asked.weight_decay, "weight decay (default: 0.01; sgd and asgd: 1.2e-6)",
                 .least = 0, .most = 10),
-    TRAIN_SIZE(asked.base.asked, 's', "tiny|small|medium|large|awd"),
+    TRAIN_SIZE(asked.base.asked, 's', "tiny|small|medium|large|awd", "small; --awd: awd"),
     TRAIN_WIDTH(asked.base.asked),
-    TRAIN_TEXT(asked.base.asked),
-    TRAIN_RUN(asked.base.asked, "texts", "20"),
+    TRAIN_TEXT(asked.base.asked, "default: 8000"),
+    TRAIN_RUN(asked.base.asked, "texts", "20", "0.001; sgd and asgd: 20"),
     TRAIN_RANKS(asked.base.asked),
     {0},
 };

@@ -8,7 +8,8 @@
 typedef struct {
     const char *path;
     int64_t     line;
-    uint64_t    sum; /* the hash of the lines */
+    size_t      bytes; /* of the lines */
+    uint64_t    sum;   /* their hash */
 } check_state;
 
 /* Checks that a line is UTF-8, and hashes it. Adds one id for a line that is not empty, none for an empty line. */
@@ -16,7 +17,7 @@ static tn_status check_line(void *user, tn_text line, tn_ids *to)
 {
     check_state *l = user;
     bool         valid = true;
-    l->line++, l->sum = checksum(checksum(l->sum, line.at, line.bytes), "\n", 1);
+    l->line++, l->bytes += line.bytes, l->sum = checksum(checksum(l->sum, line.at, line.bytes), "\n", 1);
     for (size_t at = 0, from = 0; at < line.bytes && valid; from = at) {
         tn_utf8_next(line.at, line.bytes, &at, &valid);
         if (!valid)
@@ -31,7 +32,7 @@ bool pairs_check(const char *source, const char *target, pairs_state *s)
     check_state side[2] = {{.path = source, .sum = CHECKSUM}, {.path = target, .sum = CHECKSUM}};
     tn_pairs   *p =
         tn_pairs_load(source, target, .source = {check_line, &side[0]}, .target = {check_line, &side[1]}, .end = 2);
-    s->empty = tn_pairs_dropped(p), s->first_empty = 0;
+    s->empty = tn_pairs_dropped(p), s->first_empty = 0, s->bytes = side[0].bytes + side[1].bytes;
     while (s->empty && s->first_empty < tn_pairs_count(p) && tn_pairs_line(p, s->first_empty) == s->first_empty)
         s->first_empty++;
     s->first_empty++;

@@ -10,11 +10,14 @@
 static translate_training *of(training *t) { return (translate_training *)t; }
 static bool                by_bleu(const translate_training *t) { return !strcmp(t->stop_on, "bleu"); }
 
+static const train_choice choices[] = {{0, "tiny", 1024, 0}, {10, "small", 4096, 0}, {0}};
+
 static int check(training *t)
 {
-    const translate_training *p = of(t);
-    const tn_seq2seq_config   c = tn_seq2seq_size(t->asked.size);
-    const bool                transformer = !strcmp(p->model, "transformer");
+    translate_training     *p = of(t);
+    const train_choice     *chosen = train_choose(t, choices);
+    const tn_seq2seq_config c = tn_seq2seq_size(t->asked.size);
+    const bool              transformer = !strcmp(p->model, "transformer");
     if (!p->valid_source != !p->valid_target)
         return program_usage("--%s needs --%s; the validation set consists of both files",
                              p->valid_source ? "valid-src" : "valid-tgt", p->valid_source ? "valid-tgt" : "valid-src");
@@ -28,6 +31,7 @@ static int check(training *t)
     if (t->asked.vocab_size && t->asked.vocab_size < 260)
         return program_usage("--vocab-size needs at least 260 tokens (256 bytes and 4 special tokens), got %lld",
                              (long long)t->asked.vocab_size);
+    if (!p->pieces) p->pieces = chosen->batch;
     if (isnan(t->asked.dropout)) t->asked.dropout = c.dropout;
     return train_shape(t, transformer ? c.layers : 1, transformer ? c.heads : 1, c.dim);
 }
@@ -35,8 +39,11 @@ static int check(training *t)
 static bool check_files(training *t)
 {
     translate_training *p = of(t);
-    return pairs_check(p->source, p->target, &p->state) &&
-           (!p->valid_source || pairs_check(p->valid_source, p->valid_target, &p->held_state));
+    if (!pairs_check(p->source, p->target, &p->state) ||
+        (p->valid_source && !pairs_check(p->valid_source, p->valid_target, &p->held_state)))
+        return false;
+    train_choose_vocabulary(t, p->state.bytes);
+    return true;
 }
 
 static const char *const special[] = {"<pad>", "<unk>", "<s>", "</s>", NULL}; /* PADDING, UNKNOWN, BEGIN, END */
@@ -211,10 +218,11 @@ static const option options[] = {
                .most = MOST_WEIGHTS),
     OPTION_INT("patience", 0, "N", &asked.patience, "stop after N validations without improvement (default: no limit)",
                .least = 1, .most = 1e6),
-    OPTION_INT("tokens", 'b', "N", &asked.pieces, "maximum tokens per batch", .least = 16, .most = 1e7),
+    OPTION_INT("tokens", 'b', "N", &asked.pieces, "maximum tokens per batch (default: 4096; below 10 minutes: 1024)",
+               .least = 16, .most = 1e7),
     OPTION_INT("longest", 0, "N", &asked.longest, "skip training pairs with a line of more than N tokens", .least = 1,
                .most = 16384),
-    TRAIN_OPTIONS(asked.base.asked, 0, "tiny|small|base|big", "60"),
+    TRAIN_OPTIONS_CHOSEN(asked.base.asked, 0, "tiny|small|base|big", "60"),
     {0},
 };
 const command train_command =

@@ -20,6 +20,7 @@ void               model_close(model *m);
  * empty line. Returns false if an error is set. */
 typedef struct {
     int64_t empty, first_empty; /* number of pairs with an empty line; number of the first such line, from 1 */
+    size_t  bytes;              /* of the lines of both files */
 } pairs_state;
 bool pairs_check(const char *source, const char *target, pairs_state *s);
 
@@ -66,10 +67,10 @@ typedef struct {
     bleu_set    bleu;
 } translate_training;
 extern const train_kind translate_kind;
-#define TRANSLATE_TRAINING                                                                             \
-    {                                                                                                  \
-        .base = {.kind = &translate_kind, .asked = {TRAIN_DEFAULTS, .size = "small", .dropout = NAN}}, \
-        .model = "transformer", .stop_on = "loss", .pieces = 4096, .longest = 100                      \
+#define TRANSLATE_TRAINING                                                                              \
+    {                                                                                                   \
+        .base = {.kind = &translate_kind, .asked = {TRAIN_DEFAULTS_CHOSEN, .lr = NAN, .dropout = NAN}}, \
+        .model = "transformer", .stop_on = "loss", .longest = 100                                       \
     }
 
 #endif
