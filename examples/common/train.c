@@ -197,7 +197,29 @@ void train_put_path(const training *t, tn_json_writer *w, const char *name, cons
     tn_json_free(j);
 }
 
-/* If the texts differ from those of the run, raises an error that names the file. tn_fit compares the other values. */
+static bool is_number(const tn_json *v)
+{
+    return tn_json_type_of(v) == TN_JSON_INTEGER || tn_json_type_of(v) == TN_JSON_REAL;
+}
+
+/* An option that was not given when the run started, and now has another value than the run: raises. */
+static bool check_value(const char *folder, const tn_json *here, const tn_json *was)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s", tn_json_key(here));
+    for (char *c = name; *c; c++)
+        if (*c == '_') *c = '-';
+    const bool   number = is_number(here) && is_number(was);
+    const double is = number ? tn_json_double(here) : 0, before = number ? tn_json_double(was) : 0;
+    if (!number || !program_typed(name) || is == before) return true;
+    return tn_raise_false(TN_EINVAL,
+                          "'%s' is another run: --%s is %g in the run, %g here; omit it to resume it, or choose "
+                          "another folder",
+                          folder, name, before, is);
+}
+
+/* If the texts differ from those of the run, raises an error that names the file; if another option does, one that names
+ * the option. tn_fit compares the other values. */
 static bool check_same_run(const training *t, const char *config)
 {
     tn_json *here = config ? tn_json_parse(config, strlen(config)) : NULL, *there = record_asked(t->asked.out);
@@ -206,6 +228,7 @@ static bool check_same_run(const training *t, const char *config)
         const tn_json *was = tn_json_get(tn_json_get(there, "asked"), tn_json_key(v));
         if (tn_json_type_of(v) == TN_JSON_STRING && strlen(tn_json_string(v)) == 16)
             same = was && tn_json_type_of(was) == TN_JSON_STRING && !strcmp(tn_json_string(v), tn_json_string(was));
+        else if (was && !check_value(t->asked.out, v, was)) break;
     }
     tn_json_free(here), tn_json_free(there);
     return tn_error() == TN_OK && (same || resume_same_files());

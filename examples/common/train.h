@@ -158,8 +158,8 @@ bool    plan_again(training *t, int64_t *steps);
 /* For describe: puts the path of a model, an option of this name. A resumed run has the path that it started with. */
 void train_put_path(const training *t, tn_json_writer *w, const char *name, const char *path);
 
-/* What a run of `minutes` or more gets where the user sets nothing: in a few minutes a small model learns more from many
- * small steps than a large one from a few. The rows are in ascending order; the last one is {0}. */
+/* What a run of `minutes` or more gets where the user sets nothing: in a few minutes a small model learns more from
+ * many small steps than a large one from a few. The rows are in ascending order; the last one has no size. */
 typedef struct {
     double      minutes;
     const char *size;
@@ -169,7 +169,8 @@ typedef struct {
 const train_choice *train_choose(training *t, const train_choice *rows);
 void                train_choose_vocabulary(training *t, size_t bytes);
 
-/* For check: sets the sizes and the learning rate that were not given, and checks that heads divide dim. Returns 0 or program_usage. */
+/* For check: sets the sizes and the learning rate that were not given, and checks that heads divide dim. Returns 0 or
+ * program_usage. */
 int train_shape(training *t, int64_t layers, int64_t heads, int64_t dim);
 
 #endif

@@ -18,7 +18,7 @@ static tn_tensor *loss(void *net, const tn_batch *b, void *user)
 
 /* ---- a kind of training ------------------------------------------------------------------------------------------ */
 
-static const train_choice choices[] = {{0, "tiny", 8, 128}, {10, "mini", 16, 256}, {0}};
+static const train_choice choices[] = {{0, "tiny", 8, 128}, {10, "mini", 16, 256}, {.size = NULL}};
 
 static int check(training *t)
 {

@@ -10,7 +10,7 @@
 static translate_training *of(training *t) { return (translate_training *)t; }
 static bool                by_bleu(const translate_training *t) { return !strcmp(t->stop_on, "bleu"); }
 
-static const train_choice choices[] = {{0, "tiny", 1024, 0}, {10, "small", 4096, 0}, {0}};
+static const train_choice choices[] = {{0, "nano", 1024, 0}, {10, "small", 4096, 0}, {.size = NULL}};
 
 static int check(training *t)
 {
@@ -222,7 +222,7 @@ static const option options[] = {
                .least = 16, .most = 1e7),
     OPTION_INT("longest", 0, "N", &asked.longest, "skip training pairs with a line of more than N tokens", .least = 1,
                .most = 16384),
-    TRAIN_OPTIONS_CHOSEN(asked.base.asked, 0, "tiny|small|base|big", "60"),
+    TRAIN_OPTIONS_CHOSEN(asked.base.asked, 0, "nano|tiny|small|base|big", "60"),
     {0},
 };
 const command train_command =

@@ -20,11 +20,9 @@ tn_seq2seq_kind tn_seq2seq_kind_of(const char *name)
 
 tn_seq2seq_config tn_seq2seq_size(const char *name)
 {
-    static const tn__model_size sizes[] = {{"tiny", 128, 4, 4, 256, 0.3},
-                                           {"small", 256, 3, 4, 1024, 0.1},
-                                           {"base", 512, 6, 8, 2048, 0.1},
-                                           {"big", 1024, 6, 16, 4096, 0.3},
-                                           {0}};
+    static const tn__model_size sizes[] = {{"nano", 128, 2, 4, 256, 0.1},   {"tiny", 128, 4, 4, 256, 0.3},
+                                           {"small", 256, 3, 4, 1024, 0.1}, {"base", 512, 6, 8, 2048, 0.1},
+                                           {"big", 1024, 6, 16, 4096, 0.3}, {0}};
     const tn__model_size       *s = tn__model_size_find(__func__, sizes, name);
     return s ? TN_WITH(tn_seq2seq_config, TN_SEQ2SEQ_DEFAULTS, .dim = s->dim, .layers = s->layers, .heads = s->heads,
                        .ff = s->hidden, .dropout = s->dropout)

@@ -339,11 +339,21 @@ says 1 "--valid is 'folder/inner/b.txt' in the run, 'folder/a.txt' here" \
 says 1 "--pieces is characters in the run, bpe here; omit it" \
     "${two[@]}" --text folder/a.txt --valid folder/inner/b.txt --resume --pieces bpe
 says 1 "is a run of 3 steps, but --steps 2 is 2 steps" "${two[@]}" --text folder/a.txt --resume --steps 2
-says 1 "--batch is 4 in the run, 2 here; --lr is 0.001 in the run, 0.1 here; omit them" \
-    "$gpt" train --out two --resume --batch 2 --lr 0.1
+says 1 "--batch is 4 in the run, 2 here; omit it to resume it" "$gpt" train --out two --resume --batch 2 --lr 0.1
+says 1 "--lr is 0.004 in the run, 0.1 here; omit it to resume it" "$gpt" train --out two --resume --lr 0.1
 "${two[@]}" --text folder/a.txt --valid folder/a.txt --out same >/dev/null || wrong "gpt train of one text twice failed"
 says 1 "--text is 'folder/a.txt' in the run, 'folder/inner/b.txt' here" \
     "${two[@]}" --text folder/inner/b.txt --valid folder/inner/b.txt --out same --resume
+
+# What is omitted depends on the minutes of the first start, and is said.
+few=("$gpt" train --out few --no-progress)
+"${few[@]}" --text wide.txt --minutes 0.01 >few.txt 2>&1 || wrong "gpt train with defaults failed: $(tail -n 1 few.txt)"
+grep -q "^chosen   --size tiny --vocab-size 300 --lr 0.003, for 0.01 minutes" few.txt ||
+    wrong "the choice: $(cat few.txt)"
+steps=$(sed -n 's/^few: step \([0-9]*\),.*/\1/p' few.txt)
+"${few[@]}" --resume --steps $((steps + 2)) >few.txt 2>&1 ||
+    wrong "a run with defaults is not lengthened: $(tail -n 1 few.txt)"
+grep -q "^few: step $((steps + 2))," few.txt || wrong "a run with defaults ends with: $(cat few.txt)"
 
 # Errors, each with the change to make.
 says 2 "--steps and --minutes exclude each other" "$gpt" demo --out other --steps 2 --minutes 1

@@ -155,7 +155,7 @@ says 2 "--lstm is for --model rnn, bahdanau and luong" "${train[@]}" --lstm --ou
 says 2 "--norm-first is for --model transformer; luong is" "${train[@]}" --model luong --norm-first --out other
 says 2 "--heads is for --model transformer; rnn is" "${train[@]}" --model rnn --heads 2 --out other
 says 2 "a width of 32 is not divisible by 3 heads" "${train[@]}" --heads 3 --out other
-says 2 "--size must be one of tiny|small|base|big, got 'huge'" "${train[@]}" --size huge --out other
+says 2 "--size must be one of nano|tiny|small|base|big, got 'huge'" "${train[@]}" --size huge --out other
 says 2 "--vocab-size needs at least 260 tokens (256 bytes and 4 special tokens), got 20" \
     "${train[@]}" --vocab-size 20 --out other
 cp whole/model.safetensors weights

@@ -215,7 +215,7 @@ START_TEST(wrong_use)
     ck_assert_ptr_null(tn_seq2seq_new(.source_words = 9, .kind = TN_SEQ2SEQ_BAHDANAU, .decoder_layers = 2));
     ck_error(TN_EINVAL, "tn_seq2seq_new: Bahdanau's decoder has one layer; omit .decoder_layers");
     tn_seq2seq_size("huge");
-    ck_error(TN_EINVAL, "tn_seq2seq_size: unknown size 'huge'; the sizes are tiny, small, base and big");
+    ck_error(TN_EINVAL, "tn_seq2seq_size: unknown size 'huge'; the sizes are nano, tiny, small, base and big");
     tn_seq2seq_kind_of("lstm");
     ck_error(TN_EINVAL, "unknown model 'lstm'; the models are transformer, bahdanau, luong and rnn");
     tn_seq2seq *m = model(0, 0);

@@ -428,6 +428,49 @@ START_TEST(minutes)
 }
 END_TEST
 
+/* What a run gets where the user sets nothing. */
+START_TEST(choices)
+{
+    static const train_choice rows[] = {
+        {0, "tiny", 8, 128}, {10, "mini", 16, 256}, {60, "baby", 32, 512}, {.size = NULL}};
+    static const struct {
+        double      minutes, kind;
+        const char *size, *gets;
+        int64_t     batch;
+    } is[] = {{3, 20, NULL, "tiny", 8},    {0, 20, NULL, "mini", 16}, {9.99, 20, NULL, "tiny", 8},
+              {10, 20, NULL, "mini", 16},  {0, 5, NULL, "tiny", 8},   {90, 5, NULL, "baby", 32},
+              {3, 20, "large", "large", 8}};
+    for (size_t i = 0; i < sizeof is / sizeof *is; i++) {
+        const train_kind kind = {.minutes = is[i].kind};
+        training         t = {.kind = &kind, .asked = {.minutes = is[i].minutes, .size = is[i].size}};
+        ck_assert_int_eq(train_choose(&t, rows)->batch, is[i].batch);
+        ck_assert_str_eq(t.asked.size, is[i].gets);
+        ck_assert(t.chosen == !is[i].size);
+    }
+    static const struct {
+        size_t  bytes;
+        int64_t given, words;
+    } text[] = {{0, 0, 300},
+                {10000, 0, 300},
+                {1000000, 0, 2000},
+                {4000000, 0, 4000},
+                {16000000, 0, 8000},
+                {(size_t)1 << 40, 0, 8000},
+                {1000000, 32000, 32000}};
+    for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
+        training t = {.asked = {.vocab_size = text[i].given}};
+        train_choose_vocabulary(&t, text[i].bytes);
+        ck_assert_int_eq(t.asked.vocab_size, text[i].words);
+    }
+    training t = {.asked = {.lr = NAN, .dim = 640}};
+    ck_assert(train_shape(&t, 2, 4, 128) == 0 && fabs(t.asked.lr - 6e-4) < 1e-9 && t.asked.layers == 2);
+    t.asked.lr = NAN, t.asked.dim = 16;
+    ck_assert(train_shape(&t, 2, 4, 128) == 0 && fabs(t.asked.lr - 4e-3) < 1e-9);
+    t.asked.lr = 1;
+    ck_assert(train_shape(&t, 2, 4, 128) == 0 && fabs(t.asked.lr - 1) < 1e-9);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("program");
@@ -446,5 +489,6 @@ int main(void)
     tcase_add_test(c, resources);
     tcase_add_test(c, messages);
     tcase_add_test(c, minutes);
+    tcase_add_test(c, choices);
     return tn_check_main(s);
 }
