@@ -71,7 +71,7 @@ again=("${train[@]}" --lr 0.02 --out words --resume)
 "${again[@]}" >/dev/null || wrong "lm train --resume without --steps failed"
 says 1 "'words' is a run of 80 steps, but --steps 70 is 70 steps" "${again[@]}" --steps 70
 says 1 "--pieces is words in the run, bpe here" "${again[@]}" --pieces bpe
-says 1 "its vocab_size is 8000, but this run's is 20" "${again[@]}" --vocab-size 20
+says 1 "--vocab-size is 8000 in the run, 20 here; omit it" "${again[@]}" --vocab-size 20
 says 1 "the run did not read 'other.txt' of --text" "${again[@]}" --text other.txt
 "${train[@]}" --steps 3 --valid other.txt --out two >/dev/null || wrong "lm train --valid failed"
 tac other.txt >turned.txt
