@@ -7,8 +7,9 @@
  * p₀. So the rounding error is relative to the second part of f only. The columns next to 0 hold f minus a multiple of
  * a: their c and t are 0. By minimax, 2⁻²⁸ of f or better.
  *
- * AVX-512 looks up 32 numbers by index with one instruction, so a lane's numbers come from the rows of the table. Other
- * instruction sets load each lane's column, 8 numbers, and transpose the square: half the cost of looking up 8 times. */
+ * AVX-512 looks up 32 numbers by index with one instruction, so a lane's numbers come from the rows of the table. On
+ * other instruction sets each lane loads its column, 8 numbers, and the square is transposed: half the cost of looking
+ * up 8 times. */
 #ifndef TENON_CORE_KERNELS_COLUMNS_H
 #define TENON_CORE_KERNELS_COLUMNS_H
 

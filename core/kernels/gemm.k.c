@@ -109,7 +109,7 @@ static void TN__(row)(const tn__gemv_step *s)
         for (; j + KEPT * N <= s->n; j += KEPT * N) TN__(add_panel)(KEPT, s, j, 0);
         for (; j + 4 * N <= s->n; j += 4 * N) TN__(add_panel)(4, s, j, 0);
         for (; j < s->n; j += N) TN__(add_panel)(1, s, j, 0);
-    } else { /* in memory order; with AVX2 four rows are as much as the hardware prefetches, if a page follows the other */
+    } else { /* in memory order; with AVX2 the hardware prefetches four rows, if a page follows the other */
         enum { NARROW = N * (int)sizeof(TN__REAL) < 64 };
         int64_t p = 0;
         bool    first = s->first;

@@ -218,7 +218,7 @@ static bool check_value(const char *folder, const tn_json *here, const tn_json *
                           folder, name, before, is);
 }
 
-/* If the texts differ from those of the run, raises an error that names the file; if another option does, one that names
+/* If the texts differ from those of the run, raises an error that names the file; if an option differs, one that names
  * the option. tn_fit compares the other values. */
 static bool check_same_run(const training *t, const char *config)
 {
