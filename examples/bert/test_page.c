@@ -106,7 +106,7 @@ static void put_errors(tn_report *r, const page_data *m)
     }
 }
 
-/* The metric that the task is about, in percent, and below it the others. */
+/* The metric that the task is about, in percent, and below it the others. Tags other than IOB have no F1. */
 static void put_summary(tn_report *r, const page_data *m, const metrics *v, const char *folder)
 {
     const run_page p = {.folder = folder};
@@ -122,7 +122,7 @@ static void put_summary(tn_report *r, const page_data *m, const metrics *v, cons
     int    n = 0;
     size_t first = 0;
     for (size_t i = 0; i < 5; i++)
-        if (!strcasecmp(all[i].name, m->j->task->metric)) first = i;
+        if (!strcasecmp(all[i].name, m->j->task->metric) && isfinite(all[i].value)) first = i;
     if (isfinite(all[first].value)) snprintf(value, sizeof value, "%.2f %%", all[first].value);
     n = snprintf(text, sizeof text, "%s on %lld examples", all[first].name, (long long)v->examples);
     for (size_t i = 0; i < 5; i++)

@@ -36,6 +36,10 @@ printf 'The\tDET\nman\tB-NAME\n\nman\tB-NAME\nsails\tO\n' >words.conll
 "${tune[@]}" tag --train words.conll --test words.conll --out tags --predictions tags.jsonl --json >tags.txt ||
     wrong "bert tune tag failed"
 json tags.txt accuracy f1 seconds
+sed 's/B-NAME/NOUN/; s/O$/VERB/' words.conll >words.tsv # parts of speech: no entities, no F1
+"${tune[@]}" tag --train words.tsv --test words.tsv --out speech --json >/dev/null || wrong "bert tune tag failed"
+grep -qE '<p><b>[0-9.]+ %</b><span>accuracy on [0-9]+ examples' speech/test.html ||
+    wrong "tags without F1 have no score"
 "${tune[@]}" tag --crf --train words.conll --test words.conll --out chain --json >chain.txt ||
     wrong "bert tune tag --crf failed"
 json chain.txt accuracy f1 seconds
