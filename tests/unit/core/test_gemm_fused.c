@@ -167,6 +167,22 @@ START_TEST(paths)
 }
 END_TEST
 
+/* A bias added to an a of distant columns that is too large to be packed once for all tasks. */
+START_TEST(groups)
+{
+    static const int        columns[] = {COLUMNS, ROWS, ROWS, ROWS, ROWS, ROWS};
+    const tn__kernel_table *t = tn__kernels_of(isas[_i]);
+    if (!t || tn_test_slow()) return;
+    for (int x = 0; x < 8; x++) {
+        tn_set_threads(x < 4 ? 1 : 3);
+        fused_case f = case_new(t, x % 2 ? TN_F64 : TN_F32, x / 2 % 2 ? BIAS_ROW : BIAS_COLUMN, TN__ACT_NONE, 2100, 70,
+                                1100, columns);
+        check_case(&f, 300);
+        case_free(&f);
+    }
+}
+END_TEST
+
 /* Batches that are one taller or wider matrix, and batches that are not because of their neighbours in memory. */
 START_TEST(batches)
 {
@@ -233,6 +249,7 @@ int main(void)
     tcase_set_timeout(c, 0);
     tcase_add_loop_test(c, every_combination, 0, ISAS);
     tcase_add_loop_test(c, paths, 0, ISAS);
+    tcase_add_loop_test(c, groups, 0, ISAS);
     tcase_add_test(c, batches);
     tcase_add_test(c, tensors);
     return tn_check_main(s);

@@ -220,7 +220,9 @@ END_TEST
 /* The nearest words of each are those of its topic. */
 START_TEST(finds_what_goes_together)
 {
-    tn_vectors     *v = trained(world(15000, 9), _i, 1, ways[_i].kind == TN_VECTORS_GLOVE ? 25 : _i < WAYS ? 6 : 2);
+    const bool      slow = tn_test_slow(); /* then only that it runs */
+    const int       epochs = ways[_i].kind == TN_VECTORS_GLOVE ? 25 : _i < WAYS ? 6 : 2;
+    tn_vectors     *v = trained(world(15000, 9), _i, 1, slow ? 1 : epochs);
     tn_vectors_near near[5];
     int64_t         right = 0;
     float           x[20];
@@ -230,7 +232,7 @@ START_TEST(finds_what_goes_together)
         ck_assert_int_eq(tn_vectors_nearest(v, x, &i, 1, 5, near), 5);
         for (int k = 0; k < 5; k++) right += tn_vectors_word(v, near[k].word).at[0] == word.at[0];
     }
-    ck_assert_msg(right > 108 * 5 * 9 / 10, "only %lld of %d neighbours are right", (long long)right, 108 * 5);
+    ck_assert_msg(slow || right > 108 * 5 * 9 / 10, "only %lld of %d neighbours are right", (long long)right, 108 * 5);
     tn_vectors_free(v);
 }
 END_TEST
