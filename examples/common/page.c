@@ -222,7 +222,12 @@ static void add_model(tn_string *to, const tn_json *asked, const tn_json *run)
     add(to, text);
 }
 
-/* The facts of run.json; those that it does not have are empty. The caller frees each. */
+static void free_facts(tn_string fact[FACTS])
+{
+    for (int k = 0; k < FACTS; k++) tn_string_free(&fact[k]);
+}
+
+/* The facts of run.json; those that it does not have are empty. The caller frees them, after an error, too. */
 static bool facts_of(const char *folder, tn_string fact[FACTS])
 {
     char           text[64], n[32], time[16];
@@ -254,7 +259,7 @@ bool run_summary(tn_report *r, const run_page *p, const char *value, const char 
     char            best[32], about[160];
     tn_string       fact[FACTS];
     const char     *text[FACTS];
-    if (!facts_of(p->folder, fact)) return false;
+    if (!facts_of(p->folder, fact)) return free_facts(fact), false;
     for (int k = 0; k < FACTS; k++) text[k] = fact[k].bytes ? fact[k].at : NULL;
     if (s.any) {
         snprintf(best, sizeof best, "%.4g", s.value);
@@ -262,7 +267,7 @@ bool run_summary(tn_report *r, const run_page *p, const char *value, const char 
         value = best, caption = about;
     }
     tn_report_summary(r, value, caption, FACTS, fact_name, text);
-    for (int k = 0; k < FACTS; k++) tn_string_free(&fact[k]);
+    free_facts(fact);
     return tn_error() == TN_OK;
 }
 
@@ -398,7 +403,7 @@ bool run_card(const run_page *p)
     tn_string card = {0}, fact[FACTS];
     if (!may_write_card(in_folder(p->folder, "README.md", path))) return tn_error() == TN_OK;
     if (facts_of(p->folder, fact)) add_card(&card, p, fact);
-    for (int k = 0; k < FACTS; k++) tn_string_free(&fact[k]);
+    free_facts(fact);
     const bool fine = tn_error() == TN_OK && tn_file_write(path, card.at, card.bytes) == TN_OK;
     tn_string_free(&card);
     return fine;
