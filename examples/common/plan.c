@@ -8,8 +8,10 @@
 
 const train_choice *train_choose(training *t, const train_choice *rows)
 {
+    char         path[1024];
     train_asked *a = &t->asked;
-    const double asked = a->resume ? record_number(a->out, "minutes") : a->minutes;
+    const bool   again = a->resume && file_exists(in_folder(a->out, "run.json", path));
+    const double asked = again ? record_number(a->out, "minutes") : a->minutes;
     const double minutes = asked > 0 ? asked : t->kind->minutes;
     while (rows[1].size && minutes >= rows[1].minutes) rows++;
     t->chosen = !a->size;

@@ -356,6 +356,8 @@ steps=$(sed -n 's/^few: step \([0-9]*\),.*/\1/p' few.txt)
 grep -q "^few: step $((steps + 2))," few.txt || wrong "a run with defaults ends with: $(cat few.txt)"
 
 # Errors, each with the change to make.
+mkdir bare
+says 1 "'bare' contains no run to resume; omit --resume" "$gpt" train --text wide.txt --out bare --resume
 says 2 "--steps and --minutes exclude each other" "$gpt" demo --out other --steps 2 --minutes 1
 [ ! -e other ] || wrong "gpt demo leaves a folder behind where its options are wrong"
 says 2 "--vocab-size must be at least 257" "${small[@]}" --text wide.txt --vocab-size 200 --out other
