@@ -20,7 +20,8 @@ enum {
     ROW_VECTORS = 128          /* columns of a matrix-vector product that are summed at a time */
 };
 
-/* The bytes of b and of a, and of sums between blocks of k, in a task: together less than two thirds of L2. */
+/* The bytes of b and of a, and of sums between blocks of k, in a task: together less than two thirds of L2. With groups
+ * of strips b and the sums are in L3. */
 static int64_t b_bytes(const tn__gemm_plan *plan)
 {
     return plan->group > 1 ? GROUP_BYTES : tn__min_i64(tn__caches().l2 / 5, B_BYTES);

@@ -165,7 +165,8 @@ typedef struct {
     const char *size;
     int64_t     batch, length; /* of the kind's options */
 } train_choice;
-/* For check: the row for this run; sets --size. For read: sets --vocab-size, for a text of so many bytes. */
+/* train_choose returns the row for this run and sets --size, unless it was given; call it in check.
+ * train_choose_vocabulary sets --vocab-size for a text of `bytes` bytes, unless it was given; call it in read. */
 const train_choice *train_choose(training *t, const train_choice *rows);
 void                train_choose_vocabulary(training *t, size_t bytes);
 
