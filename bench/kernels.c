@@ -158,7 +158,8 @@ static void start_openblas(ring *r, char *path, int threads)
 static void start_all(ring *r, const bench_options *o, int threads)
 {
     char        path[4096], setting[64];
-    char *const program[] = {path, NULL}, *const torch[] = {BENCH_PEERS "/python", BENCH_PEERS "/pytorch.py", NULL};
+    char *const program[] = {path, NULL}, *const torch[] = {BENCH_PEERS "/python", "torch", BENCH_PEERS "/pytorch.py",
+                                                            NULL};
     in_folder(path, sizeof path, o->self, "peak");
     contender_start(&r->peak, program, NULL);
     in_folder(path, sizeof path, o->self, "tenon");

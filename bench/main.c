@@ -18,6 +18,8 @@ static const struct {
     {"bert", "training step of a masked BERT: 4 layers of width 256, vocabulary 30,522", bench_bert},
     {"bert-small", "training step of a masked BERT: 2 layers of width 128, vocabulary 8,000", bench_bert_small},
     {"seq2seq", "training step of a translation Transformer: 3 + 3 layers of width 256", bench_seq2seq},
+    {"seq2seq-infer", "translation of 16 texts of 24 tokens by beam search of width 5: seq2seq in eval mode",
+     bench_seq2seq_infer},
     {"gpt", "training step of a GPT: 6 layers of width 256, 256 tokens", bench_gpt},
     {"lstm", "training step of an LSTM language model: 2 layers of width 256", bench_lstm},
     {"encoder-infer", "inference of a BERT: 6 layers of width 384, one sequence of 32 tokens", bench_encoder_infer},

@@ -1,8 +1,10 @@
 /* seq2seq.c — a Transformer for translation: three encoder and three decoder layers, one embedding shared by both sides
- * and the output, padding, label smoothing. */
+ * and the output. seq2seq: training, with padding and label smoothing; seq2seq-infer: translation by beam search. */
 #include "bench/bench.h"
 
 #include <math.h>
+
+enum { BEAMS = 5 }; /* of seq2seq-infer */
 
 typedef struct {
     tn_module       base;
@@ -74,4 +76,41 @@ int bench_seq2seq(const bench_options *o, FILE *json)
     tn_free(j.m);
     tn_scope_end(all);
     return failed;
+}
+
+/* Translates the batch once, each text into as many tokens as it has. */
+static void translate(tn_seq2seq *m, tn_tensor *source)
+{
+    const int64_t seq = tn_size(source, 1);
+    tn_scope      one = tn_scope_begin();
+    tn_decoding  *d = tn_seq2seq_decoding(m, source, BEAMS, seq + 1);
+    tn_tensor    *begin = tn_full_of(TN_I64, TN_SHAPE(tn_size(source, 0), 1), (double)m->config.begin);
+    if (d) tn_generate(d, begin, .beams = BEAMS, .most = seq, .least = seq);
+    tn_decoding_free(d);
+    tn_scope_end(one);
+}
+
+int bench_seq2seq_infer(const bench_options *o, FILE *json)
+{
+    const bench_sizes s = bench_sizes_of(
+        o, (bench_sizes){.layers = 3, .d_model = 256, .heads = 8, .ffn = 1024, .vocab = 8000, .batch = 16, .seq = 24});
+    double      best = INFINITY;
+    tn_scope    all = tn_no_grad_begin();
+    tn_seq2seq *m = tn_seq2seq_new(.source_words = s.vocab, .shared = true, .dim = s.d_model, .layers = s.layers,
+                                   .heads = s.heads, .ff = s.ffn);
+    tn_tensor  *source = bench_words(TN_SHAPE(s.batch, s.seq), s.vocab);
+    if (m) tn_eval(m);
+    tn_autocast_begin(o->dtype == TN_BF16); /* ends with the scope `all` */
+    const double end = bench_now() + (o->seconds > 0 ? o->seconds : 5);
+    for (int runs = 0; m && tn_error() == TN_OK && (runs < 3 || bench_now() < end); runs++) {
+        const double start = bench_now();
+        translate(m, source);
+        if (bench_now() - start < best) best = bench_now() - start;
+    }
+    if (m)
+        fprintf(json, "\"ms\": %.4f, \"tok_s\": %.0f, \"params\": %lld, ", best * 1e3, (double)bench_tokens(&s) / best,
+                (long long)tn_count(m));
+    tn_free(m);
+    tn_scope_end(all);
+    return tn_error() != TN_OK;
 }

@@ -1,48 +1,19 @@
 """The workloads of bench/ in PyTorch, written like user code: the same models, sizes, losses, clipping and optimizer,
 measured in the same way and printed as the same line of JSON. bench/compare.py runs it alternately with Tenon.
 
-    bench/peers/python bench/peers/torch_workloads.py bert --threads 2 --seconds 5
+    bench/peers/python torch bench/peers/torch_workloads.py bert --threads 2 --seconds 5
+
+--compile: by torch.compile, for training steps and encoder-infer. It needs a C++ compiler and Python's headers.
 """
-import argparse
-import json
 import math
-import resource
-import time
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+from sizes import best_of, options, report
+
 DROPOUT = 0.1
-OWN = {
-    "bert": dict(layers=4, d_model=256, heads=4, vocab=30522, batch=16, seq=128),
-    "bert-small": dict(layers=2, d_model=128, heads=2, vocab=8000, batch=32, seq=64),
-    "seq2seq": dict(layers=3, d_model=256, heads=8, vocab=8000, batch=64, seq=24),
-    "gpt": dict(layers=6, d_model=256, heads=8, vocab=8000, batch=8, seq=256),
-    "lstm": dict(layers=2, d_model=256, heads=1, vocab=8000, batch=32, seq=35),
-    "encoder-infer": dict(layers=6, d_model=384, heads=12, vocab=30522, batch=1, seq=32),
-    "gpt-gen": dict(layers=6, d_model=256, heads=8, vocab=8000, batch=1, seq=256),
-    "overhead": dict(layers=1, d_model=4, heads=1, vocab=1, batch=1, seq=1),
-}
-
-
-def options():
-    p = argparse.ArgumentParser()
-    p.add_argument("workload", choices=list(OWN))
-    p.add_argument("--threads", type=int, default=torch.get_num_threads())
-    p.add_argument("--dtype", choices=["f32", "bf16"], default="f32")
-    p.add_argument("--seconds", type=float, default=15)
-    for name in ("layers", "d-model", "heads", "ffn", "vocab", "batch", "seq"):
-        p.add_argument("--" + name, type=int)
-    o = p.parse_args()
-    for name, value in OWN[o.workload].items():
-        if getattr(o, name) is not None:
-            continue
-        setattr(o, name, value)
-    o.ffn = o.ffn or 4 * o.d_model
-    return o
-
-
 o = None  # the options of the run
 
 
@@ -118,18 +89,13 @@ def autocast():
     return torch.autocast("cpu", torch.bfloat16, enabled=o.dtype == "bf16")
 
 
-def best_of(run, least, seconds):
-    best, n, end = math.inf, 0, time.perf_counter() + seconds
-    while n < least or time.perf_counter() < end:
-        start = time.perf_counter()
-        run()
-        best = min(best, time.perf_counter() - start)
-        n += 1
-    return best, n
+def compiled(function):
+    return torch.compile(function) if o.compile else function
 
 
 def train(model, loss):
     optimizer = torch.optim.AdamW(model.parameters(), 1e-4, weight_decay=0.01)
+    loss = compiled(loss)
 
     def step():
         optimizer.zero_grad(set_to_none=True)
@@ -173,8 +139,10 @@ def lstm():
 def encoder_infer():
     m, x, where = Bert().eval(), words(), torch.arange(4)
     segments = torch.zeros(o.batch, o.seq, dtype=torch.long)
+    forward = compiled(m)
     with torch.no_grad(), autocast():
-        best, _ = best_of(lambda: m(x, segments, where), 60, o.seconds)
+        forward(x, segments, where)
+        best, _ = best_of(lambda: forward(x, segments, where), 60, o.seconds)
     return dict(ms=round(best * 1e3, 4), tok_s=round(o.batch * o.seq / best),
                 params=sum(p.numel() for p in m.parameters()))
 
@@ -218,17 +186,18 @@ def overhead():
     return dict(ns_per_op_fwd_bwd=round(best / 2000 * 1e9, 1))
 
 
+JOBS = {"bert": bert, "bert-small": bert, "seq2seq": seq2seq, "gpt": gpt, "lstm": lstm, "encoder-infer": encoder_infer,
+        "gpt-gen": gpt_gen, "overhead": overhead}
+
+
 def main():
     global o
-    o = options()
+    o = options(JOBS, flags=[("--compile", "by torch.compile")])
+    if o.compile and JOBS[o.workload] in (gpt_gen, overhead):
+        raise SystemExit("torch_workloads.py: --compile is for training steps and encoder-infer, not " + o.workload)
     torch.manual_seed(0)
     torch.set_num_threads(o.threads)
-    jobs = {"bert": bert, "bert-small": bert, "seq2seq": seq2seq, "gpt": gpt, "lstm": lstm,
-            "encoder-infer": encoder_infer, "gpt-gen": gpt_gen, "overhead": overhead}
-    result = dict(workload=o.workload, **jobs[o.workload]())
-    result.update(threads=o.threads, dtype=o.dtype, version="PyTorch " + torch.__version__,
-                  rss_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
-    print(json.dumps(result))
+    report(o, "PyTorch " + torch.__version__, JOBS[o.workload]())
 
 
 if __name__ == "__main__":
