@@ -335,7 +335,7 @@ def times(machine, results):
             part = t["gflop"] / figure(t) * 1e3 / machine.rate
             rate = mark(part, ASKED_RATE) if w in LARGE else "%.2f" % part
         elif t and "gb_s" in t and machine.read:
-            rate = "weights read at %.2f of the bandwidth" % (t["gb_s"] / machine.read)
+            rate = "weights read at %.2f of the bandwidth (or: ≥ 0.8)" % (t["gb_s"] / machine.read)
         rows.append((w, in_words(t), *with_others(r, in_words),
                      mark(best / figure(t), WORKLOADS[w][2][machine.rate < 400]) if t and best else "–", rate))
     return table(("workload", "Tenon", "PyTorch", "compiled", "other", "speedup", "GEMM rate"), rows)
@@ -383,7 +383,8 @@ def llamas(results):
     for w, r in results.items():
         t, c = r.get("tenon", {}), r.get("llama.cpp", {})
         rows.append((w[6:], *(cell for name in ("tok_s", "prompt_tok_s") for cell in (
-            ratio(t.get(name), 1, "%.0f"), ratio(c.get(name), 1, "%.0f"), ratio(t.get(name), c.get(name)))),
+            ratio(t.get(name), 1, "%.0f"), ratio(c.get(name), 1, "%.0f"),
+            mark(t[name] / c[name], WORKLOADS[w][2][0]) if t and c else "–")),
                      "%.1f of %.1f" % (t["gb_s"], t["read_gb_s"]) if t else "–"))
     return table(("weights", "Tenon generates", "llama.cpp", "speedup", "Tenon reads", "llama.cpp", "speedup",
                   "GB/s of memory"), rows)
@@ -413,7 +414,8 @@ def main(arguments=None):
     threads = ["--threads", str(o.threads)]
     results = {w: alternate(machine, w, threads, o.seconds) for w in WORKLOADS if w in o.only}
     results = {w: r for w, r in results.items() if r}
-    single = {w: alternate(machine, w, ["--threads", "1"], o.seconds) for w in ("bert", "gpt") if w in results}
+    single = {w: alternate(machine, w, ["--threads", "1"], o.seconds) for w in ("bert", "gpt")
+              if "tenon" in results.get(w, {})}
     bf16 = [*threads, "--dtype", "bf16"]
     half = {w: alternate(machine, w, bf16, o.seconds) for w in single}
     growth = [] if o.no_growth else [
@@ -441,13 +443,13 @@ def main(arguments=None):
              products(machine, o.seconds)]
     if single and o.threads > 1:
         page += ["### One thread and %d\n" % o.threads,
-                 table(("workload", "1 thread", "%d threads" % o.threads, "speedup", "of the fastest PyTorch"),
+                 table(("workload", "1 thread", "%d threads" % o.threads, "speedup", "speedup of PyTorch"),
                        [(w, in_words(s.get("tenon")), in_words(results[w].get("tenon")),
                          mark(figure(s["tenon"]) / figure(results[w]["tenon"]), ASKED_THREADS) if "tenon" in s else "–",
                          ratio(fastest(s), fastest(results[w]))) for w, s in single.items()])]
     if half:
         page += ["### bf16\n",
-                 table(("workload", "f32", "bf16", "speedup", "PyTorch, bf16", "compiled, bf16", "Tenon / fastest"),
+                 table(("workload", "f32", "bf16", "speedup", "PyTorch, bf16", "compiled, bf16", "over PyTorch"),
                        [(w, in_words(results[w].get("tenon")), in_words(h.get("tenon")),
                          mark(figure(results[w]["tenon"]) / figure(h["tenon"]), ASKED_BF16) if "tenon" in h else "–",
                          *with_others(h, in_words)[:2],
