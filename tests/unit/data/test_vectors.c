@@ -222,7 +222,7 @@ START_TEST(finds_what_goes_together)
 {
     const bool      slow = tn_test_slow(); /* then only that it runs */
     const int       epochs = ways[_i].kind == TN_VECTORS_GLOVE ? 25 : _i < WAYS ? 6 : 2;
-    tn_vectors     *v = trained(world(15000, 9), _i, 1, slow ? 1 : epochs);
+    tn_vectors     *v = trained(world(slow ? 5000 : 15000, 9), _i, 1, slow ? 1 : epochs);
     tn_vectors_near near[5];
     int64_t         right = 0;
     float           x[20];
