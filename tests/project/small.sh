@@ -55,8 +55,8 @@ at_most 1300000 hello # 1153920 with gcc 12: the kernels of all instruction sets
 
 unknown() # FILE...: what musl-gcc does not know in these files
 {
-    (cd "$root" && musl-gcc -std=c11 -fsyntax-only -Werror=implicit-function-declaration -I. -DTN__ISA=baseline "$@" 2>&1) |
-        grep 'error:' || true
+    (cd "$root" && musl-gcc -std=c11 -fsyntax-only -Werror=implicit-function-declaration -I. -DTN__ISA=baseline \
+        "$@" 2>&1) | grep 'error:' || true
 }
 if command -v musl-gcc >/dev/null; then
     readarray -t sources < <(cd "$root" && find core autograd nn optim -name '*.c' ! -name '*.avx512bf16.k.c' \
