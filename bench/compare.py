@@ -16,6 +16,7 @@ import re
 import signal
 import subprocess
 import sys
+import textwrap
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
@@ -391,8 +392,9 @@ def llamas(results):
 
 
 def shorter(words):
-    """The description of the machine by bench kernels, without its longest facts."""
-    return re.sub(r"(?m)(; OpenMP \d+.*| NO_LAPACKE.*(?=; best)|^  peak_\S+ +baseline.*\n)", "", words)
+    """The description of the machine by bench kernels, without warnings before it and its longest facts."""
+    words = words[max(0, words.find("CPU:")):]
+    return re.sub(r"(?m)( NO_LAPACKE.*(?=; best)|; \d+ threads: [^)\n]*\)|^  peak_\S+ +baseline.*\n)", "", words)
 
 
 def slug(name):
@@ -427,8 +429,9 @@ def main(arguments=None):
     peers = [versions[side] for side in PEERS if versions[side] and side != "compiled"]
     lists = {w: r for w, r in results.items() if not w.startswith("llama-")}
     page = ["## %s\n" % name,
-            "`bench/run compare --threads %d --seconds %g` on %s: Tenon %s compared with %s.\n" %
-            (o.threads, o.seconds, datetime.date.today(), versions["tenon"], ", ".join(peers) or "no other library"),
+            textwrap.fill("`bench/run compare --threads %d --seconds %g` on %s: Tenon %s compared with %s." %
+                          (o.threads, o.seconds, datetime.date.today(), versions["tenon"],
+                           ", ".join(peers) or "no other library"), 120) + "\n",
             "```\n%s\n%s %s\n```\n" % (shorter(machine.words), platform.system(), platform.release().split("-")[0]),
             "Matrix products of 2048x1024x256 run at %.0f GFLOP/s on %d threads in the better of oneDNN and\n"
             "OpenBLAS, and at %.0f in Tenon.\n" % (machine.rate, o.threads, machine.own_rate) if machine.rate
