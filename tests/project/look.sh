@@ -21,7 +21,7 @@ train "$build/bin/bert" train --text text --out bert --size tiny --steps 30 --le
     --objective roberta
 train "$build/bin/gpt" train --text text --out gpt --size tiny --steps 3 --length 16 --vocab-size 300
 printf '{{ messages[0].content }}' >gpt/chat_template.jinja
-train "$build/bin/translate" train --src text --tgt other --out tran --size tiny --steps 3 --vocab-size 300
+train "$build/bin/translate" train --src text --tgt other --out tran --size tiny --tokens 400 --steps 3 --vocab-size 300
 awk '{ print $0 "\t" ($2 == "man" || $2 == "dog" ? "living" : "thing") }' text >labelled
 awk '{ print $0 "\t" $2 "\t" ($2 == "man" || $2 == "dog" ? "living" : "thing") }' text >pairs
 train "$build/bin/bert" tune classify --model bert --train labelled --out tuned --epochs 8 --batch 8 --length 16 \
