@@ -2,10 +2,11 @@
  *
  *   gx = gy under the same mask
  *
- * No mask is stored: element i, counted in the order of the indices, is decided by word i mod 4 of block position + i /
- * 4 of the generator, also in the backward. So the mask depends only on seed and position, not on dtype, layout or
- * threads, and the backward is this op again. The generator advances by ⌈n/4⌉ blocks after a successful call. With
- * p = 0 the result is x itself, and nothing is drawn. */
+ * No mask is stored: element i, counted in the order of the indices, is decided by 16 bits of the generator's blocks
+ * (core/kernels/rows.h), also in the backward. So the mask depends only on seed and position, not on dtype, layout or
+ * threads, and the backward is this op again. p is rounded to a multiple of 2^-16 between 2^-16 and 1 - 2^-16; the
+ * scale is not. The generator advances by 2 ⌈n/16⌉ blocks after a successful call. With p = 0 the result is x itself,
+ * and nothing is drawn. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/room.h"
 typedef struct {

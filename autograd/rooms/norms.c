@@ -54,8 +54,10 @@ tn__norm_arguments tn__norm_args(double eps, int tensors, const tn_tensor *x)
 
 tn__dropped tn__drop_of(double p, uint64_t seed, uint64_t position)
 {
-    const uint64_t kept_from = (uint64_t)ceil(p * 0x1p32); /* an element is kept if its random word is at least this */
-    return (tn__dropped){seed, position, kept_from == 0, (uint32_t)(kept_from - 1), p < 1 ? 1 / (1 - p) : 0};
+    /* An element is kept if its 16 random bits are at least this. */
+    const double kept_from = p > 0 && p < 1 ? fmin(fmax(rint(p * 0x1p16), 1), 0xffff) : p * 0x1p16;
+    return (tn__dropped){seed, position, p == 0, (uint32_t)((uint64_t)kept_from * 0x10000 - 1),
+                         p < 1 ? 1 / (1 - p) : 0};
 }
 
 bool tn__need_probability(const tn_ctx *c, double p)

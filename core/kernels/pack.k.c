@@ -12,6 +12,14 @@
 #define STORE NAMED(v_store, TO)
 #define NUMBER NAMED(number, FROM)
 
+/* Rows of a strip: all elements of a row are read before one is written, so that they are vectorised. */
+#define NARROW(n)                                              \
+    for (int64_t r = 0; r < rows; r++, x += row, y += width) { \
+        TO some[n];                                            \
+        for (int i = 0; i < (n); i++) some[i] = NUMBER(x[i]);  \
+        memcpy(y, some, sizeof some);                          \
+    }
+
 void TN__FOR_ISA(NAMED(tn__pack, FROM))(const tn__pack_step *s);
 void TN__FOR_ISA(NAMED(tn__pack, FROM))(const tn__pack_step *s)
 {
@@ -20,7 +28,11 @@ void TN__FOR_ISA(NAMED(tn__pack, FROM))(const tn__pack_step *s)
     TO           *y = s->to;
     const size_t  gap = (size_t)(width - cols) * sizeof *y;
     for (int64_t r = 0; gap && r < rows; r++) memset(y + r * width + cols, 0, gap);
-    if (col == 1) {
+    if (col == 1 && cols == 6) {
+        NARROW(6);
+    } else if (col == 1 && cols == 5) {
+        NARROW(5);
+    } else if (col == 1) {
         for (int64_t r = 0; r < rows; r++, x += row, y += width) {
             int64_t c = 0;
             for (; c + LANES <= cols; c += LANES) {
@@ -61,6 +73,7 @@ void TN__FOR_ISA(NAMED(tn__pack, FROM))(const tn__pack_step *s)
     }
 }
 
+#undef NARROW
 #undef NAMED_
 #undef NAMED
 #undef VECTOR

@@ -33,8 +33,8 @@ TN__INLINE void v_philox(uint64_t seed, uint64_t position, uint32_t *out)
         TN__UNROLL for (int i = 0; i < PHILOX_VECTORS; i++)
         {
             const v_u64 a = v_mul_low32(c0[i], first), b = v_mul_low32(c2[i], second);
-            c0[i] = (b >> 32) ^ c1[i] ^ k0, c1[i] = b;
-            c2[i] = (a >> 32) ^ c3[i] ^ k1, c3[i] = a;
+            c0[i] = (b >> 32) ^ (c1[i] ^ k0), c1[i] = b; /* the products are last to arrive */
+            c2[i] = (a >> 32) ^ (c3[i] ^ k1), c3[i] = a;
         }
         k0 += 0x9E3779B9u, k1 += 0xBB67AE85u; /* the golden ratio, and √3 - 1 */
     }

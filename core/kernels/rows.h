@@ -8,13 +8,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Dropout's mask: words of Philox starting at block `position`. */
+/* Dropout's mask: 16 random bits for each element, from the words of Philox starting at block `position`. 16 elements
+ * share two blocks: elements 0 to 7 have the lower halves of the eight words, elements 8 to 15 the upper halves. An
+ * element is kept if its bits, followed by 16 others, are above the limit, whose lower 16 bits are all 1. */
 typedef struct {
     uint64_t seed, position;
     bool     all; /* p = 0: all are kept */
     uint32_t limit;
     double   scale;
 } tn__dropped;
+
+enum { TN__DROP_GROUP = 16 }; /* elements of two blocks */
 
 /* The words of blocks [position, position + blocks) of Philox 4x32-10 under a seed (core/tensor/generator.c). */
 typedef void tn__philox_kernel(uint64_t seed, uint64_t position, int64_t blocks, uint32_t *out);
@@ -57,9 +61,9 @@ typedef struct {
     void (*log_softmax_back)(int64_t n, TN__REAL *gx, const TN__REAL *gy);
     void (*norm)(int64_t n, const TN__(tn__norm_row) * a);
     void (*norm_back)(int64_t n, const TN__(tn__norm_back_row) * a);
-    /* y = x · scale where the word of an element is above limit (or all), otherwise 0; plus add, which may be NULL.
-     * Words are counted from d->position; x[0] has word number first. y is neither x nor add. y_stream, x_stream: y and
-     * x are also stored there, by non-temporal stores; may be NULL. */
+    /* y = x · scale where an element is kept, otherwise 0; plus add, which may be NULL. x[0] is element number first of
+     * the mask. y is neither x nor add. y_stream, x_stream: y and x are also stored there, by non-temporal stores; may
+     * be NULL. */
     void (*dropout)(int64_t n, TN__REAL *y, const TN__REAL *x, const TN__REAL *add, const tn__dropped *d, int64_t first,
                     TN__REAL *y_stream, TN__REAL *x_stream);
     /* sum[(at + i) mod 16][k] += x[i · step + k] for n lines of count numbers (f32 or f64, or with bf16 set, bf16); sum

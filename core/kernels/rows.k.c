@@ -7,10 +7,12 @@
 #ifndef TN__REAL
 #include "core/kernels/kernels.h"
 #include "core/base/bf16.h"
+#include "core/base/checked.h"
 #include "core/kernels/philox.h"
 #include "core/kernels/sum_lanes.h"
 
-enum { WIDE = TN__LANES / v_n_f64 }; /* vectors of f64 that hold the 16 lanes of a sum */
+enum { WIDE = TN__LANES / v_n_f64 };   /* vectors of f64 that hold the 16 lanes of a sum */
+enum { DROP_STEP = 2 * PHILOX_WORDS }; /* elements that dropout processes at a time */
 
 /* clang-format off: it takes TN__UNROLL for a function */
 #define EACH_VECTOR(n, step, ...)                                                                        \
@@ -35,6 +37,23 @@ TN__INLINE v_f64         load_bf16_f64(const uint16_t *p) { return (void)p, v_ze
 TN__INLINE v_f32         subtract_f32(v_f32 x, double by) { return v_join(v_lower(x) - by, v_upper(x) - by); }
 TN__INLINE v_f64         subtract_f64(v_f64 x, double by) { return x - by; }
 extern tn__philox_kernel TN__FOR_ISA(tn__philox);
+
+/* A step of dropout: whole vectors in f32. */
+#define drop_step_f64(y, x, add, word, limit, scale) drop_some_f64(DROP_STEP, y, x, add, word, 0, limit, scale)
+TN__INLINE void drop_step_f32(float *restrict y, const float *restrict x, const float *restrict add,
+                              const uint32_t *word, uint32_t limit, float scale)
+{
+    enum { VECTORS = TN__DROP_GROUP / v_n_f32 };
+    for (int i = 0; i < DROP_STEP; i += TN__DROP_GROUP)
+        for (int k = 0; k < VECTORS; k++) {
+            const int   at = i + k * v_n_f32;
+            const v_u32 kept = (v_u32)(v_halves(word + i / 2, k) > limit);
+            const v_f32 all = v_load_f32(x + at) * scale;
+            v_f32       some = v_float(v_bits(all) & kept);
+            if (add) some = some + v_load_f32(add + at);
+            v_store_f32(y + at, some);
+        }
+}
 
 TN__INLINE void zero_sums(v_f64 sum[WIDE])
 {
@@ -283,62 +302,64 @@ static void TN__(add_lines)(int64_t n, int64_t at, int64_t count, const void *x,
     }
 }
 
-/* y = x · scale where the word is above the limit, otherwise 0; plus add, which may be NULL. x is always read, so that
- * a compiler can vectorise. */
-TN__INLINE void TN__(drop_words)(int64_t n, TN__REAL *restrict y, const TN__REAL *restrict x,
-                                 const TN__REAL *restrict add, const uint32_t *word, uint32_t limit, TN__REAL scale)
+/* Elements [from, from + n) of the groups whose words are at word: y = x · scale where kept, otherwise 0; plus add. */
+TN__INLINE void TN__(drop_some)(int64_t n, TN__REAL *restrict y, const TN__REAL *restrict x,
+                                const TN__REAL *restrict add, const uint32_t *word, int64_t from, uint32_t limit,
+                                TN__REAL scale)
 {
     for (int64_t k = 0; k < n; k++) {
-        const TN__REAL all = x[k] * scale;
-        y[k] = word[k] > limit ? all : 0;
+        const int64_t  e = from + k;
+        const uint32_t bits = word[e / TN__DROP_GROUP * 8 + e % 8] << (e % TN__DROP_GROUP < 8 ? 16 : 0);
+        const TN__REAL dropped = bits > limit ? x[k] * scale : 0;
+        y[k] = add ? dropped + add[k] : dropped;
     }
-    if (add)
-        for (int64_t k = 0; k < n; k++) y[k] += add[k];
 }
-
-/* Stores PHILOX_WORDS elements by non-temporal stores, as soon as they are computed: memory accepts them while random
+/* Stores DROP_STEP elements by non-temporal stores, as soon as they are computed: memory accepts them while random
  * numbers are computed. */
-TN__INLINE void TN__(stream_words)(TN__REAL *to, const TN__REAL *from)
+TN__INLINE void TN__(stream_step)(TN__REAL *to, const TN__REAL *from)
 {
     const bool stream = TN__(aligned)(to);
-    for (int64_t i = 0; i < PHILOX_WORDS; i += VN) TN__(store_stream)(to + i, VN, TN__(v_load)(from + i), stream);
+    for (int64_t i = 0; i < DROP_STEP; i += VN) TN__(store_stream)(to + i, VN, TN__(v_load)(from + i), stream);
 }
 TN__INLINE void TN__(copy_if)(TN__REAL *to, const TN__REAL *from, int64_t at, int64_t n)
 {
     if (to) memcpy(to + at, from + at, (size_t)n * sizeof *to);
 }
 
-/* Processes as many words at a time as a few vectors of f32 have elements. A row seldom starts at a block of four
- * words: its head is processed separately. */
+/* Elements [at, at + n) of a row, all in one step's groups. */
+static void TN__(drop_end)(int64_t at, int64_t n, TN__REAL *restrict y, const TN__REAL *restrict x,
+                           const TN__REAL *restrict add, const tn__dropped *d, int64_t first, TN__REAL *y_stream,
+                           TN__REAL *x_stream)
+{
+    uint32_t      w[PHILOX_WORDS];
+    const int64_t from = (first + at) % TN__DROP_GROUP, groups = (from + n + TN__DROP_GROUP - 1) / TN__DROP_GROUP;
+    TN__FOR_ISA(tn__philox)(d->seed, d->position + 2 * (uint64_t)((first + at) / TN__DROP_GROUP), 2 * groups, w);
+    TN__(drop_some)(n, y + at, x + at, add ? add + at : NULL, w, from, d->limit, (TN__REAL)d->scale);
+    TN__(copy_if)(y_stream, y, at, n), TN__(copy_if)(x_stream, x, at, n);
+}
+
+/* Processes as many elements at a time as a few vectors of random words decide. A row seldom starts with a group: its
+ * head is processed separately. */
 static void TN__(dropout)(int64_t n, TN__REAL *restrict y, const TN__REAL *restrict x, const TN__REAL *restrict add,
                           const tn__dropped *d, int64_t first, TN__REAL *y_stream, TN__REAL *x_stream)
 {
-    const TN__REAL scale = (TN__REAL)d->scale;
-    const uint32_t limit = d->limit;
-    int64_t        head = d->all ? n : -first & 3, i = 0;
-    uint64_t       position = d->position + (uint64_t)(first / 4);
-    uint32_t       whole[4], w[PHILOX_WORDS];
-    if (head > n) head = n;
+    int64_t  head = d->all ? n : tn__min_i64(n, -first & (TN__DROP_GROUP - 1)), i = head;
+    uint32_t w[PHILOX_WORDS];
     if (d->all) {
-        for (; i < n; i++) y[i] = add ? add[i] + x[i] : x[i];
+        for (int64_t k = 0; k < n; k++) y[k] = add ? add[k] + x[k] : x[k];
+        TN__(copy_if)(y_stream, y, 0, n), TN__(copy_if)(x_stream, x, 0, n);
     } else if (head) {
-        TN__FOR_ISA(tn__philox)(d->seed, position++, 1, whole);
-        memcpy(w, whole + (first & 3), (size_t)head * sizeof *w);
-        TN__(drop_words)(head, y, x, add, w, limit, scale);
+        TN__(drop_end)(0, head, y, x, add, d, first, y_stream, x_stream);
     }
-    TN__(copy_if)(y_stream, y, 0, head), TN__(copy_if)(x_stream, x, 0, head);
-    for (i = head; i + PHILOX_WORDS <= n; i += PHILOX_WORDS, position += PHILOX_BLOCKS) {
-        for (int64_t k = 0; k < PHILOX_WORDS; k += 64 / (int64_t)sizeof *x) v_prefetch(x + i + k, 512);
+    uint64_t position = d->position + 2 * (uint64_t)((first + i) / TN__DROP_GROUP);
+    for (; i + DROP_STEP <= n; i += DROP_STEP, position += PHILOX_BLOCKS) {
+        for (int64_t k = 0; k < DROP_STEP; k += 64 / (int64_t)sizeof *x) v_prefetch(x + i + k, 512);
         v_philox(d->seed, position, w);
-        TN__(drop_words)(PHILOX_WORDS, y + i, x + i, add ? add + i : NULL, w, limit, scale);
-        if (y_stream) TN__(stream_words)(y_stream + i, y + i);
-        if (x_stream) TN__(stream_words)(x_stream + i, x + i);
+        TN__(drop_step)(y + i, x + i, add ? add + i : NULL, w, d->limit, (TN__REAL)d->scale);
+        if (y_stream) TN__(stream_step)(y_stream + i, y + i);
+        if (x_stream) TN__(stream_step)(x_stream + i, x + i);
     }
-    if (i < n) {
-        TN__FOR_ISA(tn__philox)(d->seed, position, (n - i + 3) / 4, w);
-        TN__(drop_words)(n - i, y + i, x + i, add ? add + i : NULL, w, limit, scale);
-        TN__(copy_if)(y_stream, y, i, n - i), TN__(copy_if)(x_stream, x, i, n - i);
-    }
+    if (i < n) TN__(drop_end)(i, n - i, y, x, add, d, first, y_stream, x_stream);
 }
 
 #undef VN

@@ -15,6 +15,8 @@
  *   v_set1(c)                c in each lane             v_poly(x, n, c)           c[0] + c[1] x + … + c[n-1] xⁿ⁻¹
  *   v_lanes_total(sum)       of 16 sums in f64, as by tn__lanes_total
  *   v_mul_low32(a, b)        64 bits: of the lower halves
+ *   v_halves(w, k)           vector k of 16 lanes with, in their upper 16 bits, the lower halves of the 8 words at w and
+ *                            then the upper halves; the other bits are undefined
  *   v_load_some, v_store_some(p, n, …)   fewer than v_n elements; lanes beyond them are 0, memory is not touched */
 #ifndef TENON_CORE_KERNELS_VECTOR_H
 #define TENON_CORE_KERNELS_VECTOR_H
@@ -48,6 +50,11 @@ TN__INLINE v_f32  v_join(v_f64 l, v_f64 u)
     return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(l)), _mm512_cvtpd_ps(u), 1);
 }
 TN__INLINE v_u64 v_mul_low32(v_u64 a, v_u64 b) { return (v_u64)_mm512_mul_epu32((__m512i)a, (__m512i)b); }
+TN__INLINE v_u32 v_halves(const uint32_t *w, int k)
+{
+    const v_u32 twice = (v_u32)_mm512_broadcast_i32x8(_mm256_loadu_si256((const __m256i *)(const void *)w));
+    return (void)k, twice << (v_u32){16, 16, 16, 16, 16, 16, 16, 16};
+}
 TN__INLINE v_f32 v_load_some(const float *p, int64_t n) { return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p); }
 TN__INLINE void  v_store_some(float *p, int64_t n, v_f32 v) { _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), v); }
 
@@ -99,6 +106,12 @@ TN__INLINE v_u64 v_mul_low32(v_u64 a, v_u64 b) { return (a & 0xffffffffu) * (b &
 #endif
 #endif
 
+TN__INLINE v_u32 v_halves(const uint32_t *w, int k)
+{
+    v_u32 u;
+    memcpy(&u, w + k * v_n_f32 % 8, sizeof u);
+    return k * v_n_f32 < 8 ? u << 16 : u;
+}
 TN__INLINE v_f32 v_load_some(const float *p, int64_t n)
 {
     float whole[v_n_f32] = {0};

@@ -264,9 +264,10 @@ static void run_strips(tile_task *t)
 {
     _Alignas(64) char    vectors[TN__GEMM_BIAS];
     const tn__gemm_plan *plan = t->plan;
+    tn__gemm_step        step = {.k = t->kc};
     for (int64_t s = t->s0; s < t->s1; s++) {
         const int64_t row = tn__strip_at(plan, s);
-        tn__gemm_step step = {.mr = (int)(tn__strip_at(plan, s + 1) - row), .k = t->kc};
+        step.mr = (int)(tn__strip_at(plan, s + 1) - row);
         prepare_strip(t, s, row, &step);
         t->bias = t->last ? place_bias(t, row, vectors, &step) : NULL;
         if (plan->kernels->begin && *t->begun != step.mr) plan->kernels->begin(*t->begun = step.mr);

@@ -85,9 +85,11 @@ static void TN__(compare)(int64_t n, const TN__REAL *in, const TN__(results) * r
             expect(TN__(near)(got[k], want[k], k == 1 || k == 3 ? 50 : 4), "result %d, element %d of %d: %g, not %g", k,
                    (int)i, (int)n, (double)got[k], want[k]);
         for (int64_t first = 0; first < 3; first++) {
-            uint32_t word[4];
-            tn__philox(drop.seed, drop.position + (uint64_t)((first * 5 + i) / 4), word);
-            const TN__REAL kept = word[(first * 5 + i) % 4] > drop.limit ? x[i] * (TN__REAL)drop.scale : 0;
+            const int64_t e = first * 5 + i; /* its bits: half of a word of two blocks */
+            uint32_t      word[4];
+            tn__philox(drop.seed, drop.position + (uint64_t)(e / 16 * 2 + e % 8 / 4), word);
+            const uint32_t half = e % 16 < 8 ? word[e % 4] & 0xffff : word[e % 4] >> 16;
+            const TN__REAL kept = half > drop.limit >> 16 ? x[i] * (TN__REAL)drop.scale : 0;
             const TN__REAL all = first == 2 ? kept + b[i] : kept;
             expect(r->dropped[first][i] == all, "dropout from %d: element %d of %d", (int)first, (int)i, (int)n);
         }

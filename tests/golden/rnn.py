@@ -86,9 +86,10 @@ def philox(seed, position):
 
 def kept(w, p, seed, position):
     """Tenon's dropout mask of w, drawn from the given block: 0 or 1 / (1 - p); also returns the next block."""
-    blocks = -(-w.numel() // 4)
+    blocks = -(-w.numel() // 16) * 2  # two for 16 elements: the lower halves of their eight words, then the upper ones
     words = [word for i in range(blocks) for word in philox(seed, position + i)]
-    mask = torch.tensor([word >= p * 2**32 for word in words[:w.numel()]]).reshape(w.shape)
+    bits = [words[i // 16 * 8 + i % 8] >> (16 if i % 16 >= 8 else 0) & 0xffff for i in range(w.numel())]
+    mask = torch.tensor([b >= round(p * 2**16) for b in bits]).reshape(w.shape)
     assert mask.any() and not mask.all()
     return mask.to(w.dtype) / (1 - p), position + blocks
 

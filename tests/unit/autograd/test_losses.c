@@ -400,18 +400,26 @@ START_TEST(dropout_is_fair)
     const int64_t n = 100000;
     tn_tensor    *x = tn_ones(TN_SHAPE(n));
     for (double p = 0.1; p < 1; p += 0.4) {
-        int64_t    zeros = 0, pairs = 0;
+        const int  apart[] = {1, 4, 8, 16}; /* elements of one word are 8 apart */
+        int64_t    zeros = 0, pairs[4] = {0};
         tn_tensor *y = tn_dropout(x, p);
         for (int64_t i = 0; i < n; i++) {
             const double v = tn_get(y, i);
-            if (v == 0) zeros++, pairs += i && tn_get(y, i - 1) == 0;
+            for (int k = 0; k < 4; k++) pairs[k] += v == 0 && i >= apart[k] && tn_get(y, i - apart[k]) == 0;
+            if (v == 0) zeros++;
             else ck_assert_double_eq(v, (double)(float)(1 / (1 - p)));
         }
         const double sd = sqrt((double)n * p * (1 - p));
         ck_assert_double_le(fabs((double)zeros - (double)n * p), 5 * sd);
-        ck_assert_double_le(fabs((double)pairs - (double)n * p * p), 5 * 2 * sd); /* neighbours are independent */
+        for (int k = 0; k < 4; k++) /* they are independent */
+            ck_assert_double_le(fabs((double)pairs[k] - (double)n * p * p), 5 * 2 * sd);
     }
     ck_assert_ptr_eq(tn_dropout(x, 0), x);
+    for (int i = 0; i < 2; i++) { /* p is rounded, but neither to 0 nor to 1 */
+        tn_tensor   *y = tn_dropout(tn_ones(TN_SHAPE(1 << 21)), i ? 1 - 1e-9 : 1e-9);
+        const double mean = tn_item(tn_mean(tn_to(tn_ne(y, tn_scalar(0)), TN_F64)));
+        ck_assert_double_le(fabs((i ? mean : 1 - mean) - 0x1p-16), 0x1p-17);
+    }
     EXPECT(tn_dropout(F32(1, INFINITY, NAN), 1), 0, 0, 0, 0);
 }
 END_TEST
@@ -426,7 +434,7 @@ START_TEST(dropout_has_one_mask)
             tn_set_threads(threads);
             tn_seed(3);
             tn_tensor *leaf = tn_requires_grad(tn_detach(seen[i])), *y = tn_dropout(leaf, 0.3);
-            ck_assert(tn_current_generator()->position == (301 * 67 + 3) / 4);
+            ck_assert(tn_current_generator()->position == (301 * 67 + 15) / 16 * 2);
             tn_tensor *g = gradient(tn_sum(y), leaf, false), *again = gradient(tn_sum(y), leaf, true);
             tn_tensor *mask = tn_ne(y, tn_scalar(0));
             if (!want) want = mask;

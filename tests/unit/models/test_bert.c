@@ -401,9 +401,9 @@ START_TEST(learns)
 {
     tn_bert *m = small(_i == 1);
     tn_train(m, true);
-    tn_optimizer *o = tn_adamw_new(m, .lr = 1e-2);
+    tn_optimizer *o = tn_adamw_new(m, .lr = 4e-3);
     double        first = 0, last = 0;
-    for (int step = 0; step < 100; step++) {
+    for (int step = 0; step < 250; step++) {
         const tn_scope s = tn_scope_begin();
         tn_tensor     *loss = loss_of(m, NULL, NULL);
         tn_backward(loss);
