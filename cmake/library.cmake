@@ -49,7 +49,7 @@ endif()
 
 set(isas)
 set(isa_baseline)
-set(isa_avx2 -mavx2 -mfma)
+set(isa_avx2 -mavx2 -mfma -mf16c)
 set(isa_avx512 -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma)
 set(isa_avx512bf16 ${isa_avx512} -mavx512bf16)
 set(isa_amx ${isa_avx512bf16} -mamx-tile -mamx-bf16)

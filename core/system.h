@@ -39,8 +39,8 @@ TN_API void  tn_mem_put(void *p, size_t bytes);
 /* ---- threads ----------------------------------------------------------------------------------------------------- */
 
 /* Maximum number of threads for calls of this thread. The default: the minimum of the affinity mask, the cgroup's
- * quota, the physical cores and OMP_NUM_THREADS. The results have the same bits for any number. 0 restores the
- * default. */
+ * quota, the physical cores and OMP_NUM_THREADS, of which ops read the first three again about once a second. The
+ * results have the same bits for any number. 0 restores the default. */
 TN_API void tn_set_threads(int n);
 TN_API int  tn_threads(void);
 

@@ -15,6 +15,9 @@
 #include "autograd/tape/history.h"
 #include "autograd/tape/profile.h"
 #include "autograd/tape/unchanged.h"
+#include "core/base/parallel.h"
+
+enum { LIMITS_AFTER = 256 }; /* calls: then the limits on the number of threads are read again */
 
 static tn_status check_input(const tn_op *op, int i, tn_tensor *x)
 {
@@ -197,6 +200,7 @@ static tn_status call(const tn_op *op, int nin, tn_tensor *const *in, int nout, 
 {
     for (int i = 0; out && i < nout; i++) out[i] = NULL;
     if (tn__blocked()) return tn__self.error;
+    if (__builtin_expect(++tn__self.calls % LIMITS_AFTER == 0, 0)) tn__threads_again();
     if (tn__check_op(op, nin, in, nout, out) != TN_OK || !out) return tn__self.error;
     if (__builtin_expect(!tn__tape.profile, 1)) return checked(op, nin, in, nout, out, args, inplace);
     tn__timed_begin(NULL, op->name, TN__TIMED_OP, false);

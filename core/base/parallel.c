@@ -7,8 +7,10 @@
  *   - Inside a parallel loop, ours or a user's of OpenMP, loops are serial.
  *   - If threads cannot be created, loops use those that exist, or are serial (team.c).
  *   - errno is unchanged.
- * State for the whole process: the default number of threads, determined once. */
+ * State for the whole process: the default number of threads, and the second in which it was determined. Each thread
+ * takes a new default only between ops (tn__threads_again). */
 #include "core/base/checked.h"
+#include "core/base/clock.h"
 #include "core/base/denormals.h"
 #include "core/base/memory.h"
 #include "core/base/parallel.h"
@@ -23,6 +25,7 @@
 enum { MAX_THREADS = 512 };
 
 static atomic_int         found;  /* the default number of threads; 0: not determined yet */
+static _Atomic int64_t    second; /* in which it was determined last */
 static _Thread_local int  worker; /* index of the worker in a body of tn_parallel_for; 0 outside */
 static _Thread_local bool inside; /* in a loop with several threads */
 
@@ -61,17 +64,30 @@ static void serial(void (*body)(int64_t, int64_t, void *), void *user, int64_t n
     worker = outer;
 }
 
+/* The default, determined at the first call and, if again is set, in each new second. */
+static int usual_threads(bool again)
+{
+    int n = atomic_load_explicit(&found, memory_order_relaxed);
+    if (n && !again) return n;
+    const int64_t now = (int64_t)tn__seconds();
+    if (n && atomic_exchange_explicit(&second, now, memory_order_relaxed) == now) return n;
+    n = tn__cpus().use;
+    if (n > MAX_THREADS) n = MAX_THREADS;
+    atomic_store_explicit(&found, n, memory_order_relaxed);
+    return n;
+}
+
 int tn_threads(void)
 {
     if (inside || in_users_region()) return 1;
     if (tn__self.threads > 0) return tn__self.threads;
-    int n = atomic_load_explicit(&found, memory_order_relaxed);
-    if (!n) {
-        n = tn__cpus().use;
-        if (n > MAX_THREADS) n = MAX_THREADS;
-        atomic_store_explicit(&found, n, memory_order_relaxed);
-    }
-    return n;
+    if (!tn__self.usual) tn__self.usual = usual_threads(false);
+    return tn__self.usual;
+}
+
+void tn__threads_again(void)
+{
+    if (!inside && !tn__self.threads) tn__self.usual = usual_threads(true);
 }
 
 /* ---- a loop of several threads ----------------------------------------------------------------------------------- */

@@ -64,7 +64,10 @@ static const tn__kernel_table *table(int isa)
     switch (isa) {
     case BASELINE: return &tn__table_baseline;
 #ifdef TN__HAVE_AVX2
-    case AVX2: return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &tn__table_avx2 : NULL;
+    case AVX2:
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")
+                   ? &tn__table_avx2
+                   : NULL;
 #endif
 #ifdef TN__HAVE_AVX512
     case AVX512:

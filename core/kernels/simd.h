@@ -1,6 +1,6 @@
-/* simd.h — the vectors that kernels are written in: one set of names, implemented by AVX-512, by AVX2 with FMA, or by
- * vectors of 16 bytes that gcc and clang compile to SSE2, NEON or the machine's own. Only *.k.c files include it; each
- * is compiled once for each instruction set.
+/* simd.h — the vectors that kernels are written in: one set of names, implemented by AVX-512, by AVX2 with FMA and F16C,
+ * or by vectors of 16 bytes that gcc and clang compile to SSE2, NEON or the machine's own. Only *.k.c files include it;
+ * each is compiled once for each instruction set.
  *
  * A vector of floats is v_f32, of doubles v_f64:
  *   v_n_T            elements in a vector         v_zero_T()         all 0
@@ -147,19 +147,9 @@ TN__INLINE void v_load_quads(const uint8_t *p, v_f32 x[4])
     x[0] = v_put_byte(_mm256_slli_epi32(u, 8)), x[1] = v_put_byte(u);
     x[2] = v_put_byte(_mm256_srli_epi32(u, 8)), x[3] = v_put_byte(_mm256_srli_epi32(u, 16));
 }
-/* Like tn__f16_widen: without F16C, which is a separate CPU flag, and independent of the denormal mode. */
 TN__INLINE v_f32 v_load_f16(const uint8_t *p)
 {
-    const __m256i h = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
-    const __m256i e = _mm256_and_si256(h, _mm256_set1_epi32(0x7c00)), top = _mm256_set1_epi32(112 << 23);
-    const __m256i sign = _mm256_slli_epi32(_mm256_and_si256(h, _mm256_set1_epi32(0x8000)), 16);
-    const __m256i beyond = _mm256_cmpeq_epi32(e, _mm256_set1_epi32(0x7c00)); /* infinite or NaN */
-    __m256i       u = _mm256_slli_epi32(_mm256_and_si256(h, _mm256_set1_epi32(0x7fff)), 13);
-    u = _mm256_add_epi32(u, _mm256_add_epi32(top, _mm256_and_si256(beyond, top)));
-    const __m256 small =
-        _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_and_si256(h, _mm256_set1_epi32(0x3ff))), _mm256_set1_ps(0x1p-24f));
-    const __m256 none = _mm256_castsi256_ps(_mm256_cmpeq_epi32(e, _mm256_setzero_si256()));
-    return _mm256_or_ps(_mm256_blendv_ps(_mm256_castsi256_ps(u), small, none), _mm256_castsi256_ps(sign));
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
 }
 
 #else

@@ -4,6 +4,8 @@
 #include "core/base/thread.h"
 #include "core/kernels/kernels.h"
 
+#include <stdlib.h>
+
 #define TEXT_OF_(x) #x
 #define TEXT_OF(x) TEXT_OF_(x)
 
@@ -28,6 +30,13 @@ static const char *limit(int n, char text[16])
     return text;
 }
 
+static const char *caches_reason(void)
+{
+    const char *wish = getenv("TENON_CACHES");
+    if (tn__caches_set()) return " (set by TENON_CACHES)";
+    return wish && *wish ? " (TENON_CACHES was ignored: expected sizes such as 32K,512K,32M)" : "";
+}
+
 const char *tn_build_info(void)
 {
     static _Thread_local char text[640];
@@ -41,7 +50,7 @@ const char *tn_build_info(void)
              tn_version(), COMPILER, tn__isa_name(), tn__isa_reason(), n, n == 1 ? "" : "s",
              tn__self.threads ? "set by tn_set_threads" : "the default", limit(c.allowed, allowed),
              limit(c.cores, cores), limit(c.quota, quota), limit(c.asked, asked), (long long)k.l1 >> 10,
-             (long long)k.l2 >> 10, (long long)k.l3 >> 20, tn__caches_set() ? " (set by TENON_CACHES)" : "");
+             (long long)k.l2 >> 10, (long long)k.l3 >> 20, caches_reason());
     return text;
 }
 

@@ -1,4 +1,4 @@
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE /* sched_setaffinity */
 /* test_tape.c — unusual uses of the tape: checkpoints that get one tensor twice or return an input, hooks that call
  * backward, write or drop, custom ops filled in wrongly, writes that the tape does not record. Each ends in the correct
  * gradient or in an error that names the change to make, never in a wrong value. */
@@ -11,8 +11,10 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static tn_tensor *leaf(double v) { return tn_requires_grad(tn_scalar_of(TN_F64, v)); }
 static tn_tensor *vector(int n, double from) { return tn_requires_grad(tn_arange_of(TN_F64, from, from + n, 1)); }
@@ -545,6 +547,40 @@ START_TEST(hooks_belong_to_the_tapes_thread)
 }
 END_TEST
 
+#ifdef __linux__
+/* A quota or an affinity that changes while the program runs is found by later ops: here the affinity. */
+START_TEST(limits_are_read_again)
+{
+    cpu_set_t all, one;
+    ck_assert_int_eq(sched_getaffinity(0, sizeof all, &all), 0);
+    const int before = tn_threads();
+    if (before < 2) {
+        fprintf(stderr, "skipped: one core\n");
+        return;
+    }
+    CPU_ZERO(&one);
+    for (size_t cpu = 0; !CPU_COUNT(&one); cpu++)
+        if (CPU_ISSET(cpu, &all)) CPU_SET(cpu, &one);
+    for (int i = 0; i < 2; i++) {
+        const int want = i ? before : 1;
+        ck_assert_int_eq(sched_setaffinity(0, sizeof all, i ? &all : &one), 0);
+        nanosleep(&(struct timespec){1, 100000000}, NULL);
+        ck_assert_int_eq(tn_threads(), i ? 1 : before); /* not within an op: only ops change it */
+        const tn_scope s = tn_scope_begin();
+        for (int k = 0; k < 1000; k++) tn_add_scalar(tn_zeros(TN_SHAPE(1)), 1);
+        tn_scope_end(s);
+        ck_assert_int_eq(tn_threads(), want);
+    }
+    tn_set_threads(3); /* set by the user: not a default */
+    ck_assert_int_eq(sched_setaffinity(0, sizeof one, &one), 0);
+    for (int k = 0; k < 1000; k++) tn_add_scalar(tn_zeros(TN_SHAPE(1)), 1);
+    ck_assert_int_eq(tn_threads(), 3);
+    tn_set_threads(0);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof all, &all), 0);
+}
+END_TEST
+#endif
+
 int main(void)
 {
     Suite *s = suite_create("tape");
@@ -571,6 +607,9 @@ int main(void)
     tcase_add_test(t, op_map_checks_its_operands);
     tcase_add_test(t, a_tape_of_another_thread);
     tcase_add_test(t, hooks_belong_to_the_tapes_thread);
+#ifdef __linux__
+    tcase_add_test(t, limits_are_read_again);
+#endif
     suite_add_tcase(s, f);
     tcase_add_test(f, handing_over);
     tcase_add_test(f, threads_end_in_any_order);
