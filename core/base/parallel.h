@@ -4,8 +4,8 @@
 
 #include "core/core.h"
 
-/* Called between ops: reads the limits on the number of threads again, at most once a second, because quotas and affinity
- * change. Never within a function that has allocated memory for each of tn_threads(). */
+/* Called between ops: reads the limits on the number of threads again, at most once a second, because quotas and
+ * affinity change. Never within a function that has allocated memory for each of tn_threads(). */
 void tn__threads_again(void);
 
 /* Inside a body of tn_parallel_for: index of the worker that runs it, 0 … tn_threads()-1. Outside: 0. */

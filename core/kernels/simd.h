@@ -1,6 +1,6 @@
-/* simd.h — the vectors that kernels are written in: one set of names, implemented by AVX-512, by AVX2 with FMA and F16C,
- * or by vectors of 16 bytes that gcc and clang compile to SSE2, NEON or the machine's own. Only *.k.c files include it;
- * each is compiled once for each instruction set.
+/* simd.h — the vectors that kernels are written in: one set of names, implemented by AVX-512, by AVX2 with FMA and
+ * F16C, or by vectors of 16 bytes that gcc and clang compile to SSE2, NEON or the machine's own. Only *.k.c files
+ * include it; each is compiled once for each instruction set.
  *
  * A vector of floats is v_f32, of doubles v_f64:
  *   v_n_T            elements in a vector         v_zero_T()         all 0

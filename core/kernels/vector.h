@@ -15,8 +15,8 @@
  *   v_set1(c)                c in each lane             v_poly(x, n, c)           c[0] + c[1] x + … + c[n-1] xⁿ⁻¹
  *   v_lanes_total(sum)       of 16 sums in f64, as by tn__lanes_total
  *   v_mul_low32(a, b)        64 bits: of the lower halves
- *   v_halves(w, k)           vector k of 16 lanes with, in their upper 16 bits, the lower halves of the 8 words at w and
- *                            then the upper halves; the other bits are undefined
+ *   v_halves(w, k)           vector k of 16 lanes whose upper 16 bits are the lower halves of the 8 words at w, then
+ *                            their upper halves; the other bits are undefined
  *   v_load_some, v_store_some(p, n, …)   fewer than v_n elements; lanes beyond them are 0, memory is not touched */
 #ifndef TENON_CORE_KERNELS_VECTOR_H
 #define TENON_CORE_KERNELS_VECTOR_H
