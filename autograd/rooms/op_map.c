@@ -18,7 +18,6 @@ static bool fits(const tn_tensor *t, const tn_tensor *y0, int i, int ny)
 void tn_op_map(tn_map_kernel f32, tn_map_kernel f64, int ny, tn_tensor *const *y, int nx, tn_tensor *const *x,
                const void *args)
 {
-    tn__list out = {.n = ny}, in = {.n = nx};
     tn_dtype kt = TN_I64;
     if (tn__blocked()) return;
     if (ny < 1 || nx < 0 || ny > TN__MAX_OPERANDS || nx > TN__MAX_OPERANDS - ny || !y || (nx && !x)) {
@@ -27,12 +26,12 @@ void tn_op_map(tn_map_kernel f32, tn_map_kernel f64, int ny, tn_tensor *const *y
         return;
     }
     for (int i = 0; i < ny + nx; i++) {
-        tn_tensor *t = i < ny ? (out.t[i] = y[i]) : (in.t[i - ny] = x[i - ny]);
+        tn_tensor *t = i < ny ? y[i] : x[i - ny];
         if (!fits(t, y[0], i, ny)) return;
         if (t && tn__is_float(t->dtype) && kt != TN_F64) kt = t->dtype == TN_F64 ? TN_F64 : TN_F32;
     }
     if (kt == TN_F32 ? !f32 : kt == TN_F64 ? !f64 : true)
         tn_raise(TN_EDTYPE, "tn_op_map: no kernel for %s; reject it in the op's infer",
                  kt == TN_I64 ? "integers alone" : tn_dtype_name(kt));
-    else tn__map((tn__kernel_set){f32, f64, NULL}, out, in, args);
+    else tn__map((tn__kernel_set){f32, f64, NULL}, (tn__list){ny, y}, (tn__list){nx, x}, args);
 }

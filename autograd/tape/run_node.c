@@ -9,7 +9,7 @@
 /* g summed over the dims that broadcasting added, so that it has shape s. */
 static tn_tensor *sum_to(tn_tensor *g, tn_shape s)
 {
-    if (!g || tn_shape_equal(g->l.shape, s)) return g;
+    if (!g || tn__same_shape(&g->l.shape, &s)) return g;
     tn_dims dims = {.n = 0};
     int     lead = g->l.shape.n - s.n;
     for (int i = 0; i < g->l.shape.n; i++)
@@ -37,6 +37,7 @@ static tn_status check_version(const tn__node *n, const tn__saved *s, const char
 static tn_tensor *fitted(const tn__node *n, int i, tn_tensor *g)
 {
     char a[192], b[192];
+    if (g->dtype == n->dtype[i] && tn__same_shape(&g->l.shape, &n->shape[i])) return g;
     if (!tn__broadcastable(n->shape[i], g->l.shape) || !tn__is_float(g->dtype))
         return tn_raise_null(TN_ESHAPE, "backward of %s: the gradient of input %d is %s %s, but the input is %s",
                              n->op->name, i, tn_dtype_name(g->dtype), tn_shape_text(g->l.shape, a, sizeof a),

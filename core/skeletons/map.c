@@ -90,8 +90,8 @@ static void strided(int64_t from, int64_t to, void *user)
 
 static void map(tn__kernel_set k, tn__kernel_set_at k_at, tn__list y, tn__list x, const void *args)
 {
-    const tn_shape shape = y.t[0]->l.shape;
-    const int64_t  n = tn_shape_numel(shape);
+    const tn_shape *shape = &y.t[0]->l.shape;
+    const int64_t   n = tn__numel_of(shape);
     if (n == 0) return;
     const tn_dtype kt = tn__kernel_dtype(y, x);
     job            j;
@@ -106,7 +106,7 @@ static void map(tn__kernel_set k, tn__kernel_set_at k_at, tn__list y, tn__list x
         j.base[o] = NULL, j.dtype[o] = j.kernel_dtype[o] = kt;
         if (!t) continue;
         j.base[o] = tn__ptr(t), j.dtype[o] = t->dtype, j.kernel_dtype[o] = tn__operand_dtype(kt, t->dtype);
-        all_dense = all_dense && j.dtype[o] == j.kernel_dtype[o] && tn_shape_equal(t->l.shape, shape) &&
+        all_dense = all_dense && j.dtype[o] == j.kernel_dtype[o] && tn__same_shape(&t->l.shape, shape) &&
                     tn__layout_contiguous(&t->l);
     }
     if (all_dense) {
@@ -114,13 +114,13 @@ static void map(tn__kernel_set k, tn__kernel_set_at k_at, tn__list y, tn__list x
         return;
     }
     j.w.nd = 0, j.w.nops = j.nops;
-    for (int i = 0; i < shape.n; i++) {
+    for (int i = 0; i < shape->n; i++) {
         int64_t stride[TN__MAX_OPERANDS];
         for (int o = 0; o < j.nops; o++) {
             const tn_tensor *t = o < y.n ? y.t[o] : x.t[o - y.n];
-            stride[o] = t ? tn__stride_in(t, i, shape.n) : 0;
+            stride[o] = t ? tn__stride_in(t, i, shape->n) : 0;
         }
-        tn__walk_dim(&j.w, shape.d[i], stride);
+        tn__walk_dim(&j.w, shape->d[i], stride);
     }
     tn__walk_done(&j.w);
     tn_parallel_for(n, GRAIN, strided, &j);

@@ -20,10 +20,11 @@ typedef struct {
 
 enum { TN__MAX_STATE = 256 };
 typedef struct {
-    int        n;
-    tn_tensor *t[TN__MAX_OPERANDS];
+    int               n;
+    tn_tensor *const *t; /* at most TN__MAX_OPERANDS */
 } tn__list;
-#define TN__LIST(...) ((tn__list){(int)(sizeof((tn_tensor *[]){__VA_ARGS__}) / sizeof(tn_tensor *)), {__VA_ARGS__}})
+#define TN__LIST(...) \
+    ((tn__list){(int)(sizeof((tn_tensor *[]){__VA_ARGS__}) / sizeof(tn_tensor *)), (tn_tensor *[]){__VA_ARGS__}})
 
 /* y = k(x), element by element; x broadcasts to y. y may be one of x (the same handle); otherwise they must not
  * overlap. Allocates nothing. */

@@ -10,9 +10,25 @@ typedef struct {
     int64_t  offset;
 } tn__layout;
 
+/* tn_shape_numel of a shape that has been checked, and tn_shape_equal: without copies of shapes. */
+static inline int64_t tn__numel_of(const tn_shape *s)
+{
+    int64_t n = 1;
+    for (int i = 0; i < s->n; i++) n *= s->d[i];
+    return n;
+}
+static inline bool tn__same_shape(const tn_shape *a, const tn_shape *b)
+{
+    if (a->n != b->n) return false;
+    for (int i = 0; i < a->n; i++)
+        if (a->d[i] != b->d[i]) return false;
+    return true;
+}
+
 /* Checks a shape from the caller: dims not negative, at most 8, bytes within int64. Raises with op's name. */
 bool       tn__shape_check(const char *op, tn_dtype dt, tn_shape s);
 tn__layout tn__layout_of_shape(tn_shape s); /* contiguous, offset 0 */
+void       tn__set_contiguous(tn__layout *l, const tn_shape *s);
 bool       tn__layout_contiguous(const tn__layout *l);
 /* Makes a dim from the caller non-negative; raises "op: dim 2 is out of range for a 2-d tensor". */
 bool tn__wrap_dim(const char *op, int *dim, int ndim);

@@ -118,12 +118,11 @@ static tn_tensor *handle(tn_dtype dt, tn__storage *s)
 tn_tensor *tn__new_owned(tn_dtype dt, tn_shape s)
 {
     if (tn__blocked()) return NULL;
-    int64_t      n = tn_shape_numel(s);
-    tn__storage *st = storage_new((size_t)n * tn__dtype_bytes(dt));
+    tn__storage *st = storage_new((size_t)tn__numel_of(&s) * tn__dtype_bytes(dt));
     if (!st) return NULL;
     tn_tensor *t = handle(dt, st);
     if (!t) return storage_end(st), NULL;
-    t->l = tn__layout_of_shape(s);
+    tn__set_contiguous(&t->l, &s);
     return t;
 }
 
@@ -177,7 +176,7 @@ tn_tensor *tn_borrow(tn_dtype dt, tn_shape s, void *data, void (*release)(void *
         .refs = 1, .bytes = (size_t)n * tn__dtype_bytes(dt), .data = data, .borrowed = true, .owner = &of->object};
     tn_tensor *t = handle(dt, st);
     if (!t) return storage_end(st), NULL;
-    t->l = tn__layout_of_shape(s);
+    tn__set_contiguous(&t->l, &s);
     if (!tn__scoped(t)) return NULL;
     of->release = release;
     return t;
@@ -195,7 +194,7 @@ tn_tensor *tn__remote_tensor(tn_dtype dt, tn_shape s, void *data, tn__remote_wei
                         .owner = &h->object};
     tn_tensor *t = handle(dt, st);
     if (!t) return storage_end(st), NULL;
-    t->l = tn__layout_of_shape(s);
+    tn__set_contiguous(&t->l, &s);
     return tn__scoped(t);
 }
 
