@@ -20,8 +20,10 @@ static inline bool alive(const tn__owned *w) { return w->serial == w->object->se
 
 void tn__drop_owned(size_t mark)
 {
+    enum { AHEAD = 4 }; /* objects whose memory is fetched ahead: most have left the caches */
     while (tn__self.top > mark) {
         const tn__owned *w = &tn__self.stack[--tn__self.top];
+        if (tn__self.top >= mark + AHEAD) __builtin_prefetch((w - AHEAD)->object);
         if (!w->object) continue;
         if (__builtin_expect(alive(w), 1)) tn__object_drop(w->object);
         else tn__object_misused("tn_scope_end", "a tensor that this scope owns");

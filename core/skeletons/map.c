@@ -2,6 +2,7 @@
  *
  * If every operand is dense and of the kernel's dtype, the kernel runs on the tensors' own memory; otherwise blocks of
  * a few hundred elements are gathered into buffers on the stack, computed, and scattered. */
+#include "core/base/parallel.h"
 #include "core/tensor/strided_walk.h"
 #include "core/skeletons/kernel_dtype.h"
 
@@ -110,7 +111,7 @@ static void map(tn__kernel_set k, tn__kernel_set_at k_at, tn__list y, tn__list x
                     tn__layout_contiguous(&t->l);
     }
     if (all_dense) {
-        tn_parallel_for(n, GRAIN, dense, &j);
+        tn__compute_for(n, GRAIN, dense, &j);
         return;
     }
     j.w.nd = 0, j.w.nops = j.nops;
@@ -123,7 +124,7 @@ static void map(tn__kernel_set k, tn__kernel_set_at k_at, tn__list y, tn__list x
         tn__walk_dim(&j.w, shape->d[i], stride);
     }
     tn__walk_done(&j.w);
-    tn_parallel_for(n, GRAIN, strided, &j);
+    tn__compute_for(n, GRAIN, strided, &j);
 }
 
 void tn__map(tn__kernel_set k, tn__list y, tn__list x, const void *args)

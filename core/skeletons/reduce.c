@@ -4,6 +4,7 @@
  *
  * Neighbouring results are processed together as a tile: if the reduced elements are far apart and the results close
  * together (a sum over the rows of a matrix), one cache line then serves the whole tile. */
+#include "core/base/parallel.h"
 #include "core/kernels/kernels.h"
 #include "core/skeletons/kernel_dtype.h"
 #include "core/kernels/sum_lanes.h"
@@ -153,7 +154,7 @@ void tn__reduce(tn__reducers k, tn_dims dims, tn__list y, tn_tensor *x, const vo
     size_t bytes = j.segments > 1 ? (size_t)(j.m * j.segments) * j.r->state : 0;
     if (bytes && !(j.states = tn__mem_get(bytes))) return;
     int64_t work = j.tile * tn__min_i64(tn__max_i64(1, j.n), SEGMENT); /* of one task, at most */
-    tn_parallel_for(j.tiles * j.segments, tn__max_i64(1, WORK / work), tile, &j);
+    tn__compute_for(j.tiles * j.segments, tn__max_i64(1, WORK / work), tile, &j);
     if (j.segments > 1) {
         for (int64_t i = 0; i < j.m; i++) {
             char *first = j.states + (size_t)(i * j.segments) * j.r->state;
