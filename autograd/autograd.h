@@ -8,6 +8,7 @@
 #include "long_texts.h"
 #include "op.h"
 #include "ops.h"
+#include "replay.h"
 #include "rope.h"
 #include "steps.h"
 #include "tools.h"

@@ -11,9 +11,11 @@
  *
  * In other files: call_check.c checks the op, call_inplace.c writes a result over input 0, autocast.c converts inputs,
  * anomaly.c checks results for NaN, profile.c measures time, unchanged.c notes the leaves used inside a checkpoint. */
+#include "core/base/checks.h"
 #include "autograd/tape/call.h"
 #include "autograd/tape/history.h"
 #include "autograd/tape/profile.h"
+#include "autograd/tape/replay.h"
 #include "autograd/tape/unchanged.h"
 #include "core/base/parallel.h"
 
@@ -128,7 +130,10 @@ static void run(const tn__call *o)
 {
     const tn_ctx *c = &o->c;
     tn__node     *node = NULL;
-    if (allocate(c) && (!o->record || (node = record(o))) && compute(c) == TN_OK && finite(c)) link_results(c, node);
+    if (allocate(c) && (!o->record || (node = record(o))) && compute(c) == TN_OK && finite(c)) {
+        link_results(c, node);
+        if (__builtin_expect(tn__self.mode.replay, 0)) tn__replay_add(c, c->in, false);
+    }
     tn__node_drop(node);
     bool ok = tn__self.error == TN_OK;
     for (int i = 0; i < c->nout; i++) {
@@ -202,6 +207,8 @@ static tn_status call(const tn_op *op, int nin, tn_tensor *const *in, int nout, 
     if (tn__blocked()) return tn__self.error;
     if (__builtin_expect(++tn__self.calls % LIMITS_AFTER == 0, 0)) tn__threads_again();
     if (tn__check_op(op, nin, in, nout, out) != TN_OK || !out) return tn__self.error;
+    if (__builtin_expect(tn__self.mode.replay && !tn__tape.replay, 0)) /* in a worker of a parallel loop */
+        return tn__unreplayable(op->name), tn__self.error;
     if (__builtin_expect(!tn__tape.profile, 1)) return checked(op, nin, in, nout, out, args, inplace);
     tn__timed_begin(NULL, op->name, TN__TIMED_OP, false);
     const tn_status status = checked(op, nin, in, nout, out, args, inplace);

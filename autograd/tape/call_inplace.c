@@ -2,6 +2,7 @@
  * addition, inputs that overlap the target are copied first, and the history of its memory is changed (history.c). */
 #include "autograd/tape/call.h"
 #include "autograd/tape/history.h"
+#include "autograd/tape/replay.h"
 
 #include <string.h>
 
@@ -130,12 +131,17 @@ void tn__run_inplace(const tn__call *o)
     const tn_ctx *c = &o->c;
     tn_ctx        f = o->c;
     tn__node     *node = NULL;
+    const bool    replay = tn__self.mode.replay;
     overwrite     w;
     w.original = w.undo = NULL, w.rebased = false;
     memset(w.apart, 0, sizeof w.apart);
     f.in = w.in;
-    if (prepare(c, &w) && (!o->record || (node = record(o, &w))) && tn__compute(f) == TN_OK && finite(c, &w))
+    tn__self.mode.replay = false;
+    if (prepare(c, &w) && (!o->record || (node = record(o, &w))) && tn__compute(f) == TN_OK && finite(c, &w)) {
         link_target(c, &w, node);
+        if (replay) tn__replay_add(c, w.in, true);
+    }
+    tn__self.mode.replay = replay;
     if (w.rebased) tn__rebase_free(&w.rebase);
     tn__node_drop(node);
     tn_drop(w.original), tn_drop(w.undo);

@@ -66,6 +66,7 @@ typedef struct {
     uint64_t               seq, runs, families;
     bool                   anomaly;
     struct tn__used       *used;    /* ops add the leaves that they use (unchanged.h); may be NULL */
+    struct tn_replay      *replay;  /* the replay that is being recorded (replay.h); may be NULL */
     struct tn_profile     *profile; /* the open profile, which times ops (profile.h); may be NULL */
     /* above 0 while the library calls ops in a backward: anomaly mode then reports the backward, not these ops */
     int       inside;

@@ -1,5 +1,6 @@
 /* checks.c — see checks.h. */
 #include "core/base/checks.h"
+#include "core/base/thread.h"
 
 #include <string.h>
 
@@ -65,4 +66,13 @@ bool tn__floating(const char *who, tn_dtype dt)
 {
     if (tn_dtype_is_float(dt)) return true;
     return tn_raise_false(TN_EDTYPE, "%s: .dtype is %s, but parameters are f32, f64 or bf16", who, tn_dtype_name(dt));
+}
+
+bool tn__unreplayable(const char *who)
+{
+    if (!tn__self.mode.replay) return false;
+    tn_raise(TN_EUNSUPPORTED,
+             "%s: not while tn_replay_record records a step: a replay repeats ops only, and would not repeat this",
+             who);
+    return true;
 }

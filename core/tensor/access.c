@@ -1,5 +1,6 @@
 /* access.c — properties of a tensor, and access to single elements. Readers work while an error is set; writers do not,
  * and call tn__writable. */
+#include "core/base/checks.h"
 #include "core/tensor/convert.h"
 #include "core/tensor/tensor.h"
 
@@ -90,7 +91,10 @@ static void *at_index(const char *who, const tn_tensor *t, tn_shape index)
 
 /* ---- reading -------------------------------------------------------------------------------------------------- */
 
-static bool readable(const char *who, const tn_tensor *t) { return tn__alive(who, t) && tn__local(t); }
+static bool readable(const char *who, const tn_tensor *t)
+{
+    return tn__alive(who, t) && tn__local(t) && !tn__unreplayable(who);
+}
 
 const void *tn_data(const tn_tensor *t) { return readable("tn_data", t) ? tn__ptr(t) : NULL; }
 

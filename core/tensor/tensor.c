@@ -1,4 +1,5 @@
 /* tensor.c — creating and freeing handles and storages. */
+#include "core/base/checks.h"
 #include "core/tensor/tensor.h"
 
 /* Small data directly follows its storage struct, in one block; large data has a separate block, because the struct
@@ -202,7 +203,8 @@ tn_tensor *tn__remote_tensor(tn_dtype dt, tn_shape s, void *data, tn__remote_wei
 void tn__written(tn_tensor *t, const char *who)
 {
     const bool outdated = tn__outdated(t);
-    uint32_t   v = atomic_fetch_add_explicit(&t->storage->version, 1, memory_order_relaxed) + 1;
+    tn__unreplayable(who);
+    uint32_t v = atomic_fetch_add_explicit(&t->storage->version, 1, memory_order_relaxed) + 1;
     atomic_store_explicit(&t->storage->writer, who, memory_order_relaxed);
     if (!outdated) t->version = v;
 }

@@ -1,6 +1,7 @@
 /* transfer.c — all elements of a tensor at once: to and from host memory, from another tensor, one value.
  *
  * Host memory is contiguous, may have any alignment, and is read and written as bytes. */
+#include "core/base/checks.h"
 #include "core/tensor/strided_walk.h"
 
 #include <string.h>
@@ -61,7 +62,7 @@ static bool check_host(const char *who, const tn_tensor *t, tn_dtype dt, const v
 
 tn_tensor *tn_from_data(tn_dtype dt, tn_shape s, const void *data)
 {
-    if (tn__blocked() || !tn__shape_check("tn_from_data", dt, s)) return NULL;
+    if (tn__blocked() || tn__unreplayable("tn_from_data") || !tn__shape_check("tn_from_data", dt, s)) return NULL;
     const int64_t n = tn_shape_numel(s);
     if (!data && n)
         return tn_raise_null(TN_EINVAL, "tn_from_data: data is NULL, but the shape has %lld elements", (long long)n);

@@ -182,7 +182,7 @@ static tn_tensor *place(tn_tensor *t, int64_t layer, int64_t rows, int64_t from,
 
 bool tn__cache_write(tn_kv_cache *c, int64_t layer, bool memory, int64_t made, tn_tensor *k, tn_tensor *v)
 {
-    if (tn_error() != TN_OK) return false;
+    if (tn_error() != TN_OK || tn__unreplayable("kv_cache")) return false;
     const tn_shape s = tn_shape_of(k); /* [B, heads, n, head_dim] */
     const int64_t  rows = s.d[0], n = s.d[2], all = tn_kv_cache_length(c);
     if (!usable(c, layer, rows, made, s.d[3], tn_dtype_of(k))) return false;

@@ -1,0 +1,30 @@
+/* replay.h — a step recorded once and run again without the calls of its ops. Part of autograd.h: include that. */
+#ifndef TENON_AUTOGRAD_REPLAY_H
+#define TENON_AUTOGRAD_REPLAY_H
+
+#include "../core/core.h"
+
+TN_C_BEGIN_
+
+/* A recorded step computes again with the same tensors: nothing is checked, allocated or freed, which for small tensors
+ * takes most of an op's time. The step runs without a tape.
+ *
+ *     static tn_tensor *step(void *user) { net *n = user; return tn_softmax(tn_linear(n->x, n->w, n->b), .dim = -1); }
+ *
+ *     tn_replay *r = tn_replay_record(step, &net);   // runs step once
+ *     while (read_into(net.x)) use(tn_replay_run(r));   // the values of x, w and b as they are now
+ *     tn_replay_free(r);
+ *
+ * A replay repeats the ops of the step, and nothing else that the step does: a loop runs as often as when it was
+ * recorded. So the step must not read values of tensors, write them except by ops, copy from host memory, draw random
+ * numbers, or call ops in other threads: tn_replay_record then returns NULL and raises TN_EUNSUPPORTED. A replay raises
+ * TN_ESTATE if a tensor that the step used has been freed by its owner or has other memory than before.
+ *
+ * r keeps all intermediate results of the step. It belongs to the thread that recorded it. */
+typedef struct tn_replay tn_replay;
+TN_API tn_replay        *tn_replay_record(tn_tensor *(*step)(void *user), void *user);
+TN_API tn_tensor        *tn_replay_run(tn_replay *r); /* the step's result: owned by r, overwritten by the next run */
+TN_API void              tn_replay_free(tn_replay *r);
+
+TN_C_END_
+#endif
