@@ -9,10 +9,12 @@ TN_C_BEGIN_
 /* A recorded step computes again with the same tensors: nothing is checked, allocated or freed, which for small tensors
  * takes most of an op's time. The step runs without a tape.
  *
- *     static tn_tensor *step(void *user) { net *n = user; return tn_softmax(tn_linear(n->x, n->w, n->b), .dim = -1); }
+ *     typedef struct { tn_sequential *net; tn_tensor *x; } question;
+ *     static tn_tensor *ask(void *user) { question *q = user; return tn_call(q->net, q->x); }
  *
- *     tn_replay *r = tn_replay_record(step, &net);   // runs step once
- *     while (read_into(net.x)) use(tn_replay_run(r));   // the values of x, w and b as they are now
+ *     question   q = {net, x};
+ *     tn_replay *r = tn_replay_record(ask, &q); // runs ask once
+ *     tn_tensor *y = tn_replay_run(r);          // for the values that x and the weights have now
  *     tn_replay_free(r);
  *
  * A replay repeats the ops of the step, and nothing else that the step does: a loop runs as often as when it was

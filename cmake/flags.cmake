@@ -60,7 +60,7 @@ if(TENON_SANITIZE)
     list(APPEND TENON_COMPILE -fsanitize=float-cast-overflow)
   endif()
 elseif(CMAKE_BUILD_TYPE MATCHES "^(Release|RelWithDebInfo)$")
-  # gcc clears and copies structs by "rep stos" and "rep movs", which take tens of cycles to start: a tenth of a small op
+  # gcc clears and copies structs by "rep stos" and "rep movs", which take tens of cycles to start: a tenth of an op
   set(in_vectors vector_loop:512:noalign,libcall:-1:noalign)
   tenon_known_flags(inline -mmemset-strategy=${in_vectors} -mmemcpy-strategy=${in_vectors})
   list(APPEND TENON_COMPILE ${inline})

@@ -50,17 +50,31 @@ static void train(classifier *net)
     tn_optimizer_free(o);
 }
 
+typedef struct {
+    classifier *net;
+    tn_tensor  *point;
+} question;
+
+static tn_tensor *ask(void *user)
+{
+    question *q = user;
+    return tn_call(q->net, q->point);
+}
+
 static void draw(classifier *net)
 {
-    tn_scope s = tn_no_grad_begin();
+    tn_scope   s = tn_scope_begin();
+    question   q = {net, tn_zeros(TN_SHAPE(1, 2))};
+    tn_replay *r = tn_replay_record(ask, &q);
     for (int row = 0; row < 16; row++) {
         for (int col = 0; col < 32; col++) {
             const float point[] = {(float)(col - 15.5) / 16, (float)(row - 7.5) / 8};
-            tn_tensor  *y = tn_call(net, tn_from_data(TN_F32, TN_SHAPE(1, 2), point));
-            putchar(tn_item(y) > 0 ? '#' : '.');
+            tn_copy_in(q.point, TN_F32, point, sizeof point);
+            putchar(tn_item(tn_replay_run(r)) > 0 ? '#' : '.');
         }
         putchar('\n');
     }
+    tn_replay_free(r);
     tn_scope_end(s);
 }
 

@@ -1,9 +1,9 @@
 /* replay.c — records the calls of ops in a step, and runs their forwards again on the same tensors.
  *
  * While a step is recorded, the mode .replay is on, except within forwards: what a replay would not repeat (reading a
- * value, writing it except by an op) raises there (tn__unreplayable). Tensors that existed before the recording, or that
- * the step made without an op, are sources; the replay checks that they still have their memory and, if others owned
- * them, still have an owner: a layer whose weight has been replaced drops the old one. */
+ * value, writing it except by an op) raises then (tn__unreplayable). Tensors that existed before the recording, or
+ * that the step made without an op, are sources; the replay checks that they still have their memory and, if others
+ * owned them, still have an owner: a layer whose weight has been replaced drops the old one. */
 #include "autograd/tape/replay.h"
 #include "autograd/replay.h"
 #include "autograd/tape/call.h"
@@ -13,8 +13,8 @@
 
 typedef enum { FORWARD, IN_PLACE, VIEW, COPIED_VIEW } call_kind;
 
-/* A call, which owns its results (IN_PLACE: result 0 is input 0 and owned elsewhere). Its lists are in one block: inputs,
- * results, what infer returned, args. */
+/* A call, which owns its results (IN_PLACE: result 0 is input 0 and owned elsewhere). Its lists are in one block:
+ * inputs, results, what infer returned, args. */
 typedef struct {
     call_kind kind;
     tn_ctx    c;
