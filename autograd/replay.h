@@ -20,7 +20,8 @@ TN_C_BEGIN_
  * A replay repeats the ops of the step, and nothing else that the step does: a loop runs as often as when it was
  * recorded. So the step must not read values of tensors, write them except by ops, copy from host memory, draw random
  * numbers, or call ops in other threads: tn_replay_record then returns NULL and raises TN_EUNSUPPORTED. A replay raises
- * TN_ESTATE if a tensor that the step used has been freed by its owner or has other memory than before.
+ * TN_ESTATE if a tensor that the step used has been freed by its owner or has other memory than before, or if values
+ * give a result another shape (tn_nonzero); and an op's own error, such as an index out of range.
  *
  * r keeps all intermediate results of the step. It belongs to the thread that recorded it. */
 typedef struct tn_replay tn_replay;

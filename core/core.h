@@ -134,7 +134,7 @@ typedef struct tn_tensor tn_tensor; /* opaque, reference-counted, owned by the o
 typedef struct {
     bool    no_grad;  /* nothing is recorded */
     bool    autocast; /* products are computed in bf16 */
-    bool    replay;   /* ops are recorded by tn_replay_record */
+    uint8_t replay;   /* 1: ops are recorded by tn_replay_record; 2: and one infers its shapes */
     bool    blank;    /* uniform and normal draw nothing and leave contents undefined: a file is read next */
     uint8_t look;     /* number of tn_look_begin observers of modules; 0 in the workers of a loop */
 } tn_mode;

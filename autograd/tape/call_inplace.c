@@ -131,12 +131,12 @@ void tn__run_inplace(const tn__call *o)
     const tn_ctx *c = &o->c;
     tn_ctx        f = o->c;
     tn__node     *node = NULL;
-    const bool    replay = tn__self.mode.replay;
+    const uint8_t replay = tn__self.mode.replay;
     overwrite     w;
     w.original = w.undo = NULL, w.rebased = false;
     memset(w.apart, 0, sizeof w.apart);
     f.in = w.in;
-    tn__self.mode.replay = false;
+    tn__self.mode.replay = 0;
     if (prepare(c, &w) && (!o->record || (node = record(o, &w))) && tn__compute(f) == TN_OK && finite(c, &w)) {
         link_target(c, &w, node);
         if (replay) tn__replay_add(c, w.in, true);

@@ -17,11 +17,12 @@ typedef enum { FORWARD, IN_PLACE, VIEW, COPIED_VIEW } call_kind;
  * inputs, results, what infer returned, args. */
 typedef struct {
     call_kind kind;
-    tn_ctx    c;
+    tn_ctx    c;     /* its results are those of the last infer */
     tn_tensor order; /* COPIED_VIEW, a view that had to copy: the result in the shape of the input */
     void     *block;
     size_t    bytes;
     bool      has_args;
+    bool      infers; /* the rule for shapes may depend on values, or check them, such as indices */
 } replayed;
 
 typedef struct {
@@ -138,6 +139,8 @@ void tn__replay_add(const tn_ctx *c, tn_tensor *const *in, bool inplace)
     replayed *k = &r->call[r->calls];
     memset(k, 0, sizeof *k);
     k->kind = inplace ? IN_PLACE : FORWARD;
+    k->infers = tn__self.value_read;
+    for (int i = 0; i < c->nin; i++) k->infers = k->infers || (c->in[i] && !tn__is_float(c->in[i]->dtype));
     if (c->op->view) k->kind = c->out[0]->storage == c->in[0]->storage ? VIEW : COPIED_VIEW;
     const bool copied = copy_lists(k, c);
     if (k->block) r->calls++; /* it is freed with the others */
@@ -152,7 +155,7 @@ static void record(tn_replay *r, tn_tensor *(*step)(void *user), void *user)
     const tn_generator *g = tn_current_generator();
     const tn_generator  before = *g;
     const tn_scope      s = tn_no_grad_begin();
-    tn__tape.replay = r, tn__self.mode.replay = true;
+    tn__tape.replay = r, tn__self.mode.replay = 1;
     tn_tensor *y = step(user);
     tn__tape.replay = NULL;
     if (tn_error() == TN_OK) r->result = tn_keep(y);
@@ -210,9 +213,27 @@ static void overwritten(tn_tensor *t)
     atomic_store_explicit(&t->storage->writer, "tn_replay_run", memory_order_relaxed);
 }
 
+static bool same_shapes(replayed *k)
+{
+    tn_ctx *c = &k->c;
+    char    now[192], before[192];
+    for (int i = 0; i < c->nout; i++) c->result[i].dtype = TN_F32, c->result[i].shape.n = -1;
+    if (!c->op->infer(c))
+        return tn_error() == TN_OK ? tn_raise_false(TN_EINVAL, "%s: infer rejected the call", c->op->name) : false;
+    for (int i = 0; i < c->nout; i++)
+        if (c->result[i].dtype != c->out[i]->dtype || !tn__same_shape(&c->result[i].shape, &c->out[i]->l.shape))
+            return tn_raise_false(TN_ESTATE,
+                                  "tn_replay_run: the result of %s is now %s %s, and was %s %s when the step was "
+                                  "recorded; record it again",
+                                  c->op->name, tn_dtype_name(c->result[i].dtype),
+                                  tn_shape_text(c->result[i].shape, now, sizeof now), tn_dtype_name(c->out[i]->dtype),
+                                  tn_shape_text(c->out[i]->l.shape, before, sizeof before));
+    return true;
+}
+
 static void run_again(replayed *k)
 {
-    if (k->kind == VIEW) return;
+    if (k->kind == VIEW || (k->infers && !same_shapes(k))) return;
     if (k->kind == COPIED_VIEW) tn__copy(&k->order, k->c.in[0]);
     else k->c.op->forward(&k->c);
     for (int i = 0; i < k->c.nout; i++) overwritten(k->c.out[i]);

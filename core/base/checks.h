@@ -13,7 +13,8 @@ bool tn__probability_below_1(const char *who, const char *what, double p); /* 0 
 bool tn__epsilon(const char *who, double eps);                             /* .eps: at least 0, and finite */
 bool tn__floating(const char *who, tn_dtype dt);                           /* .dtype of parameters */
 
-/* Called by what a replay (autograd/replay.h) would not repeat: raises and returns true while a step is recorded. */
+/* Called by what a replay (autograd/replay.h) would not repeat: raises and returns true while a step is recorded.
+ * Within an op's infer it only notes that values are read. */
 bool tn__unreplayable(const char *who);
 
 /* The shortest text that reads back as v: "3.0" as Python prints it, or "3", without the ".0". The thread owns the

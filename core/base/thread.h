@@ -27,6 +27,7 @@ typedef struct {
     int           path_depth; /* may exceed TN__PATH_MAX: the rest is counted but not named */
     int           threads;    /* tn_set_threads, 0: default */
     int           usual;      /* the default as this thread knows it, 0: not yet */
+    bool          value_read; /* while a replay is recorded: the last infer has read values of tensors */
     unsigned      calls;      /* of ops; some calls read the limits of the default again */
     int64_t       shrink;     /* for tests: divides grains, so that small tensors use several threads; 0: off */
     tn_generator *generator;  /* in use; NULL: own */

@@ -8,8 +8,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef TN__HAVE_AMX
+#ifdef TN__HAVE_AVX2
 #include <cpuid.h>
+#endif
+#ifdef TN__HAVE_AMX
 #include <sys/syscall.h>
 #include <unistd.h>
 #ifndef SYS_arch_prctl /* not Linux: the registers cannot be requested */
@@ -58,6 +60,14 @@ static bool amx_granted(void)
 }
 #endif
 
+#ifdef TN__HAVE_AVX2
+static bool has_f16c(void) /* clang's built-in knows it since version 15 only */
+{
+    unsigned a, b, c = 0, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && c >> 29 & 1;
+}
+#endif
+
 /* NULL if this build or this CPU lacks it. The compiler's built-in also checks that the system saves the registers. */
 static const tn__kernel_table *table(int isa)
 {
@@ -65,9 +75,7 @@ static const tn__kernel_table *table(int isa)
     case BASELINE: return &tn__table_baseline;
 #ifdef TN__HAVE_AVX2
     case AVX2:
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")
-                   ? &tn__table_avx2
-                   : NULL;
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c() ? &tn__table_avx2 : NULL;
 #endif
 #ifdef TN__HAVE_AVX512
     case AVX512:

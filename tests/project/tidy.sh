@@ -7,8 +7,11 @@ need clang-tidy
 export checks=-clang-analyzer-* kind=${1:-tidy}
 [ "$kind" = analyzer ] && checks=
 stamps=$build/project/$kind
-mkdir -p "$stamps"
+commands=$build/project/clang_commands
+mkdir -p "$stamps" "$commands"
 cd "$root"
+# without the options of gcc that clang does not know (cmake/flags.cmake)
+sed -E 's/ -mmem(set|cpy)-strategy=[^ ]*//g' "$build/compile_commands.json" >"$commands/compile_commands.json"
 
 looked_at() # STAMP FILE: is there nothing newer than the stamp that the verdict hangs on?
 {
@@ -23,22 +26,22 @@ for file in $(files -name '*.c' -not -path './tests/*'); do
 done
 
 # Checks several files per call, because starting clang-tidy takes as long as a file; after a finding, each file alone.
-some() # BUILD STAMPS FILE...
+some() # COMMANDS STAMPS FILE...
 {
-    local build=$1 stamps=$2 out file
+    local commands=$1 stamps=$2 out file
     shift 2
-    if out=$(clang-tidy --quiet -p "$build" --checks="$checks" --warnings-as-errors='*' "$@" 2>/dev/null) &&
+    if out=$(clang-tidy --quiet -p "$commands" --checks="$checks" --warnings-as-errors='*' "$@" 2>/dev/null) &&
         [ -z "$out" ]; then
         for file; do touch "$stamps/${file//\//,}"; done
     elif [ $# -gt 1 ]; then
-        for file; do some "$build" "$stamps" "$file"; done
+        for file; do some "$commands" "$stamps" "$file"; done
     else
         printf '%s\n' "$out" "clang-tidy: $1"
     fi
 }
 export -f some
 [ ${#todo[@]} -eq 0 ] || printf '%s\n' "${todo[@]}" |
-    xargs -P "${TENON_JOBS:-$(nproc)}" -n 12 bash -c 'some "$@"' some "$build" "$stamps" >"$build/project/$kind.out"
+    xargs -P "${TENON_JOBS:-$(nproc)}" -n 12 bash -c 'some "$@"' some "$commands" "$stamps" >"$build/project/$kind.out"
 [ ${#todo[@]} -eq 0 ] || findings <"$build/project/$kind.out"
 echo "clang-tidy: ${#todo[@]} files looked at"
 exit $wrong

@@ -166,6 +166,31 @@ static tn_tensor *of_two(void *user)
     return tn_mul(t[0], t[1]);
 }
 
+static tn_tensor *selects(void *user)
+{
+    const data *d = user;
+    return tn_index_select(d->y, 0, d->index);
+}
+static tn_tensor *counts(void *user) { return tn_nonzero(((data *)user)->index); }
+
+/* Values that the rule for shapes checks are checked in each replay. */
+START_TEST(values_that_no_longer_fit)
+{
+    data d = made();
+    tn_fill(d.index, 1);
+    tn_replay *r = tn_replay_record(selects, &d), *n = tn_replay_record(counts, &d);
+    ck_assert(tn_replay_run(r) && tn_replay_run(n));
+    tn_fill(d.index, 6);
+    ck_refused(tn_replay_run(r), TN_EINDEX, "index_select: index 6 at [0] is outside 0 … 5");
+    tn_fill(d.index, 0);
+    ck_refused(tn_replay_run(n), TN_ESTATE,
+               "tn_replay_run: the result of nonzero is now i64 [0, 1], and was i64 [4, 1] when the step was recorded; "
+               "record it again");
+    ck_assert(tn_replay_run(r) != NULL);
+    tn_replay_free(r), tn_replay_free(n);
+}
+END_TEST
+
 static void *run_elsewhere(void *r)
 {
     ck_assert_ptr_null(tn_replay_run(r));
@@ -230,6 +255,7 @@ int main(void)
     TCase *c = tn_tcase(s, "replay"), *f = tcase_create("faults"); /* the allocator changes: outside any scope */
     tcase_add_test(c, same_bits);
     tcase_add_test(c, refused);
+    tcase_add_test(c, values_that_no_longer_fit);
     tcase_add_test(c, changed);
     suite_add_tcase(s, f);
     tcase_add_test(f, memory);
