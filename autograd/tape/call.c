@@ -11,12 +11,12 @@
  *
  * In other files: call_check.c checks the op, call_inplace.c writes a result over input 0, autocast.c converts inputs,
  * anomaly.c checks results for NaN, profile.c measures time, unchanged.c notes the leaves used inside a checkpoint. */
-#include "core/base/checks.h"
 #include "autograd/tape/call.h"
 #include "autograd/tape/history.h"
 #include "autograd/tape/profile.h"
 #include "autograd/tape/replay.h"
 #include "autograd/tape/unchanged.h"
+#include "core/base/checks.h"
 #include "core/base/parallel.h"
 
 enum { LIMITS_AFTER = 256 }; /* calls: then the limits on the number of threads are read again */

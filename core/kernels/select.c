@@ -61,10 +61,18 @@ static bool amx_granted(void)
 #endif
 
 #ifdef TN__HAVE_AVX2
-static bool has_f16c(void) /* clang's built-in knows it since version 15 only */
+/* clang's built-in knows it since version 15 only. cpuid runs once: on a virtual machine it takes microseconds. */
+static bool has_f16c(void)
 {
-    unsigned a, b, c = 0, d;
-    return __get_cpuid(1, &a, &b, &c, &d) && c >> 29 & 1;
+    enum { NOT_ASKED, NO, YES };
+    static atomic_int answer;
+    int               known = atomic_load_explicit(&answer, memory_order_relaxed);
+    if (known == NOT_ASKED) {
+        unsigned a, b, c = 0, d;
+        known = __get_cpuid(1, &a, &b, &c, &d) && c >> 29 & 1 ? YES : NO;
+        atomic_store_explicit(&answer, known, memory_order_relaxed);
+    }
+    return known == YES;
 }
 #endif
 
