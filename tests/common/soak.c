@@ -139,6 +139,7 @@ void tn_soak(const char *name, double seconds, int n, double (*once)(int i), voi
     long   rounds = 0, failures = 0;
     ck_assert_ptr_nonnull(right);
     all_take_part();
+    const size_t kept = tn_memory_now().live; /* by the workers */
     const double began = now(CLOCK_MONOTONIC);
     for (double spent = 0; spent < seconds || rounds < 3; rounds++, spent = now(CLOCK_MONOTONIC) - began) {
         const double start = now(CLOCK_PROCESS_CPUTIME_ID);
@@ -155,7 +156,8 @@ void tn_soak(const char *name, double seconds, int n, double (*once)(int i), voi
         }
         const double took = now(CLOCK_PROCESS_CPUTIME_ID) - start;
         /* measured here: each scenario has run to its end and left its files */
-        const held h = held_now(rounds > 1 ? all_along.threads : INT64_MAX);
+        held h = held_now(rounds > 1 ? all_along.threads : INT64_MAX);
+        h.live -= kept;
         if (rounds == 1) all_along = h;
         if (h.threads < all_along.threads) all_along.threads = h.threads; /* a thread was still ending */
         for (int i = 0; i < n; i++) {
