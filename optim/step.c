@@ -1,6 +1,7 @@
 /* step.c — tn_step. First all work that can fail: list the weights with a gradient as segments of a sweep, creating
  * their states, and compute the factor of the gradients (norm.c). Then the work that cannot fail: set each segment's
  * parameters, run the optimizer's kernels over all segments, zero the gradients. */
+#include "autograd/tape/casts.h"
 #include "optim/norm.h"
 #include "optim/step_private.h"
 
@@ -80,10 +81,13 @@ static void open_weights(tn_optimizer *o, double scale)
         const int64_t      size = (int64_t)tn_dtype_size(w->dtype);
         if (before && before->index == s->index) { /* further rows of the same weight */
             s->p = (char *)before->p + (s->first - before->first) * size;
+            if (before->copy) s->copy = before->copy + (s->first - before->first);
             s->number = before->number;
             continue;
         }
         if (w->dense) (void)tn_copy_from(w->dense, w->t);
+        uint16_t *copy = w->dense ? NULL : tn__cast_open(w->t);
+        s->copy = copy ? copy + s->first : NULL, w->cast = copy != NULL;
         s->p = (char *)tn_data_mut(w->dense ? w->dense : w->t) + s->first * size;
         s->number = (tn__numbers){.keep = 1};
         o->kind->numbers(o, w, o->group[w->group].option, (double)(w->steps + 1), &s->number);
@@ -98,6 +102,7 @@ static void close_weights(tn_optimizer *o)
         tn__weight *w = o->weight + i;
         if (!tn__gradient(w->t)) continue;
         if (w->dense) (void)tn_copy_from(w->t, w->dense);
+        if (w->cast) tn__cast_close(w->t), w->cast = false;
         w->steps++, w->made = 0;
         tn_zero_grad(w->t);
     }

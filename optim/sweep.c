@@ -1,6 +1,8 @@
 /* sweep.c — one pass over the elements of many tensors, distributed over the threads as if they were one list. */
 #include "optim/sweep.h"
 
+#include "core/kernels/kernels.h"
+
 enum { CHUNK = 16384 };
 
 /* ---- allocation -------------------------------------------------------------------------------------------------- */
@@ -55,8 +57,9 @@ static void run_piece(const tn__segment *s, const tn__sweep_pass *k, int64_t at,
         return;
     }
     const int64_t size = s->dtype == TN_F64 ? (int64_t)sizeof(double) : (int64_t)sizeof(float);
-    (s->dtype == TN_F64 ? k->f64 : k->f32)(s, at, n, s->p ? (char *)s->p + at * size : NULL,
-                                           s->g ? (char *)s->g + at * size : NULL, sum);
+    char *const p = s->p ? (char *)s->p + at * size : NULL;
+    (s->dtype == TN_F64 ? k->f64 : k->f32)(s, at, n, p, s->g ? (char *)s->g + at * size : NULL, sum);
+    if (s->copy && k->flags & TN__WRITES_P) tn__kernels()->to_bf16(n, s->copy + at, (const float *)(const void *)p);
 }
 
 /* The index of the segment with element `at` of the list. */

@@ -21,6 +21,7 @@ typedef struct {
     void       *p;     /* weights, contiguous */
     void       *g;     /* gradient, contiguous; may be NULL */
     void       *state[TN__STATES];
+    uint16_t   *copy; /* of p in bf16, which a pass that writes p writes, too; NULL: none */
     tn__numbers number;
     int64_t     index; /* index of the tensor in the owner's list */
     int64_t     first; /* index of the first element in that tensor */

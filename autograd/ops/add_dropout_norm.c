@@ -122,7 +122,7 @@ static const tn__sample samples[] = {
      TN__FAILS(TN_EDTYPE, "add_dropout_norm: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
 
-const tn_op tn__op_add_dropout_norm = {TN__ROOM("add_dropout_norm", TN_WIDE),
+const tn_op tn__op_add_dropout_norm = {TN__ROOM("add_dropout_norm", TN_NARROW(2)),
                                        .inputs = 4,
                                        .outputs = 3,
                                        .optional = TN__IN(WEIGHT) | TN__IN(BIAS),

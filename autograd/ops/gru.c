@@ -63,7 +63,7 @@ static const tn__sample samples[] = {
      TN__FAILS(TN_ESHAPE, "gru: bias is [2], but must be [6]: [gates · hidden]")},
 };
 
-const tn_op tn__op_gru = {TN__ROOM("gru", TN_WIDE),
+const tn_op tn__op_gru = {TN__ROOM("gru", TN_NARROW(3)),
                           .inputs = 4,
                           .outputs = 3,
                           .optional = TN__IN(TN__STEPS_BIAS),

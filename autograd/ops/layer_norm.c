@@ -82,7 +82,7 @@ static const tn__sample samples[] = {
      TN__FAILS(TN_EDTYPE, "layer_norm: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
 
-const tn_op tn__op_layer_norm = {TN__ROOM("layer_norm", TN_WIDE),
+const tn_op tn__op_layer_norm = {TN__ROOM("layer_norm", TN_AS_IS),
                                  .inputs = 3,
                                  .outputs = 2,
                                  .optional = TN__IN(1) | TN__IN(2),

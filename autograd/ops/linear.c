@@ -49,8 +49,7 @@ void tn__linear_backward(tn_back *b, tn_tensor *g)
         tn_shape lead = b->in_shape[0];
         lead.n--;
         const int64_t rows = tn_shape_numel(lead), in = b->in_shape[1].d[1], out = b->in_shape[1].d[0];
-        b->gx[1] =
-            tn_matmul(tn_transpose(tn_reshape(g, TN_SHAPE(rows, out)), 0, 1), tn_reshape(b->in[0], TN_SHAPE(rows, in)));
+        b->gx[1] = tn__weight_grad(b, tn_reshape(g, TN_SHAPE(rows, out)), tn_reshape(b->in[0], TN_SHAPE(rows, in)));
     }
     if (b->need[2]) b->gx[2] = g;
 }

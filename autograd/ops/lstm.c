@@ -92,7 +92,7 @@ static const tn__sample samples[] = {
      TN__FAILS(TN_EDTYPE, "lstm: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
 
-const tn_op tn__op_lstm = {TN__ROOM("lstm", TN_WIDE),
+const tn_op tn__op_lstm = {TN__ROOM("lstm", TN_NARROW(3)),
                            .inputs = 4,
                            .outputs = 4,
                            .saves = TN_SAVE_IN(TN__STEPS_WEIGHT) | TN_SAVE_OUT(3),

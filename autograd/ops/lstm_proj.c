@@ -32,7 +32,7 @@ static bool lstm_proj_infer(tn_ctx *c)
     bool                     recorded = false;
     for (int i = 0; i < INPUTS; i++) {
         if (!tn__need_real(c, i)) return false;
-        if (c->in[i]->dtype != x->dtype)
+        if (c->in[i]->dtype != x->dtype && !(i == CELL && c->in[i]->dtype == tn__wide(x->dtype)))
             return tn_infer_fail(c, TN_EDTYPE, "dtypes differ: x is %s, %s %s", tn_dtype_name(x->dtype), name[i],
                                  tn_dtype_name(c->in[i]->dtype));
         recorded = recorded || (tn_grad_enabled() && tn_needs_grad(c->in[i]));
@@ -59,7 +59,7 @@ static bool lstm_proj_infer(tn_ctx *c)
     if (!tn__steps_sizes_fit(c, c->args, packed, rows)) return false;
     c->result[Y] = (tn_result){x->dtype, {.n = 2, .d = {packed, p}}};
     c->result[LAST] = (tn_result){x->dtype, h->l.shape};
-    c->result[LAST_C] = (tn_result){x->dtype, cell->l.shape};
+    c->result[LAST_C] = (tn_result){cell->dtype, cell->l.shape};
     c->result[KEPT] = (tn_result){tn__wide(x->dtype), {.n = 2, .d = {recorded ? packed : 0, wide}}};
     c->result[BEFORE] = (tn_result){x->dtype, {.n = 2, .d = {recorded ? packed : 0, p}}};
     return true;
@@ -121,10 +121,10 @@ static void lstm_proj_backward(tn_back *b)
     }
     if (tn_error()) return;
     b->gx[X] = gx, b->gx[STATE] = gh, b->gx[CELL] = gc;
-    if (b->need[WEIGHT]) b->gx[WEIGHT] = tn_matmul(tn_transpose(gx, 0, 1), b->out[BEFORE]);
+    if (b->need[WEIGHT]) b->gx[WEIGHT] = tn__weight_grad(b, gx, b->out[BEFORE]);
     if (b->need[PROJ]) {
         tn_tensor *m = tn_narrow(kept, 1, M * cells.d[1], cells.d[1]);
-        b->gx[PROJ] = tn_matmul(tn_transpose(gall, 0, 1), tn_to(m, w->dtype));
+        b->gx[PROJ] = tn__weight_grad(b, gall, tn_to(m, w->dtype));
     }
 }
 

@@ -78,7 +78,7 @@ static const tn__sample samples[] = {
      TN__FAILS(TN_EDTYPE, "rms_norm: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
 
-const tn_op tn__op_rms_norm = {TN__ROOM("rms_norm", TN_WIDE),
+const tn_op tn__op_rms_norm = {TN__ROOM("rms_norm", TN_AS_IS),
                                .inputs = 2,
                                .outputs = 2,
                                .optional = TN__IN(1),

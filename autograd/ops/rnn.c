@@ -50,7 +50,7 @@ static const tn__sample samples[] = {
      TN__FAILS(TN_ESHAPE, "rnn: weight is [2, 3], but must be [2, 2]: [gates · hidden, hidden]")},
 };
 
-const tn_op tn__op_rnn = {TN__ROOM("rnn", TN_WIDE),
+const tn_op tn__op_rnn = {TN__ROOM("rnn", TN_NARROW(3)),
                           .inputs = 3,
                           .outputs = 3,
                           .saves = TN_SAVE_IN(TN__STEPS_WEIGHT) | TN_SAVE_OUT(2),

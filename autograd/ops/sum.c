@@ -8,7 +8,7 @@
 #include "core/kernels/sum_lanes.h"
 typedef struct {
     tn_dims dims;
-    bool    keepdim;
+    bool    keepdim, wide; /* wide: the result of bf16 is f32 */
 } args_t;
 #define TN__TEMPLATE "autograd/ops/sum.c"
 #define TN__WITH_I64
@@ -18,7 +18,7 @@ static bool sum_infer(tn_ctx *c)
 {
     tn_dims        dims = TN_ARG(c, dims);
     const tn_dtype dt = c->in[0]->dtype;
-    c->result[0].dtype = tn__is_float(dt) ? dt : TN_I64;
+    c->result[0].dtype = !tn__is_float(dt) ? TN_I64 : TN_ARG(c, wide) ? tn__wide(dt) : dt;
     return tn__reduced_shape("sum", c->in[0]->l.shape, &dims, TN_ARG(c, keepdim), &c->result[0].shape);
 }
 static void sum_forward(tn_ctx *c)
@@ -36,14 +36,14 @@ static void sum_backward_ops(tn_back *b)
 }
 
 static const tn__sample samples[] = {
-    {.in = {{2, {3, 4}}}, .args = &(args_t){{.n = 0, .d = {0}}, false}},
-    {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{.n = 1, .d = {1}}, false}},
-    {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{.n = 2, .d = {-1, 0}}, true}},
-    {.in = {{0, {0}}}, .args = &(args_t){{.n = 0, .d = {0}}, false}},
-    {.in = {{2, {0, 3}}}, .args = &(args_t){{.n = 1, .d = {0}}, false}},
-    {.in = {{2, {0, 3}}}, .args = &(args_t){{.n = 1, .d = {1}}, true}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{.n = 0, .d = {0}}, false, false}},
+    {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{.n = 1, .d = {1}}, false, false}},
+    {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{.n = 2, .d = {-1, 0}}, true, false}},
+    {.in = {{0, {0}}}, .args = &(args_t){{.n = 0, .d = {0}}, false, false}},
+    {.in = {{2, {0, 3}}}, .args = &(args_t){{.n = 1, .d = {0}}, false, false}},
+    {.in = {{2, {0, 3}}}, .args = &(args_t){{.n = 1, .d = {1}}, true, false}},
     {.in = {{2, {3, 4}}},
-     .args = &(args_t){{.n = 2, .d = {0, -2}}, false},
+     .args = &(args_t){{.n = 2, .d = {0, -2}}, false, false},
      TN__FAILS(TN_EINVAL, "sum: dim 0 is listed twice")},
 };
 
@@ -52,10 +52,14 @@ const tn_op tn__op_sum = {TN__ROOM("sum", TN_WIDE),    .inputs = 1,
                           .forward = sum_forward,      .backward_ops = sum_backward_ops};
 TN__SAMPLES(sum, samples);
 
+tn_tensor *tn__sum_wide(tn_tensor *x, tn_dims dims)
+{
+    return tn_apply_args(&tn__op_sum, (&(args_t){dims, true, true}), x);
+}
 tn_tensor *tn_sum_run(tn_reduce_args a)
 {
     if (!tn__reduce_options("tn_sum", &a, false, false)) return NULL;
-    return tn_apply_args(&tn__op_sum, (&(args_t){a.dims, a.keepdim}), a.x);
+    return tn_apply_args(&tn__op_sum, (&(args_t){a.dims, a.keepdim, false}), a.x);
 }
 
 #else /* ================================================================== a reducer over blocks of one dtype */

@@ -80,7 +80,8 @@ bool tn__steps_infer(tn_ctx *c, const tn__cell *cell)
     for (int i = 0; i < c->nin; i++) {
         if (i == TN__STEPS_BIAS && !c->in[i]) continue;
         if (!tn__need_real(c, i)) return false;
-        if (c->in[i]->dtype != x->dtype)
+        const bool wide = i == TN__STEPS_C && c->in[i]->dtype == tn__wide(x->dtype); /* autocast leaves c and bias f32 */
+        if (c->in[i]->dtype != x->dtype && !wide)
             return tn_infer_fail(c, TN_EDTYPE, "dtypes differ: x is %s, %s %s", tn_dtype_name(x->dtype), name[i],
                                  tn_dtype_name(c->in[i]->dtype));
     }
@@ -102,7 +103,7 @@ bool tn__steps_infer(tn_ctx *c, const tn__cell *cell)
     if (!tn__steps_sizes_fit(c, c->args, packed, rows)) return false;
     c->result[TN__STEPS_Y] = (tn_result){x->dtype, {.n = 2, .d = {packed, hidden}}};
     c->result[TN__STEPS_LAST] = (tn_result){x->dtype, h->l.shape};
-    if (cell->state) c->result[TN__STEPS_LAST_C] = (tn_result){x->dtype, h->l.shape};
+    if (cell->state) c->result[TN__STEPS_LAST_C] = (tn_result){c->in[TN__STEPS_C]->dtype, h->l.shape};
     bool recorded = false;
     for (int i = 0; i < c->nin; i++) recorded = recorded || (tn_grad_enabled() && tn_needs_grad(c->in[i]));
     c->result[kept_at(cell)] = (tn_result){tn__wide(x->dtype), {.n = 2, .d = {recorded ? packed : 0, wide}}};
@@ -203,7 +204,7 @@ void tn__steps_backward(tn_back *b, const tn__cell *cell)
     if (cell->split) b->gx[TN__STEPS_BIAS] = gp;
     if (b->need[TN__STEPS_WEIGHT]) {
         tn_tensor *from = tn_narrow(kept, 1, (cell->kept - 1) * hidden, hidden); /* the states before each step */
-        b->gx[TN__STEPS_WEIGHT] = tn_matmul(tn_transpose(gp, 0, 1), tn_to(from, w->dtype));
+        b->gx[TN__STEPS_WEIGHT] = tn__weight_grad(b, gp, tn_to(from, w->dtype));
     }
 }
 

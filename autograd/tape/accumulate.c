@@ -9,8 +9,7 @@ bool tn__exclusive(const tn_tensor *g)
            tn__layout_contiguous(&g->l);
 }
 
-/* True if result `output` of n is a target of tn_grad_of. */
-static bool is_target(const tn__engine_run *r, const tn__node *n, int output)
+bool tn__is_target(const tn__engine_run *r, const tn__node *n, int output)
 {
     for (int k = 0; r->found && k < r->p->count; k++)
         if (r->p->wrt[k]->node == &n->object && r->p->wrt[k]->output == output) return true;
@@ -42,7 +41,7 @@ tn_tensor **tn__target(tn__engine_run *r, const tn__node *n, int i, bool *bad)
     *bad = false;
     if (e->leaf) return tn__leaf_target(r, e->leaf, bad);
     if (e->node->run == r->id)
-        return r->found && !e->node->wanted && !is_target(r, e->node, e->output) ? NULL : &e->node->grad[e->output];
+        return r->found && !e->node->wanted && !tn__is_target(r, e->node, e->output) ? NULL : &e->node->grad[e->output];
     for (int k = 0; r->found && k < r->p->count; k++) /* recorded before the checkpoint's segment */
         if (r->p->wrt[k]->node == &e->node->object && r->p->wrt[k]->output == e->output) return &r->found[k];
     return NULL;

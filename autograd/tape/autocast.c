@@ -1,17 +1,57 @@
 /* autocast.c — mixed precision: converts the inputs of an op to bf16 or f32, as the op's .autocast states (op.h).
  *
  * A weight (an f32 leaf) is converted once in an autocast scope: its bf16 copy is reused until the weight's version
- * changes. Each use of the copy has its own node, so that the gradients of the uses are added in f32. */
+ * changes. Each use of the copy has its own node, so that the gradients of the uses are added in f32.
+ *
+ * At the end of the scope a copy whose use was recorded stays with the weight: the optimizer's pass over the weight also
+ * writes the copy (casts.h), and the next scope finds it. The others are freed. */
 #include "autograd/tape/call.h"
+#include "autograd/tape/casts.h"
 #include "autograd/tape/op_api.h"
 
 #include <string.h>
 
-/* ---- weights ----------------------------------------------------------------------------------------------------- */
+/* ---- copies that stay with their weights ------------------------------------------------------------------------- */
+
+static atomic_flag lock = ATOMIC_FLAG_INIT; /* of .narrow of all tensors: threads may use the same weights */
+
+/* Replaces the weight's copy; NULL: none. Returns the one before, which the caller owns, if it has this version. */
+static tn_tensor *exchange(tn_tensor *weight, tn_tensor *copy, uint32_t version)
+{
+    while (atomic_flag_test_and_set_explicit(&lock, memory_order_acquire)) continue;
+    tn_tensor *before = weight->narrow;
+    const bool current = weight->narrow_version == version;
+    weight->narrow = copy, weight->narrow_version = version;
+    atomic_flag_clear_explicit(&lock, memory_order_release);
+    if (current) return before;
+    tn_drop(before);
+    return NULL;
+}
+
+static uint32_t handles(const tn_tensor *t)
+{
+    return (uint32_t)atomic_load_explicit(&t->storage->refs, memory_order_acquire);
+}
+
+uint16_t *tn__cast_open(tn_tensor *t)
+{
+    const uint32_t version = atomic_load(&t->storage->version);
+    if (!t->narrow || t->dtype != TN_F32 || !tn__layout_contiguous(&t->l) || t->storage->remote) return NULL;
+    tn_tensor *copy = exchange(t, NULL, version);
+    /* a tape that was kept reads the copy, or the weight is also written through another handle */
+    if (copy && (handles(copy) > 1 || handles(t) > 1)) tn_drop(copy), copy = NULL;
+    if (copy) tn_drop(exchange(t, copy, version));
+    return copy ? tn__ptr(copy) : NULL;
+}
+
+void tn__cast_close(tn_tensor *t) { t->narrow_version = atomic_load(&t->storage->version); }
+
+/* ---- copies in a scope ------------------------------------------------------------------------------------------- */
 
 typedef struct {
     tn_tensor *weight, *copy; /* owned */
     uint32_t   version;       /* the weight's version when it was copied */
+    bool       recorded;      /* a use of the copy was recorded */
 } entry;
 
 typedef struct {
@@ -23,7 +63,12 @@ typedef struct {
 static void cache_end(tn__object *o)
 {
     cache *c = (cache *)(void *)o;
-    for (size_t i = 0; i < c->count; i++) tn_drop(c->list[i].weight), tn_drop(c->list[i].copy);
+    for (size_t i = 0; i < c->count; i++) {
+        entry *e = &c->list[i];
+        if (e->copy && e->recorded) tn_drop(exchange(e->weight, e->copy, e->version));
+        else tn_drop(e->copy);
+        tn_drop(e->weight);
+    }
     tn__mem_put(c->list, c->room * sizeof *c->list);
     tn__mem_put(c, sizeof *c);
 }
@@ -63,10 +108,13 @@ static tn_tensor *copy_of(tn_tensor *weight)
 {
     const uint32_t version = atomic_load(&weight->storage->version);
     entry         *e = place(weight);
+    if (e) e->recorded = e->recorded || !tn__self.mode.no_grad;
     if (!e || (e->copy && e->version == version)) return e ? e->copy : NULL;
-    tn_tensor *copy = tn__new_owned(TN_BF16, weight->l.shape);
-    if (!copy) return NULL;
-    tn__copy(copy, weight);
+    tn_tensor *copy = weight->narrow ? exchange(weight, NULL, version) : NULL;
+    if (!copy) {
+        if (!(copy = tn__new_owned(TN_BF16, weight->l.shape))) return NULL;
+        tn__copy(copy, weight);
+    }
     tn_drop(e->copy);
     e->copy = copy, e->version = version;
     return copy;
@@ -87,6 +135,8 @@ static void backward_ops(tn_back *b) { b->gx[0] = tn_to(b->gy[0], TN_F32); }
 /* Declared a view because its result shares the memory of the cached copy. */
 static const tn_op of_weight = {TN__ROOM("autocast", TN_AS_IS), .inputs = 1, .infer = infer, .forward = forward,
                                 .backward_ops = backward_ops,   .view = true};
+
+bool tn__is_conversion(const tn_op *op) { return op == &of_weight || op == &tn__op_to; }
 
 /* ---- conversions ------------------------------------------------------------------------------------------------- */
 

@@ -41,6 +41,8 @@ tn__grad_slot *tn__leaf_slot(tn__engine_run *r, tn_tensor *leaf);
 tn_tensor **tn__leaf_target(tn__engine_run *r, tn_tensor *leaf, bool *bad);
 /* The place of the gradient of input i of node n; NULL as for tn__leaf_target. */
 tn_tensor **tn__target(tn__engine_run *r, const tn__node *n, int i, bool *bad);
+/* True if result `output` of n is a target of tn_grad_of. */
+bool tn__is_target(const tn__engine_run *r, const tn__node *n, int output);
 /* True if that gradient is needed. */
 bool tn__grad_needed(tn__engine_run *r, const tn__node *n, int i);
 /* The pass in which leaf collects its gradient. NULL: none; then *target is the place of the gradient, or NULL. */

@@ -26,6 +26,13 @@ tn_tensor *tn__grad_buffer(tn_back *b, int i);
  * False: input i is not such a leaf, or its gradient is already dense. True with an error set: out of memory. */
 bool tn__grad_rows(tn_back *b, int i, const tn_tensor *index, const tn_tensor *g, int64_t skip);
 
+/* True if op converts its input to another dtype: tn_to, or the copy of a weight under autocast. */
+bool               tn__is_conversion(const tn_op *op);
+extern const tn_op tn__op_to;
+
+/* The sum over dims, which are kept; of bf16 it is f32. */
+tn_tensor *tn__sum_wide(tn_tensor *x, tn_dims dims);
+
 /* Elements of a tensor by offset and strides (ops/strided.c). */
 typedef struct {
     tn__layout at;

@@ -1,20 +1,21 @@
 /* run_node.c — the backward of one node: checks the saved tensors, calls the op's backward, sums the gradients to the
  * inputs' shapes and converts them to the inputs' dtypes. */
 #include "autograd/tape/engine.h"
+#include "autograd/tape/op_api.h"
 #include "autograd/tape/unwind.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* g summed over the dims that broadcasting added, so that it has shape s. */
-static tn_tensor *sum_to(tn_tensor *g, tn_shape s)
+/* g summed over the dims that broadcasting added, so that it has shape s; wide: the sum of bf16 is f32. */
+static tn_tensor *sum_to(tn_tensor *g, tn_shape s, bool wide)
 {
     if (!g || tn__same_shape(&g->l.shape, &s)) return g;
     tn_dims dims = {.n = 0};
     int     lead = g->l.shape.n - s.n;
     for (int i = 0; i < g->l.shape.n; i++)
         if (i < lead || (s.d[i - lead] == 1 && g->l.shape.d[i] != 1)) dims.d[dims.n++] = i;
-    if (dims.n) g = tn_sum_run((tn_reduce_args){.x = g, .dims = dims, .keepdim = true});
+    if (dims.n) g = wide ? tn__sum_wide(g, dims) : tn_sum_run((tn_reduce_args){.x = g, .dims = dims, .keepdim = true});
     return tn_reshape(g, s);
 }
 
@@ -33,17 +34,30 @@ static tn_status check_version(const tn__node *n, const tn__saved *s, const char
                     writer, n->op->name, role, i, writer, n->op->name);
 }
 
-/* g in the shape and dtype of input i of n. */
-static tn_tensor *fitted(const tn__node *n, int i, tn_tensor *g)
+/* True if the gradient of a bf16 input may stay f32: the input was converted from f32, for this one is passed on, and
+ * nobody else sees it. So the gradient of a weight is never rounded to bf16. */
+static bool may_be_f32(const tn__engine_run *r, const tn__node *n, int i)
 {
-    char a[192], b[192];
-    if (g->dtype == n->dtype[i] && tn__same_shape(&g->l.shape, &n->shape[i])) return g;
+    const tn__node *from = n->edge[i].node;
+    return from && tn__is_conversion(from->op) && from->dtype[0] == TN_F32 && !from->watches &&
+           (r->outer || !tn__is_target(r, from, n->edge[i].output));
+}
+
+/* g in the shape and dtype of input i of n. */
+static tn_tensor *fitted(const tn__engine_run *r, const tn__node *n, int i, tn_tensor *g)
+{
+    char       a[192], b[192];
+    const bool same = tn__same_shape(&g->l.shape, &n->shape[i]);
+    if (same && g->dtype == n->dtype[i]) return g;
+    const bool     wide = n->dtype[i] == TN_BF16 && (g->dtype == TN_F32 || !same) && may_be_f32(r, n, i);
+    const tn_dtype dt = wide ? TN_F32 : n->dtype[i];
+    if (same && g->dtype == dt) return g;
     if (!tn__broadcastable(n->shape[i], g->l.shape) || !tn__is_float(g->dtype))
         return tn_raise_null(TN_ESHAPE, "backward of %s: the gradient of input %d is %s %s, but the input is %s",
                              n->op->name, i, tn_dtype_name(g->dtype), tn_shape_text(g->l.shape, a, sizeof a),
                              tn_shape_text(n->shape[i], b, sizeof b));
-    g = sum_to(g, n->shape[i]);
-    return g && g->dtype != n->dtype[i] ? tn_to(g, n->dtype[i]) : g;
+    g = sum_to(g, n->shape[i], wide);
+    return g && g->dtype != dt ? tn_to(g, dt) : g;
 }
 
 enum { FEW = 8 };
@@ -76,7 +90,7 @@ static void pass_on(tn__engine_run *r, tn__node *n, const bool *need, tn_tensor 
     for (int i = 0; i < n->nin && tn__self.error == TN_OK; i++) {
         if (!need[i] || !gx[i]) continue;
         bool       bad;
-        tn_tensor *g = fitted(n, i, gx[i]);
+        tn_tensor *g = fitted(r, n, i, gx[i]);
         if (!g || (tn__tape.anomaly && !tn__finite_gradient(n, i, g))) return;
         tn_tensor **to = tn__target(r, n, i, &bad);
         if (to && !tn__add_to(r, to, g)) return;

@@ -82,7 +82,8 @@ void tn__move(tn_tensor *t, const tn_tensor *to)
 {
     atomic_fetch_add_explicit(&to->storage->refs, place(t->leaf), memory_order_relaxed);
     storage_leave(t);
-    t->storage = to->storage, t->guest = t->leaf;
+    tn_drop(t->narrow);
+    t->storage = to->storage, t->guest = t->leaf, t->narrow = NULL;
 }
 
 /* ---- handles ----------------------------------------------------------------------------------------------------- */
@@ -95,7 +96,7 @@ static void tensor_end(tn__object *o)
         tn__object_drop(t->node); /* does not recurse: the tape frees its nodes from a list */
         tn__object_drop(t->hooks);
         tn__strfree(t->name);
-        tn_drop(t->rows); /* has no rows itself */
+        tn_drop(t->rows), tn_drop(t->narrow); /* they have none themselves */
         storage_leave(t);
         tn__mem_retire(&t->object, sizeof *t);
         o = grad && atomic_fetch_sub_explicit(&grad->object.refs, 1, memory_order_acq_rel) == 1 ? &grad->object : NULL;
@@ -111,6 +112,7 @@ static tn_tensor *handle(tn_dtype dt, tn__storage *s)
     t->object.serial = ++tn__self.made ? tn__self.made : ++tn__self.made; /* never 0 */
     t->object.end = tensor_end;
     t->dtype = dt, t->leaf = t->guest = t->unrecorded = false, t->output = 0, t->version = 0, t->family = 0;
+    t->narrow_version = 0, t->narrow = NULL;
     t->storage = s, t->node = NULL, t->grad = t->rows = NULL, t->hooks = NULL, t->name = NULL;
     tn__count_tensor();
     return t;

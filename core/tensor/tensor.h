@@ -50,11 +50,13 @@ struct tn_tensor {
     bool         guest;      /* is a guest of its storage */
     bool         unrecorded; /* a view of a tensor on the tape, made while nothing was recorded */
     uint32_t     version;    /* the storage's version when made, or last changed through this handle */
+    uint32_t     narrow_version; /* of the storage, when narrow was its copy */
     uint64_t     family;
     tn__storage *storage;
     tn__object  *node; /* the tape's record of the op that made it, NULL for leaves and constants */
     tn_tensor   *grad;
     tn_tensor   *rows; /* the rows in grad, i64 and ascending, if the others are zero; NULL: all */
+    tn_tensor   *narrow; /* a leaf's copy in bf16, or NULL (autograd/tape/casts.h) */
     tn__object  *hooks;
     char        *name;
     tn__layout   l;

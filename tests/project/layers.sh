@@ -23,6 +23,7 @@ nn/layers        | base                          | core/base/toolbox.h
 nn/recurrent     | base                          | core/base/toolbox.h
 nn/attention     | base layers                   | core/base/toolbox.h
 optim            |                               | core/base/toolbox.h core/files/io.h core/real.h
+                 |                               | core/kernels/kernels.h autograd/tape/casts.h
                  |                               | core/products/q8_fits.h
 data/text        |                               | core/base/toolbox.h core/files/io.h
 data/tokenizer   | text                          | core/base/toolbox.h

@@ -2,6 +2,7 @@
  * f32, and that only the rounding differs: gradient checkpointing, no-grad, retries. */
 #include "tests/common/check_main.h"
 
+#include "core/tensor/tensor.h"
 #include "nn/nn.h"
 #include "optim/optim.h"
 #include "tests/common/bits.h"
@@ -36,7 +37,10 @@ START_TEST(types)
     ck_type(tn_conv2d(tn_unsqueeze(y, 0), tn_normal(TN_SHAPE(5, 2, 2, 2), 0, 1), NULL), bf16);
     ck_type(tn_gelu(y), bf16);
     ck_type(tn_add(x, y), f32);
-    ck_type(tn_layer_norm(y, b, b, 1e-5), f32);
+    ck_type(tn_layer_norm(y, b, b, 1e-5), bf16); /* with f32 weights */
+    ck_type(tn_layer_norm(x, b, b, 1e-5), f32);
+    ck_type(tn_rms_norm(y, b, 1e-5), bf16);
+    ck_type(tn_add_dropout_norm(x, y, b, b, .p = 0.1), bf16);
     ck_type(tn_softmax(y, -1), f32);
     ck_type(tn_mean(y), f32);
     ck_type(tn_mse_loss(y, y), f32);
@@ -72,6 +76,33 @@ START_TEST(by_hand)
 }
 END_TEST
 
+/* The gradients of weights and biases are sums of products of bf16, in f32: not rounded to bf16, which would cost up to
+ * 2^-9 of each. */
+START_TEST(gradients_are_not_rounded)
+{
+    tn_tensor *x = tn_to(tn_normal(TN_SHAPE(3, 50, 40), 0, 1), TN_BF16), *w = leaf(TN_SHAPE(7, 40)),
+              *b = leaf(TN_SHAPE(7)), *g = tn_to(tn_normal(TN_SHAPE(3, 50, 7), 0, 1), TN_BF16);
+    for (int part = 0; part < 3; part++) {
+        tn_tensor *y, *exact, *rows = tn_to(tn_reshape(x, TN_SHAPE(150, 40)), TN_F32);
+        tn_tensor *gy = tn_to(tn_reshape(g, TN_SHAPE(150, 7)), TN_F32);
+        tn_scope   s = tn_autocast_begin(true);
+        if (part == 0) y = tn_linear(x, w, b);
+        else if (part == 1) y = tn_linear_relu(x, w, b);
+        else y = tn_add(tn_linear(x, w, b), tn_linear(x, w, b));
+        y = tn_scope_return(s, y);
+        tn_backward(y, .seed = g);
+        if (part == 1) gy = tn_mul(gy, tn_to(tn_gt(tn_reshape(y, TN_SHAPE(150, 7)), tn_scalar(0)), TN_F32));
+        exact = tn_mul_scalar(tn_matmul(tn_transpose(gy, 0, 1), rows), part == 2 ? 2 : 1);
+        ck_type(tn_grad(w), f32);
+        ck_assert(tn_allclose(tn_grad(w), exact, 1e-5, 1e-4));
+        exact = tn_mul_scalar(tn_sum(gy, .dims = TN_DIMS(0)), part == 2 ? 2 : 1);
+        ck_assert(tn_allclose(tn_grad(b), exact, 1e-6, 1e-5));
+        tn_zero_grad(w), tn_zero_grad(b);
+    }
+    ck_assert_int_eq(tn_error(), TN_OK);
+}
+END_TEST
+
 /* ---- a weight and its copy --------------------------------------------------------------------------------------- */
 
 START_TEST(weights)
@@ -92,6 +123,45 @@ START_TEST(weights)
     tn_scope_end(off);
     ck_assert_double_eq(tn_item(tn_linear(x, w, NULL)), 5);
     tn_scope_end(s);
+}
+END_TEST
+
+/* An optimizer also writes the copies that the tape needed. A copy that a kept tape reads is not changed. */
+static tn_optimizer *adamw(tn_linear *m) { return tn_adamw_new(m, .lr = 0.1, .amsgrad = true); }
+static tn_optimizer *lamb(tn_linear *m) { return tn_lamb_new(m, .lr = 0.1); }
+static tn_optimizer *adafactor(tn_linear *m) { return tn_adafactor_new(m, .lr = 0.1); }
+static tn_optimizer *sgd(tn_linear *m) { return tn_sgd_new(m, .lr = 0.1, .momentum = 0.9); }
+
+START_TEST(optimizers_write_copies)
+{
+    tn_optimizer *(*const kind[])(tn_linear *) = {adamw, lamb, adafactor, sgd};
+    for (size_t i = 0; i < sizeof kind / sizeof *kind; i++) {
+        tn_linear       *m = tn_linear_new(.in = 40, .out = 7);
+        tn_optimizer    *o = kind[i](m);
+        tn_tensor       *x = tn_to(tn_normal(TN_SHAPE(5, 40), 0, 1), TN_BF16);
+        for (int step = 0; step < 4; step++) {
+            const bool keep = step == 2; /* the tape */
+            tn_scope   s = tn_autocast_begin(true);
+            tn_tensor *y = tn_call(m, x), *hand = tn_linear(x, tn_to(m->weight, TN_BF16), tn_to(m->bias, TN_BF16));
+            ck_assert(tn_same_bits(y, hand));
+            tn_tensor *loss = tn_scope_return(s, tn_sum(tn_square(y)));
+            tn_backward(loss, .retain = keep);
+            tn_tensor *g = tn_clone(tn_grad(m->weight));
+            ck_assert_ptr_nonnull(m->weight->narrow);
+            tn_step(o);
+            ck_assert(!m->weight->narrow == keep);
+            if (!keep) ck_assert_int_eq(m->weight->narrow_version, m->weight->storage->version);
+            if (keep) tn_backward(loss);
+            if (keep) ck_assert(tn_same_bits(tn_grad(m->weight), g));
+            ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
+            tn_zero_grads(m);
+        }
+        tn_fill(m->weight, 2); /* and any other change makes the copy invalid */
+        tn_scope s = tn_autocast_begin(true);
+        ck_assert(tn_same_bits(tn_call(m, x), tn_linear(x, tn_to(m->weight, TN_BF16), tn_to(m->bias, TN_BF16))));
+        tn_scope_end(s);
+        tn_optimizer_free(o), tn_free(m);
+    }
 }
 END_TEST
 
@@ -418,7 +488,9 @@ int main(void)
     TCase *c = tn_tcase(s, "autocast");
     tcase_add_test(c, types);
     tcase_add_test(c, by_hand);
+    tcase_add_test(c, gradients_are_not_rounded);
     tcase_add_test(c, weights);
+    tcase_add_test(c, optimizers_write_copies);
     tcase_add_test(c, close_to_f32);
     tcase_add_test(c, modules);
     tcase_add_test(c, without_a_tape);

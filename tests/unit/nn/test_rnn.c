@@ -315,7 +315,7 @@ START_TEST(recomputed)
 }
 END_TEST
 
-/* Under autocast the products over all steps are bf16 and the loop over time is f32; or all is bf16, or f64. */
+/* Under autocast the products and the states h are bf16, the states c f32; or all is bf16, or f64. */
 START_TEST(number_types)
 {
     tn_rnn    *m = MAKE(_i, .in = 16, .hidden = 37, .layers = 2), *b = tn_copy(m), *d = tn_copy(m);
@@ -324,7 +324,7 @@ START_TEST(number_types)
     tn_scope   s = tn_autocast_begin(true);
     const out  cast = run(m, x, lengths);
     tn_backward(tn_sum(tn_square(cast.y)));
-    tn_scope_return_list(s, 2, (tn_tensor *[]){cast.y, cast.h});
+    tn_scope_return_list(s, cast.c ? 3 : 2, (tn_tensor *[]){cast.y, cast.h, cast.c});
     fine();
     tn_module_to(b, TN_BF16), tn_module_to(d, TN_F64);
     const out f64 = run(d, tn_to(x, TN_F64), lengths);
@@ -332,7 +332,8 @@ START_TEST(number_types)
     tn_backward(tn_sum(tn_square(low.y)));
     fine();
     ck_assert_int_eq(tn_dtype_of(tn_grad(m->weight_hh[0])), TN_F32);
-    ck_assert(tn_dtype_of(cast.y) == TN_F32 && tn_dtype_of(cast.h) == TN_F32 && tn_dtype_of(low.y) == TN_BF16);
+    ck_assert(tn_dtype_of(cast.y) == TN_BF16 && tn_dtype_of(cast.h) == TN_BF16 && tn_dtype_of(low.y) == TN_BF16);
+    if (cast.c) ck_assert(tn_dtype_of(cast.c) == TN_F32 && tn_dtype_of(low.c) == TN_BF16);
     for (int64_t i = 0; i < tn_numel(f32.y); i++) { /* outputs are below 1, and bf16 has 8 bits */
         ck_assert_double_eq_tol(tn_get(f32.y, i), tn_get(f64.y, i), 2e-6);
         ck_assert_double_eq_tol(tn_get(cast.y, i), tn_get(f32.y, i), 0.01);
