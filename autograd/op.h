@@ -58,7 +58,7 @@ enum {
     TN_UNCHOSEN, /* acts as TN_AS_IS; the library's own ops all choose another value, and a test checks that */
     TN_AS_IS,    /* unchanged: some inputs may be f32 and some bf16 */
     TN_JOIN,     /* all as f32 if one of them is: for ops that need one dtype */
-    TN_WIDE,     /* as f32: for sums of many terms, and functions that magnify small errors */
+    TN_WIDE,     /* as f32: for results that are sums of many terms, and functions that magnify small errors */
 };
 /* The first n inputs as bf16, unless one of them is f64: for factors and terms of products. The other inputs (masks)
  * are unchanged. TN_NARROW(TN_ANY): all inputs. */

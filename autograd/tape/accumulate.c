@@ -5,7 +5,8 @@
 bool tn__exclusive(const tn_tensor *g)
 {
     return atomic_load_explicit(&g->object.refs, memory_order_relaxed) == 1 && !g->node && !g->leaf &&
-           !g->storage->borrowed && atomic_load_explicit(&g->storage->refs, memory_order_relaxed) == 1 &&
+           !g->storage->borrowed &&
+           (uint32_t)atomic_load_explicit(&g->storage->refs, memory_order_relaxed) == 1 &&
            tn__layout_contiguous(&g->l);
 }
 
@@ -71,7 +72,10 @@ bool tn__add_to(tn__engine_run *r, tn_tensor **to, tn_tensor *g)
 
 tn_tensor *tn__unshared(tn_tensor *g, tn_dtype dt)
 {
-    if (tn__exclusive(g) && g->dtype == dt) return tn_keep(g);
+    if (tn__exclusive(g) && g->dtype == dt) {
+        tn__make_guest(g, false); /* the tape that had saved it, for example for a loss, is gone */
+        return tn_keep(g);
+    }
     tn_tensor *copy = tn__new_owned(dt, g->l.shape);
     if (copy) tn__copy(copy, g);
     return copy;

@@ -190,16 +190,15 @@ static bool sources_are_there(const tn_replay *r)
 {
     for (size_t i = 0; i < r->sources; i++) {
         const source *s = &r->source[i];
-        if (s->t->storage != s->storage || s->storage->data != s->data ||
-            atomic_load_explicit(&s->t->object.refs, memory_order_relaxed) < s->owners) {
+        const bool    moved = s->t->storage != s->storage || s->storage->data != s->data;
+        if (moved || atomic_load_explicit(&s->t->object.refs, memory_order_relaxed) < s->owners) {
             char text[192];
             return tn_raise_false(TN_ESTATE,
                                   "tn_replay_run: %s %s%s%s, which the step used, has been %s since; record the step "
                                   "again",
                                   tn_dtype_name(s->t->dtype), tn_shape_text(s->t->l.shape, text, sizeof text),
                                   s->t->name ? " " : "", s->t->name ? s->t->name : "",
-                                  s->t->storage != s->storage || s->storage->data != s->data ? "given other memory"
-                                                                                             : "freed by its owner");
+                                  moved ? "given other memory" : "freed by its owner");
         }
     }
     return true;
