@@ -85,15 +85,15 @@ TN_API tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *con
 /* ---- mixed precision --------------------------------------------------------------------------------------------- */
 
 /* A scope in which products are computed in bf16: linear, matmul, einsum, attention and convolution round their f32
- * operands to bf16, accumulate in f32 and return a bf16 result, as do recurrent layers, whose cells c stay f32, and
- * tn_add_dropout_norm. Other ops take bf16 unchanged: norms and activations compute in f32 and round their result. Those
- * that need the precision of f32 (softmax, reductions, exp and log, losses) convert their inputs to f32. Where f32 and
- * bf16 are joined (tn_add, tn_cat) the result is f32. So activations and their gradients stay bf16 between the products
- * of a Transformer. Each op, custom ones included, states its choice: .autocast in op.h. Conversions are recorded, so
- * weights stay f32, and the products that give their gradients write f32; optimizers, state dicts and training
- * checkpoints are the same. f64 is not converted. bf16 has f32's range: losses need no scaling. A weight used several
- * times in the scope is converted once; the optimizer's step also writes the converted weight, for the next scope.
- * tn_backward needs no autocast scope. See tn_has_bf16.
+ * operands to bf16, accumulate in f32 and return a bf16 result; so do recurrent layers, whose cells c stay f32, and
+ * tn_add_dropout_norm. Other ops take bf16 unchanged: norms and activations compute in f32 and round their result.
+ * Those that need the precision of f32 (softmax, reductions, exp and log, losses) convert their inputs to f32. Where
+ * f32 and bf16 are joined (tn_add, tn_cat) the result is f32. So activations and their gradients stay bf16 between the
+ * products of a Transformer. Each op, custom ones included, states its choice: .autocast in op.h. Conversions are
+ * recorded, so weights stay f32, and the products that give their gradients write f32; optimizers, state dicts and
+ * training checkpoints are the same. f64 is not converted. bf16 has f32's range: losses need no scaling. A weight used
+ * several times in the scope is converted once; the optimizer's step also writes the converted weight, for the next
+ * scope. tn_backward needs no autocast scope. See tn_has_bf16.
  *
  *     tn_scope s = tn_autocast_begin(true);
  *     tn_tensor *loss = tn_scope_return(s, model_loss(net, batch));

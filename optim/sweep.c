@@ -57,7 +57,7 @@ static void run_piece(const tn__segment *s, const tn__sweep_pass *k, int64_t at,
         return;
     }
     const int64_t size = s->dtype == TN_F64 ? (int64_t)sizeof(double) : (int64_t)sizeof(float);
-    char *const p = s->p ? (char *)s->p + at * size : NULL;
+    char *const   p = s->p ? (char *)s->p + at * size : NULL;
     (s->dtype == TN_F64 ? k->f64 : k->f32)(s, at, n, p, s->g ? (char *)s->g + at * size : NULL, sum);
     if (s->copy && k->flags & TN__WRITES_P) tn__kernels()->to_bf16(n, s->copy + at, (const float *)(const void *)p);
 }

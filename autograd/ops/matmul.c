@@ -6,6 +6,7 @@
  * b is multiplied by a batch of a, all rows of the batch form one tall matrix, so that gb is one product instead of a
  * sum over the batch. */
 #include "autograd/rooms/room.h"
+#include "autograd/tape/tape.h"
 
 bool tn__infer_matmul(tn_ctx *c)
 {
@@ -122,4 +123,12 @@ tn_tensor *tn_matmul(tn_tensor *a, tn_tensor *b)
     tn_tensor *in[2] = {a, b};
     tn__promote_all(2, in);
     return tn_op_apply(&tn__op_matmul, NULL, 2, in);
+}
+
+tn_tensor *tn__weight_grad(const tn_back *b, tn_tensor *g, tn_tensor *x)
+{
+    tn_tensor *gt = tn_transpose(g, 0, 1), *gw;
+    if (!gt || !x || x->dtype != TN_BF16 || g->dtype != TN_BF16 || tn__creates_graph(b)) return tn_matmul(gt, x);
+    if ((gw = tn_empty_of(TN_F32, TN_SHAPE(gt->l.shape.d[0], x->l.shape.d[1])))) tn__gemm(1, gt, x, 0, gw);
+    return gw;
 }

@@ -80,7 +80,8 @@ bool tn__steps_infer(tn_ctx *c, const tn__cell *cell)
     for (int i = 0; i < c->nin; i++) {
         if (i == TN__STEPS_BIAS && !c->in[i]) continue;
         if (!tn__need_real(c, i)) return false;
-        const bool wide = i == TN__STEPS_C && c->in[i]->dtype == tn__wide(x->dtype); /* autocast leaves c and bias f32 */
+        const bool wide =
+            i == TN__STEPS_C && c->in[i]->dtype == tn__wide(x->dtype); /* autocast leaves c and bias f32 */
         if (c->in[i]->dtype != x->dtype && !wide)
             return tn_infer_fail(c, TN_EDTYPE, "dtypes differ: x is %s, %s %s", tn_dtype_name(x->dtype), name[i],
                                  tn_dtype_name(c->in[i]->dtype));

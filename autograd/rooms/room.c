@@ -1,8 +1,6 @@
 /* room.c — shape rules and conversions shared by many rooms. */
 #include "autograd/rooms/room.h"
 
-#include "autograd/tape/tape.h"
-
 bool tn__need_real(const tn_ctx *c, int i)
 {
     if (tn__is_float(c->in[i]->dtype)) return true;
@@ -191,12 +189,4 @@ tn_tensor *tn__unreduced(tn_tensor *y, tn_shape x, tn_dims dims, bool keepdim)
     tn_shape kept;
     if (!tn__reduced_shape("unreduced", x, &dims, true, &kept)) return NULL;
     return tn_reshape(y, kept);
-}
-
-tn_tensor *tn__weight_grad(const tn_back *b, tn_tensor *g, tn_tensor *x)
-{
-    tn_tensor *gt = tn_transpose(g, 0, 1), *gw;
-    if (!gt || !x || x->dtype != TN_BF16 || g->dtype != TN_BF16 || tn__creates_graph(b)) return tn_matmul(gt, x);
-    if ((gw = tn_empty_of(TN_F32, TN_SHAPE(gt->l.shape.d[0], x->l.shape.d[1])))) tn__gemm(1, gt, x, 0, gw);
-    return gw;
 }

@@ -108,8 +108,8 @@ bool                   tn__need_probability(const tn_ctx *c, double p);
 /* The derivatives of gelu and of gelu_tanh at x, made of ops. */
 tn_tensor *tn__gelu_derivative(tn_tensor *x);
 tn_tensor *tn__gelu_tanh_derivative(tn_tensor *x);
-/* gᵀ x, the gradient of a weight [out, in] from g [rows, out] and x [rows, in]. That of bf16 is f32: it is not rounded if
- * the weight was converted from f32 (run_node.c). Made of ops if gradients of gradients are wanted. */
+/* gᵀ x, the gradient of a weight [out, in] from g [rows, out] and x [rows, in] (ops/matmul.c). That of bf16 is f32: it
+ * is not rounded if the weight was converted from f32 (run_node.c). Made of ops for gradients of gradients. */
 tn_tensor *tn__weight_grad(const tn_back *b, tn_tensor *g, tn_tensor *x);
 
 #endif

@@ -5,8 +5,7 @@
 bool tn__exclusive(const tn_tensor *g)
 {
     return atomic_load_explicit(&g->object.refs, memory_order_relaxed) == 1 && !g->node && !g->leaf &&
-           !g->storage->borrowed &&
-           (uint32_t)atomic_load_explicit(&g->storage->refs, memory_order_relaxed) == 1 &&
+           !g->storage->borrowed && (uint32_t)atomic_load_explicit(&g->storage->refs, memory_order_relaxed) == 1 &&
            tn__layout_contiguous(&g->l);
 }
 

@@ -3,8 +3,8 @@
  * A weight (an f32 leaf) is converted once in an autocast scope: its bf16 copy is reused until the weight's version
  * changes. Each use of the copy has its own node, so that the gradients of the uses are added in f32.
  *
- * At the end of the scope a copy whose use was recorded stays with the weight: the optimizer's pass over the weight also
- * writes the copy (casts.h), and the next scope finds it. The others are freed. */
+ * At the end of the scope a copy whose use was recorded stays with the weight: the optimizer's pass over the weight
+ * also writes the copy (casts.h), and the next scope finds it. The others are freed. */
 #include "autograd/tape/call.h"
 #include "autograd/tape/casts.h"
 #include "autograd/tape/op_api.h"

@@ -45,17 +45,17 @@ typedef struct {
 struct tn_tensor {
     tn__object   object; /* first: scopes use only this member */
     tn_dtype     dtype;
-    bool         leaf;       /* requires grad: collected in grad */
-    uint8_t      output;     /* index among its node's results */
-    bool         guest;      /* is a guest of its storage */
-    bool         unrecorded; /* a view of a tensor on the tape, made while nothing was recorded */
-    uint32_t     version;    /* the storage's version when made, or last changed through this handle */
+    bool         leaf;           /* requires grad: collected in grad */
+    uint8_t      output;         /* index among its node's results */
+    bool         guest;          /* is a guest of its storage */
+    bool         unrecorded;     /* a view of a tensor on the tape, made while nothing was recorded */
+    uint32_t     version;        /* the storage's version when made, or last changed through this handle */
     uint32_t     narrow_version; /* of the storage, when narrow was its copy */
     uint64_t     family;
     tn__storage *storage;
     tn__object  *node; /* the tape's record of the op that made it, NULL for leaves and constants */
     tn_tensor   *grad;
-    tn_tensor   *rows; /* the rows in grad, i64 and ascending, if the others are zero; NULL: all */
+    tn_tensor   *rows;   /* the rows in grad, i64 and ascending, if the others are zero; NULL: all */
     tn_tensor   *narrow; /* a leaf's copy in bf16, or NULL (autograd/tape/casts.h) */
     tn__object  *hooks;
     char        *name;

@@ -136,9 +136,9 @@ START_TEST(optimizers_write_copies)
 {
     tn_optimizer *(*const kind[])(tn_linear *) = {adamw, lamb, adafactor, sgd};
     for (size_t i = 0; i < sizeof kind / sizeof *kind; i++) {
-        tn_linear       *m = tn_linear_new(.in = 40, .out = 7);
-        tn_optimizer    *o = kind[i](m);
-        tn_tensor       *x = tn_requires_grad(tn_to(tn_normal(TN_SHAPE(5, 40), 0, 1), TN_BF16));
+        tn_linear    *m = tn_linear_new(.in = 40, .out = 7);
+        tn_optimizer *o = kind[i](m);
+        tn_tensor    *x = tn_requires_grad(tn_to(tn_normal(TN_SHAPE(5, 40), 0, 1), TN_BF16));
         for (int step = 0; step < 4; step++) {
             const bool keep = step == 2; /* the tape */
             tn_scope   s = tn_autocast_begin(true);
