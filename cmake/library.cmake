@@ -11,11 +11,12 @@ list(FILTER sources EXCLUDE REGEX "/parallel/mpi/") # a separate library: mpi.cm
 set(kernels ${sources})
 list(FILTER sources EXCLUDE REGEX "\\.k\\.c$")
 list(FILTER kernels INCLUDE REGEX "\\.k\\.c$")
-foreach(isa avx512bf16 amx) # these have separate files: X.avx512bf16.k.c
-  set(kernels_${isa} ${kernels})
+set(all ${kernels})
+foreach(isa avxvnni avx512vnni avx512bf16 amx) # these have separate files: X.avx512bf16.k.c
+  set(kernels_${isa} ${all})
   list(FILTER kernels_${isa} INCLUDE REGEX "\\.${isa}\\.k\\.c$")
+  list(REMOVE_ITEM kernels ${kernels_${isa}})
 endforeach()
-list(REMOVE_ITEM kernels ${kernels_avx512bf16} ${kernels_amx})
 
 # ---- dependencies of the objects ----
 
@@ -50,7 +51,9 @@ endif()
 set(isas)
 set(isa_baseline)
 set(isa_avx2 -mavx2 -mfma -mf16c)
+set(isa_avxvnni ${isa_avx2} -mavxvnni)
 set(isa_avx512 -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma)
+set(isa_avx512vnni ${isa_avx512} -mavx512vnni)
 set(isa_avx512bf16 ${isa_avx512} -mavx512bf16)
 set(isa_amx ${isa_avx512bf16} -mamx-tile -mamx-bf16)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")

@@ -14,8 +14,11 @@ TN_API tn_tensor *tn_q8_pack(const tn_tensor *weight);
 /* Packs a matrix in f16, half of f32: any width, and exact where the weights were f16 in a file. Apart from the
  * elements, it is used as an 8-bit weight is. */
 TN_API tn_tensor *tn_f16_pack(const tn_tensor *weight);
+/* Packs a matrix in int8 with one f32 scale per row: any width up to 131072. Products also round each row of
+ * activations to 8 bits (docs/quantisation.md): they are fast, and the same bits on every CPU. */
+TN_API tn_tensor *tn_int8_pack(const tn_tensor *weight);
 TN_API tn_tensor *tn_unpack(const tn_tensor *q8);      /* [out, in], in the dtype it was packed from */
-TN_API bool       tn_is_packed(const tn_tensor *t);    /* 8 bits or f16 */
+TN_API bool       tn_is_packed(const tn_tensor *t);    /* 8 bits, int8 or f16 */
 TN_API tn_dtype   tn_weight_dtype(const tn_tensor *t); /* of any tensor: the dtype that tn_unpack would return */
 TN_API tn_shape   tn_weight_shape(const tn_tensor *t);
 /* From and to the blocks of GGUF's Q8_0, 34 bytes for 32 elements, row by row; dt: the dtype they represent. */

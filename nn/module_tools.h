@@ -75,13 +75,23 @@ TN_API tn_status tn_module_to(void *m, tn_dtype dt); /* converts floating parame
 /* For inference: converts weights (tn_weight) to 8 bits, llama.cpp's Q8_0, a quarter of f32 (docs/quantisation.md). All
  * or none. Freezes the other parameters and sets eval mode. To change the dtype, call tn_module_to before. */
 TN_API tn_status tn_module_quantize(void *m);
-TN_API void     *tn_module_copy(void *m);
-TN_API void      tn_module_print(FILE *to, void *m);
-TN_API void      tn_module_summary(FILE *to, void *m);
+/* The same with more options. activations: products also round each row of their input to 8 bits, which is faster and
+ * gives the same bits on every CPU; a row of weights then has one scale (tn_int8_pack). */
+typedef struct tn_quantize_args {
+    int   zero_;
+    void *module;
+    bool  activations;
+    int   end_;
+} TN_KEYWORDS_ONLY tn_quantize_args;
+TN_API tn_status   tn_quantize_run(tn_quantize_args c);
+TN_API void       *tn_module_copy(void *m);
+TN_API void        tn_module_print(FILE *to, void *m);
+TN_API void        tn_module_summary(FILE *to, void *m);
 
 #define tn_freeze(m, on) tn_module_freeze(TN_ANY_MODULE_(m), on) /* frozen parameters collect no gradients */
 #define tn_zero_grads(m) tn_module_zero_grad(TN_ANY_MODULE_(m))
-#define tn_quantize(m) tn_module_quantize(TN_ANY_MODULE_(m))
+#define tn_quantize(...) /* tn_quantize(net), tn_quantize(net, .activations = true) */ \
+    TN_CALL_(tn_quantize_run(TN_OF_MODULE_(tn_quantize_args, TN_NO_DEFAULTS_, __VA_ARGS__, TN_END_)))
 /* A deep copy; tied tensors and shared modules are tied and shared in the copy. Pointers in structs and tn_arrays that
  * pointed into m's tree point to the copies; all other members are copied bytewise. */
 #define tn_copy(m) TN_SAME_(m, tn_module_copy(TN_ANY_MODULE_(m)))

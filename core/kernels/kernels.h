@@ -8,6 +8,10 @@
 #include "core/kernels/rows.h"
 #include "core/kernels/vecmath_table.h"
 
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
 /* ---- matrix products: kernels of core/products/gemm.c ------------------------------------------------------------ */
 
 /* One micro-tile, kept in registers: acc[i][j] = from[i][j] + Σ_p a[i][p] · b[p][j], one term after the other. mr rows,
@@ -132,6 +136,68 @@ typedef struct {
     void (*widen)(int64_t groups, const uint8_t *blocks, float *to, int64_t to_row);
 } tn__q8_kernels;
 
+/* ---- weights and activations of 8 bits: kernels of core/products/int8_linear.c ------------------------------------ */
+
+/* Weights are stored by 16 rows (a panel): 16 scales in f32, 16 sums of the row's bytes in i32, both little-endian, and
+ * then for each 8 columns (a group) a block: 4 signed bytes for each of the 16 rows, and again 4.
+ *
+ * Products of unsigned and signed bytes are added in i16: those of columns 0, 1, 4 and 5 of a group, and of 2, 3, 6 and
+ * 7. So that this is exact, the absolute values of a row's bytes there sum to at most 128: 128 · 255 < 2^15. */
+enum { TN__INT8_ROWS = 16, TN__INT8_GROUP = 8, TN__INT8_HEAD = 128, TN__INT8_BLOCK = 128 };
+/* Maximum columns, so that a row's sum stays far below 2^31; and the maximum sum of absolute values before rounding. */
+enum { TN__INT8_MOST = 1 << 17, TN__INT8_SUM = 126 };
+
+/* The maximum of |x|; NaN or an infinity if there is one. */
+static inline float tn__int8_max(int64_t n, const float *x)
+{
+    int32_t most = 0; /* the bits of |x| have the order of |x|, with NaN at the end */
+    for (int64_t i = 0; i < n; i++) {
+        int32_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        bits &= 0x7fffffff;
+        most = bits > most ? bits : most;
+    }
+    float max;
+    memcpy(&max, &most, sizeof max);
+    return max;
+}
+/* The scale of a row whose maximum becomes `to`; its values are rounded to x · inverse. A row below 2^-100 counts as
+ * zeros: both are 0. False: NaN or an infinity; then *scale is NaN and *inverse 0. */
+static inline bool tn__int8_scale(float max, float to, float *scale, float *inverse)
+{
+    const bool finite = max <= FLT_MAX, some = finite && max >= 0x1p-100f;
+    *scale = !finite ? NAN : some ? max / to : 0, *inverse = some ? to / max : 0;
+    return finite;
+}
+/* To the nearest integer, halves to even, for |x| below 2^22: adding 1.5 · 2^23 leaves it in the mantissa. */
+static inline int32_t tn__int8_round(float x)
+{
+    int32_t bits;
+    x += 0x1.8p23f;
+    memcpy(&bits, &x, sizeof bits);
+    return bits - 0x4b400000;
+}
+
+/* Rows of quantised activations, at most `rows` of the table, times one panel: y[i][j] = (float)Σ_p x[i][p] · w[j][p] ·
+ * (scale[i] · scale of j). All 16 columns of y are written. */
+typedef struct {
+    int64_t        rows, groups;
+    const uint8_t *x; /* from quantize: 128 more than the value */
+    int64_t        x_row;
+    const float   *scale;
+    const uint8_t *panel;
+    float         *y;
+    int64_t        y_row;
+} tn__int8_step;
+
+typedef struct {
+    int rows; /* maximum rows of a product */
+    /* One row of activations, padded with zeros to whole groups; returns its scale, max |x| / 127. NaN or an infinity:
+     * zeros, and the scale is NaN, so that all of the row's results are. */
+    float (*quantize)(int64_t n, const float *x, uint8_t *to);
+    void (*product)(const tn__int8_step *s);
+} tn__int8_kernels;
+
 /* ---- dtypes ------------------------------------------------------------------------------------------------------ */
 
 typedef void tn__narrow_kernel(int64_t n, uint16_t *restrict y, const float *restrict x); /* f32 to bf16 */
@@ -189,10 +255,13 @@ typedef struct {
     tn__widen_kernel             *from_bf16;
     const tn__word_pairs_kernels *word_pairs;
     const tn__q8_kernels         *q8, *f16;
+    const tn__int8_kernels       *int8;
 } tn__kernel_table;
 
 /* The table in use: the best that the CPU and its system support, or the one that TENON_ISA names if that is less. */
 const tn__kernel_table *tn__kernels(void);
+/* The table's kernels of 8 bits, or those with VNNI on top of its instruction set: the same bits. */
+const tn__int8_kernels *tn__int8(const tn__kernel_table *t);
 const char             *tn__isa_name(void);
 const char             *tn__isa_reason(void); /* the reason for the choice, for tn_build_info() */
 /* The table of an instruction set, for tests; NULL if it was not built or the CPU lacks it. */

@@ -34,6 +34,13 @@ extern const tn__kernel_table tn__table_avx512bf16;
 extern const tn__kernel_table tn__table_amx;
 #endif
 
+#ifdef TN__HAVE_AVXVNNI
+extern const tn__int8_kernels tn__int8_avxvnni;
+#endif
+#ifdef TN__HAVE_AVX512VNNI
+extern const tn__int8_kernels tn__int8_avx512vnni;
+#endif
+
 enum { BASELINE, AVX2, AVX512, AVX512BF16, AMX, ISAS };
 static const char *const names[ISAS] = {"baseline", "avx2", "avx512", "avx512bf16", "amx"};
 
@@ -61,18 +68,22 @@ static bool amx_granted(void)
 #endif
 
 #ifdef TN__HAVE_AVX2
-/* clang's built-in knows it since version 15 only. cpuid runs once: on a virtual machine it takes microseconds. */
-static bool has_f16c(void)
+/* Bits that clang's built-ins know in new versions only, or not at all. cpuid runs once: on a virtual machine it takes
+ * microseconds. */
+enum { ASKED = 1, F16C = 2, AVX_VNNI = 4, AVX512_VNNI = 8 };
+static bool has(int what)
 {
-    enum { NOT_ASKED, NO, YES };
     static atomic_int answer;
     int               known = atomic_load_explicit(&answer, memory_order_relaxed);
-    if (known == NOT_ASKED) {
-        unsigned a, b, c = 0, d;
-        known = __get_cpuid(1, &a, &b, &c, &d) && c >> 29 & 1 ? YES : NO;
+    if (!known) {
+        unsigned a = 0, b, c = 0, d;
+        known = ASKED;
+        if (__get_cpuid(1, &a, &b, &c, &d) && c >> 29 & 1) known |= F16C;
+        if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && c >> 11 & 1) known |= AVX512_VNNI;
+        if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && a >> 4 & 1) known |= AVX_VNNI;
         atomic_store_explicit(&answer, known, memory_order_relaxed);
     }
-    return known == YES;
+    return (known & what) != 0;
 }
 #endif
 
@@ -83,7 +94,7 @@ static const tn__kernel_table *table(int isa)
     case BASELINE: return &tn__table_baseline;
 #ifdef TN__HAVE_AVX2
     case AVX2:
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c() ? &tn__table_avx2 : NULL;
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has(F16C) ? &tn__table_avx2 : NULL;
 #endif
 #ifdef TN__HAVE_AVX512
     case AVX512:
@@ -101,6 +112,18 @@ static const tn__kernel_table *table(int isa)
 #endif
     default: return NULL;
     }
+}
+
+/* A table guarantees that the system saves the registers. */
+const tn__int8_kernels *tn__int8(const tn__kernel_table *t)
+{
+#if defined(TN__HAVE_AVX2) && defined(TN__HAVE_AVXVNNI)
+    if (t == &tn__table_avx2 && has(AVX_VNNI)) return &tn__int8_avxvnni;
+#endif
+#if defined(TN__HAVE_AVX2) && defined(TN__HAVE_AVX512VNNI)
+    if (t != &tn__table_avx2 && t != &tn__table_baseline && has(AVX512_VNNI)) return &tn__int8_avx512vnni;
+#endif
+    return t->int8;
 }
 
 static int find(const char *name)

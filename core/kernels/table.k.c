@@ -23,6 +23,7 @@ extern tn__widen_kernel             TN__FOR_ISA(tn__widen);
 extern const tn__attention_kernels  TN__FOR_ISA(tn__attention_f32), TN__FOR_ISA(tn__attention_f64);
 extern const tn__word_pairs_kernels TN__FOR_ISA(tn__word_pairs);
 extern const tn__q8_kernels         TN__FOR_ISA(tn__q8), TN__FOR_ISA(tn__f16);
+extern const tn__int8_kernels       TN__FOR_ISA(tn__int8);
 extern const tn__kernel_table       TABLE;
 
 #define TEXT_(x) #x
@@ -45,6 +46,7 @@ const tn__kernel_table TABLE = {
     .word_pairs = &TN__FOR_ISA(tn__word_pairs),
     .q8 = &TN__FOR_ISA(tn__q8),
     .f16 = &TN__FOR_ISA(tn__f16),
+    .int8 = &TN__FOR_ISA(tn__int8),
     .attention_f32 = &TN__FOR_ISA(tn__attention_f32),
     .attention_f64 = &TN__FOR_ISA(tn__attention_f64),
 };

@@ -2,7 +2,8 @@
  * and back.
  *
  * The format is llama.cpp's Q8_0: 32 weights of a row share the scale d = max |w| / 127, stored in f16, and are round(w
- * / d), halves away from zero, with the f32 value of d. Weights of f16 are rounded from f32. */
+ * / d), halves away from zero, with the f32 value of d. Weights of f16 are rounded from f32. Of int8, a row has one
+ * scale in f32 (core/kernels/kernels.h), and halves are rounded to even. */
 #include "core/products/q8.h"
 #include "core/base/f16.h"
 #include "core/products/q8_fits.h"
@@ -13,8 +14,13 @@
 #include <string.h>
 
 enum { HEAD = 64, FILE_BLOCK = 2 + TN__Q8_GROUP };
-/* With its final NUL; followed by out and in as i64, little-endian, and the dtype as a byte. 8 bits; f16. */
-static const char magic[2][8] = {"TN Q8_0", "TN F16"};
+/* magic, with its final NUL, is followed by out and in as i64, little-endian, and the dtype as a byte. */
+static const struct {
+    char magic[8], name[12];
+    int  rows, group, head, block;
+} kinds[] = {{"TN Q8_0", "8 bits", TN__Q8_PANEL, TN__Q8_GROUP, 0, TN__Q8_BLOCK},
+             {"TN F16", "f16", TN__Q8_PANEL, 1, 0, 2 * TN__Q8_PANEL},
+             {"TN INT8", "int8", TN__INT8_ROWS, TN__INT8_GROUP, TN__INT8_HEAD, TN__INT8_BLOCK}};
 
 /* ---- the header -------------------------------------------------------------------------------------------------- */
 
@@ -32,29 +38,37 @@ static void write_i64(uint8_t *p, int64_t v)
 /* The size of the whole tensor in bytes; false if it overflows. Sets the sizes and the number of blocks. */
 static bool measure(tn__q8 *q, int64_t *bytes)
 {
-    q->group = q->f16 ? 1 : TN__Q8_GROUP, q->block = q->f16 ? 2 * TN__Q8_PANEL : TN__Q8_BLOCK;
-    q->panels = q->out / TN__Q8_PANEL + (q->out % TN__Q8_PANEL != 0), q->groups = q->in / q->group;
-    return tn__mul_i64(q->panels, q->groups, bytes) && tn__mul_i64(*bytes, q->block, bytes) &&
-           tn__add_i64(*bytes, HEAD, bytes);
+    q->rows = kinds[q->kind].rows, q->group = kinds[q->kind].group;
+    q->head = kinds[q->kind].head, q->block = kinds[q->kind].block;
+    q->panels = q->out / q->rows + (q->out % q->rows != 0), q->groups = q->in / q->group + (q->in % q->group != 0);
+    return tn__mul_i64(q->groups, q->block, &q->panel) && tn__add_i64(q->panel, q->head, &q->panel) &&
+           tn__mul_i64(q->panels, q->panel, bytes) && tn__add_i64(*bytes, HEAD, bytes);
+}
+
+/* True if the kind has weights of this width. */
+static bool width_fits(tn__packing kind, int64_t in)
+{
+    return kind == TN__Q8_0 ? in % TN__Q8_GROUP == 0 : kind == TN__F16 || in <= TN__INT8_MOST;
 }
 
 bool tn__q8_of(const tn_tensor *t, tn__q8 *q)
 {
     int64_t bytes;
+    int     kind = 0;
     if (!t || tn__object_freed(&t->object) || t->dtype != TN_U8 || t->l.shape.n != 1 || t->l.shape.d[0] < HEAD ||
         t->l.stride[0] != 1)
         return false;
     const uint8_t *p = tn__ptr(t);
-    const bool     f16 = !memcmp(p, magic[1], sizeof magic[1]);
-    if (!f16 && memcmp(p, magic[0], sizeof magic[0]) != 0) return false;
-    *q = (tn__q8){.f16 = f16, .out = read_i64(p + 8), .in = read_i64(p + 16), .dtype = (tn_dtype)p[24]};
-    q->blocks = p + HEAD;
-    return q->out > 0 && q->in > 0 && p[24] <= TN_BF16 && measure(q, &bytes) && q->in % q->group == 0 &&
+    while (kind < TN__PACKINGS && memcmp(p, kinds[kind].magic, sizeof kinds[kind].magic) != 0) kind++;
+    if (kind == TN__PACKINGS) return false;
+    *q = (tn__q8){.kind = (tn__packing)kind, .out = read_i64(p + 8), .in = read_i64(p + 16), .dtype = (tn_dtype)p[24]};
+    q->panels_at = p + HEAD;
+    return q->out > 0 && q->in > 0 && p[24] <= TN_BF16 && measure(q, &bytes) && width_fits(q->kind, q->in) &&
            bytes == t->l.shape.d[0];
 }
 
 /* A new weight in the open scope, its blocks uninitialised; q: its description. NULL: raised. */
-static tn_tensor *make(const char *who, bool f16, tn_dtype dt, tn_shape s, tn__q8 *q)
+static tn_tensor *make(const char *who, tn__packing kind, tn_dtype dt, tn_shape s, tn__q8 *q)
 {
     int64_t bytes;
     char    text[192];
@@ -63,18 +77,22 @@ static tn_tensor *make(const char *who, bool f16, tn_dtype dt, tn_shape s, tn__q
         return tn_raise_null(TN_EDTYPE, "%s: weights are f32, f64 or bf16, not %s", who, tn_dtype_name(dt));
     if (s.n != 2 || s.d[0] < 1 || s.d[1] < 1)
         return tn_raise_null(TN_ESHAPE, "%s: weights must be [out, in], got %s", who, text);
-    if (!f16 && s.d[1] % TN__Q8_GROUP)
+    if (kind == TN__INT8 && !width_fits(kind, s.d[1]))
+        return tn_raise_null(TN_ESHAPE,
+                             "%s: the width of the weights %s must be at most 131072, so that sums fit in 32 bits", who,
+                             text);
+    if (!width_fits(kind, s.d[1]))
         return tn_raise_null(TN_ESHAPE, "%s: the width of the weights %s must be a multiple of 32, which share a scale",
                              who, text);
-    *q = (tn__q8){.f16 = f16, .out = s.d[0], .in = s.d[1], .dtype = dt};
+    *q = (tn__q8){.kind = kind, .out = s.d[0], .in = s.d[1], .dtype = dt};
     if (!measure(q, &bytes)) return tn_raise_null(TN_ESHAPE, "%s: weights %s are too large", who, text);
     tn_tensor *t = tn__make(who, TN_U8, TN_SHAPE(bytes));
     if (!t) return NULL;
     uint8_t *p = tn__ptr(t);
     memset(p, 0, HEAD);
-    memcpy(p, magic[f16], sizeof magic[f16]);
+    memcpy(p, kinds[kind].magic, sizeof kinds[kind].magic);
     write_i64(p + 8, q->out), write_i64(p + 16, q->in), p[24] = (uint8_t)dt;
-    q->blocks = p + HEAD;
+    q->panels_at = p + HEAD;
     return t;
 }
 
@@ -127,12 +145,57 @@ static void place(const uint8_t *file, uint8_t *block, int row)
         block[TN__Q8_SCALES + i * TN__Q8_PANEL + TN__Q8_BYTE(row)] = file[2 + i] ^ 0x80;
 }
 
+/* Reads n weights of row `row` from column `col` as f32. */
+static void read_weights(const tn_tensor *t, int64_t row, int64_t col, int64_t n, float *w)
+{
+    const int64_t at = row * t->l.stride[0] + col * t->l.stride[1];
+    tn__convert(n, w, TN_F32, 1, (const char *)tn__ptr(t) + at * (int64_t)tn__dtype_bytes(t->dtype), t->dtype,
+                t->l.stride[1]);
+}
+
+/* Position of the byte of row r and column `col` in a panel of int8. */
+static int64_t int8_at(int64_t r, int64_t col)
+{
+    return TN__INT8_HEAD + col / 4 * (TN__INT8_BLOCK / 2) + r * 4 + col % 4;
+}
+/* fill_row for int8. False: NaN or an infinity. */
+static bool fill_int8(const job *j, uint8_t *panel, int64_t row, int64_t r)
+{
+    const int64_t in = j->q.in;
+    float         w[TN__Q8_GROUP], scale, inverse, max = 0;
+    int32_t       sum = 0;
+    for (int64_t col = 0; col < in; col += TN__INT8_GROUP) { /* the largest sum of |w| that the kernels add in i16 */
+        float sums[2] = {0, 0};
+        memset(w, 0, sizeof w);
+        read_weights(j->from, row, col, tn__min_i64(TN__INT8_GROUP, in - col), w);
+        for (int i = 0; i < TN__INT8_GROUP; i++) sums[i / 2 % 2] += fabsf(w[i]);
+        sums[0] = tn__int8_max(2, sums);
+        if (!(sums[0] <= FLT_MAX)) return false;
+        max = sums[0] > max ? sums[0] : max;
+    }
+    tn__int8_scale(max, TN__INT8_SUM, &scale, &inverse);
+    for (int64_t col = 0, n; col < in; col += n) {
+        n = tn__min_i64(TN__Q8_GROUP, in - col);
+        read_weights(j->from, row, col, n, w);
+        for (int64_t i = 0; i < n; i++) {
+            const int32_t q = tn__int8_round(w[i] * inverse);
+            panel[int8_at(r, col + i)] = (uint8_t)q, sum += q;
+        }
+    }
+    memcpy(panel + r * (int64_t)sizeof scale, &scale, sizeof scale);
+    memcpy(panel + TN__INT8_HEAD / 2 + r * (int64_t)sizeof sum, &sum, sizeof sum);
+    return true;
+}
+
 /* Fills row r of a panel with row `row` of the weights. */
 static void fill_row(job *j, uint8_t *panel, int64_t row, int64_t r)
 {
-    const tn__q8    *q = &j->q;
-    const tn_tensor *t = j->from;
-    float            w[TN__Q8_GROUP];
+    const tn__q8 *q = &j->q;
+    float         w[TN__Q8_GROUP];
+    if (q->kind == TN__INT8) {
+        if (!fill_int8(j, panel, row, r)) atomic_store(&j->bad, true);
+        return;
+    }
     for (int64_t col = 0; col < q->in; col += TN__Q8_GROUP) {
         const int64_t n = tn__min_i64(TN__Q8_GROUP, q->in - col);
         uint8_t      *block = panel + col / q->group * q->block;
@@ -140,10 +203,8 @@ static void fill_row(job *j, uint8_t *panel, int64_t row, int64_t r)
             place(j->file + (row * q->groups + col / q->group) * FILE_BLOCK, block, (int)r);
             continue;
         }
-        const int64_t at = row * t->l.stride[0] + col * t->l.stride[1];
-        tn__convert(n, w, TN_F32, 1, (const char *)tn__ptr(t) + at * (int64_t)tn__dtype_bytes(t->dtype), t->dtype,
-                    t->l.stride[1]);
-        if (!(q->f16 ? halve(n, w, block, r) : quantize(w, block, (int)r))) atomic_store(&j->bad, true);
+        read_weights(j->from, row, col, n, w);
+        if (!(q->kind == TN__F16 ? halve(n, w, block, r) : quantize(w, block, (int)r))) atomic_store(&j->bad, true);
     }
 }
 
@@ -153,27 +214,29 @@ static void fill_panels(int64_t from, int64_t to, void *user)
     const tn__q8 *q = &j->q;
     for (int64_t p = from; p < to; p++) {
         uint8_t *panel = (uint8_t *)(uintptr_t)tn__q8_panel(q, p);
-        memset(panel, 0, (size_t)(q->groups * q->block));
-        for (int64_t r = 0; r < TN__Q8_PANEL && p * TN__Q8_PANEL + r < q->out; r++)
-            fill_row(j, panel, p * TN__Q8_PANEL + r, r);
+        memset(panel, 0, (size_t)q->panel);
+        for (int64_t r = 0; r < q->rows && p * q->rows + r < q->out; r++) fill_row(j, panel, p * q->rows + r, r);
     }
 }
 
-static tn_tensor *pack(const char *who, bool f16, const tn_tensor *weight)
+static tn_tensor *pack(const char *who, tn__packing kind, const tn_tensor *weight)
 {
     char name[192];
     job  j = {.from = weight};
     if (tn__blocked() || !tn__given(who, "the weight", weight)) return NULL;
-    tn_tensor *t = make(who, f16, weight->dtype, weight->l.shape, &j.q);
+    tn_tensor *t = make(who, kind, weight->dtype, weight->l.shape, &j.q);
     if (!t) return NULL;
     tn_parallel_for(j.q.panels, 1, fill_panels, &j);
     if (!atomic_load(&j.bad)) return t;
-    return tn_raise_null(TN_EINVAL, "%s: the weights %s hold NaN, an infinity, or more than %s", who,
+    return tn_raise_null(TN_EINVAL, "%s: the weights %s hold %s", who,
                          tn_shape_text(weight->l.shape, name, sizeof name),
-                         f16 ? "65504, the largest f16" : "8.3e6, which has no scale in f16");
+                         kind == TN__INT8  ? "NaN or an infinity"
+                         : kind == TN__F16 ? "NaN, an infinity, or more than 65504, the largest f16"
+                                           : "NaN, an infinity, or more than 8.3e6, which has no scale in f16");
 }
-tn_tensor *tn_q8_pack(const tn_tensor *weight) { return pack("tn_q8_pack", false, weight); }
-tn_tensor *tn_f16_pack(const tn_tensor *weight) { return pack("tn_f16_pack", true, weight); }
+tn_tensor *tn_q8_pack(const tn_tensor *weight) { return pack("tn_q8_pack", TN__Q8_0, weight); }
+tn_tensor *tn_f16_pack(const tn_tensor *weight) { return pack("tn_f16_pack", TN__F16, weight); }
+tn_tensor *tn_int8_pack(const tn_tensor *weight) { return pack("tn_int8_pack", TN__INT8, weight); }
 
 tn_tensor *tn_q8_from_blocks(tn_dtype dt, tn_shape s, const void *blocks, size_t bytes)
 {
@@ -181,7 +244,7 @@ tn_tensor *tn_q8_from_blocks(tn_dtype dt, tn_shape s, const void *blocks, size_t
     job               j = {.file = blocks};
     if (tn__blocked()) return NULL;
     if (!blocks) return tn_raise_null(TN_EINVAL, "%s: blocks is NULL", who);
-    tn_tensor *t = make(who, false, dt, s, &j.q);
+    tn_tensor *t = make(who, TN__Q8_0, dt, s, &j.q);
     if (!t) return NULL;
     if (bytes != (size_t)(j.q.out * j.q.groups) * FILE_BLOCK)
         return tn_raise_null(TN_EINVAL, "%s: bytes is %zu, but weights [%lld, %lld] need %zu", who, bytes,
@@ -192,15 +255,22 @@ tn_tensor *tn_q8_from_blocks(tn_dtype dt, tn_shape s, const void *blocks, size_t
 
 /* ---- unpacking --------------------------------------------------------------------------------------------------- */
 
-/* Reads columns [col, col + n) of a row as f32: a group of 8 bits, or any n of f16. */
+/* Reads columns [col, col + n) of a row as f32: a group of 8 bits, or any n of f16 and int8. */
 static void read_some(const tn__q8 *q, int64_t row, int64_t col, int64_t n, float *to)
 {
-    const uint8_t *block = tn__q8_panel(q, row / TN__Q8_PANEL) + col / q->group * q->block;
-    const int64_t  r = row % TN__Q8_PANEL;
-    const uint8_t *w = block + (q->f16 ? 2 * r : TN__Q8_SCALES + TN__Q8_BYTE(r));
+    const bool     f16 = q->kind == TN__F16;
+    const int64_t  r = row % q->rows;
+    const uint8_t *panel = tn__q8_panel(q, row / q->rows), *block = panel + col / q->group * q->block;
+    if (q->kind == TN__INT8) {
+        float d;
+        memcpy(&d, panel + r * (int64_t)sizeof d, sizeof d);
+        for (int64_t i = 0; i < n; i++) to[i] = (float)(int8_t)panel[int8_at(r, col + i)] * d;
+        return;
+    }
+    const uint8_t *w = block + (f16 ? 2 * r : TN__Q8_SCALES + TN__Q8_BYTE(r));
     const float    d = tn__f16_to_f32((uint16_t)(block[2 * r] | block[2 * r + 1] << 8)); /* of 8 bits: the scale */
-    for (int64_t i = 0; i < n; i++, w += q->f16 ? 2 * TN__Q8_PANEL : TN__Q8_PANEL)
-        to[i] = q->f16 ? tn__f16_to_f32((uint16_t)(w[0] | w[1] << 8)) : (float)(w[0] - 128) * d;
+    for (int64_t i = 0; i < n; i++, w += f16 ? 2 * TN__Q8_PANEL : TN__Q8_PANEL)
+        to[i] = f16 ? tn__f16_to_f32((uint16_t)(w[0] | w[1] << 8)) : (float)(w[0] - 128) * d;
 }
 
 bool tn_is_packed(const tn_tensor *t)
@@ -225,17 +295,15 @@ static void describe(const tn_tensor *t, char text[TN__Q8_TEXT])
     char       shape[192];
     const bool packed = tn__q8_of(t, &q);
     tn_shape_text(tn_weight_shape(t), shape, sizeof shape);
-    snprintf(text, TN__Q8_TEXT, "%s of %s%s", shape, tn_dtype_name(tn_weight_dtype(t)),
-             !packed ? ""
-             : q.f16 ? " in f16"
-                     : " in 8 bits");
+    snprintf(text, TN__Q8_TEXT, "%s of %s%s%s", shape, tn_dtype_name(tn_weight_dtype(t)), packed ? " in " : "",
+             packed ? kinds[q.kind].name : "");
 }
 
 bool tn__q8_fits(const tn_tensor *t, const tn_tensor *now, char is[TN__Q8_TEXT], char other[TN__Q8_TEXT])
 {
     tn__q8 a, b;
     if (!tn__q8_of(t, &a)) return true;
-    if (tn__q8_of(now, &b) && a.f16 == b.f16 && a.out == b.out && a.in == b.in && a.dtype == b.dtype) return true;
+    if (tn__q8_of(now, &b) && a.kind == b.kind && a.out == b.out && a.in == b.in && a.dtype == b.dtype) return true;
     describe(t, is), describe(now, other);
     return false;
 }
@@ -290,7 +358,9 @@ tn_status tn_q8_to_blocks(const tn_tensor *weight, void *blocks, size_t bytes)
 {
     tn__q8 q;
     if (tn__blocked() || !given("tn_q8_to_blocks", weight, &q)) return tn_error();
-    if (q.f16) return tn_raise(TN_EINVAL, "tn_q8_to_blocks: the weight is in f16; tn_q8_pack creates one in 8 bits");
+    if (q.kind != TN__Q8_0)
+        return tn_raise(TN_EINVAL, "tn_q8_to_blocks: the weight is in %s; tn_q8_pack creates one in 8 bits",
+                        kinds[q.kind].name);
     const size_t all = (size_t)(q.out * q.groups) * FILE_BLOCK;
     if (!blocks || bytes != all)
         return tn_raise(TN_EINVAL, "tn_q8_to_blocks: expected %zu bytes for weights [%lld, %lld], got %zu", all,

@@ -88,13 +88,14 @@ bool tn__q8_linear(const tn_tensor *x, const tn__q8 *w, const tn_tensor *bias, t
 {
     tn_tensor *copy;
     job        j = {.w = w, .kernels = kernels, .act = act, .bf16 = y->dtype == TN_BF16, .y = tn__ptr(y)};
-    j.kn = w->f16 ? kernels->f16 : kernels->q8;
+    j.kn = w->kind == TN__F16 ? kernels->f16 : kernels->q8;
     j.rows = tn_shape_numel(x->l.shape) / w->in, j.size = (int64_t)tn__dtype_bytes(y->dtype);
     if (bias) j.bias = tn__ptr(bias), j.bias_col = bias->l.stride[0];
     if (j.rows == 0) return true;
     if (!(j.x = dense_rows(x, &copy))) return false;
-    const double bytes = (double)w->panels * (double)w->groups * (double)w->block;
-    if (j.rows <= FEW_ROWS) {
+    const double bytes = (double)w->panels * (double)w->panel;
+    if (w->kind == TN__INT8) tn__int8_linear(j.rows, j.x, w, bias, act, y, kernels);
+    else if (j.rows <= FEW_ROWS) {
         const double  time = tn__cost_byte * bytes;
         const int64_t parts = tn__max_i64(1, tn__min_i64(tn_threads(), (int64_t)(time / tn__cost_task)));
         if (parts > 1) tn_parallel_for(w->panels, (w->panels + parts - 1) / parts, few, &j); /* a stream for each */

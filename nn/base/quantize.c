@@ -69,5 +69,9 @@ static tn_status convert_all(const char *who, tn_module *m, tn_tensor *(*pack)(c
     return tn_error();
 }
 
+tn_status tn_quantize_run(tn_quantize_args c)
+{
+    return convert_all("tn_quantize", c.module, c.activations ? tn_int8_pack : tn_q8_pack);
+}
 tn_status tn_module_quantize(void *m) { return convert_all("tn_quantize", m, tn_q8_pack); }
 tn_status tn_module_halve(void *m) { return convert_all("tn_halve", m, tn_f16_pack); }

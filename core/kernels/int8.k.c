@@ -1,0 +1,103 @@
+/* int8.k.c — rows of activations in 8 bits times weights in 8 bits. The sums are integers, exact in any order, and
+ * everything else is single operations of f32 without multiply-adds: all instruction sets give the same bits. Also
+ * compiled for VNNI, on top of AVX2 and of AVX-512: int8.avxvnni.k.c, int8.avx512vnni.k.c. */
+#include "core/kernels/kernels.h"
+#include "core/kernels/dot8.h"
+
+/* The micro-tile: ROWS rows by WIDE vectors of weights for each quad; ALL are a panel's. */
+#if defined(__AVX512F__)
+enum { ROWS = 12, WIDE = 1 };
+#elif defined(__AVX2__)
+enum { ROWS = 4, WIDE = 2 };
+#else
+enum { ROWS = 4, WIDE = 2 };
+#endif
+enum { ALL = TN__INT8_ROWS / v_rows8, PER = v_n_f32 / v_rows8 }; /* PER: vectors of sums in one of f32 */
+enum { QUAD = TN__INT8_BLOCK / 2, AHEAD = 4096 };                /* bytes; AHEAD: prefetched, see q8.k.c */
+
+/* clang-format off: it takes TN__UNROLL for a function */
+
+/* m rows by WIDE vectors, starting at vector `first` of the panel. */
+TN__INLINE void some(const int m, const tn__int8_step *s, int first)
+{
+    const uint8_t *w = s->panel + TN__INT8_HEAD + first * v_rows8 * 4, *x = s->x;
+    v_i32          sum[ROWS][WIDE], a[WIDE], b[WIDE];
+    TN__UNROLL for (int i = 0; i < m; i++) TN__UNROLL for (int v = 0; v < WIDE; v++) sum[i][v] = v_zero8();
+    for (int64_t g = 0; g < s->groups; g++, w += TN__INT8_BLOCK, x += TN__INT8_GROUP) {
+        if (m == 1) v_prefetch(w, AHEAD), v_prefetch(w, AHEAD + QUAD);
+        TN__UNROLL for (int v = 0; v < WIDE; v++) a[v] = v_weights8(w + 4 * v * v_rows8),
+                                                  b[v] = v_weights8(w + QUAD + 4 * v * v_rows8);
+        TN__UNROLL for (int i = 0; i < m; i++)
+        {
+            const v_i32 p = v_quad8(x + i * s->x_row), q = v_quad8(x + i * s->x_row + 4);
+            TN__UNROLL for (int v = 0; v < WIDE; v++) sum[i][v] = v_dot8(sum[i][v], p, a[v], q, b[v]);
+        }
+    }
+    TN__UNROLL for (int v = 0; v < WIDE; v += PER)
+    {
+        const int      at = (first + v) * v_rows8;
+        const uint8_t *sums = s->panel + TN__INT8_HEAD / 2 + 4 * at;
+        const v_f32    scale = v_load_f32((const float *)(const void *)s->panel + at);
+        TN__UNROLL for (int i = 0; i < m; i++) v_store_f32(
+            s->y + i * s->y_row + at, v_less8(v_sums8(sum[i] + v), sums) * (v_broadcast_f32(s->scale + i) * scale));
+    }
+}
+
+/* clang-format on */
+
+#define PASS(m)                                            \
+    static void pass_##m(const tn__int8_step *s)           \
+    {                                                      \
+        for (int v = 0; v < ALL; v += WIDE) some(m, s, v); \
+    }
+PASS(1)
+PASS(2)
+PASS(3)
+PASS(4)
+#if defined(__AVX512F__)
+PASS(5)
+PASS(6)
+PASS(7)
+PASS(8)
+PASS(9)
+PASS(10)
+PASS(11)
+PASS(12)
+#endif
+
+static void product(const tn__int8_step *s)
+{
+    static void (*const pass[])(const tn__int8_step *) = {
+        pass_1,
+        pass_2,
+        pass_3,
+        pass_4,
+#if defined(__AVX512F__)
+        pass_5,
+        pass_6,
+        pass_7,
+        pass_8,
+        pass_9,
+        pass_10,
+        pass_11,
+        pass_12,
+#endif
+    };
+    _Static_assert(sizeof pass / sizeof *pass == ROWS, "a pass for each number of rows");
+    pass[s->rows - 1](s);
+}
+
+static float quantize(int64_t n, const float *x, uint8_t *to)
+{
+    const int64_t padded = (n + TN__INT8_GROUP - 1) / TN__INT8_GROUP * TN__INT8_GROUP;
+    float         scale, inverse, max = tn__int8_max(n, x);
+    int64_t       i = 0;
+    if (tn__int8_scale(max, 127, &scale, &inverse))
+        for (; i < n; i++) to[i] = (uint8_t)(tn__int8_round(x[i] * inverse) + 128);
+    for (; i < padded; i++) to[i] = 128;
+    return scale;
+}
+
+extern const tn__int8_kernels TN__FOR_ISA(tn__int8);
+
+const tn__int8_kernels TN__FOR_ISA(tn__int8) = {.rows = ROWS, .quantize = quantize, .product = product};

@@ -1,0 +1,88 @@
+/* int8_linear.c — products of rows with weights in int8. Each row of x is first rounded to 8 bits, with one scale, once
+ * for all of the product. A task computes some rows by 64 columns: a panel stays in L1 while it is multiplied with
+ * all of its rows, which stay in L2. Sums are integers, so neither tasks nor instruction sets
+ * change a bit. */
+#include "core/base/parallel.h"
+#include "core/products/cost.h"
+#include "core/products/q8.h"
+
+enum { PANELS = 4, COLS = PANELS * TN__INT8_ROWS, BLOCK = 48 }; /* BLOCK: most rows of a task */
+
+typedef struct {
+    const tn__q8           *w;
+    const tn__kernel_table *kernels;
+    const tn__int8_kernels *kn;
+    const float            *x;           /* [rows, in], dense */
+    int64_t                 rows, x_row; /* x_row: bytes of a quantised row */
+    uint8_t                *q;           /* the quantised rows */
+    float                  *scale;       /* of each row */
+    int64_t                 row_blocks, column_blocks;
+    char                   *y, *bias;
+    int64_t                 bias_col, size; /* bytes of an element of y and bias */
+    bool                    bf16;
+    tn__act                 act;
+} job;
+
+static void quantize_rows(int64_t from, int64_t to, void *user)
+{
+    const job *j = user;
+    for (int64_t i = from; i < to; i++)
+        j->scale[i] = j->kn->quantize(j->w->in, j->x + i * j->w->in, j->q + i * j->x_row);
+}
+
+/* Rows [row, end), at most BLOCK, by the panels of columns `block`, as micro-tiles with as equal numbers of rows as
+ * possible. */
+static void multiply(const job *j, int64_t row, int64_t end, int64_t block)
+{
+    const tn__q8      *w = j->w;
+    const int64_t      col = block * COLS, first = block * PANELS, panels = tn__min_i64(PANELS, w->panels - first);
+    const int64_t      most = j->kn->rows;
+    _Alignas(64) float sums[BLOCK * COLS];
+    tn__int8_step      s = {.groups = w->groups, .x_row = j->x_row, .y_row = COLS};
+    tn__epilogue_step  e = {.acc = sums, .acc_row = COLS, .c_row = w->out, .c_col = 1, .alpha = 1};
+    for (int64_t p = 0; p < panels; p++) {
+        int64_t tiles = (end - row + most - 1) / most;
+        s.panel = tn__q8_panel(w, first + p);
+        for (int64_t i = row; i < end; i += s.rows, tiles--) {
+            s.rows = (end - i + tiles - 1) / tiles;
+            s.x = j->q + i * j->x_row, s.scale = j->scale + i, s.y = sums + (i - row) * COLS + p * TN__INT8_ROWS;
+            j->kn->product(&s);
+        }
+    }
+    e.rows = end - row, e.cols = tn__min_i64(COLS, w->out - col), e.bf16 = j->bf16, e.act = j->act;
+    e.bias = j->bias ? j->bias + col * j->bias_col * j->size : NULL, e.bias_col = j->bias_col;
+    e.c = j->y + (row * w->out + col) * j->size;
+    j->kernels->gemm_f32->epilogue(&e);
+}
+
+static void tasks(int64_t from, int64_t to, void *user)
+{
+    const job *j = user;
+    for (int64_t t = from; t < to; t++) {
+        const int64_t b = t / j->column_blocks;
+        multiply(j, j->rows * b / j->row_blocks, j->rows * (b + 1) / j->row_blocks, t % j->column_blocks);
+    }
+}
+
+static void run(int64_t n, double seconds, void (*body)(int64_t, int64_t, void *), job *j)
+{
+    tn__compute_for(n, tn__worth_sharing(seconds) ? tn__cost_grain(seconds, n, tn_threads()) : n, body, j);
+}
+
+void tn__int8_linear(int64_t rows, const float *x, const tn__q8 *w, const tn_tensor *bias, tn__act act, tn_tensor *y,
+                     const tn__kernel_table *kernels)
+{
+    job j = {.w = w, .kernels = kernels, .kn = tn__int8(kernels), .x = x, .rows = rows, .act = act, .y = tn__ptr(y)};
+    if (bias) j.bias = tn__ptr(bias), j.bias_col = bias->l.stride[0];
+    j.bf16 = y->dtype == TN_BF16, j.size = (int64_t)tn__dtype_bytes(y->dtype);
+    j.x_row = w->groups * TN__INT8_GROUP;
+    const size_t scales = (size_t)rows * sizeof(float), bytes = scales + (size_t)(rows * j.x_row);
+    if (!(j.scale = tn__mem_get(bytes))) return;
+    j.q = (uint8_t *)(j.scale + rows);
+    j.row_blocks = (rows + BLOCK - 1) / BLOCK, j.column_blocks = (w->panels + PANELS - 1) / PANELS;
+    const double inputs = (double)rows * (double)w->in, terms = inputs * (double)w->out;
+    run(rows, inputs * 2e-10, quantize_rows, &j);
+    run(j.row_blocks * j.column_blocks, terms * tn__cost_term + (double)w->panels * (double)w->panel * tn__cost_byte,
+        tasks, &j);
+    tn__mem_put(j.scale, bytes);
+}
