@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "../common/texts.h"
 #include "../common/messages.h"
+#include "../common/weights.h"
 #include "bert.h"
 
 #include "../common/files.h"
@@ -19,7 +20,7 @@ enum {
     BYTES = 4 << 20       /* a group ends when it has this number of bytes */
 };
 
-static const char *dir, *pool, *out_path;
+static const char *dir, *pool, *out_path, *dtype;
 static bool        json;
 static tn_string   kept; /* with --out: the vectors so far, as f32 */
 
@@ -126,6 +127,7 @@ static int run(int count, char **operands)
     model                    m;
     sentences                how;
     if (sentences_open(dir, &how, &m)) {
+        weights_pack(m.bert, dtype);
         for (int i = 0; pool && i < 3; i++)
             if (!strcmp(pool, names[i])) how.pooling = (tn_bert_pooling)i;
         bar = progress_begin("embed", count, "text");
@@ -150,6 +152,7 @@ static const option options[] = {
     OPTION_TEXT("out", 'o', "FILE", &out_path,
                 "write the vectors to FILE instead, .npy or .safetensors (tensor \"embeddings\"), f32 [texts, width]"),
     OPTION_FLAG("json", 0, &json, "print a JSON array for each text"),
+    OPTION_WEIGHTS(&dtype),
     {0},
 };
 const command embed_command = COMMAND(

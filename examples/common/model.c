@@ -23,10 +23,8 @@ bool model_open(const char *path, const char *tokenizer, bool alone, model *m)
 
 bool model_pack(model *m, const char *type)
 {
-    const char *stored = !type && m->all.stored ? m->all.stored : "";
-    if (!strcmp(type ? type : "", "f16") || !strcmp(stored, "F16")) tn_halve(m->net);
-    if (!strcmp(type ? type : "", "q8_0") || !strcmp(stored, "Q8_0")) tn_quantize(m->net);
-    return tn_error() == TN_OK;
+    const char *stored = m->all.stored ? m->all.stored : "";
+    return weights_pack(m->net, type ? type : !strcmp(stored, "F16") ? "f16" : !strcmp(stored, "Q8_0") ? "q8_0" : NULL);
 }
 
 /* The token that the tokenizer adds before a text: LLaMA's <s>, LLaMA 3's <|begin_of_text|>. */

@@ -2,7 +2,7 @@
 #ifndef TENON_EXAMPLES_COMMON_MODEL_H
 #define TENON_EXAMPLES_COMMON_MODEL_H
 
-#include "options.h"
+#include "weights.h"
 
 typedef struct {
     tn_model      all; /* owns net and tokens */
@@ -12,15 +12,12 @@ typedef struct {
     const char   *chat; /* kind of the chat template, for tn_chat_text; NULL: none, or an unknown one */
 } model;
 #define MODEL_HELP "model: a folder, a .gguf file, or a .bin file of llama2.c"
-#define MODEL_TYPES "f32|f16|q8_0"
-#define MODEL_TYPE_HELP                                                                                                \
-    "type of the weights in memory: f16 takes half as much as f32, q8_0 a quarter, and both are faster (default: the " \
-    "file's)"
+#define MODEL_TYPE_HELP WEIGHT_TYPE_TEXT " (default: the file's)"
 #define TOKENIZER_HELP "file or folder of the tokenizer, if the model has none"
 /* Opens the model at path. tokenizer: the tokenizer's file or folder; NULL: the one at path. alone: the tokenizer is
  * optional, and .tokens may be NULL. False: an error is set. */
 bool model_open(const char *path, const char *tokenizer, bool alone, model *m);
-/* Converts the weights for inference. type: one of MODEL_TYPES; NULL: the type that all had in the file, if it is one
+/* Converts the weights for inference. type: one of WEIGHT_TYPES; NULL: the type that all had in the file, if it is one
  * of these. False: an error is set. */
 bool    model_pack(model *m, const char *type);
 int32_t model_first(const model *m); /* the token that starts every text; -1: none */

@@ -98,7 +98,7 @@ static int run(int count, char **operands)
 static const option options[] = {
     OPTION_TEXT("model", 'm', "PATH", &dir, MODEL_HELP, .required = true),
     OPTION_TEXT("tokenizer", 0, "PATH", &tokenizer, TOKENIZER_HELP),
-    OPTION_TEXT("type", 0, "TYPE", &type, MODEL_TYPE_HELP, .choices = MODEL_TYPES),
+    OPTION_TEXT("type", 0, "TYPE", &type, MODEL_TYPE_HELP, .choices = WEIGHT_TYPES),
     OPTION_INT("length", 'l', "N", &length, "tokens per window (default: the model's maximum)", .least = 2,
                .most = 1e6),
     OPTION_INT("stride", 0, "N", &stride, "distance between windows in tokens (default: half a window)", .least = 1,

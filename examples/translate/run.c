@@ -4,12 +4,13 @@
 #include "../common/records.h"
 #include "../common/progress.h"
 #include "../common/texts.h"
+#include "../common/weights.h"
 #include "translate.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-static const char       *model_dir;
+static const char       *model_dir, *dtype;
 static translate_options config = {.beams = 5, .best = 1, .batch = 64};
 static double            length_penalty = 1;
 static bool              print_scores, strict, json;
@@ -139,7 +140,7 @@ static int run(int count, char **operands)
     tn_text   *lines = tn_mem_get(sizeof *lines * MOST);
     double    *scores = tn_mem_get(sizeof *scores * MOST * BEST);
     if (out && lines && scores && model_open(model_dir, &m)) {
-        translate_all(&m, out, lines, scores);
+        if (weights_pack(m.net, dtype)) translate_all(&m, out, lines, scores);
         model_close(&m);
     }
     if (out) tn_mem_put(out, sizeof(tn_string) * MOST * BEST);
@@ -162,6 +163,7 @@ static const option options[] = {
     OPTION_FLAG("scores", 0, &print_scores, "print line number (from 0) and score before each translation"),
     OPTION_FLAG("json", 0, &json, "print a line of JSON for each line: \"source\" and \"translations\", best first"),
     OPTION_FLAG("strict-utf8", 0, &strict, "stop with an error at a line that is not UTF-8"),
+    OPTION_WEIGHTS(&dtype),
     {0},
 };
 const command run_command = COMMAND(

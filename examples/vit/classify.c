@@ -1,9 +1,10 @@
 /* classify.c — vit classify: prints the most probable classes of images. */
 #include "../common/numbers.h"
 #include "../common/texts.h"
+#include "../common/weights.h"
 #include "vit.h"
 
-static const char *dir;
+static const char *dir, *dtype;
 static int64_t     best = 3;
 static bool        json, negative;
 
@@ -61,6 +62,7 @@ static int run(int count, char **operands)
 {
     model m;
     if (model_open(dir, &m)) {
+        weights_pack(m.net, dtype);
         for (int i = 0; i < count && classify(&m, operands[i]); i++) {}
         model_close(&m);
     }
@@ -72,6 +74,7 @@ static const option options[] = {
     OPTION_INT("top", 'k', "N", &best, "print the N most probable classes", .least = 1, .most = 1e6),
     OPTION_FLAG("negative", 0, &negative, "invert the images, for example dark ink for a model of light digits"),
     OPTION_FLAG("json", 0, &json, "print one line of JSON per image"),
+    OPTION_WEIGHTS(&dtype),
     {0},
 };
 const command classify_command = COMMAND(

@@ -88,15 +88,18 @@ static double gpt_writes(void)
     return sum;
 }
 
-static double llama_in_8_bits(void)
+static double quantized(bool activations)
 {
     tn_llama *m = tn_llama_new(.vocab = 11, .dim = 32, .layers = 1, .heads = 2, .kv_heads = 1, .ff = 32);
     tn_eval(m);
-    tn_quantize(m);
+    tn_quantize(m, .activations = activations);
     const double sum = m && tn_error() == TN_OK ? digest(tn_llama_forward(m, ids(1, 3, 11))) : NAN;
     tn_free(m);
     return sum;
 }
+
+static double llama_in_8_bits(void) { return quantized(false); }
+static double llama_in_int8(void) { return quantized(true); }
 
 static double llama_step(void)
 {
@@ -278,10 +281,10 @@ static double json_text(void)
 /* ---- all scenarios ----------------------------------------------------------------------------------------------- */
 
 static const scenario scenarios[] = {
-    convolutions,     lstm_layers,     conditional_field, few_rows,        in_bf16,         gpt_step,
-    gpt_writes,       llama_in_8_bits, llama_step,        reformer_step,   recurrent_model, words_of_characters,
-    sentences_around, tuned_tagger,    pieces_of_words,   pieces_of_bytes, labelled_texts,  words_as_vectors,
-    checkpointed,     folder_and_back, gguf_and_back,     a_page,          json_text};
+    convolutions,        lstm_layers,      conditional_field, few_rows,        in_bf16,         gpt_step,
+    gpt_writes,          llama_in_8_bits,  llama_in_int8,     llama_step,      reformer_step,   recurrent_model,
+    words_of_characters, sentences_around, tuned_tagger,      pieces_of_words, pieces_of_bytes, labelled_texts,
+    words_as_vectors,    checkpointed,     folder_and_back,   gguf_and_back,   a_page,          json_text};
 
 int main(void)
 {

@@ -1,4 +1,4 @@
-/* test_quantize.c — models with 8-bit or f16 weights: accuracy, saving, the same text with and without a cache, and
+/* test_quantize.c — models with 8-bit, int8 or f16 weights: accuracy, saving, the same text with and without a cache, and
  * errors that change nothing. */
 #include "core/core.h"
 #include "models/models.h"
@@ -214,6 +214,55 @@ START_TEST(halves)
 }
 END_TEST
 
+/* Weights and activations of 8 bits: an encoder of any width, its embeddings close to those of f32, the same bits for a
+ * text alone; files, copies and errors as with 8-bit weights. */
+START_TEST(int8)
+{
+    const char *path = tn_test_file("int8.safetensors"), *check = tn_test_file("int8.ckpt");
+    tn_bert    *b = tn_bert_new(.vocab = 101, .positions = 32, .dim = 132, .layers = 4, .heads = 4, .ff = 270);
+    tn_bert    *other = tn_bert_new(.vocab = 101, .positions = 32, .dim = 132, .layers = 4, .heads = 4, .ff = 270);
+    tn_scope    n = tn_no_grad_begin();
+    tn_tensor  *in = ids(20, 13);
+    tn_eval(b), tn_eval(other);
+    tn_tensor *before = tn_bert_sentences(tn_bert_forward(b, in), NULL, TN_POOL_MEAN);
+    ck_assert_int_eq(tn_quantize(other), TN_ESHAPE); /* this width has no 8-bit weights */
+    tn_clear_error();
+    ck_assert_int_eq(tn_quantize(b, .activations = true), TN_OK);
+    tn_tensor *hidden = tn_bert_forward(b, in), *after = tn_bert_sentences(hidden, NULL, TN_POOL_MEAN);
+    for (int64_t i = 0; i < 20; i++) {
+        const double near = cosine(tn_select(before, 0, i), tn_select(after, 0, i));
+        ck_assert_msg(near > 0.995, "%.6f", near);
+    }
+    ck_assert(same(tn_bert_forward(b, tn_narrow(in, 0, 7, 1)), tn_contiguous(tn_narrow(hidden, 0, 7, 1))));
+    tn_bert *copy = tn_copy(b);
+    ck_assert(same(tn_bert_forward(copy, in), hidden) && tn_count_trainable(copy) == 0);
+    ck_assert(tn_save(b, path) == TN_OK && tn_checkpoint_save(check, .module = b) == TN_OK);
+    ck_assert_int_ne(tn_load(other, path), TN_OK);
+    tn_clear_error();
+    ck_assert_int_eq(tn_quantize(other, .activations = true), TN_OK);
+    ck_assert_int_eq(tn_load(other, path), TN_OK);
+    ck_assert(same(tn_bert_forward(other, in), hidden));
+    tn_checkpoint_file *f = tn_checkpoint_open(check);
+    ck_assert_int_eq(tn_checkpoint_restore(f, .module = copy), TN_OK);
+    tn_checkpoint_close(f);
+    ck_assert(same(tn_bert_forward(copy, in), hidden));
+    ok();
+    tn_scope_end(n);
+    tn_free(b), tn_free(other), tn_free(copy);
+    tn_linear *l = tn_linear_new(.in = 33, .out = 8, .dtype = TN_F64);
+    ck_assert_int_eq(tn_quantize(l, .activations = true), TN_EDTYPE);
+    ck_error_has(TN_EDTYPE, "weight: tn_quantize: the weight is f64");
+    tn_module_to(l, TN_F32);
+    n = tn_no_grad_begin();
+    tn_set(l->weight, 40, NAN);
+    tn_scope_end(n);
+    ck_assert_int_eq(tn_quantize(l, .activations = true), TN_EINVAL);
+    ck_error(TN_EINVAL, "weight: tn_int8_pack: the weights [8, 33] hold NaN or an infinity");
+    ck_assert(!tn_is_packed(l->weight));
+    tn_free(l);
+}
+END_TEST
+
 /* A decoder with cross-attention, whose key and value projections are rows of one weight. */
 START_TEST(memory)
 {
@@ -229,11 +278,12 @@ START_TEST(memory)
 }
 END_TEST
 
-static tn_linear *packed(bool f16, tn_dtype dt, int64_t out, int64_t in)
+typedef enum { Q8_0, F16, INT8 } packing;
+static tn_linear *packed(packing to, tn_dtype dt, int64_t out, int64_t in)
 {
     tn_linear *m = tn_linear_new(.in = in, .out = out, .no_bias = true, .dtype = dt);
-    if (f16) tn_halve(m);
-    else tn_quantize(m);
+    if (to == F16) tn_halve(m);
+    else tn_quantize(m, .activations = to == INT8);
     return m;
 }
 
@@ -241,21 +291,24 @@ static tn_linear *packed(bool f16, tn_dtype dt, int64_t out, int64_t in)
 START_TEST(of_another_matrix)
 {
     static const struct {
-        bool        from_f16, to_f16;
+        packing     as, to_as;
         tn_dtype    from_type;
         int64_t     from[2], to[2];
         const char *text;
     } rows[] = {
-        {false, false, TN_F32, {40, 32}, {60, 32}, "[60, 32] of f32 in 8 bits"},
-        {false, false, TN_F32, {64, 64}, {128, 32}, "[128, 32] of f32 in 8 bits"},
-        {true, true, TN_F32, {40, 5}, {60, 5}, "[60, 5] of f32 in f16"},
-        {true, false, TN_F32, {64, 17}, {64, 32}, "[64, 32] of f32 in 8 bits"},
-        {false, false, TN_BF16, {60, 32}, {60, 32}, "[60, 32] of f32 in 8 bits"},
+        {Q8_0, Q8_0, TN_F32, {40, 32}, {60, 32}, "[60, 32] of f32 in 8 bits"},
+        {Q8_0, Q8_0, TN_F32, {64, 64}, {128, 32}, "[128, 32] of f32 in 8 bits"},
+        {F16, F16, TN_F32, {40, 5}, {60, 5}, "[60, 5] of f32 in f16"},
+        {F16, Q8_0, TN_F32, {64, 17}, {64, 32}, "[64, 32] of f32 in 8 bits"},
+        {INT8, INT8, TN_F32, {40, 31}, {48, 32}, "[48, 32] of f32 in int8"},
+        {INT8, INT8, TN_BF16, {48, 32}, {48, 32}, "[48, 32] of f32 in int8"},
+        {F16, INT8, TN_F32, {64, 16}, {64, 24}, "[64, 24] of f32 in int8"},
+        {Q8_0, Q8_0, TN_BF16, {60, 32}, {60, 32}, "[60, 32] of f32 in 8 bits"},
     };
     const char *path = tn_test_file("packed.safetensors"), *check = tn_test_file("packed.ckpt");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        tn_linear     *a = packed(rows[i].from_f16, rows[i].from_type, rows[i].from[0], rows[i].from[1]);
-        tn_linear     *b = packed(rows[i].to_f16, TN_F32, rows[i].to[0], rows[i].to[1]);
+        tn_linear     *a = packed(rows[i].as, rows[i].from_type, rows[i].from[0], rows[i].from[1]);
+        tn_linear     *b = packed(rows[i].to_as, TN_F32, rows[i].to[0], rows[i].to[1]);
         tn_load_report report;
         const tn_scope n = tn_no_grad_begin();
         tn_tensor     *was = tn_clone(b->weight);
@@ -283,7 +336,7 @@ END_TEST
 START_TEST(of_no_matrix)
 {
     const char            *path = tn_test_file("bytes.safetensors");
-    tn_linear             *m = packed(false, TN_F32, 60, 32);
+    tn_linear             *m = packed(Q8_0, TN_F32, 60, 32);
     const tn_scope         n = tn_no_grad_begin();
     tn_safetensors_writer *w = tn_safetensors_writer_new();
     tn_sequential         *plain = tn_sequential_new();
@@ -365,6 +418,7 @@ int main(void)
     tcase_add_test(c, cached);
     tcase_add_test(c, others);
     tcase_add_test(c, halves);
+    tcase_add_test(c, int8);
     tcase_add_test(c, memory);
     tcase_add_test(c, of_another_matrix);
     tcase_add_test(c, of_no_matrix);
