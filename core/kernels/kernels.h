@@ -136,9 +136,9 @@ typedef struct {
     void (*widen)(int64_t groups, const uint8_t *blocks, float *to, int64_t to_row);
 } tn__q8_kernels;
 
-/* ---- weights and activations of 8 bits: kernels of core/products/int8_linear.c ------------------------------------ */
+/* ---- weights and activations of 8 bits: kernels of core/products/int8_linear.c ----------------------------------- */
 
-/* Weights are stored by 16 rows (a panel): 16 scales in f32, 16 sums of the row's bytes in i32, both little-endian, and
+/* Weights are stored by 16 rows (a panel): 16 scales in f32, 16 sums of a row's bytes in i32, both little-endian, and
  * then for each 8 columns (a group) a block: 4 signed bytes for each of the 16 rows, and again 4.
  *
  * Products of unsigned and signed bytes are added in i16: those of columns 0, 1, 4 and 5 of a group, and of 2, 3, 6 and

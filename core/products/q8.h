@@ -28,8 +28,8 @@ static inline const uint8_t *tn__q8_panel(const tn__q8 *q, int64_t panel) { retu
 tn_tensor *tn__q8_unpacked(const tn_tensor *t, tn_dtype dt);
 
 /* y = act(x Wᵀ + bias): x [..., in] and y [..., out] of f32 or of bf16, y contiguous, bias [out] of their dtype, or
- * NULL. The bits are those of the same product with the weights in f32; those of TN__INT8 do not depend on the instruction
- * set. False: out of memory, raised. */
+ * NULL. The bits are those of the same product with the weights in f32; those of TN__INT8 are the same on every CPU.
+ * False: out of memory, raised. */
 bool tn__q8_linear(const tn_tensor *x, const tn__q8 *w, const tn_tensor *bias, tn__act act, tn_tensor *y,
                    const tn__kernel_table *kernels);
 /* Its part for TN__INT8, of dense rows. */

@@ -1,5 +1,5 @@
-/* test_quantize.c — models with 8-bit, int8 or f16 weights: accuracy, saving, the same text with and without a cache, and
- * errors that change nothing. */
+/* test_quantize.c — models with 8-bit, int8 or f16 weights: accuracy, saving, the same text with and without a cache,
+ * and errors that change nothing. */
 #include "core/core.h"
 #include "models/models.h"
 #include "optim/checkpoint.h"
