@@ -29,37 +29,57 @@ for folder in $(folders); do
 done
 
 # The includes of a public header must work after installation: relative to its folder, and only installed headers.
-for header in $TENON_HEADERS; do
-    while read -r name; do
-        found=$(realpath -m --relative-to="$root" "$root/$(dirname "$header")/$name")
-        [[ " ${TENON_HEADERS//$'\n'/ } " == *" $found "* ]] || wrong "$header: \"$name\" is not installed beside it"
-    done < <(sed -n 's/^[[:space:]]*#[[:space:]]*include "\(.*\)".*/\1/p' "$root/$header")
+cd "$root"
+mapfile -t included < <(awk '/^[ \t]*#[ \t]*include "/ { split($0, part, "\""); print FILENAME ":" part[2] }' $TENON_HEADERS)
+mapfile -t paths < <(for at in "${included[@]}"; do
+    header=${at%%:*}
+    [[ $header == */* ]] || header=./$header
+    echo "${header%/*}/${at#*:}"
+done | xargs realpath -m --relative-to=.)
+for i in "${!included[@]}"; do
+    [[ " ${TENON_HEADERS//$'\n'/ } " == *" ${paths[i]} "* ]] ||
+        wrong "${included[i]%%:*}: \"${included[i]#*:}\" is not installed beside it"
 done
+[ ${#included[@]} -gt 50 ] && [ ${#included[@]} = ${#paths[@]} ] ||
+    wrong "found ${#included[@]} includes in public headers, and ${#paths[@]} paths for them"
 
-for file in $(files -name '*.md' -o -name '*.[ch]' -o -name '*.sh' -o -name '*.py'); do
-    [ -s "$root/$file" ] || wrong "$file is empty"
-done
+findings < <(files \( -name '*.md' -o -name '*.[ch]' -o -name '*.sh' -o -name '*.py' \) -empty | sed 's/$/ is empty/')
 
-for file in $(files -name '*.[ch]'); do
-    lines=$(wc -l <"$root/$file")
-    most=$most_lines
-    [[ $file == tests/* ]] && most=$most_test_lines
-    [ "$lines" -le $most ] || grep -qiE '^/\*.*(written|made) by' "$root/$file" ||
-        wrong "$file: $lines lines; past $most it is two ideas"
-    [ "$(head -c 2 "$root/$file")" = "/*" ] || [ "$(head -c 8 "$root/$file")" = "#define " ] ||
-        wrong "$file does not open with a comment that says what it is for"
-    name=${file##*/}
-    head -n 2 "$root/$file" | grep -qE "^/\* (${name//./\\.}|${name%.*}(, [a-z0-9_]+)*) — " ||
-        [[ $file == autograd/ops/* ]] || [[ $(sed -n 2p "$root/$file") == "#define "* ]] ||
-        wrong "$file: its first comment has another name"
-done
-
-# The include guard must be the path of the header.
-for header in $(files -name '*.h'); do
-    guard=$(sed -nE 's/^#ifndef (TENON_[A-Z0-9_]+_H)$/\1/p' "$root/$header" | head -n 1)
-    path=TENON_$(tr 'a-z/.-' 'A-Z___' <<<"$header")
-    [ -z "$guard" ] || [ "$guard" = "${path/TENON_TENON_H/TENON_H}" ] || wrong "$header: its guard is $guard, not $path"
-done
+# The first comment of each C file, its length, and the include guard of a header, which must be its path.
+first_comments() # FILE...
+{
+    awk -v most_of_library=$most_lines -v most_of_tests=$most_test_lines '
+        function end()
+        {
+            most = file ~ /^tests\// ? most_of_tests : most_of_library
+            if (lines > most && !generated) print file ": " lines " lines; past " most " it is two ideas"
+            if (!opens) print file " does not open with a comment that says what it is for"
+            if (!named && file !~ /^autograd\/ops\//) print file ": its first comment has another name"
+            path = "TENON_" toupper(file)
+            gsub(/[\/.-]/, "_", path)
+            sub(/^TENON_TENON_H/, "TENON_H", path)
+            if (file ~ /[.]h$/ && guard != "" && guard != path) print file ": its guard is " guard ", not " path
+        }
+        FNR == 1 {
+            if (file != "") end()
+            file = stem = FILENAME
+            sub(/^.*\//, "", stem)
+            name = stem
+            sub(/[.][^.]*$/, "", stem)
+            gsub(/[.]/, "[.]", name)
+            heading = "^/[*] (" name "|" stem "(, [a-z0-9_]+)*) — "
+            opens = /^\/[*]/ || /^#define /
+            generated = named = 0
+            guard = ""
+        }
+        FNR <= 2 && $0 ~ heading || FNR == 2 && /^#define / { named = 1 }
+        { lines = FNR }
+        /^\/[*].*([Ww]ritten|[Mm]ade) by/ { generated = 1 }
+        guard == "" && /^#ifndef TENON_[A-Z0-9_]+_H$/ { guard = $2 }
+        END { end() }' "$@"
+}
+mapfile -t code < <(files -name '*.[ch]')
+findings < <(first_comments "${code[@]}")
 
 # A file that a comment or a page names must exist: at that path if one is given, otherwise anywhere with that name.
 mentions() # SOURCES FILE...
@@ -80,17 +100,33 @@ not_ours='llama2[.]c|word2vec[.]c|(std|ma)[a-z]*[.]h|name[.]c|name/main[.]c|my_.
 findings < <(mentions "$root" "${pages[@]}" | grep -vE "there is no ($not_ours)$")
 
 fresh folders
+mkdir tests
+printf '/* other.c — x. */\n\n#ifndef TENON_ONE_H\n' >one.h
+printf 'int x;\n' >two.c
+{ echo '/* three.c — x. */' && yes '' | head -n $most_lines; } >three.c
+{ echo '/* three.c — x. */' && yes '' | head -n $most_lines; } >tests/three.c
+{ echo '/* four.c — x. Written by a script. */' && yes '' | head -n $most_lines; } >four.c
+{ echo '/* guard.h — x. */' && echo '#ifndef TENON_GUARDS_H'; } >guard.h
+cat >expected <<END
+one.h: its first comment has another name
+two.c does not open with a comment that says what it is for
+two.c: its first comment has another name
+three.c: 501 lines; past 500 it is two ideas
+guard.h: its guard is TENON_GUARDS_H, not TENON_GUARD_H
+END
+first_comments one.h two.c three.c tests/three.c four.c guard.h | diff expected - ||
+    wrong "folders.sh does not find the faults of first comments planted for it"
 printf '/* one.c — see two.c. */\n#include "x.h"\n' >one.c
 [ "$(mentions "$PWD" one.c)" = "one.c:1: there is no two.c" ] ||
     wrong "folders.sh does not see the name planted for it: $(mentions "$PWD" one.c)"
 
 cd "$root"
-mapfile -t code < <(files -name '*.[ch]' -o -name '*.sh' -o -name '*.cmake' -o -name CMakeLists.txt -o -name '*.py')
+mapfile -t lines < <(files -name '*.[ch]' -o -name '*.sh' -o -name '*.cmake' -o -name CMakeLists.txt -o -name '*.py')
 mapfile -t scripts < <(files -not -name '*.*' | xargs awk 'FNR == 1 && /^#!/ { print FILENAME }')
 mapfile -t text < <(files -not -name '*.npy' -not -name '*.safetensors' -not -path '*/corpus/*')
 findings < <(LC_ALL=C awk '
     { gsub(/[\200-\277]/, "") } # continuation bytes of UTF-8
-    length > 120 { print FILENAME ":" FNR ": " length " columns" }' "${code[@]}" "${scripts[@]}")
+    length > 120 { print FILENAME ":" FNR ": " length " columns" }' "${lines[@]}" "${scripts[@]}")
 findings < <(grep -InE '[[:space:]]+$' "${text[@]}" | sed 's/$/ <- blanks at the end/')
 here=$(dirname "$root")
 case $here in

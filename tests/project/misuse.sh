@@ -49,19 +49,18 @@ rows=(
 )
 # clang accepts a value without a name after a named one.
 of_gcc=('tn_linear_new(.in = 3, 4)|tn_linear_new(.in = 3, .out = 4, .no_bias = true)')
-use() # EXPRESSION: a program that makes this call
+# Writes a program that makes the calls: each is line I of the file "use", in a function of its own.
+program() # EXPRESSION...
 {
-    cat <<END
-#include <tenon/tenon.h>
-void use(tn_tensor *x, tn_sequential *m, tn_mha *a, tn_optimizer *o, tn_source s, tn_fit_loss l, tn_decoding *d,
-         const tn_tokenizer *t, tn_encoding *e, tn_schedule *p);
-void use(tn_tensor *x, tn_sequential *m, tn_mha *a, tn_optimizer *o, tn_source s, tn_fit_loss l, tn_decoding *d,
-         const tn_tokenizer *t, tn_encoding *e, tn_schedule *p)
-{
-    (void)x, (void)m, (void)a, (void)o, (void)s, (void)l, (void)d, (void)t, (void)e, (void)p;
-    (void)$1;
-}
-END
+    local i=0 call parameters='(tn_tensor *x, tn_sequential *m, tn_mha *a, tn_optimizer *o, tn_source s, tn_fit_loss l,
+         tn_decoding *d, const tn_tokenizer *t, tn_encoding *e, tn_schedule *p)'
+    echo '#include <tenon/tenon.h>'
+    for call; do
+        i=$((i + 1))
+        printf 'void use_%d%s;\nvoid use_%d%s\n{\n' $i "$parameters" $i "$parameters"
+        printf '    (void)x, (void)m, (void)a, (void)o, (void)s, (void)l, (void)d, (void)t, (void)e, (void)p;\n'
+        printf '#line %d "use"\n(void)%s;\n}\n' $i "$call"
+    done
 }
 
 tried=0
@@ -69,15 +68,17 @@ for compiler in gcc clang; do
     command -v $compiler >/dev/null || continue
     tried=1
     of=("${rows[@]}")
+    # errors have the line of the use, not of the macro
+    [ $compiler = clang ] && flags="$warnings -ferror-limit=0" || flags="$warnings -ftrack-macro-expansion=0"
     [ $compiler = clang ] || of+=("${of_gcc[@]}")
-    for row in "${of[@]}"; do
-        use "${row#*|}" >right.c
-        use "${row%%|*}" >wrong.c
-        # shellcheck disable=SC2086 # flags, one word each
-        $compiler $warnings -Werror -I "$build/include" right.c >out 2>&1 ||
-            wrong "$compiler refuses ${row#*|}: $(cat out)"
-        # shellcheck disable=SC2086
-        ! $compiler $warnings -I "$build/include" wrong.c >out 2>&1 || wrong "$compiler takes ${row%%|*}"
+    program "${of[@]#*|}" >right.c
+    program "${of[@]%%|*}" >wrong.c
+    # shellcheck disable=SC2086 # flags, one word each
+    $compiler $flags -Werror -I "$build/include" right.c >out 2>&1 || wrong "$compiler rejects a right use: $(cat out)"
+    # shellcheck disable=SC2086
+    ! $compiler $flags -I "$build/include" wrong.c >out 2>&1 || wrong "$compiler accepts all wrong uses"
+    for i in "${!of[@]}"; do
+        grep -qE "^use:$((i + 1)):.* error: " out || wrong "$compiler accepts ${of[i]%%|*}"
     done
 done
 [ $tried = 1 ] || need gcc
