@@ -19,6 +19,6 @@ grep -q 'Check is not installed; the tests are not built' programs.log || wrong 
 [ ! -e programs/tests ] || wrong "the tests are built without Check"
 [ -e programs/examples ] || wrong "the programs are not built"
 
-! cmake -S "$root" -B tests -DTENON_TESTS=ON >tests.log 2>&1 || wrong "-DTENON_TESTS=ON does not ask for Check"
+! cmake -S "$root" -B programs -DTENON_TESTS=ON >tests.log 2>&1 || wrong "-DTENON_TESTS=ON does not ask for Check"
 grep -q "'check'" tests.log || wrong "-DTENON_TESTS=ON does not name Check: $(cat tests.log)"
 exit $wrong

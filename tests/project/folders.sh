@@ -30,7 +30,9 @@ done
 
 # The includes of a public header must work after installation: relative to its folder, and only installed headers.
 cd "$root"
-mapfile -t included < <(awk '/^[ \t]*#[ \t]*include "/ { split($0, part, "\""); print FILENAME ":" part[2] }' $TENON_HEADERS)
+mapfile -t included < <(
+    awk '/^[ \t]*#[ \t]*include "/ { split($0, part, "\""); print FILENAME ":" part[2] }' $TENON_HEADERS
+)
 mapfile -t paths < <(for at in "${included[@]}"; do
     header=${at%%:*}
     [[ $header == */* ]] || header=./$header
@@ -103,9 +105,9 @@ fresh folders
 mkdir tests
 printf '/* other.c — x. */\n\n#ifndef TENON_ONE_H\n' >one.h
 printf 'int x;\n' >two.c
-{ echo '/* three.c — x. */' && yes '' | head -n $most_lines; } >three.c
-{ echo '/* three.c — x. */' && yes '' | head -n $most_lines; } >tests/three.c
-{ echo '/* four.c — x. Written by a script. */' && yes '' | head -n $most_lines; } >four.c
+{ echo '/* three.c — x. */' && printf '\n%.0s' {1..500}; } >three.c
+{ echo '/* three.c — x. */' && printf '\n%.0s' {1..500}; } >tests/three.c
+{ echo '/* four.c — x. Written by a script. */' && printf '\n%.0s' {1..500}; } >four.c
 { echo '/* guard.h — x. */' && echo '#ifndef TENON_GUARDS_H'; } >guard.h
 cat >expected <<END
 one.h: its first comment has another name

@@ -20,13 +20,13 @@ write=("$gpt" write --model $model --prompt "The old" --tokens 30)
 "${write[@]}" --temperature 0 >one.txt 2>err.txt || wrong "gpt write failed: $(cat err.txt)"
 [ ! -s err.txt ] && [ "$(head -c 7 one.txt)" = "The old" ] && [ "$(wc -c <one.txt)" -gt 20 ] ||
     wrong "gpt write writes: $(cat one.txt err.txt)"
-"${write[@]}" --temperature 0 --threads 1 | cmp - one.txt || wrong "another number of threads, another text"
+"${write[@]}" --temperature 0 --threads 2 | cmp - one.txt || wrong "another number of threads, another text"
 echo "The old" >prompt.txt
 file=("$gpt" write --model $model --tokens 30 --temp 0 --file) # --temp: --temperature, shortened
 "${file[@]}" prompt.txt | cmp - one.txt || wrong "gpt write --file continues another text than --prompt"
 "${file[@]}" - <prompt.txt | cmp - one.txt || wrong "gpt write --file - does not read standard input"
 "${write[@]}" --seed 7 >two.txt
-"${write[@]}" --seed 7 --threads 1 | cmp - two.txt || wrong "the same seed, another text"
+"${write[@]}" --seed 7 --threads 2 | cmp - two.txt || wrong "the same seed, another text"
 ! "${write[@]}" --seed 8 | cmp -s - two.txt || wrong "another seed, the same text"
 for i in $(seq 60); do for k in é ü ß ç æ ñ 日本; do printf 'na%sve %s' $k $k; done; echo; done >accents
 "$gpt" train --quiet --text accents --size tiny --steps 10 --vocab-size 270 --length 32 --out accented >/dev/null
@@ -326,7 +326,7 @@ rc=0 && wait $! || rc=$?
 endless=("$gpt" write --model llama --prompt größer --temperature 0 --sinks 4)
 "${endless[@]}" --tokens 500 >endless.txt || wrong "gpt write --sinks fails"
 [ "$(wc -m <endless.txt)" -gt 400 ] || wrong "--sinks 4 --tokens 500 writes $(wc -m <endless.txt) characters"
-"${endless[@]}" --tokens 500 --threads 1 | cmp - endless.txt || wrong "--sinks, another number of threads, another text"
+"${endless[@]}" --tokens 500 --threads 2 | cmp - endless.txt || wrong "--sinks, another number of threads, another text"
 
 # A resumed run must have its own texts, not training and validation text swapped, and its own kind of tokens.
 two=("${small[@]}" --steps 3 --out two)

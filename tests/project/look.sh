@@ -80,7 +80,7 @@ for m in bert tuned gpt tran; do
         wrong "$m: the parts do not add up: $(tail -n 2 sum)"
     for model in $m $m.half; do
         "$l" attend --model $model "the old man saw the sea" --html $model.a.html >said || wrong "$model: attend fails"
-        "$l" attend --model $model "the old man saw the sea" --html $model.b.html --threads 1 >said
+        "$l" attend --model $model "the old man saw the sea" --html $model.b.html --threads 2 >said
         page $model.a.html
         [ "$(grep -c 'data-w=' $model.a.html)" -ge 1 ] || wrong "$model: no head can be chosen"
         case $model in

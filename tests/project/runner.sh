@@ -2,6 +2,7 @@
 # The runner of the unit tests must fail for a failing test, a leaked tensor, an error that is left set, a changed state
 # of the process, and an unknown test name.
 . "$(dirname "$0")/common.sh"
+unset OMP_NUM_THREADS # with all threads
 probe=$build/bin/tests/runner_probe
 
 expect() # STATUS WORDS ARGUMENTS...

@@ -3,6 +3,7 @@
 # both programs in parallel: results, memory, files, threads and speed must stay constant. See tests/common/soak.h.
 . "$(dirname "$0")/common.sh"
 fresh soak
+unset OMP_NUM_THREADS # with all threads
 export TENON_SOAK_SECONDS=${TENON_SOAK_SECONDS:-600}
 for name in models tools; do
     "$build/bin/tests/test_memory_$name" stays_level >$name 2>&1 &
