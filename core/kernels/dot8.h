@@ -55,8 +55,8 @@ TN__INLINE v_i32 v_dot8(v_i32 sum, v_i32 x, v_i32 w, v_i32 y, v_i32 v)
     return _mm256_dpbusd_avx_epi32(_mm256_dpbusd_avx_epi32(sum, x, w), y, v);
 #else
     const v_i32 both = _mm256_add_epi16(_mm256_maddubs_epi16(x, w), _mm256_maddubs_epi16(y, v));
-    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(both, _mm256_set1_epi16(1)));
-    __asm__ volatile("" : "+x"(sum)); /* else gcc computes all products before the sums, and spills them */
+    /* gcc would compute all products before the sums, and spill them */
+    __asm__ volatile("vpaddd %1, %0, %0" : "+x"(sum) : "x"(_mm256_madd_epi16(both, _mm256_set1_epi16(1))));
     return sum;
 #endif
 }

@@ -6,7 +6,7 @@
 #include "core/products/cost.h"
 #include "core/products/q8.h"
 
-enum { PANELS = 4, COLS = PANELS * TN__INT8_ROWS, BLOCK = 48 }; /* BLOCK: most rows of a task */
+enum { PANELS = 4, COLS = PANELS * TN__INT8_ROWS, BLOCK = 48 }; /* BLOCK: maximum rows of a task, whole micro-tiles */
 
 typedef struct {
     const tn__q8           *w;
@@ -55,12 +55,19 @@ static void multiply(const job *j, int64_t row, int64_t end, int64_t block)
     j->kernels->gemm_f32->epilogue(&e);
 }
 
+/* Blocks of rows start at whole micro-tiles. */
+static int64_t row_of(const job *j, int64_t block)
+{
+    const int64_t tiles = (j->rows + j->kn->rows - 1) / j->kn->rows;
+    return tn__min_i64(j->rows, tiles * block / j->row_blocks * j->kn->rows);
+}
+
 static void tasks(int64_t from, int64_t to, void *user)
 {
     const job *j = user;
     for (int64_t t = from; t < to; t++) {
         const int64_t b = t / j->column_blocks;
-        multiply(j, j->rows * b / j->row_blocks, j->rows * (b + 1) / j->row_blocks, t % j->column_blocks);
+        multiply(j, row_of(j, b), row_of(j, b + 1), t % j->column_blocks);
     }
 }
 
