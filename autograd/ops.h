@@ -371,6 +371,10 @@ typedef struct tn_attention_args {
     tn_tensor   *key_padding_mask; /* padding mask, bool [B, S], for [B, H, T, D] heads: true is padding */
     bool         causal;           /* query t attends to keys 0 … past + t, or only to the last `window` of them */
     int64_t      past, window;
+    /* An unpadded batch: rows offsets[i] … offsets[i + 1] - 1 are sequence i, and a query attends only to keys of its
+     * own sequence, from which causal and window count. i64 [sequences + 1]; key_offsets are those of k and v. */
+    tn_tensor   *offsets, *key_offsets; /* key_offsets NULL: offsets */
+    int64_t      longest, key_longest;  /* dropout draws as if padded to these lengths; 0: to the longest sequence */
     double       dropout;
     double scale TN_IS(-1); /* below 0: 1/√D */
     tn_dims      order;     /* the result is tn_permute(y, order) of y [..., T, E]; none: y itself */
@@ -379,7 +383,8 @@ typedef struct tn_attention_args {
 } TN_KEYWORDS_ONLY tn_attention_args;
 #define TN_ATTENTION_ARGS_DEFAULTS .scale = -1
 /* softmax(scale · q kᵀ) v. A query whose keys are all masked gets 0, and gradient 0. No tensor of shape [T, S] is
- * allocated, except for .weights or for the gradient of an added mask. */
+ * allocated, except for .weights or for the gradient of an added mask. A row's bits depend only on the keys that it
+ * attends to, so padded and unpadded batches give the same. */
 TN_API tn_tensor *tn_attention_run(tn_attention_args a);
 #if TN_KEYWORDS_
 #define tn_attention(...) \

@@ -6,7 +6,7 @@
 #include "autograd/op.h"
 
 /* A row of test data, from which the registry's tests make gradient, error and layout checks. */
-enum { TN__SAMPLE_INPUTS = 6 };
+enum { TN__SAMPLE_INPUTS = 7 };
 typedef enum {
     TN__ARG_REAL = 0, /* a differentiable input, uniform in [low, high)    */
     TN__ARG_INDEX,    /* i64, uniform in [low, high)                       */

@@ -39,7 +39,9 @@
 
 /* A task's part of a matrix: queries [t0, t1), keys [s0, s1), and, for the backward, the gradients to compute. */
 typedef struct {
-    int64_t i; /* the matrix */
+    int64_t i, m;             /* the matrix: of all, and of those of its sequence */
+    int64_t queries, keys;    /* its numbers of rows, */
+    int64_t q_first, k_first; /* and the first ones */
     int64_t t0, t1, s0, s1;
     bool    of_queries, of_keys;
     bool    careful; /* some elements are not finite */
@@ -52,25 +54,38 @@ static part part_of(const attention_job *job, int64_t n)
     const int64_t task = halves ? n / 2 : n, c = task % job->chunks;
     /* from both ends: with .causal later queries take more work, and neighbours go to one thread */
     const int64_t start = (c % 2 ? job->chunks - 1 - c / 2 : c / 2) * job->chunk, end = start + job->chunk;
-    part p = {task / job->chunks, 0, job->queries, 0, job->keys, !halves || n % 2 == 0, !halves || n % 2 != 0, false};
+    const int64_t i = task / job->chunks,
+                  sequence = i / job->each, *const q = job->c->offsets, *const k = job->c->key_offsets;
+    part p = {.i = i, .m = i, .queries = job->queries, .keys = job->keys};
+    if (q) {
+        p.m = i % job->each;
+        p.q_first = q[sequence], p.queries = q[sequence + 1] - p.q_first;
+        p.k_first = k[sequence], p.keys = k[sequence + 1] - p.k_first;
+    }
+    p.t1 = p.queries, p.s1 = p.keys;
+    p.of_queries = !halves || n % 2 == 0, p.of_keys = !halves || n % 2 != 0;
     if (!job->back || (halves && p.of_queries))
-        p.t0 = tn__min_i64(start, job->queries), p.t1 = tn__min_i64(end, job->queries);
-    else if (halves) p.s0 = tn__min_i64(start, job->keys), p.s1 = tn__min_i64(end, job->keys);
+        p.t0 = tn__min_i64(start, p.queries), p.t1 = tn__min_i64(end, p.queries);
+    else if (halves) p.s0 = tn__min_i64(start, p.keys), p.s1 = tn__min_i64(end, p.keys);
     return p;
 }
+
+static matrix queries_of(const tn_tensor *t, const part *p) { return rows_from(matrix_of(t, p->m), p->q_first); }
+static matrix keys_of(const tn_tensor *t, const part *p) { return rows_from(matrix_of(t, p->m), p->k_first); }
 
 /* Prefetches the memory that this task will write and the next matrix's task will read. */
 static void prefetch_operands(const attention_job *job, prefetch_queue *queue, const part *p)
 {
     const tn__attention_call *c = job->c;
-    const int64_t             i = p->i, queries = p->t1 - p->t0, keys = p->s1 - p->s0;
+    const int64_t             m = p->m, queries = p->t1 - p->t0, keys = p->s1 - p->s0;
+    const int64_t             t0 = p->q_first + p->t0, s0 = p->k_first + p->s0;
     *queue = (prefetch_queue){.n = 0};
-    prefetch_add(queue, job->back ? c->gq : c->y, i, p->t0, queries);
-    prefetch_add(queue, c->gk, i, p->s0, keys), prefetch_add(queue, c->gv, i, p->s0, keys);
-    if (i + 1 == job->matrices) return;
-    prefetch_add(queue, c->q, i + 1, p->t0, queries), prefetch_add(queue, c->gy, i + 1, p->t0, queries);
-    prefetch_add(queue, c->k, i + 1, p->s0, keys), prefetch_add(queue, c->v, i + 1, p->s0, keys);
-    if (job->back) prefetch_add(queue, c->y, i + 1, p->t0, queries);
+    prefetch_add(queue, job->back ? c->gq : c->y, m, t0, queries);
+    prefetch_add(queue, c->gk, m, s0, keys), prefetch_add(queue, c->gv, m, s0, keys);
+    if (m + 1 == job->each) return;
+    prefetch_add(queue, c->q, m + 1, t0, queries), prefetch_add(queue, c->gy, m + 1, t0, queries);
+    prefetch_add(queue, c->k, m + 1, s0, keys), prefetch_add(queue, c->v, m + 1, s0, keys);
+    if (job->back) prefetch_add(queue, c->y, m + 1, t0, queries);
 }
 
 #define TN__TEMPLATE "core/products/attention.c"
@@ -83,6 +98,24 @@ static int64_t packed_row(int64_t n, int64_t size) { return (ceil_div(n * size, 
 
 static void tasks_f32(int64_t from, int64_t to, void *user) { run_f32(user, from, to); }
 static void tasks_f64(int64_t from, int64_t to, void *user) { run_f64(user, from, to); }
+
+static int64_t longest(const int64_t *offsets, int64_t sequences)
+{
+    int64_t most = 0;
+    for (int64_t i = 0; i < sequences; i++) most = tn__max_i64(most, offsets[i + 1] - offsets[i]);
+    return most;
+}
+
+/* The number of pairs of a query and a key, if all see each other. */
+static double all_pairs(const attention_job *job)
+{
+    const tn__attention_call *c = job->c;
+    double                    sum = 0;
+    if (!c->offsets) return (double)job->matrices * (double)job->queries * (double)job->keys;
+    for (int64_t i = 0; i < c->sequences; i++)
+        sum += (double)(c->offsets[i + 1] - c->offsets[i]) * (double)(c->key_offsets[i + 1] - c->key_offsets[i]);
+    return (double)job->each * sum;
+}
 
 /* Sets the kernels and sizes. */
 static void set_up(attention_job *job, const tn__attention_call *c)
@@ -97,6 +130,9 @@ static void set_up(attention_job *job, const tn__attention_call *c)
     job->queries = c->q->l.shape.d[n - 2], job->keys = c->k->l.shape.d[n - 2];
     job->dim = c->q->l.shape.d[n - 1], job->out = c->v->l.shape.d[n - 1];
     for (int d = 0; d < n - 2; d++) job->matrices *= c->q->l.shape.d[d];
+    job->each = job->matrices;
+    if (c->offsets) job->matrices *= c->sequences, job->queries = longest(c->offsets, c->sequences);
+    if (c->offsets) job->keys = longest(c->key_offsets, c->sequences);
     job->d_row = packed_row(job->dim, size), job->e_row = packed_row(job->out, size);
     job->key_row = packed_row(tn__min_i64(KEYS, job->keys), size);
 }
@@ -106,7 +142,8 @@ static void cut_work(attention_job *job, int64_t *tasks, int64_t *grain)
 {
     const bool    causal = job->c->causal, back = job->back;
     const double  seen = (double)job->keys * (causal ? 0.5 : 1), window = (double)job->c->window;
-    const double  pairs = (double)job->matrices * (double)job->queries * (window > 0 && window < seen ? window : seen);
+    const double  share = window > 0 && window < seen ? window / (double)job->keys : causal ? 0.5 : 1;
+    const double  pairs = all_pairs(job) * share;
     const double  time = pairs * (double)(job->dim + job->out + 16) * (back ? 2.5 : 1) * tn__cost_term;
     const int     threads = tn_threads();
     const int64_t length = back ? tn__max_i64(job->queries, job->keys) : job->queries;
@@ -165,15 +202,15 @@ static bool TN__(forward)(const attention_job *job, const TN__(workspace) * ws, 
     const tn__attention_call *c = job->c;
     const int64_t             i = p->i, t0 = p->t0, t1 = p->t1, rows = t1 - t0;
     const matrix              mask[2] = {matrix_of(c->mask[0], i), matrix_of(c->mask[1], i)};
-    const matrix              query = matrix_of(c->q, i), key = matrix_of(c->k, i), value = matrix_of(c->v, i);
-    const matrix              y = matrix_of(c->y, i), stat = matrix_of(c->stat, i);
-    const int64_t             end = c->causal ? tn__min_i64(job->keys, c->past + t1) : job->keys;
+    const matrix              query = queries_of(c->q, p), key = keys_of(c->k, p), value = keys_of(c->v, p);
+    const matrix              y = queries_of(c->y, p), stat = queries_of(c->stat, p);
+    const int64_t             end = c->causal ? tn__min_i64(p->keys, c->past + t1) : p->keys;
     const TN__(lines) q = job->pairs ? TN__(pairs_of)(&query, t0, rows, job->dim, ws->q_pairs, job->d_row / 2)
                                      : TN__(pack)(job, &query, t0, rows, job->dim, ws->q, job->d_row, NULL);
     bool first = true, nonfinite = false; /* first: no block of keys has contributed yet */
     for (int64_t r = 0; r < rows; r++) ws->max[r] = -(TN__REAL)INFINITY, ws->sum[r] = 0;
     for (int64_t j = first_in_sight(job, t0) / KEYS * KEYS; j < end; j += KEYS) {
-        block      b = {.j = j, .keys = tn__min_i64(KEYS, job->keys - j)};
+        block      b = {.j = j, .keys = tn__min_i64(KEYS, p->keys - j)};
         const bool common = TN__(common)(job, ws, mask, &b);
         if (b.keys == 0) continue;
         TN__(transposed_terms)(job, &key, j, b.keys, job->dim, ws->k_t, ws->clean, job->d_row);
@@ -230,9 +267,9 @@ static TN__(gradients) TN__(gradients_of)(const attention_job *job, const TN__(w
     const tn__attention_call *c = job->c;
     TN__(gradients) d = {.job = job, .ws = ws, .p = p, .finite = true};
     d.mask[0] = matrix_of(c->mask[0], p->i), d.mask[1] = matrix_of(c->mask[1], p->i);
-    d.query = matrix_of(c->q, p->i), d.key = matrix_of(c->k, p->i), d.value = matrix_of(c->v, p->i);
-    d.y = matrix_of(c->y, p->i), d.stat = matrix_of(c->stat, p->i), d.gy = matrix_of(c->gy, p->i);
-    d.gq = matrix_of(c->gq, p->i), d.gk = matrix_of(c->gk, p->i), d.gv = matrix_of(c->gv, p->i);
+    d.query = queries_of(c->q, p), d.key = keys_of(c->k, p), d.value = keys_of(c->v, p);
+    d.y = queries_of(c->y, p), d.stat = queries_of(c->stat, p), d.gy = queries_of(c->gy, p);
+    d.gq = queries_of(c->gq, p), d.gk = keys_of(c->gk, p), d.gv = keys_of(c->gv, p);
     d.gs = matrix_of(c->gs, p->i);
     d.to_q = p->of_queries && d.gq.p, d.to_k = p->of_keys && d.gk.p, d.to_v = p->of_keys && d.gv.p;
     d.t0 = p->t0;
@@ -306,7 +343,7 @@ static void TN__(back_keys)(TN__(gradients) * d, int64_t j)
     const tn__attention_call *c = job->c;
     const part               *p = d->p;
     const TN__(workspace) *ws = d->ws;
-    block          b = {.j = j, .keys = tn__min_i64(KEYS, job->keys - j)};
+    block          b = {.j = j, .keys = tn__min_i64(KEYS, p->keys - j)};
     const int64_t  all = b.keys;
     const bool     common = TN__(common)(job, ws, d->mask, &b);
     const TN__REAL scale = (TN__REAL)c->scale, one = 1;

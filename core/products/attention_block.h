@@ -29,9 +29,10 @@ typedef struct {
     const tn__attention_call    *c;
     const tn__attention_kernels *kn;
     const tn__gemm_kernels      *gemm, *pairs;            /* pairs: of bf16, two terms at a time; or NULL */
-    int64_t                      queries, keys, dim, out; /* T, S, D, E */
+    int64_t                      queries, keys, dim, out; /* T, S (of the longest sequences), D, E */
     int64_t                      d_row, e_row, key_row;   /* lengths of packed rows */
-    int64_t                      matrices, chunk, chunks; /* of queries; backward: chunks of keys have the same size */
+    int64_t                      matrices, each;          /* all; those of one sequence */
+    int64_t                      chunk, chunks;           /* of queries; backward: chunks of keys have the same size */
     int64_t                      most;                    /* maximum queries of a task */
     bool                         back;                    /* computes gradients */
     bool                         whole;                   /* backward: a task is a matrix */
@@ -60,6 +61,12 @@ static inline matrix matrix_of(const tn_tensor *t, int64_t i)
     const int n = t->l.shape.n;
     char     *p = (char *)tn__ptr(t) + place(&t->l, i) * (int64_t)tn__dtype_bytes(t->dtype);
     return (matrix){p, t->dtype, t->l.stride[n - 2], t->l.stride[n - 1]};
+}
+/* The rows of a sequence that starts at row `first`. */
+static inline matrix rows_from(matrix m, int64_t first)
+{
+    if (m.p) m.p += first * m.row * (int64_t)tn__dtype_bytes(m.dtype);
+    return m;
 }
 static inline void *entry(const matrix *m, int64_t r, int64_t c)
 {
@@ -315,9 +322,10 @@ static inline void TN__(masks)(const attention_job *job, const TN__(workspace) *
 static inline void TN__(dropout)(const attention_job *job, const TN__(workspace) * ws, int64_t i, const block *b,
                                  TN__REAL *s, TN__REAL *keep)
 {
-    const int64_t base = place(&job->c->draw, i);
+    const tn__layout *draw = &job->c->draw;
+    const int64_t     base = place(draw, i), row = draw->stride[draw->shape.n - 2];
     for (int64_t r = 0; r < b->rows; r++) {
-        const int64_t at = base + (b->t + r) * job->keys + b->j, n = tn__min_i64(b->keys, b->first + r * b->step);
+        const int64_t at = base + (b->t + r) * row + b->j, n = tn__min_i64(b->keys, b->first + r * b->step);
         TN__REAL     *to = (keep ? keep : s) + r * job->key_row;
         if (n <= 0) continue;
         job->table->TN__(rows)->dropout(n, keep ? to : ws->row, keep ? ws->ones : to, NULL, &job->c->drop, at, NULL,

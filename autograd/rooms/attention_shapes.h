@@ -1,0 +1,30 @@
+/* attention_shapes.h — the inputs and arguments of attention (ops/attention.c), and the rules for their shapes. */
+#ifndef TENON_AUTOGRAD_ROOMS_ATTENTION_SHAPES_H
+#define TENON_AUTOGRAD_ROOMS_ATTENTION_SHAPES_H
+
+#include "autograd/rooms/attention_args.h"
+#include "autograd/rooms/room.h"
+
+enum { TN__Q, TN__K, TN__V, TN__MASK, TN__PADDING, TN__OFFSETS, TN__KEY_OFFSETS, TN__ATTENTION_INPUTS };
+typedef struct {
+    bool     causal;
+    int64_t  past, window;
+    int64_t  longest[2]; /* of the padded queries and keys for which dropout draws; 0: the longest sequence's length */
+    double   dropout, scale;
+    uint64_t seed, position; /* of the generator */
+    tn_dims  order;          /* of the result's dims */
+} tn__attention_args;
+
+/* The infer, with the weights as the second result or with the rows' statistics. */
+bool tn__attention_infer(tn_ctx *c, bool weights);
+
+/* Stores q, k and v in to[3]: views on the stack, [B, H, T, D] each if they are packed in one tensor. */
+void tn__attention_parts(tn_tensor *const *in, tn_tensor *to);
+/* Tensor i (q, k or v) of the packed x [B, T, 3, H, D], as a view [B, H, T, D] on the stack. */
+tn_tensor tn__heads_of(const tn_tensor *x, int i);
+/* The leading dims of a and b, broadcast. */
+bool     tn__broadcast_lead(tn_shape a, tn_shape b, tn_shape *to);
+tn_shape tn__lead_of(const tn_tensor *x);
+tn_shape tn__with_lead(tn_shape lead, int64_t rows, int64_t cols);
+
+#endif

@@ -1,0 +1,46 @@
+/* sequences.c — unpadded batches: sequences one after another, divided by offsets (sequences.h). */
+#include "autograd/rooms/sequences.h"
+
+int64_t tn__longest_of(const tn_tensor *offsets)
+{
+    const int64_t *at = tn__ptr(offsets), n = offsets->l.shape.d[0] - 1;
+    int64_t        most = 0;
+    for (int64_t i = 0; i < n; i++) most = tn__max_i64(most, at[i + 1] - at[i]);
+    return most;
+}
+
+bool tn__infer_offsets(const tn_ctx *c, int which, const char *name, int64_t rows, int64_t most)
+{
+    const tn_tensor *t = c->in[which];
+    char             text[192];
+    if (t->dtype != TN_I64 || t->l.shape.n != 1 || t->l.shape.d[0] < 1 || !tn__layout_contiguous(&t->l))
+        return tn_infer_fail(c, TN_ESHAPE, "%s must be contiguous i64 [sequences + 1], got %s %s", name,
+                             tn_dtype_name(t->dtype), tn_shape_text(t->l.shape, text, sizeof text));
+    const int64_t *at = tn__ptr(t), n = t->l.shape.d[0] - 1;
+    for (int64_t i = 0; i < n; i++)
+        if (at[i + 1] < at[i])
+            return tn_infer_fail(c, TN_EINDEX, "%s must not decrease, but element %lld is %lld after %lld", name,
+                                 (long long)i + 1, (long long)at[i + 1], (long long)at[i]);
+    if (at[0] != 0 || at[n] != rows)
+        return tn_infer_fail(c, TN_EINDEX, "%s go from %lld to %lld, but must go from 0 to %lld, the number of rows",
+                             name, (long long)at[0], (long long)at[n], (long long)rows);
+    const int64_t longest = tn__longest_of(t);
+    if (most < 0 || (most && longest > most))
+        return tn_infer_fail(c, TN_EINVAL, "the longest sequence of %s has %lld rows, more than %lld", name,
+                             (long long)longest, (long long)most);
+    return true;
+}
+
+tn_tensor *tn__sequences_mask(const tn_tensor *offsets, const tn_tensor *key_offsets, bool causal, int64_t window)
+{
+    const int64_t *q = tn__ptr(offsets), *k = tn__ptr(key_offsets), n = offsets->l.shape.d[0] - 1;
+    tn_tensor     *mask = tn_ones_of(TN_BOOL, TN_SHAPE(q[n], k[n]));
+    uint8_t       *to = mask ? tn__ptr(mask) : NULL;
+    for (int64_t i = 0; to && i < n; i++)
+        for (int64_t t = q[i]; t < q[i + 1]; t++)
+            for (int64_t s = k[i]; s < k[i + 1]; s++) {
+                const int64_t behind = t - q[i] - (s - k[i]);
+                to[t * k[n] + s] = causal && (behind < 0 || (window && behind >= window));
+            }
+    return mask;
+}
