@@ -366,11 +366,11 @@ typedef struct tn_attention_args {
     int zero_;
     /* [..., T, D], [..., S, D], [..., S, E], whose leading dims broadcast; or q alone, [B, T, 3, H, D]: q, k and v of H
      * heads, the result of one projection. Views are read without a copy. */
-    tn_tensor   *q, *k, *v;
-    tn_tensor   *attn_mask; /* attention mask, broadcasts to [..., T, S]; bool: true is masked; floating: added */
-    tn_tensor   *key_padding_mask; /* padding mask, bool [B, S], for [B, H, T, D] heads: true is padding */
-    bool         causal;           /* query t attends to keys 0 … past + t, or only to the last `window` of them */
-    int64_t      past, window;
+    tn_tensor *q, *k, *v;
+    tn_tensor *attn_mask;        /* attention mask, broadcasts to [..., T, S]; bool: true is masked; floating: added */
+    tn_tensor *key_padding_mask; /* padding mask, bool [B, S], for [B, H, T, D] heads: true is padding */
+    bool       causal;           /* query t attends to keys 0 … past + t, or only to the last `window` of them */
+    int64_t    past, window;
     /* An unpadded batch: rows offsets[i] … offsets[i + 1] - 1 are sequence i, and a query attends only to keys of its
      * own sequence, from which causal and window count. i64 [sequences + 1]; key_offsets are those of k and v. */
     tn_tensor   *offsets, *key_offsets; /* key_offsets NULL: offsets */

@@ -7,7 +7,7 @@
 
 /* The length of the longest sequence. */
 int64_t tn__longest_of(const tn_tensor *offsets);
-/* For infer: input `which` divides `rows` rows into sequences, none of which is longer than `most`, unless that is 0. */
+/* For infer: input `which` divides `rows` rows into sequences, each of at most `most` rows (0: any number). */
 bool tn__infer_offsets(const tn_ctx *c, int which, const char *name, int64_t rows, int64_t most);
 /* The mask with which padded attention over all rows [T, S] gives the same result: true where a query and a key are not
  * of one sequence, or the query does not see the key (causal, window). NULL: raised. */

@@ -21,9 +21,9 @@ typedef struct {
     /* for the backward; unwanted gradients are NULL */
     const tn_tensor *gy, *gq, *gk, *gv, *gs; /* gs [..., T, S]: of the scores, in the dtype of stat; zero on entry */
 
-    /* If not NULL: the rows of q (k and v) are sequences one after another, from offsets[i] to offsets[i + 1] - 1, and a
-     * query attends to the keys of its own sequence; t and s above count from its start, and there are no masks. draw is
-     * [sequences, ..., T, S] for a T and an S that no sequence exceeds. */
+    /* If not NULL: the rows of q (k and v) are sequences one after another, from offsets[i] to offsets[i + 1] - 1, and
+     * a query attends to the keys of its own sequence; t and s above count from its start, and there are no masks. draw
+     * is [sequences, ..., T, S] for a T and an S that no sequence exceeds. */
     const int64_t *offsets, *key_offsets;
     int64_t        sequences;
 
