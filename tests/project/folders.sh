@@ -118,8 +118,8 @@ guard.h: its guard is TENON_GUARDS_H, not TENON_GUARD_H
 END
 first_comments one.h two.c three.c tests/three.c four.c guard.h | diff expected - ||
     wrong "folders.sh does not find the faults of first comments planted for it"
-printf '/* one.c — see two.c. */\n#include "x.h"\n' >one.c
-[ "$(mentions "$PWD" one.c)" = "one.c:1: there is no two.c" ] ||
+printf '/* one.c — see ten.c. */\n#include "x.h"\n' >one.c
+[ "$(mentions "$PWD" one.c)" = "one.c:1: there is no ten.c" ] ||
     wrong "folders.sh does not see the name planted for it: $(mentions "$PWD" one.c)"
 
 cd "$root"
