@@ -17,9 +17,9 @@ typedef struct {
     int         threads; /* 0: the library's default */
     double      seconds; /* duration of the measurement; 0: the workload's default */
     tn_dtype    dtype;
-    bool        q8, f16; /* 8-bit or f16 weights; everything else is f32 */
-    const char *gguf;    /* model file of the workload llama; NULL: random weights */
-    bench_sizes sizes;   /* 0: the workload's default */
+    bool        q8, f16, int8; /* 8-bit, f16 or int8 weights; everything else is f32 */
+    const char *gguf;          /* model file of the workload llama; NULL: random weights */
+    bench_sizes sizes;         /* 0: the workload's default */
 
     tn_world *world; /* of `bench ranks`; NULL: another command */
     int64_t   steps;

@@ -123,6 +123,7 @@ int bench_encoder_infer(const bench_options *o, FILE *json)
     tn_tensor   *words = bench_words(TN_SHAPE(s.batch, s.seq), s.vocab);
     tn_tensor   *segments = tn_zeros_of(TN_I64, TN_SHAPE(s.batch, s.seq)), *where = tn_arange(4);
     if (m) tn_eval(m);
+    if (m && o->int8) tn_quantize(m, .activations = true);
     tn_autocast_begin(o->dtype == TN_BF16); /* ends with the scope `all` */
     for (int runs = 0; m && tn_error() == TN_OK && (runs < 10 || bench_now() < end); runs++) {
         const double start = bench_now();

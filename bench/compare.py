@@ -45,6 +45,8 @@ WORKLOADS = {
     "lstm": ("lstm", TRAINED, (1.8, 1.4)),
     "encoder-infer": ("encoder-infer", (*TRAINED, "onnxruntime"), (2.5, 1.6)),
     "encoder-infer-32": ("encoder-infer --batch 32", (*TRAINED, "onnxruntime"), (1, 1)),
+    "encoder-infer-int8": ("encoder-infer --dtype int8", ("onnxruntime",), (1, 1)),
+    "encoder-infer-int8-32": ("encoder-infer --dtype int8 --batch 32", ("onnxruntime",), (1, 1)),
     "seq2seq-infer": ("seq2seq-infer", ("ctranslate2",), (1, 1)),
     "gpt-gen": ("gpt-gen", ("eager", "ctranslate2"), (2.5, 2.0)),
     "overhead": ("overhead", ("eager",), (12, 12)),

@@ -43,6 +43,7 @@ static int usage(FILE *to)
         "Usage: bench WORKLOAD [--threads N] [--dtype f32|bf16] [--seconds S] [--layers N] [--d-model N] [--heads N]\n"
         "             [--ffn N] [--vocab N] [--batch N] [--seq N]\n"
         "       bench llama ... [--dtype q8_0|f16] [--gguf FILE]\n"
+        "       bench encoder-infer ... [--dtype int8]\n"
         "       bench kernels [--json] [--threads N] [--seconds S] [--only PATTERN] [--size MxNxK] [--no-peers]\n"
         "       bench ranks --ranks K --workload bert|gpt|seq2seq|lstm --steps N [--dtype f32|bf16] [--zero|--zero3]\n"
         "             [--fast] [--sparse] [--no-overlap] [--delay US,MB/S] [sizes]\n\n"
@@ -87,8 +88,8 @@ int bench_option(bench_options *o, char **argv)
     if (!strcmp(name, "--seconds")) return (o->seconds = number(text, 86400)) > 0 ? 2 : 0;
     if (!strcmp(name, "--dtype")) {
         o->dtype = strcmp(text, "bf16") != 0 ? TN_F32 : TN_BF16;
-        o->q8 = !strcmp(text, "q8_0"), o->f16 = !strcmp(text, "f16");
-        if (o->q8 || o->f16) return 2;
+        o->q8 = !strcmp(text, "q8_0"), o->f16 = !strcmp(text, "f16"), o->int8 = !strcmp(text, "int8");
+        if (o->q8 || o->f16 || o->int8) return 2;
         return !strcmp(text, tn_dtype_name(o->dtype)) ? 2 : 0;
     }
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -118,9 +119,10 @@ static int run(int w, const bench_options *o)
         getrusage(RUSAGE_SELF, &r);
         printf("{\"workload\": \"%s\", %s\"threads\": %d, \"dtype\": \"%s\", \"version\": \"%s\", \"rss_mib\": %ld}\n",
                workloads[w].name, members, tn_threads(),
-               o->q8    ? "q8_0"
-               : o->f16 ? "f16"
-                        : tn_dtype_name(o->dtype),
+               o->q8     ? "q8_0"
+               : o->f16  ? "f16"
+               : o->int8 ? "int8"
+                         : tn_dtype_name(o->dtype),
                tn_version(), r.ru_maxrss / 1024);
     }
     free(members);
@@ -146,6 +148,10 @@ int main(int argc, char **argv)
     }
     if ((o.q8 || o.f16 || o.gguf) && (kernels || workloads[w].run != bench_llama)) {
         fprintf(stderr, "bench: --dtype q8_0, --dtype f16 and --gguf are for the workload llama\n");
+        return usage(stderr);
+    }
+    if (o.int8 && (kernels || workloads[w].run != bench_encoder_infer)) {
+        fprintf(stderr, "bench: --dtype int8 is for the workload encoder-infer\n");
         return usage(stderr);
     }
     tn_set_threads(o.threads);

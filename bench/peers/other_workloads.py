@@ -3,8 +3,9 @@ line of JSON. bench/compare.py runs them alternately with Tenon.
 
     bench/peers/python onnxruntime bench/peers/other_workloads.py encoder-infer --threads 2 --seconds 5
 
-encoder-infer runs on ONNX Runtime with its fused operators, seq2seq-infer and gpt-gen on CTranslate2, and llama on
-llama.cpp with the GGUF file of --gguf, which is created if it does not exist."""
+encoder-infer runs on ONNX Runtime with its fused operators, with --dtype int8 after its dynamic quantisation,
+seq2seq-infer and gpt-gen on CTranslate2, and llama on llama.cpp with the GGUF file of --gguf, which is created if it
+does not exist."""
 import os
 import tempfile
 import time
@@ -74,13 +75,21 @@ def bert_graph(path):
     save(helper.make_model(graph, ir_version=10, opset_imports=sets), path)
 
 
+def quantised_graph(path):
+    from onnx import TensorProto
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+    bert_graph(path + ".f32")
+    quantize_dynamic(path + ".f32", path, weight_type=QuantType.QInt8,
+                     extra_options={"DefaultTensorType": TensorProto.FLOAT})
+
+
 def encoder_infer():
     import onnxruntime
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads, settings.inter_op_num_threads = o.threads, 1
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "bert.onnx")
-        in_child(bert_graph, path)
+        in_child(quantised_graph if o.dtype == "int8" else bert_graph, path)
         session = onnxruntime.InferenceSession(path, settings, providers=["CPUExecutionProvider"])
     ids = RANDOM.integers(0, o.vocab, (o.batch, o.seq))
     best, _ = best_of(lambda: session.run(None, {"ids": ids}), 60, o.seconds)
@@ -245,8 +254,8 @@ def llama():
 def main():
     global o
     jobs = {"encoder-infer": encoder_infer, "seq2seq-infer": seq2seq_infer, "gpt-gen": gpt_gen, "llama": llama}
-    o = options(jobs, ("f32", "f16", "q8_0"), [("--gguf", "file of the workload llama"),
-                                               ("--plain", "llama.cpp without repacked weights")])
+    o = options(jobs, ("f32", "f16", "q8_0", "int8"), [("--gguf", "file of the workload llama"),
+                                                       ("--plain", "llama.cpp without repacked weights")])
     if o.workload == "llama" and not o.gguf:
         raise SystemExit("other_workloads.py: llama needs --gguf FILE")
     report(o, *jobs[o.workload]())
