@@ -212,6 +212,9 @@ TN_API tn_tensor *tn_gather(tn_tensor *x, int dim, tn_tensor *index);
 TN_API tn_tensor *tn_scatter_add(tn_tensor *x, int dim, tn_tensor *index, tn_tensor *src);
 TN_API tn_tensor *tn_index_select(tn_tensor *x, int dim, tn_tensor *index); /* index 1-d */
 TN_API tn_tensor *tn_index_add(tn_tensor *x, int dim, tn_tensor *index, tn_tensor *src);
+/* x with the slices at the index replaced by those of src; no index twice. */
+TN_API tn_tensor *tn_index_copy(tn_tensor *x, int dim, tn_tensor *index, tn_tensor *src);
+TN_API tn_tensor *tn_index_copy_(tn_tensor *x, int dim, tn_tensor *index, tn_tensor *src);
 TN_API tn_tensor *tn_take_along(tn_tensor *x, tn_tensor *index, int dim); /* gather that broadcasts */
 /* weight[index]; the row `padding` (−1: none) gets no gradient. sparse: if weight is a leaf, its gradient is stored as
  * the rows that were used (tn_grad_rows), so that its cost is that of these rows. */
@@ -386,6 +389,10 @@ typedef struct tn_attention_args {
  * allocated, except for .weights or for the gradient of an added mask. A row's bits depend only on the keys that it
  * attends to, so padded and unpadded batches give the same. */
 TN_API tn_tensor *tn_attention_run(tn_attention_args a);
+/* With .past read from a tensor, i64 or i32 [1], when the op runs: a replay may change it. Keys and values after those
+ * that the last query attends to are ignored, so that k and v may be a cache that is not full. With .causal; without
+ * masks, dropout, .weights and gradients. */
+TN_API tn_tensor *tn_attention_at(tn_attention_args a, tn_tensor *past);
 #if TN_KEYWORDS_
 #define tn_attention(...) \
     TN_CALL_(tn_attention_run(TN_ARGS3_(tn_attention_args, TN_ATTENTION_ARGS_DEFAULTS, q, k, v, __VA_ARGS__, TN_END_)))

@@ -28,8 +28,8 @@
     /* joining, cutting, moving */                                                                                    \
     OP(cat) OP(stack) OP(pad) OP(tril) OP(triu) OP(roll) OP(flip) OP(repeat) OP(repeat_interleave)                    \
     /* by index */                                                                                                    \
-    OP(gather) OP(scatter_add) OP(index_select) OP(index_add) OP(take_along) OP(embedding) OP(embedding_q8)           \
-    OP(one_hot) OP(nonzero) OP(sort) OP(topk)                                                                         \
+    OP(gather) OP(scatter_add) OP(index_select) OP(index_add) OP(index_copy) OP(take_along) OP(embedding)             \
+    OP(embedding_q8) OP(one_hot) OP(nonzero) OP(sort) OP(topk)                                                        \
     /* normalisation, dropout */                                                                                      \
     OP(layer_norm) OP(rms_norm) OP(dropout)                                                                           \
     /* convolution and pooling */                                                                                     \
@@ -39,7 +39,8 @@
     OP(cross_entropy) OP(nll_loss) OP(mse_loss) OP(l1_loss) OP(huber_loss) OP(kl_div) OP(bce_with_logits)             \
     OP(cosine_similarity)                                                                                             \
     /* attention */                                                                                                   \
-    OP(attention) OP(attention_and_weights) OP(attention_scores) OP(attention_weights) OP(select_matmul)              \
+    OP(attention) OP(attention_and_weights) OP(attention_at) OP(attention_scores) OP(attention_weights)               \
+    OP(select_matmul)                                                                                                 \
     /* fused.h */                                                                                                     \
     OP(linear_gelu) OP(linear_relu) OP(add_dropout_norm) OP(linear_cross_entropy)                                     \
     /* rope.h */                                                                                                      \

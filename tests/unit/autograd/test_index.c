@@ -142,6 +142,35 @@ START_TEST(i32_indices)
 }
 END_TEST
 
+/* Several slices in any order, along both dims, in all dtypes, also in place and converted. */
+START_TEST(slices_are_replaced)
+{
+    const tn_dtype dt = all_types[_i % 7];
+    const int      dim = _i / 7;
+    tn_tensor     *x = tn_to(tn_reshape(tn_arange_of(TN_I64, 0, 12, 1), TN_SHAPE(3, 4)), dt);
+    tn_tensor     *index = ints(2, (const int64_t[]){2, 0});
+    tn_tensor     *src = tn_to(tn_full_of(TN_I64, dim ? TN_SHAPE(3, 2) : TN_SHAPE(2, 4), 1), dt);
+    for (int64_t i = 0; i < tn_numel(src); i++) tn_set(src, i, dt == TN_BOOL ? (double)(i % 2) : 20 + (double)i);
+    tn_tensor *y = tn_index_copy(x, dim, index, src), *z = tn_clone(x);
+    ck_assert_ptr_eq(tn_index_copy_(z, dim, index, tn_to(src, TN_F64)), z);
+    for (int64_t i = 0; i < 12; i++) {
+        const int64_t row = i / 4, col = i % 4, at = dim ? col : row;
+        const int64_t from = dim ? row * 2 + (at == 0) : (at == 0) * 4 + col;
+        const double  want = at == 0 || at == 2 ? tn_get(src, from) : tn_get(x, i);
+        ck_assert(tn_get(y, i) == want && tn_get(z, i) == want);
+    }
+    if (dt != TN_F32 && dt != TN_F64) return;
+    tn_tensor *a = tn_requires_grad(tn_clone(x)), *b = tn_requires_grad(tn_clone(src));
+    tn_backward(tn_sum(tn_mul(tn_index_copy(a, dim, index, b), x)));
+    for (int64_t i = 0; i < 12; i++) {
+        const int64_t at = dim ? i % 4 : i / 4;
+        ck_assert(tn_get(tn_grad(a), i) == (at == 0 || at == 2 ? 0 : (double)i));
+    }
+    for (int64_t i = 0; i < tn_numel(b); i++)
+        ck_assert(tn_get(tn_grad(b), i) == (double)(dim ? i / 2 * 4 + (i % 2 ? 0 : 2) : (i / 4 ? 0 : 8) + i % 4));
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("index");
@@ -154,5 +183,6 @@ int main(void)
     tcase_add_test(t, nonzero_in_order);
     tcase_add_test(t, the_same_bits);
     tcase_add_test(t, i32_indices);
+    tcase_add_loop_test(t, slices_are_replaced, 0, 14);
     return tn_check_main(s);
 }
