@@ -23,6 +23,8 @@ TN_C_BEGIN_
  * TN_ESTATE if a tensor that the step used has been freed by its owner or has other memory than before, or if values
  * give a result another shape (tn_nonzero); and an op's own error, such as an index out of range.
  *
+ * A step that adds a position to a key-value cache: tn_kv_cache_record (nn/attention.h).
+ *
  * r keeps all intermediate results of the step. It belongs to the thread that recorded it. */
 typedef struct tn_replay tn_replay;
 TN_API tn_replay        *tn_replay_record(tn_tensor *(*step)(void *user), void *user);

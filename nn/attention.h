@@ -47,6 +47,21 @@ TN_API void      tn_kv_cache_clear(tn_kv_cache *c);                /* removes al
 TN_API tn_status tn_kv_cache_forget(tn_kv_cache *c, int64_t from, int64_t count);
 /* Sets row i to the old row index[i]; the number of rows may change. For beam search. index: i64 or i32 [rows]. */
 TN_API tn_status tn_kv_cache_reorder(tn_kv_cache *c, const tn_tensor *index);
+/* A step that adds one position, as a tn_replay (autograd/replay.h): with small models in two thirds of the time.
+ *
+ *     tn_tensor   *next(void *user); // a step as for tn_replay_record, which adds a position to the cache
+ *     tn_kv_cache *cache = tn_blocks_cache(gpt->blocks, 1, 200, 0);
+ *     ... the prompt ...
+ *     tn_replay *r = tn_kv_cache_record(cache, next, cache); // runs the step once; the cache is unchanged
+ *     tn_tensor *logits = tn_kv_cache_replay(cache, r);      // adds a position; instead of tn_replay_run
+ *
+ * Both give the bits of the step without a replay. The cache must have positions when the step is recorded, and as many
+ * rows in each replay; a cache has one replay, a new one replaces it. The step reads the position from tn_kv_cache_at
+ * instead of tn_kv_cache_length. Its attention must be causal self-attention in tn_blocks without further arguments,
+ * not under autocast, not while a tn_look is open; otherwise TN_EUNSUPPORTED. An error leaves the cache unchanged. */
+TN_API tn_replay *tn_kv_cache_record(tn_kv_cache *c, tn_tensor *(*step)(void *user), void *user);
+TN_API tn_tensor *tn_kv_cache_replay(tn_kv_cache *c, tn_replay *r);
+TN_API tn_tensor *tn_kv_cache_at(const tn_kv_cache *c); /* recorded step: i64 [1], its position; otherwise NULL */
 
 /* ---- multi-head attention: PyTorch's MultiheadAttention ---------------------------------------------------------- */
 

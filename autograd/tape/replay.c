@@ -7,6 +7,7 @@
 #include "autograd/tape/replay.h"
 #include "autograd/replay.h"
 #include "autograd/tape/call.h"
+#include "autograd/tape/profile.h"
 #include "core/base/checks.h"
 
 #include <string.h>
@@ -248,7 +249,14 @@ tn_tensor *tn_replay_run(tn_replay *r)
     const int  keep = errno; /* the C library's f64 functions set errno */
     const bool no_grad = tn__self.mode.no_grad;
     tn__self.mode.no_grad = true;
-    for (size_t i = 0; i < r->calls && tn__self.error == TN_OK; i++) run_again(&r->call[i]);
+    for (size_t i = 0; i < r->calls && tn__self.error == TN_OK; i++) {
+        replayed  *k = &r->call[i];
+        const bool timed = tn__tape.profile && k->kind != VIEW;
+        if (timed) tn__timed_begin(NULL, k->c.op->name, TN__TIMED_OP, false);
+        run_again(k);
+        if (timed) tn__timed_end();
+        if (tn__tape.anomaly && !k->c.op->view && tn__self.error == TN_OK) tn__results_finite(&k->c);
+    }
     tn__self.mode.no_grad = no_grad;
     errno = keep;
     return tn_error() == TN_OK ? r->result : NULL;

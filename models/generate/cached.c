@@ -1,5 +1,8 @@
 /* cached.c — the tn_decoding of any model with a key/value cache: reads the prompt, then the chosen tokens; beams
- * reorder the cache, and rejected tokens are trimmed from it. */
+ * reorder the cache, and rejected tokens are trimmed from it.
+ *
+ * After a few single tokens, the step of the library's own models is recorded, and later tokens are read by replays:
+ * the same bits without the calls of ops. Whatever a replay cannot do, and each error, is done by the step itself. */
 #include "core/base/toolbox.h"
 #include "models/generate/lm_private.h"
 
@@ -13,6 +16,10 @@ typedef struct {
     int64_t         window; /* windowed: positions that a layer attends to; else 0 */
     int64_t         sinks;  /* rolling: first positions, which are kept */
     tn_decoder_turn turn;
+    bool            replays; /* single tokens may be read by replays */
+    int             singles; /* number of calls with a single token since the last replay could not be used */
+    tn_replay      *replay;  /* of the step, for the token in .ids; NULL: none */
+    tn_tensor      *ids;     /* [rows, 1] */
 } decoding;
 
 /* Attention sums over keys in blocks of this size (ADR 0016): keeping positions aligned to blocks keeps the bits. */
@@ -28,6 +35,47 @@ static tn_status make_room(decoding *d, int64_t n)
     return d->turn(d->model, d->cache, d->sinks, least > quarter ? least : quarter);
 }
 
+/* ---- replays ----------------------------------------------------------------------------------------------------- */
+
+enum { BEFORE_RECORDING = 2 }; /* number of single tokens that are read without a replay: a short text needs none */
+
+static void forget_replay(decoding *d)
+{
+    tn_replay_free(d->replay), tn_drop(d->ids);
+    d->replay = NULL, d->ids = NULL, d->singles = 0;
+}
+
+static tn_tensor *recorded_step(void *user)
+{
+    decoding *d = user;
+    return d->step(d->model, d->ids, d->cache);
+}
+
+/* The logits after one token of each row, by a replay; NULL: the cache is unchanged, and if no error is set (only
+ * TN_ENOMEM stays), the step must read the token. */
+static tn_tensor *replayed(decoding *d, tn_tensor *token)
+{
+    const int64_t rows = tn_size(token, 0);
+    if (!d->replays || tn_error() != TN_OK || ((tn_module *)d->model)->training) return NULL;
+    if (d->ids && tn_size(d->ids, 0) != rows) forget_replay(d);
+    if (d->singles++ < BEFORE_RECORDING) return NULL;
+    if (!d->replay && (d->ids = tn_take(tn_clone(token)))) {
+        const tn_generator before = *tn_current_generator();
+        d->replay = tn_kv_cache_record(d->cache, recorded_step, d);
+        if (!d->replay) *tn_current_generator() = before;
+        d->replays = d->replay || tn_error() == TN_ENOMEM;
+    }
+    if (d->replay && tn_copy_from(d->ids, token) == TN_OK) {
+        tn_tensor *y = tn_clone(tn_kv_cache_replay(d->cache, d->replay));
+        if (y) return y;
+    }
+    if (tn_error() != TN_ENOMEM) tn_clear_error();
+    forget_replay(d);
+    return NULL;
+}
+
+/* ---- reading tokens ---------------------------------------------------------------------------------------------- */
+
 /* Reads the tokens in parts that fit next to the positions that must stay. */
 static tn_tensor *scores(tn_decoding *base, tn_tensor *tokens)
 {
@@ -36,7 +84,8 @@ static tn_tensor *scores(tn_decoding *base, tn_tensor *tokens)
     tn_tensor    *y = NULL;
     for (int64_t at = 0; at < n && tn_error() == TN_OK; at += most) {
         const int64_t k = at + most < n ? most : n - at;
-        if (make_room(d, k) == TN_OK) y = d->step(d->model, tn_narrow(tokens, 1, at, k), d->cache);
+        if (make_room(d, k) == TN_OK) y = n == 1 ? replayed(d, tokens) : NULL;
+        if (!y && tn_error() == TN_OK) y = d->step(d->model, tn_narrow(tokens, 1, at, k), d->cache);
         if (tn_error() == TN_OK) d->read += k;
     }
     return tn_select(y, 1, 0);
@@ -47,6 +96,7 @@ static tn_status reorder(tn_decoding *base, tn_tensor *index)
 }
 static void end(tn_decoding *base)
 {
+    forget_replay((decoding *)base);
     tn_kv_cache_free(((decoding *)base)->cache);
     tn_mem_put(base, sizeof(decoding));
 }
@@ -63,6 +113,12 @@ tn_decoding *tn_cached_decoding(void *model, tn_decoder_step step, tn_kv_cache *
     *d = (decoding){.base = {&kind.base, rows, length}, .model = model, .step = step, .cache = cache};
     d->read = tn_kv_cache_length(cache);
     return &d->base;
+}
+
+tn_decoding *tn__replayed(tn_decoding *base)
+{
+    if (base) ((decoding *)base)->replays = true;
+    return base;
 }
 
 int64_t tn__windowed_room(int64_t length, int64_t window)

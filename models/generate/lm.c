@@ -42,7 +42,7 @@ bool tn__ids_fit(void *m, const tn_tensor *ids)
 static tn_tensor *hidden_states(const tn_lm_ops *ops, void *m, const tn_lm_info *i, tn_tensor *ids, tn_kv_cache *cache)
 {
     if (!tn__ids_fit(m, ids)) return NULL;
-    const int64_t n = tn_size(ids, 1) + tn_kv_cache_length(cache);
+    const int64_t n = tn_size(ids, 1) + (tn_kv_cache_at(cache) ? 0 : tn_kv_cache_length(cache));
     if (cache && !i->blocks)
         return tn_raise_null(TN_EUNSUPPORTED, "%s: this model has no key/value cache; omit .cache", name_of(m));
     if (i->limited && n > i->positions)
@@ -104,6 +104,12 @@ tn_decoding *tn__lm_decoding(const char *who, void *m, int64_t rows, int64_t len
 {
     const tn_lm_ops *ops = ops_of(who, m);
     if (!ops || ops->decoding) return ops ? ops->decoding(m, rows, length) : NULL;
+    return tn__lm_plain_decoding(who, m, rows, length);
+}
+tn_decoding *tn__lm_plain_decoding(const char *who, void *m, int64_t rows, int64_t length)
+{
+    const tn_lm_ops *ops = ops_of(who, m);
+    if (!ops) return NULL;
     const tn_lm_info i = ops->info(m);
     if (i.limited && length > i.positions)
         return tn_raise_null(TN_EINVAL, "%s: length is %lld, but the model has only %lld positions", who,

@@ -9,6 +9,13 @@ tn_tensor   *tn__lm_run(const char *who, void *m, tn_decoder_args a);
 tn_tensor   *tn__lm_loss(const char *who, void *m, tn_tensor *ids, tn_tensor *targets);
 tn_decoding *tn__lm_decoding(const char *who, void *m, int64_t rows, int64_t length);
 
+/* The decoding of a class that does not define one. */
+tn_decoding *tn__lm_plain_decoding(const char *who, void *m, int64_t rows, int64_t length);
+
+/* Lets a cached decoding read single tokens by a replay of its step, and returns it; NULL stays NULL. The step must be
+ * made of ops and depend on nothing but the model, the ids and the cache (cached.c). */
+tn_decoding *tn__replayed(tn_decoding *d);
+
 /* A tn_decoder_step: the logits after the last of ids, [rows, 1, vocab]; cache may be NULL. */
 tn_tensor *tn__lm_step(void *m, tn_tensor *ids, tn_kv_cache *cache);
 

@@ -27,12 +27,19 @@ static tn_lm_info info(const void *self)
 static tn_tensor *hidden(void *self, tn_tensor *ids, tn_kv_cache *cache)
 {
     const tn_gpt *m = self;
-    tn_tensor    *place = tn_embedding_rows(m->positions, tn_kv_cache_length(cache), tn_size(ids, 1));
+    tn_tensor    *at = tn_kv_cache_at(cache); /* in a step that is recorded */
+    tn_tensor    *place = at ? tn_embedding(m->positions->weight, at, -1, false)
+                             : tn_embedding_rows(m->positions, tn_kv_cache_length(cache), tn_size(ids, 1));
     tn_tensor    *x = tn_call(m->dropout, tn_add(tn_call(m->words, ids), place));
     return tn_blocks_forward(m->blocks, x, .causal = true, .cache = cache);
 }
 
-static const tn_lm_ops ops = {.info = info, .hidden = hidden, .save = save};
+static tn_decoding *decoding(void *self, int64_t rows, int64_t length)
+{
+    return tn__replayed(tn__lm_plain_decoding("tn_gpt_decoding", self, rows, length));
+}
+
+static const tn_lm_ops ops = {.info = info, .hidden = hidden, .decoding = decoding, .save = save};
 const tn_class         tn__gpt_class = {.size = sizeof(tn_class),
                                         .name = "GPT",
                                         .bytes = sizeof(tn_gpt),

@@ -35,8 +35,8 @@ static tn_decoding *decoding(void *self, int64_t rows, int64_t length)
     const int64_t window = m->config.full_layers ? 0 : m->config.window;
     const int64_t room = window ? tn__windowed_room(length, window) : length;
     tn_kv_cache  *cache = tn_blocks_cache(m->blocks, rows, room, 0);
-    return window ? tn_windowed_decoding(m, tn__lm_step, cache, rows, length, window)
-                  : tn_cached_decoding(m, tn__lm_step, cache, rows, length);
+    return tn__replayed(window ? tn_windowed_decoding(m, tn__lm_step, cache, rows, length, window)
+                               : tn_cached_decoding(m, tn__lm_step, cache, rows, length));
 }
 
 static const tn_lm_ops ops = {.info = info, .hidden = hidden, .decoding = decoding, .save = save};

@@ -13,6 +13,9 @@ bool tn__block_config(const char *who, tn_block_config *c, bool memory);
 tn_block      *tn__block_of(const tn_block_config *c);
 tn_layer_norm *tn__block_norm(const tn_block_config *c);
 
+/* The config of m's rotary angles. */
+tn_rope_config tn__mha_rope(const tn_mha *m);
+
 /* True if the mask is valid for m and these numbers of rows, queries and keys: bool or floating, [T, S], [B·heads, T,
  * S] or [B or 1, heads or 1, T, S]. Reshapes a mask of 3 dims to 4. False: raised. (mha.c) */
 bool tn__mha_mask(const tn_mha *m, int64_t batch, int64_t queries, int64_t keys, tn_tensor **attn_mask);

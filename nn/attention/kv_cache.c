@@ -5,6 +5,7 @@
  * token's position is the number of positions that all layers have. If a layer has more when it is called, it was
  * called twice or an earlier pass did not finish; that raises an error. */
 #include "nn/attention/kv_cache_private.h"
+#include "nn/base/look_private.h"
 #include "nn/base/nn_private.h"
 
 typedef struct {
@@ -12,14 +13,33 @@ typedef struct {
     tn_tensor *of;          /* the tensor that the memory was computed from */
 } slot;
 
+/* The last step that was recorded with the cache. It reads the position and its angles from tensors, which the cache
+ * owns and sets before each replay. */
+typedef struct {
+    const tn_replay *of; /* borrowed, only compared; NULL: none, or it is being recorded */
+    bool             recording;
+    int64_t          rows;
+    tn_tensor       *at;       /* i64 [1]: the position; -1 outside of a replay; owned */
+    int64_t         *position; /* its element */
+    tn_tensor       *angles;   /* of the position, owned; NULL: not rotary */
+    tn_rope_config   rope;     /* of angles */
+} cache_replay;
+
 struct tn_kv_cache {
     tn_kv_cache_config c;
     int64_t            rows;    /* rows of the stored batch; -1: empty, accepts any number up to .batch */
     int64_t            removed; /* number of positions removed from the start; later positions keep their numbers */
     size_t             bytes;
     tn_tensor         *keys[2], *values[2]; /* [layers, batch, heads, length, head_dim]: own, memory */
+    cache_replay       replay;
     slot               layer[];
 };
+
+static void forget_replay(cache_replay *r)
+{
+    tn_drop(r->at), tn_drop(r->angles);
+    *r = (cache_replay){.at = NULL};
+}
 
 /* ---- creating and freeing ---------------------------------------------------------------------------------------- */
 
@@ -38,6 +58,7 @@ tn_kv_cache *tn_kv_cache_create(tn_kv_cache_config c)
         return tn_raise_null(TN_EINVAL, "%s: .layers is %lld, too many for any memory", who, (long long)c.layers);
     tn_kv_cache *k = tn_mem_get(bytes);
     if (!k) return NULL;
+    k->replay = (cache_replay){.at = NULL};
     k->c = c, k->bytes = bytes, k->rows = -1;
     for (int64_t i = 0; i < c.layers; i++) k->layer[i].memory = -1;
     for (int i = 0; i < 2 && tn_error() == TN_OK; i++) {
@@ -54,19 +75,24 @@ void tn_kv_cache_free(tn_kv_cache *c)
 {
     if (!c) return;
     tn_kv_cache_clear(c);
+    forget_replay(&c->replay);
     for (int i = 0; i < 2; i++) tn_drop(c->keys[i]), tn_drop(c->values[i]);
     tn_mem_put(c, c->bytes);
 }
 
 /* ---- length, rows and removal ------------------------------------------------------------------------------------ */
 
-int64_t tn_kv_cache_length(const tn_kv_cache *c)
+static int64_t length_of(const tn_kv_cache *c)
 {
-    if (!c) return 0;
     int64_t n = c->layer[0].own;
     for (int64_t i = 1; i < c->c.layers; i++)
         if (c->layer[i].own < n) n = c->layer[i].own;
     return n;
+}
+
+int64_t tn_kv_cache_length(const tn_kv_cache *c)
+{
+    return !c || tn__unreplayable("tn_kv_cache_length") ? 0 : length_of(c);
 }
 
 int64_t tn_kv_cache_rows(const tn_kv_cache *c) { return c && c->rows > 0 ? c->rows : 0; }
@@ -182,9 +208,9 @@ static tn_tensor *place(tn_tensor *t, int64_t layer, int64_t rows, int64_t from,
 
 bool tn__cache_write(tn_kv_cache *c, int64_t layer, bool memory, int64_t made, tn_tensor *k, tn_tensor *v)
 {
-    if (tn_error() != TN_OK || tn__unreplayable("kv_cache")) return false;
+    if (tn_error() != TN_OK || (!c->replay.recording && tn__unreplayable("kv_cache"))) return false;
     const tn_shape s = tn_shape_of(k); /* [B, heads, n, head_dim] */
-    const int64_t  rows = s.d[0], n = s.d[2], all = tn_kv_cache_length(c);
+    const int64_t  rows = s.d[0], n = s.d[2], all = length_of(c);
     if (!usable(c, layer, rows, made, s.d[3], tn_dtype_of(k))) return false;
     const int64_t from = memory ? 0 : c->layer[layer].own, room = memory ? c->c.memory_length : c->c.length;
     if (from > all && !memory)
@@ -198,6 +224,14 @@ bool tn__cache_write(tn_kv_cache *c, int64_t layer, bool memory, int64_t made, t
         return tn_raise_false(TN_ESHAPE, "kv_cache: no room for %lld positions after %lld; %s is %lld", (long long)n,
                               (long long)from, memory ? ".memory_length" : ".length", (long long)room);
     if (n == 0) return true;
+    if (c->replay.recording) {
+        const int64_t all_keys = c->c.length;
+        if (n != 1 || memory)
+            return tn_raise_false(TN_EUNSUPPORTED, "kv_cache: a recorded step must add one position, and no memory");
+        tn_index_copy_(tn_narrow(place(c->keys[0], layer, rows, 0, all_keys), 1, 0, s.d[1]), 2, c->replay.at, k);
+        tn_index_copy_(tn_narrow(place(c->values[0], layer, rows, 0, all_keys), 1, 0, s.d[1]), 2, c->replay.at, v);
+        return tn_error() == TN_OK;
+    }
     tn_copy_from(tn_narrow(place(c->keys[memory], layer, rows, from, n), 1, 0, s.d[1]), k);
     return tn_copy_from(tn_narrow(place(c->values[memory], layer, rows, from, n), 1, 0, s.d[1]), v) == TN_OK;
 }
@@ -214,6 +248,7 @@ void tn__cache_commit(tn_kv_cache *c, int64_t layer, tn_tensor *of, int64_t rows
 bool tn__cache_read(tn_kv_cache *c, int64_t layer, bool memory, int64_t rows, int64_t n, tn_tensor **k, tn_tensor **v)
 {
     if (tn_error() != TN_OK || !usable(c, layer, rows, c->c.heads, c->c.head_dim, c->c.dtype)) return false;
+    if (c->replay.recording) n = c->c.length;
     if (c->keys[memory])
         *k = place(c->keys[memory], layer, rows, 0, n), *v = place(c->values[memory], layer, rows, 0, n);
     else
@@ -240,6 +275,108 @@ void tn__cache_undo(tn_kv_cache *c, int64_t layer, tn__cached_lengths before)
     if (s->own > before.own) s->own = before.own;
     if (before.memory < 0) delete_memory(s);
     reset_if_empty(c);
+}
+
+/* ---- replays ----------------------------------------------------------------------------------------------------- */
+
+/* The number of positions, if a step can add one to every layer; -1: raised. */
+static int64_t before_step(const char *who, const tn_kv_cache *c)
+{
+    const int64_t n = length_of(c);
+    for (int64_t i = 0; i < c->c.layers; i++)
+        if (c->layer[i].own != n)
+            tn_raise(TN_ESTATE, "%s: layer %lld has %lld positions, others %lld; call tn_kv_cache_trim(cache, %lld)",
+                     who, (long long)i, (long long)c->layer[i].own, (long long)n, (long long)n);
+    if (c->rows < 1) tn_raise(TN_ESTATE, "%s: the cache is empty; read the first tokens without a replay", who);
+    else if (n >= c->c.length)
+        tn_raise(TN_ESHAPE, "%s: no room for a position after %lld; .length is %lld", who, (long long)n,
+                 (long long)c->c.length);
+    return tn_error() == TN_OK ? n : -1;
+}
+
+static void set_length(tn_kv_cache *c, int64_t n)
+{
+    for (int64_t i = 0; i < c->c.layers; i++) c->layer[i].own = n;
+}
+
+/* Whether a step that was to add a position has done so. */
+static bool has_added_to(const tn_kv_cache *c, int64_t n)
+{
+    for (int64_t i = 0; i < c->c.layers; i++)
+        if (c->layer[i].own != n + 1)
+            return tn_raise_false(TN_ESTATE,
+                                  "tn_kv_cache_record: the step added %lld positions to layer %lld of the "
+                                  "cache, but must add 1",
+                                  (long long)(c->layer[i].own - n), (long long)i);
+    return true;
+}
+
+/* Autocast would convert all weights in each replay, and a tn_look would observe nothing. */
+static bool in_plain_mode(const char *who)
+{
+    if (!tn__look_active() && !tn__self.mode.autocast) return true;
+    return tn_raise_false(TN_EUNSUPPORTED, "%s: not under autocast, and not while a tn_look is open", who);
+}
+
+tn_replay *tn_kv_cache_record(tn_kv_cache *c, tn_tensor *(*step)(void *user), void *user)
+{
+    static const char *const who = "tn_kv_cache_record";
+    if (tn__blocked() || !tn__not_null(who, "the cache", c) || tn__unreplayable(who)) return NULL;
+    const int64_t n = before_step(who, c);
+    if (n < 0) return NULL;
+    if (!in_plain_mode(who)) return NULL;
+    cache_replay *r = &c->replay;
+    forget_replay(r);
+    r->at = tn_take(tn_full_of(TN_I64, TN_SHAPE(1), (double)n));
+    if (!r->at || !(r->position = tn_data_mut(r->at))) return forget_replay(r), NULL;
+    r->recording = true;
+    tn_replay *made = tn_replay_record(step, user);
+    r->recording = false;
+    if (made && !has_added_to(c, n)) tn_replay_free(made), made = NULL;
+    for (int64_t i = 0; i < c->c.layers; i++)
+        if (c->layer[i].own > n) c->layer[i].own = n;
+    if (!made) return forget_replay(r), NULL;
+    *r->position = -1; /* tn_replay_run alone would write to the same position again: index_copy raises */
+    r->of = made, r->rows = c->rows;
+    return made;
+}
+
+tn_tensor *tn_kv_cache_replay(tn_kv_cache *c, tn_replay *of)
+{
+    static const char *const who = "tn_kv_cache_replay";
+    if (tn__blocked() || !tn__not_null(who, "the cache", c) || tn__unreplayable(who)) return NULL;
+    cache_replay *r = &c->replay;
+    if (!of || of != r->of)
+        return tn_raise_null(TN_ESTATE, "%s: this is not the last replay that was recorded with this cache", who);
+    if (c->rows != r->rows)
+        return tn_raise_null(TN_ESTATE, "%s: the cache has %lld rows, and had %lld when the step was recorded", who,
+                             (long long)c->rows, (long long)r->rows);
+    if (!in_plain_mode(who)) return NULL;
+    const int64_t n = before_step(who, c);
+    if (n < 0) return NULL;
+    const tn_scope s = tn_no_grad_begin();
+    *r->position = n;
+    if (r->angles) tn_copy_from(r->angles, tn_rope_angles(r->rope, c->removed + n, 1));
+    tn_scope_end(s);
+    tn_tensor *y = tn_error() == TN_OK ? tn_replay_run(of) : NULL;
+    *r->position = -1;
+    if (y) set_length(c, n + 1);
+    return y;
+}
+
+tn_tensor *tn_kv_cache_at(const tn_kv_cache *c) { return c && c->replay.recording ? c->replay.at : NULL; }
+
+tn_tensor *tn__cache_angles(tn_kv_cache *c, tn_rope_config rope)
+{
+    cache_replay *r = &c->replay;
+    if (!r->angles) {
+        const uint8_t recording = tn__self.mode.replay;
+        tn__self.mode.replay = 0; /* tn_kv_cache_replay writes them again */
+        tn_tensor *t = tn_rope_angles(rope, c->removed + length_of(c), 1);
+        tn__self.mode.replay = recording;
+        if (t) r->angles = tn_keep(t), r->rope = rope;
+    }
+    return r->angles;
 }
 
 /* ---- beams ------------------------------------------------------------------------------------------------------- */

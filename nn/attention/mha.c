@@ -260,12 +260,16 @@ static tn_tensor *project(const tn_mha *m, tn_tensor *x, int from, int count, in
 
 /* ---- forward ----------------------------------------------------------------------------------------------------- */
 
-tn_tensor *tn_mha_angles(const tn_mha *m, int64_t offset, int64_t length)
+tn_rope_config tn__mha_rope(const tn_mha *m)
 {
-    if (!m || !m->rotary) return NULL;
     tn_rope_config c = m->rope;
     c.dtype = tn_weight_dtype(m->out_proj->weight);
-    return tn_rope_angles(c, offset, length);
+    return c;
+}
+
+tn_tensor *tn_mha_angles(const tn_mha *m, int64_t offset, int64_t length)
+{
+    return m && m->rotary ? tn_rope_angles(tn__mha_rope(m), offset, length) : NULL;
 }
 
 /* Queries and keys [B, heads, n, D], rotated by their positions. */
@@ -358,6 +362,29 @@ static void observe_projections(tn_tensor **h)
     h[0] = tn__look("queries", h[0]), h[1] = tn__look("keys", h[1]), h[2] = tn__look("values", h[2]);
 }
 
+/* If a step is recorded with the cache: whether a replay, in which only the position changes, would repeat the call;
+ * else raises. */
+static bool replayable(const tn_mha *m, const tn_mha_args *a, bool others)
+{
+    if (!tn_kv_cache_at(a->cache)) return true;
+    if (!a->causal || a->attn_mask || a->key_padding_mask || a->memory || others ||
+        (m->base.training && m->dropout > 0) || (m->rotary && a->angles != tn__cache_angles(a->cache, tn__mha_rope(m))))
+        return tn_raise_false(TN_EUNSUPPORTED,
+                              "mha: a step that is recorded with a cache must be causal "
+                              "self-attention in tn_blocks, without masks, .weights, .angles, dropout and tn_look");
+    return true;
+}
+
+static tn_tensor *attend_now(const tn_mha *m, const tn_mha_args *a, const sizes *z, tn_attention_args t,
+                             tn_tensor **weights)
+{
+    tn_tensor *at = tn_kv_cache_at(a->cache);
+    if (tn__look_active()) return attend_observed(m, z, t, weights);
+    if (!at) return tn_attention_run(t);
+    t.past = 0;
+    return tn_attention_at(t, at);
+}
+
 static tn_tensor *attend(tn_mha *m, const tn_mha_args *a, tn_tensor **weights)
 {
     sizes             z = {0};
@@ -366,6 +393,7 @@ static tn_tensor *attend(tn_mha *m, const tn_mha_args *a, tn_tensor **weights)
     tn_attention_args t = {TN_ATTENTION_ARGS_DEFAULTS, .attn_mask = observed_mask(a->attn_mask),
                            .key_padding_mask = a->key_padding_mask, .causal = a->causal, .window = m->window};
     if (!mha_fits(m, a, &z) || (t.attn_mask && !mask(m, &z, &t.attn_mask))) return NULL;
+    if (!replayable(m, a, weights || looked)) return NULL;
     tn_tensor *all = projected(m, a, &z, h);
     if (all && looked) heads_of(all, 3, h), all = NULL; /* looks get queries, keys and values separately */
     if (m->rotary) rotate(m, a, &z, h);
@@ -378,7 +406,7 @@ static tn_tensor *attend(tn_mha *m, const tn_mha_args *a, tn_tensor **weights)
     t.order = m->time_first ? TN_DIMS(2, 0, 1, 3) : TN_DIMS(0, 2, 1, 3);
     if (m->kv_heads != m->heads) group(m, &z, &t);
     /* [B, T, heads, D], or [T, B, ...]; heads may be [kv_heads, group] */
-    tn_tensor     *y = looked ? attend_observed(m, &z, t, weights) : tn_attention_run(t);
+    tn_tensor     *y = attend_now(m, a, &z, t, weights);
     const int64_t  width = m->heads * m->head_dim;
     const tn_shape flat = m->time_first ? TN_SHAPE(z.queries, z.batch, width) : TN_SHAPE(z.batch, z.queries, width);
     y = looked ? tn_reshape(y, flat) : tn_view(y, flat);

@@ -5,6 +5,7 @@
 #include "tests/common/errors.h"
 #include "tests/common/faults.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -249,6 +250,33 @@ static double short_of_memory(int i)
 START_TEST(memory) { tn_each_allocation_fails(short_of_memory, 1, 1, 8, 20); }
 END_TEST
 
+/* A profile times each op of a replay, and anomaly detection finds the op that made NaN. */
+START_TEST(tools_observe_replays)
+{
+    data       d = made();
+    tn_replay *r = tn_replay_record(small, &d);
+    ck_assert_msg(r != NULL, "%s", tn_error_message());
+    int64_t count[2] = {0, 0};
+    for (int i = 0; i < 2; i++) {
+        tn_profile *p = tn_profile_begin();
+        if (i) tn_replay_run(r);
+        else small(&d);
+        tn_profile_end(p);
+        for (tn_profile_row row; tn_profile_row_at(p, count[i], &row);) count[i]++;
+        tn_profile_free(p);
+    }
+    ck_assert_int_gt(count[1], 0);
+    ck_assert_int_le(count[1], count[0]);
+    tn_set(d.x, 0, NAN);
+    tn_detect_anomaly(true);
+    ck_assert_ptr_null(tn_replay_run(r));
+    ck_error_has(TN_ENUMERIC, "NaN");
+    tn_detect_anomaly(false);
+    ck_assert(tn_replay_run(r) != NULL);
+    tn_replay_free(r);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("replay");
@@ -257,6 +285,7 @@ int main(void)
     tcase_add_test(c, refused);
     tcase_add_test(c, values_that_no_longer_fit);
     tcase_add_test(c, changed);
+    tcase_add_test(c, tools_observe_replays);
     suite_add_tcase(s, f);
     tcase_add_test(f, memory);
     return tn_check_main(s);
