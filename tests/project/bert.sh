@@ -31,6 +31,15 @@ done >lines
 cmp -s plain.txt <(tr -d '[]' <json.txt | tr , ' ') || wrong "bert embed --json has other numbers, or another form"
 "$bert" embed --model $model "The ship sails." | cmp -s - <(sed -n 4p plain.txt) ||
     wrong "bert embed gives a text another vector alone than among others"
+for dtype in f16 q8_0 int8; do # near the vectors of f32; a text alone, and one thread, give the same numbers
+    "$bert" embed --model $model --dtype $dtype <lines >$dtype.txt || wrong "bert embed --dtype $dtype fails"
+    cmp -s plain.txt $dtype.txt && wrong "bert embed --dtype $dtype gives the numbers of f32"
+    paste -d" " plain.txt $dtype.txt |
+        awk '{ for (i = 1; i <= 128; i++) c += $i * $(i + 128) } END { exit c / NR < 0.999 }' ||
+        wrong "bert embed --dtype $dtype gives other vectors"
+    "$bert" embed --model $model --dtype $dtype --threads 1 "The ship sails." | cmp -s - <(sed -n 4p $dtype.txt) ||
+        wrong "bert embed --dtype $dtype gives a text another vector alone than among others"
+done
 [ "$("$bert" embed --model $model --json </dev/null | wc -l)" = 0 ] || wrong "bert embed prints what nobody asked for"
 
 # A model with NaN weights gives an error, and no results.

@@ -20,6 +20,9 @@ for kind in transformer bahdanau luong rnn; do
     "$translate" run --model $kind --beam 1 --longest 14 <lines.txt >one.txt || wrong "run --model $kind failed"
     "$translate" run --model $kind --beam 1 --longest 14 --batch 1 --threads 2 <lines.txt >other.txt
     cmp one.txt other.txt || wrong "$kind: another batch and number of threads change the translation"
+    "$translate" run --model $kind --beam 1 --longest 14 --dtype int8 <lines.txt >one8.txt &&
+        "$translate" run --model $kind --beam 1 --longest 14 --dtype int8 --batch 1 --threads 2 <lines.txt |
+        cmp one8.txt - || wrong "$kind in int8: another batch and number of threads change the translation"
     [ "$(wc -l <one.txt)" = 4 ] || wrong "$kind: four lines became $(wc -l <one.txt)"
 done
 [ "$("$translate" run --model transformer --beam 3 --top 2 --longest 14 <lines.txt | wc -l)" = 8 ] ||

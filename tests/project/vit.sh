@@ -94,6 +94,7 @@ rm large.pgm
 [ "$(wc -l <out)" = 4 ] && sed -n 1p out | grep -q '^above.pgm	0 0\.' || wrong "vit classify says: $(cat out)"
 "$vit" classify --model patches -k 1 --negative above.pgm | grep -q '^above.pgm	1 0\.' ||
     wrong "vit classify --negative: $("$vit" classify --model patches -k 1 --negative above.pgm)"
+"$vit" classify --model patches --dtype int8 above.pgm | grep -q '^above.pgm	0 0\.' || wrong "vit classify --dtype int8"
 "$vit" classify --model plain -k 1 --json above.pgm |
     grep -qE '^\{"file": "above.pgm", "classes": \[\{"label": "0", "probability": 0\.[0-9]+\}\]\}$' ||
     wrong "vit classify --json: $("$vit" classify --model plain -k 1 --json above.pgm)"
