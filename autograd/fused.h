@@ -19,7 +19,9 @@ typedef struct tn_add_dropout_norm_args {
     tn_tensor  *x, *h;         /* of one shape */
     tn_tensor  *weight, *bias; /* as in tn_layer_norm */
     double      p, eps;
-    tn_tensor **sum; /* out, may be NULL: x + dropout(h); on the tape */
+    tn_tensor **sum;  /* out, may be NULL: x + dropout(h); on the tape */
+    tn_tensor  *rows; /* as in tn_dropout_rows; NULL: the rows as they are */
+    int64_t     padded;
     int         end_;
 } TN_KEYWORDS_ONLY tn_add_dropout_norm_args;
 /* tn_layer_norm(tn_add(x, tn_dropout(h, p)), weight, bias, eps), the same bits in one pass:

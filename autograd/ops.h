@@ -249,6 +249,9 @@ TN_API tn_tensor *tn_layer_norm_run(tn_tensor *x, tn_tensor *weight, tn_tensor *
 TN_API tn_tensor *tn_rms_norm_run(tn_tensor *x, tn_tensor *weight, double eps);
 /* 0 with probability p, otherwise x/(1-p). Draws from the current generator; stores no mask. */
 TN_API tn_tensor *tn_dropout_run(tn_tensor *x, double p);
+/* For an unpadded batch: row i of x [..., n] is dropped like row rows[i] of a padded batch of `padded` rows. rows: i64,
+ * one for each row of x. */
+TN_API tn_tensor *tn_dropout_rows(tn_tensor *x, double p, tn_tensor *rows, int64_t padded);
 
 /* ---- convolution and pooling ------------------------------------------------------------------------------------- */
 

@@ -19,6 +19,21 @@ TN_C_BEGIN_
 TN_API tn_tensor *tn_causal_mask(int64_t length); /* f32 [length, length], to add: -inf above the diagonal, else 0 */
 TN_API tn_tensor *tn_padding_mask(tn_tensor *tokens, int64_t padding); /* bool, shape of tokens: token == padding */
 
+/* ---- batches without padding ------------------------------------------------------------------------------------- */
+
+/* The rows of a batch [B, T, ...] that are not padding, one sequence after another: [1, N, ...]. Modules that are passed
+ * a tn_unpadded do no work for padding; the bits are those of the padded batch, also of dropout. Stacks of blocks do all
+ * of this themselves if they get padding masks. */
+typedef struct tn_unpadded {
+    tn_tensor *offsets;       /* i64 [B + 1]: the first row of each sequence, and N */
+    tn_tensor *rows;          /* i64 [N]: the index of each row in the padded batch [B · T] */
+    int64_t    batch, length; /* B, T */
+    bool       in_order;      /* no sequence has padding before or between its rows */
+} tn_unpadded;
+TN_API tn_unpadded tn_unpad(tn_tensor *padding); /* from a padding mask, bool [B, T]; after an error .rows is NULL */
+TN_API tn_tensor  *tn_unpad_rows(tn_unpadded u, tn_tensor *x); /* [B, T, ...] to [1, N, ...] */
+TN_API tn_tensor  *tn_pad_rows(tn_unpadded u, tn_tensor *x);   /* and back, with 0 in the rows of padding */
+
 /* ---- the cache of keys and values of tokens already read --------------------------------------------------------- */
 
 /* Owned by the program, never by a module. All memory is allocated at creation. Use it without recording
@@ -118,7 +133,9 @@ typedef struct tn_mha_args {
     int64_t      layer;
     bool         memory; /* keys and values are a memory: the first call stores it; later calls may pass NULL */
     tn_tensor   *angles; /* rotary: angles of the positions (tn_rope_angles); NULL: those after the cached positions */
-    int          end_;
+    /* an unpadded batch: query is [1, N, dim]; keys_unpadded: of key and value; NULL: unpadded. No masks, no cache. */
+    const tn_unpadded *unpadded, *keys_unpadded;
+    int                end_;
 } TN_KEYWORDS_ONLY tn_mha_args;
 TN_API tn_tensor  *tn_mha_run(tn_mha *m, tn_mha_args a); /* [B, T, dim] */
 /* Angles of positions offset … offset + length - 1, which all layers like m can share; NULL if m is not rotary. */

@@ -96,8 +96,9 @@ typedef struct tn_block_args {
     tn_kv_cache *cache; /* x follows the positions stored in it; after the first call memory may be NULL; may be NULL */
     int64_t      layer; /* the cache's layer to use; for single blocks only */
     tn_tensor   *angles; /* rotary angles of x's positions; NULL: those after the cached positions */
-    tn_tensor   *bias; /* result of tn_relative_positions_forward; NULL: computed from the block's own, if it has one */
-    int          end_;
+    const tn_unpadded *unpadded, *memory_unpadded; /* x is [1, N, dim], memory [1, M, dim]; as in tn_mha_args */
+    tn_tensor *bias; /* result of tn_relative_positions_forward; NULL: computed from the block's own, if it has one */
+    int        end_;
 } TN_KEYWORDS_ONLY tn_block_args;
 TN_API tn_tensor  *tn_block_run(tn_block *m, tn_block_args a);
 TN_API tn_tensor  *tn_blocks_run(tn_blocks *m, tn_block_args a);

@@ -8,17 +8,19 @@
  * mask is stored, it is computed again from the generator's position (dropout.c). s is a result because the backward
  * reads it and layers with norm_first use it; the statistics of the rows are a hidden result for the backward. */
 #ifndef TN__REAL /* =============================================================================== the room */
-#include "autograd/rooms/room.h"
+#include "autograd/rooms/sequences.h"
 typedef struct {
     double   p, eps;
     uint64_t seed, position;
+    int64_t  padded; /* as in dropout.c */
 } args_t;
-enum { X, H, WEIGHT, BIAS };
+enum { X, H, WEIGHT, BIAS, ROWS, INPUTS };
 enum { Y, SUM, STAT };
 enum { NEAR = 2048, PAGE = 4096 }; /* maximum elements of a row buffered in L1; bytes */
 typedef struct {
     tn__dropped        drop;
     tn__norm_arguments norm;
+    const int64_t     *row; /* indices in the padded batch, or NULL */
 } kernel_args;
 #define TN__TEMPLATE "autograd/ops/add_dropout_norm.c"
 #include "core/real.h"
@@ -32,18 +34,20 @@ static bool add_dropout_norm_infer(tn_ctx *c)
         return tn_infer_fail(c, TN_ESHAPE, "x is %s %s and h %s %s, but must have equal dtype and shape",
                              tn_dtype_name(x->dtype), tn_shape_text(x->l.shape, a, sizeof a), tn_dtype_name(h->dtype),
                              tn_shape_text(h->l.shape, b, sizeof b));
-    return tn__need_probability(c, TN_ARG(c, p)) && tn__infer_norm(c, WEIGHT, BIAS, TN_ARG(c, eps), STAT, 3);
+    return tn__need_probability(c, TN_ARG(c, p)) && tn__infer_padded_rows(c, ROWS, tn__rows_of(x), TN_ARG(c, padded)) &&
+           tn__infer_norm(c, WEIGHT, BIAS, TN_ARG(c, eps), STAT, 3);
 }
 
-static kernel_args kernel_args_of(const args_t *a, const tn_tensor *sum)
+static kernel_args kernel_args_of(const args_t *a, const tn_tensor *sum, const tn_tensor *rows)
 {
-    return (kernel_args){tn__drop_of(a->p, a->seed, a->position), tn__norm_args(a->eps, 4, sum)};
+    return (kernel_args){tn__drop_of(a->p, a->seed, a->position), tn__norm_args(a->eps, 4, sum),
+                         rows ? tn__ptr(rows) : NULL};
 }
 static void add_dropout_norm_forward(tn_ctx *c)
 {
     const tn_scope    s = tn_no_grad_begin();
     const int         k = c->in[X]->l.shape.n - c->out[STAT]->l.shape.n + 1;
-    const kernel_args a = kernel_args_of(c->args, c->out[SUM]);
+    const kernel_args a = kernel_args_of(c->args, c->out[SUM], c->in[ROWS]);
     tn_tensor        *x = tn__joined(c->in[X], k), *h = tn__joined(c->in[H], k), *w = tn__joined(c->in[WEIGHT], k);
     tn_tensor *bias = tn__joined(c->in[BIAS], k), *y = tn__joined(c->out[Y], k), *sum = tn__joined(c->out[SUM], k);
     if (!tn_error())
@@ -65,13 +69,14 @@ static void add_dropout_norm_backward_ops(tn_back *b)
     if (!need) return;
     gs = g && gs ? tn_add(g, gs) : g ? g : gs;
     if (b->need[X]) b->gx[X] = gs;
-    if (b->need[H]) b->gx[H] = a->p == 0 ? gs : tn__drop_at(gs, a->p, a->seed, a->position);
+    if (b->need[H])
+        b->gx[H] = a->p == 0 ? gs : tn__drop_rows_at(gs, a->p, a->seed, a->position, b->in[ROWS], a->padded);
 }
 static void add_dropout_norm_backward(tn_back *b)
 {
     const int         k = b->in_shape[X].n - b->out[STAT]->l.shape.n + 1;
     const args_t     *args = b->args;
-    const kernel_args a = kernel_args_of(args, b->out[SUM]);
+    const kernel_args a = kernel_args_of(args, b->out[SUM], b->in[ROWS]);
     if (!b->gy[Y]) {
         add_dropout_norm_backward_ops(b);
         return;
@@ -91,42 +96,50 @@ static void add_dropout_norm_backward(tn_back *b)
 }
 
 #define ARGS(...) \
-    .args = &(args_t) { __VA_ARGS__ }
+    .args = &(args_t) { __VA_ARGS__, 0 }
+#define ALL .kind = {[ROWS] = TN__ARG_ABSENT}
 static const tn__sample samples[] = {
-    {.in = {{2, {3, 4}}, {2, {3, 4}}, {1, {4}}, {1, {4}}}, ARGS(0.5, 1e-5, 1, 0)},
-    {.in = {{3, {2, 3, 5}}, {3, {2, 3, 5}}, {1, {5}}, {1, {5}}}, ARGS(0.1, 1e-5, 7, UINT64_MAX - 2)},
-    {.in = {{2, {3, 19}}, {2, {3, 19}}, {1, {19}}}, .kind = {[3] = TN__ARG_ABSENT}, ARGS(0.3, 1e-3, 1, 2)},
-    {.in = {{3, {2, 3, 2}}, {3, {2, 3, 2}}, {2, {3, 2}}, {2, {3, 2}}}, ARGS(0, 1e-5, 1, 0)},
-    {.in = {{2, {3, 5}}, {2, {3, 5}}}, .kind = {[2] = TN__ARG_ABSENT, TN__ARG_ABSENT}, ARGS(1, 1e-3, 1, 0)},
-    {.in = {{2, {0, 3}}, {2, {0, 3}}, {1, {3}}, {1, {3}}}, ARGS(0.5, 1e-5, 1, 0)},
-    {.in = {{2, {3, 0}}, {2, {3, 0}}, {1, {0}}, {1, {0}}}, ARGS(0.5, 1e-5, 1, 0)},
+    {.in = {{2, {3, 4}}, {2, {3, 4}}, {1, {4}}, {1, {4}}}, ALL, ARGS(0.5, 1e-5, 1, 0)},
+    {.in = {{3, {2, 3, 5}}, {3, {2, 3, 5}}, {1, {5}}, {1, {5}}}, ALL, ARGS(0.1, 1e-5, 7, UINT64_MAX - 2)},
+    {.in = {{2, {3, 19}}, {2, {3, 19}}, {1, {19}}},
+     .kind = {[3] = TN__ARG_ABSENT, TN__ARG_ABSENT},
+     ARGS(0.3, 1e-3, 1, 2)},
+    {.in = {{3, {2, 3, 2}}, {3, {2, 3, 2}}, {2, {3, 2}}, {2, {3, 2}}}, ALL, ARGS(0, 1e-5, 1, 0)},
+    {.in = {{2, {3, 5}}, {2, {3, 5}}},
+     .kind = {[2] = TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT},
+     ARGS(1, 1e-3, 1, 0)},
+    {.in = {{2, {0, 3}}, {2, {0, 3}}, {1, {3}}, {1, {3}}}, ALL, ARGS(0.5, 1e-5, 1, 0)},
+    {.in = {{2, {3, 0}}, {2, {3, 0}}, {1, {0}}, {1, {0}}}, ALL, ARGS(0.5, 1e-5, 1, 0)},
     {.in = {{2, {3, 4}}, {1, {4}}, {1, {4}}, {1, {4}}},
+     ALL,
      ARGS(0.5, 1e-5, 1, 0),
      TN__FAILS(TN_ESHAPE, "add_dropout_norm: x is f32 [3, 4] and h f32 [4], but must have equal dtype and shape")},
     {.in = {{2, {3, 4}}, {2, {3, 4}}, {1, {5}}, {1, {4}}},
+     ALL,
      ARGS(0.5, 1e-5, 1, 0),
      TN__FAILS(
          TN_ESHAPE,
          "add_dropout_norm: weight [5] must have the shape of the last dims of [3, 4], over which it normalises")},
     {.in = {{1, {4}}, {1, {4}}},
-     .kind = {[2] = TN__ARG_ABSENT, TN__ARG_ABSENT},
+     .kind = {[2] = TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT},
      ARGS(2, 1e-5, 1, 0),
      TN__FAILS(TN_EINVAL, "add_dropout_norm: p is 2, but a probability must be from 0 to 1")},
     {.in = {{1, {4}}, {1, {4}}},
-     .kind = {[2] = TN__ARG_ABSENT, TN__ARG_ABSENT},
+     .kind = {[2] = TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT},
      ARGS(0, -1, 1, 0),
      TN__FAILS(TN_EINVAL, "add_dropout_norm: eps is -1, but must not be negative")},
     {.in = {{1, {4}}, {1, {4}}},
-     .kind = {TN__ARG_INT, TN__ARG_INT, TN__ARG_ABSENT, TN__ARG_ABSENT},
+     .kind = {TN__ARG_INT, TN__ARG_INT, TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT},
      ARGS(0, 1e-5, 1, 0),
      TN__FAILS(TN_EDTYPE, "add_dropout_norm: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
 
 const tn_op tn__op_add_dropout_norm = {TN__ROOM("add_dropout_norm", TN_NARROW(2)),
-                                       .inputs = 4,
+                                       .inputs = INPUTS,
                                        .outputs = 3,
-                                       .optional = TN__IN(WEIGHT) | TN__IN(BIAS),
-                                       .saves = TN_SAVE_IN(WEIGHT) | TN_SAVE_OUT(SUM) | TN_SAVE_OUT(STAT),
+                                       .optional = TN__IN(WEIGHT) | TN__IN(BIAS) | TN__IN(ROWS),
+                                       .saves =
+                                           TN_SAVE_IN(WEIGHT) | TN_SAVE_IN(ROWS) | TN_SAVE_OUT(SUM) | TN_SAVE_OUT(STAT),
                                        .args_size = sizeof(args_t),
                                        .infer = add_dropout_norm_infer,
                                        .forward = add_dropout_norm_forward,
@@ -139,9 +152,11 @@ tn_tensor *tn_add_dropout_norm_run(tn_add_dropout_norm_args a)
     tn_tensor    *in[2] = {a.x, a.h}, *out[3] = {NULL};
     tn_generator *g = tn_current_generator();
     tn__promote_all(2, in);
-    const args_t args = {a.p, a.eps, g->seed, g->position};
-    tn_op_call(&tn__op_add_dropout_norm, 4, (tn_tensor *[]){in[0], in[1], a.weight, a.bias}, 3, out, &args);
-    if (out[Y] && a.p > 0) g->position += tn__drop_blocks(tn_numel(out[Y]));
+    const args_t args = {a.p, a.eps, g->seed, g->position, a.padded};
+    tn_op_call(&tn__op_add_dropout_norm, INPUTS, (tn_tensor *[]){in[0], in[1], a.weight, a.bias, a.rows}, 3, out,
+               &args);
+    if (out[Y] && a.p > 0)
+        g->position += tn__drop_blocks(a.rows ? a.padded * out[Y]->l.shape.d[out[Y]->l.shape.n - 1] : tn_numel(out[Y]));
     if (a.sum) *a.sum = out[SUM];
     return out[Y];
 }
@@ -159,8 +174,8 @@ static TN__REAL *TN__(row_buffer)(TN__REAL *buffer, const TN__REAL *row)
 static void TN__(add_dropout_norm_forward)(int64_t row, int64_t n, void *const *out, const void *const *in,
                                            const kernel_args *a, TN__REAL *sum)
 {
-    tn__kernels()->TN__(rows)->dropout(n, sum, in[H], in[X], &a->drop, row * n, sum == out[SUM] ? NULL : out[SUM],
-                                       NULL);
+    tn__kernels()->TN__(rows)->dropout(n, sum, in[H], in[X], &a->drop, (a->row ? a->row[row] : row) * n,
+                                       sum == out[SUM] ? NULL : out[SUM], NULL);
     const TN__(tn__norm_row) s = {out[Y], out[STAT], sum, in[WEIGHT], in[BIAS], a->norm.eps, false, a->norm.stream};
     tn__kernels()->TN__(rows)->norm(n, &s);
 }
@@ -174,8 +189,8 @@ static void TN__(add_dropout_norm_backward)(int64_t row, int64_t n, void *const 
     tn__kernels()->TN__(rows)->norm_back(n, &s);
     for (int64_t i = 0; gs && more && i < n; i++) gs[i] += more[i];
     if (gh)
-        tn__kernels()->TN__(rows)->dropout(n, gh, gs, NULL, &a->drop, row * n, near ? out[1] : NULL,
-                                           near ? out[0] : NULL);
+        tn__kernels()->TN__(rows)->dropout(n, gh, gs, NULL, &a->drop, (a->row ? a->row[row] : row) * n,
+                                           near ? out[1] : NULL, near ? out[0] : NULL);
 }
 
 /* noinline: a frame of several pages costs stack probes (-fstack-clash-protection), which the common path avoids. */

@@ -101,6 +101,8 @@ void tn__layer_norm_ops(tn_tensor *x, tn_tensor *weight, tn_tensor *gy, int over
  * the op; the number of blocks that n elements need. */
 tn__dropped            tn__drop_of(double p, uint64_t seed, uint64_t position);
 tn_tensor             *tn__drop_at(tn_tensor *x, double p, uint64_t seed, uint64_t position);
+tn_tensor             *tn__drop_rows_at(tn_tensor *x, double p, uint64_t seed, uint64_t position, tn_tensor *rows,
+                                        int64_t padded); /* as tn_dropout_rows; rows may be NULL */
 static inline uint64_t tn__drop_blocks(int64_t n) { return 2 * (((uint64_t)n + TN__DROP_GROUP - 1) / TN__DROP_GROUP); }
 bool                   tn__need_probability(const tn_ctx *c, double p);
 

@@ -31,6 +31,25 @@ bool tn__infer_offsets(const tn_ctx *c, int which, const char *name, int64_t row
     return true;
 }
 
+bool tn__infer_padded_rows(const tn_ctx *c, int which, int64_t rows, int64_t padded)
+{
+    const tn_tensor *t = c->in[which];
+    char             text[192];
+    if (!t) return !padded || tn_infer_fail(c, TN_EINVAL, "padded is %lld, but rows is NULL", (long long)padded);
+    if (t->dtype != TN_I64 || t->l.shape.n != 1 || t->l.shape.d[0] != rows || !tn__layout_contiguous(&t->l))
+        return tn_infer_fail(c, TN_ESHAPE, "rows must be contiguous i64 [%lld], one index for each row; got %s %s",
+                             (long long)rows, tn_dtype_name(t->dtype), tn_shape_text(t->l.shape, text, sizeof text));
+    const int64_t *at = tn__ptr(t), width = c->in[0]->l.shape.n ? c->in[0]->l.shape.d[c->in[0]->l.shape.n - 1] : 1;
+    int64_t        all;
+    if (padded < 0 || !tn__mul_i64(padded, width, &all) || all > INT64_MAX / 2)
+        return tn_infer_fail(c, TN_EINVAL, "padded is %lld, which is not a number of rows", (long long)padded);
+    for (int64_t i = 0; i < rows; i++)
+        if (at[i] < 0 || at[i] >= padded)
+            return tn_infer_fail(c, TN_EINDEX, "row %lld is %lld in a padded batch of %lld rows", (long long)i,
+                                 (long long)at[i], (long long)padded);
+    return true;
+}
+
 tn_tensor *tn__sequences_mask(const tn_tensor *offsets, const tn_tensor *key_offsets, bool causal, int64_t window)
 {
     const int64_t *q = tn__ptr(offsets), *k = tn__ptr(key_offsets), n = offsets->l.shape.d[0] - 1;

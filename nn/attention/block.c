@@ -127,6 +127,8 @@ tn_block *tn_transformer_decoder_layer_create(tn_block_config c)
 tn_tensor *tn__block_bias(const tn_block *m, const tn_block_args *a, int64_t before)
 {
     if (!m || !m->relative || !a->x || tn_ndim(a->x) != 3) return NULL;
+    if (a->unpadded)
+        return tn_raise_null(TN_EUNSUPPORTED, "block: .relative positions need a padded batch, without .unpadded");
     const int64_t n = tn_size(a->x, m->self_attn->time_first ? 0 : 1);
     return tn_relative_positions_forward(m->relative, n, before + n);
 }
@@ -150,43 +152,54 @@ static tn_tensor *attended(tn_block *m, tn_tensor *x, const tn_block_args *a, tn
 {
     return tn_mha_forward(m->self_attn, x, x, x, .attn_mask = added(m->self_attn, x, a),
                           .key_padding_mask = a->key_padding_mask, .causal = a->causal, .weights = w,
-                          .weights_per_head = true, .cache = a->cache, .layer = a->layer, .angles = a->angles);
+                          .weights_per_head = true, .cache = a->cache, .layer = a->layer, .angles = a->angles,
+                          .unpadded = a->unpadded);
 }
 
 static tn_tensor *remembered(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w)
 {
     return tn_mha_forward(m->multihead_attn, x, a->memory, a->memory, .attn_mask = a->memory_mask,
                           .key_padding_mask = a->memory_key_padding_mask, .weights = w, .weights_per_head = true,
-                          .cache = a->cache, .layer = a->layer, .memory = a->cache != NULL);
+                          .cache = a->cache, .layer = a->layer, .memory = a->cache != NULL, .unpadded = a->unpadded,
+                          .keys_unpadded = a->memory_unpadded);
 }
 
-static tn_tensor *fed_forward(tn_block *m, tn_tensor *x)
+static tn__rows rows_of(const tn_block_args *a)
+{
+    const tn_unpadded *u = a->unpadded;
+    return u ? (tn__rows){u->rows, u->batch * u->length} : (tn__rows){NULL, 0};
+}
+
+static tn_tensor *fed_forward(tn_block *m, tn_tensor *x, tn__rows rows)
 {
     tn_tensor *h = tn__linear_activated(m->gate ? m->gate : m->linear1, x, m->activation);
     if (m->gate) h = tn_mul(h, tn_call(m->linear1, x));
-    return tn_call(m->linear2, tn_call(m->dropout, h));
+    return tn_call(m->linear2, tn__dropped(m->dropout, h, rows));
 }
 
 static tn_tensor *in_parallel(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w)
 {
-    tn_tensor *first = tn_call(m->norm1, x), *second = m->norm2 ? tn_call(m->norm2, x) : first;
-    tn_tensor *h = tn_call(m->dropout1, attended(m, first, a, w));
-    return tn_add(tn_add(x, h), tn_call(m->dropout2, fed_forward(m, second)));
+    tn_tensor     *first = tn_call(m->norm1, x), *second = m->norm2 ? tn_call(m->norm2, x) : first;
+    const tn__rows rows = rows_of(a);
+    tn_tensor     *h = tn__dropped(m->dropout1, attended(m, first, a, w), rows);
+    return tn_add(tn_add(x, h), tn__dropped(m->dropout2, fed_forward(m, second, rows), rows));
 }
 
 static tn_tensor *in_turn(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w, tn_tensor **memory)
 {
     tn_layer_norm *norm = m->norm3 ? m->norm3 : m->norm2; /* the norm of the feed-forward */
     tn_dropout    *drop = m->dropout3 ? m->dropout3 : m->dropout2;
+    const tn__rows rows = rows_of(a);
     if (m->norm_first) {
         tn_tensor   *h = attended(m, tn_call(m->norm1, x), a, w);
-        tn__residual r = tn__add_and_norm(x, h, m->dropout1, m->norm2);
-        if (m->multihead_attn) r = tn__add_and_norm(r.sum, remembered(m, r.normed, a, memory), m->dropout2, m->norm3);
-        return tn_add(r.sum, tn_call(drop, fed_forward(m, r.normed)));
+        tn__residual r = tn__add_and_norm(x, h, m->dropout1, m->norm2, rows);
+        if (m->multihead_attn)
+            r = tn__add_and_norm(r.sum, remembered(m, r.normed, a, memory), m->dropout2, m->norm3, rows);
+        return tn_add(r.sum, tn__dropped(drop, fed_forward(m, r.normed, rows), rows));
     }
-    x = tn__add_and_norm(x, attended(m, x, a, w), m->dropout1, m->norm1).normed;
-    if (m->multihead_attn) x = tn__add_and_norm(x, remembered(m, x, a, memory), m->dropout2, m->norm2).normed;
-    return tn__add_and_norm(x, fed_forward(m, x), drop, norm).normed;
+    x = tn__add_and_norm(x, attended(m, x, a, w), m->dropout1, m->norm1, rows).normed;
+    if (m->multihead_attn) x = tn__add_and_norm(x, remembered(m, x, a, memory), m->dropout2, m->norm2, rows).normed;
+    return tn__add_and_norm(x, fed_forward(m, x, rows), drop, norm, rows).normed;
 }
 
 tn_tensor *tn_block_run(tn_block *m, tn_block_args a)

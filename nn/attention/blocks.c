@@ -73,6 +73,7 @@ static tn_tensor *angles_of(const tn_blocks *m, const tn_block_args *a, int64_t 
     const tn_block *block = tn_at(m->layers, 0);
     if (!block || !block->self_attn->rotary || !a->x || tn_ndim(a->x) != 3) return NULL;
     if (tn_kv_cache_at(a->cache)) return tn__cache_angles(a->cache, tn__mha_rope(block->self_attn));
+    if (a->unpadded) return tn__mha_angles_at(block->self_attn, tn__unpadded_positions(a->unpadded));
     return tn_mha_angles(block->self_attn, before, tn_size(a->x, block->self_attn->time_first ? 0 : 1));
 }
 
@@ -80,6 +81,59 @@ static tn_block *block_of(const tn_blocks *m, int64_t layer)
 {
     const double shared = (double)m->depth / (double)tn_length(m->layers);
     return tn_at(m->layers, (int64_t)((double)layer / shared));
+}
+
+/* ---- without padding --------------------------------------------------------------------------------------------- */
+
+/* What a stack leaves out of its batch: rows of x and of the memory; a member without rows: nothing. */
+typedef struct {
+    tn_unpadded x, memory;
+} left_out;
+
+static bool any_hooks(const tn_blocks *m)
+{
+    for (tn_each e = tn_module_each((void *)(uintptr_t)m, TN_EACH_MODULE); tn_next(&e);)
+        if (e.module->base->hooks) return true;
+    return false;
+}
+
+/* True if the layers can run without the padding. Otherwise they take the masks: those who look at the layers, or at
+ * their weights, get padded tensors, and other masks and biases are made for padded batches. */
+static bool can_unpad(const tn_blocks *m, const tn_block_args *a)
+{
+    const tn_block *block = tn_at(m->layers, 0);
+    return (a->key_padding_mask || a->memory_key_padding_mask) && !a->unpadded && !a->attn_mask && !a->memory_mask &&
+           !a->weights && !a->memory_weights && !a->cache && !a->angles && !a->bias && block && !block->relative &&
+           !block->self_attn->time_first && a->x && tn_ndim(a->x) == 3 && (!a->memory || tn_ndim(a->memory) == 3) &&
+           !tn__look_active() && !any_hooks(m);
+}
+
+static tn_tensor *no_padding(const tn_tensor *x)
+{
+    return tn_zeros_of(TN_BOOL, TN_SHAPE(tn_size(x, 0), tn_size(x, 1)));
+}
+
+static bool is_full(const tn_unpadded *u) { return tn_numel(u->rows) == u->batch * u->length; }
+
+/* Replaces x and memory by their rows without padding, and the masks by u. Padding before or between the rows stays:
+ * dropout on attention weights counts positions from a sequence's first row. */
+static void unpad(tn_block_args *a, left_out *u)
+{
+    tn_tensor *mask = a->key_padding_mask, *of_memory = a->memory_key_padding_mask;
+    if ((mask && !tn_shape_equal(tn_shape_of(mask), TN_SHAPE(tn_size(a->x, 0), tn_size(a->x, 1)))) ||
+        (of_memory && (!a->memory || !tn_shape_equal(tn_shape_of(of_memory),
+                                                     TN_SHAPE(tn_size(a->memory, 0), tn_size(a->memory, 1))))))
+        return; /* the layers report it */
+    const tn_unpadded x = tn_unpad(mask ? mask : no_padding(a->x));
+    if (tn_error() != TN_OK || !x.in_order) return;
+    if (a->memory) u->memory = tn_unpad(of_memory ? of_memory : no_padding(a->memory));
+    if (tn_error() != TN_OK || (a->memory && !u->memory.in_order)) return;
+    if (is_full(&x) && (!a->memory || is_full(&u->memory))) return;
+    u->x = x;
+    a->x = tn_unpad_rows(u->x, a->x), a->unpadded = &u->x, a->key_padding_mask = NULL;
+    if (!a->memory) return;
+    a->memory = tn_unpad_rows(u->memory, a->memory), a->memory_unpadded = &u->memory;
+    a->memory_key_padding_mask = NULL;
 }
 
 tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
@@ -92,7 +146,9 @@ tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
     const tn_frame           f = tn_enter(m);
     const tn__cached_lengths before = tn__cache_lengths(a.cache, 0);
     tn_tensor               *mine = NULL; /* the result of the layer before, kept until the next layer has read it */
-    tn_block_args            b = a;
+    left_out                 u = {.x = {.batch = 0}};
+    if (can_unpad(m, &a)) unpad(&a, &u);
+    tn_block_args b = a;
     if (!a.angles) b.angles = angles_of(m, &a, tn__cache_removed(a.cache) + before.own);
     if (!a.bias) b.bias = tn__block_bias(tn_at(m->layers, 0), &a, before.own);
     tn_path_push("layers");
@@ -107,6 +163,7 @@ tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
     }
     tn_path_pop();
     if (tn_error() == TN_OK && m->norm) b.x = tn_call(m->norm, b.x);
+    if (u.x.rows && tn_error() == TN_OK) b.x = tn_pad_rows(u.x, b.x);
     tn_drop(mine);
     tn_tensor *y = leave_all(f, b.x, n, a.weights, a.memory_weights);
     for (int64_t i = 0; i < n && tn_error() != TN_OK; i++) tn__cache_undo(a.cache, i, before);

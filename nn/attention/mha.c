@@ -196,6 +196,22 @@ static bool options_fit(const tn_mha *m, const tn_mha_args *a)
     return true;
 }
 
+static bool unpadded_fits(const tn_mha_args *a, const sizes *z)
+{
+    const tn_unpadded *q = a->unpadded, *k = a->keys_unpadded ? a->keys_unpadded : q;
+    if (!q && !k) return true;
+    if (!q || !q->rows || !k->rows)
+        return tn_raise_false(TN_EINVAL, "mha: .unpadded has no rows; make it with tn_unpad, and check the error");
+    if (a->cache) return tn_raise_false(TN_EINVAL, "mha: .cache needs padded batches");
+    if (z->batch != 1 || z->queries != tn_numel(q->rows) || z->keys != tn_numel(k->rows))
+        return tn_raise_false(TN_ESHAPE,
+                              "mha: an unpadded query and key must be [1, N, dim] with %lld and %lld rows, as in "
+                              ".unpadded, but have batch size %lld and %lld and %lld rows",
+                              (long long)tn_numel(q->rows), (long long)tn_numel(k->rows), (long long)z->batch,
+                              (long long)z->queries, (long long)z->keys);
+    return true;
+}
+
 static bool mha_fits(const tn_mha *m, const tn_mha_args *a, sizes *z)
 {
     char                     text[192];
@@ -214,6 +230,7 @@ static bool mha_fits(const tn_mha *m, const tn_mha_args *a, sizes *z)
         if (batch != z->batch || n != z->given) return differ("key", a->key, "value", a->value, "the first two dims");
     }
     z->keys = z->before + z->given;
+    if (!unpadded_fits(a, z)) return false;
     if (m->window && !a->causal)
         return tn_raise_false(TN_EINVAL, "mha: .window is %lld, which needs .causal", (long long)m->window);
     if (m->rotary && (a->memory || z->given != z->queries))
@@ -272,10 +289,19 @@ tn_tensor *tn_mha_angles(const tn_mha *m, int64_t offset, int64_t length)
     return m && m->rotary ? tn_rope_angles(tn__mha_rope(m), offset, length) : NULL;
 }
 
+tn_tensor *tn__mha_angles_at(const tn_mha *m, tn_tensor *positions)
+{
+    tn_rope_config c = m->rope;
+    c.dtype = tn_weight_dtype(m->out_proj->weight);
+    return tn_rope_angles_at(c, positions);
+}
+
 /* Queries and keys [B, heads, n, D], rotated by their positions. */
 static void rotate(const tn_mha *m, const tn_mha_args *a, const sizes *z, tn_tensor **h)
 {
-    tn_tensor *angles = a->angles ? a->angles : tn_mha_angles(m, tn__cache_removed(a->cache) + z->before, z->given);
+    tn_tensor *angles = a->angles;
+    if (!angles && a->unpadded) angles = tn__mha_angles_at(m, tn__unpadded_positions(a->unpadded));
+    if (!angles) angles = tn_mha_angles(m, tn__cache_removed(a->cache) + z->before, z->given);
     if (angles && tn_ndim(angles) == 3)
         angles = tn_unsqueeze(angles, 1); /* [B, n, R]: different positions in each row */
     h[0] = tn_rope(h[0], angles, m->rope.interleaved), h[1] = tn_rope(h[1], angles, m->rope.interleaved);
@@ -392,6 +418,11 @@ static tn_tensor *attend(tn_mha *m, const tn_mha_args *a, tn_tensor **weights)
     const bool        looked = tn__look_active();
     tn_attention_args t = {TN_ATTENTION_ARGS_DEFAULTS, .attn_mask = observed_mask(a->attn_mask),
                            .key_padding_mask = a->key_padding_mask, .causal = a->causal, .window = m->window};
+    if (a->unpadded) {
+        const tn_unpadded *k = a->keys_unpadded ? a->keys_unpadded : a->unpadded;
+        t.offsets = a->unpadded->offsets, t.longest = a->unpadded->length;
+        t.key_offsets = k->offsets, t.key_longest = k->length;
+    }
     if (!mha_fits(m, a, &z) || (t.attn_mask && !mask(m, &z, &t.attn_mask))) return NULL;
     if (!replayable(m, a, weights || looked)) return NULL;
     tn_tensor *all = projected(m, a, &z, h);

@@ -26,16 +26,23 @@ tn_tensor *tn__linear_activated(tn_linear *m, tn_tensor *x, tn_tensor *(*activat
     return tn_leave(f, fused(x, m->weight, m->bias));
 }
 
-tn__residual tn__add_and_norm(tn_tensor *x, tn_tensor *h, tn_dropout *dropout, tn_layer_norm *norm)
+tn_tensor *tn__dropped(tn_dropout *m, tn_tensor *x, tn__rows rows)
+{
+    if (!rows.index || watched(&m->base)) return tn_call(m, x);
+    return m->base.training ? tn_dropout_rows(x, m->p, rows.index, rows.padded) : x;
+}
+
+tn__residual tn__add_and_norm(tn_tensor *x, tn_tensor *h, tn_dropout *dropout, tn_layer_norm *norm, tn__rows rows)
 {
     tn__residual r = {NULL, NULL};
     if (tn_error() != TN_OK) return r;
     if (watched(&dropout->base) || watched(&norm->base) || !tn__is_layer_norm(&norm->base)) {
-        r.sum = tn_add(x, tn_call(dropout, h));
+        r.sum = tn_add(x, tn__dropped(dropout, h, rows));
         r.normed = tn_call(norm, r.sum);
         return r;
     }
     const double p = dropout->base.training ? dropout->p : 0;
-    r.normed = tn_add_dropout_norm(x, h, norm->weight, norm->bias, .p = p, .eps = norm->eps, .sum = &r.sum);
+    r.normed = tn_add_dropout_norm(x, h, norm->weight, norm->bias, .p = p, .eps = norm->eps, .sum = &r.sum,
+                                   .rows = rows.index, .padded = rows.padded);
     return r;
 }

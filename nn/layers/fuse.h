@@ -7,11 +7,19 @@
 /* activation(tn_call(m, x)) */
 tn_tensor *tn__linear_activated(tn_linear *m, tn_tensor *x, tn_tensor *(*activation)(tn_tensor *x));
 
+/* The rows of an unpadded batch: their indices in a padded one of `padded` rows; index NULL: the batch is padded. */
+typedef struct {
+    tn_tensor *index;
+    int64_t    padded;
+} tn__rows;
+/* tn_call(m, x), but dropped as in the padded batch. */
+tn_tensor *tn__dropped(tn_dropout *m, tn_tensor *x, tn__rows rows);
+
 /* sum: x + dropout(h); normed: norm(sum). */
 typedef struct {
     tn_tensor *sum, *normed;
 } tn__residual;
-tn__residual tn__add_and_norm(tn_tensor *x, tn_tensor *h, tn_dropout *dropout, tn_layer_norm *norm);
+tn__residual tn__add_and_norm(tn_tensor *x, tn_tensor *h, tn_dropout *dropout, tn_layer_norm *norm, tn__rows rows);
 
 bool tn__is_linear(const tn_module *m);     /* of class Linear exactly, not of a user's class (layers/linear.c) */
 bool tn__is_layer_norm(const tn_module *m); /* of class LayerNorm exactly, not RMSNorm (layers/norm.c) */

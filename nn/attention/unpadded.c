@@ -1,0 +1,74 @@
+/* unpadded.c — batches without their padding: the rows of the sequences, one after another. */
+#include "nn/attention/block.h"
+
+tn_unpadded tn_unpad(tn_tensor *padding)
+{
+    tn_unpadded u = {.batch = 0};
+    char        text[192];
+    if (tn__blocked() || !tn__not_null("tn_unpad", "padding", padding)) return u;
+    const tn_shape s = tn_shape_of(padding);
+    if (s.n != 2 || tn_dtype_of(padding) != TN_BOOL) {
+        tn_raise(TN_ESHAPE, "tn_unpad: the padding mask must be bool [B, T] (true: padding), got %s %s",
+                 tn_dtype_name(tn_dtype_of(padding)), tn_shape_text(s, text, sizeof text));
+        return u;
+    }
+    const tn_scope scope = tn_no_grad_begin();
+    const uint8_t *is_padding = tn_data(tn_contiguous(padding));
+    int64_t        n = 0;
+    for (int64_t i = 0; is_padding && i < s.d[0] * s.d[1]; i++) n += !is_padding[i];
+    tn_tensor *list[2] = {tn_zeros_of(TN_I64, TN_SHAPE(s.d[0] + 1)), tn_zeros_of(TN_I64, TN_SHAPE(n))};
+    int64_t   *offset = tn_data_mut(list[0]), *row = tn_data_mut(list[1]), at = 0;
+    u.in_order = true;
+    for (int64_t b = 0; tn_error() == TN_OK && b < s.d[0]; b++) {
+        const uint8_t *p = is_padding + b * s.d[1];
+        for (int64_t t = 0; t < s.d[1]; t++) {
+            if (p[t]) continue;
+            if (t && p[t - 1]) u.in_order = false;
+            row[at++] = b * s.d[1] + t;
+        }
+        if (s.d[1] && p[0] && at > offset[b]) u.in_order = false;
+        offset[b + 1] = at;
+    }
+    tn_scope_return_list(scope, 2, list);
+    if (tn_error() != TN_OK) return (tn_unpadded){.batch = 0};
+    u.offsets = list[0], u.rows = list[1], u.batch = s.d[0], u.length = s.d[1];
+    return u;
+}
+
+/* Raises and returns false if x's first dims are not `first` and `second`. */
+static bool starts_with(const char *who, const tn_tensor *x, int64_t first, int64_t second)
+{
+    char text[192];
+    if (!tn__not_null(who, "x", x)) return false;
+    const tn_shape s = tn_shape_of(x);
+    return (s.n >= 2 && s.d[0] == first && s.d[1] == second) ||
+           tn_raise_false(TN_ESHAPE, "%s: x is %s, but must be [%lld, %lld, ...]", who,
+                          tn_shape_text(s, text, sizeof text), (long long)first, (long long)second);
+}
+
+tn_tensor *tn_unpad_rows(tn_unpadded u, tn_tensor *x)
+{
+    if (tn__blocked() || !tn__not_null("tn_unpad_rows", "u.rows", u.rows)) return NULL;
+    if (!starts_with("tn_unpad_rows", x, u.batch, u.length)) return NULL;
+    return tn_unsqueeze(tn_index_select(tn_flatten(x, 0, 1), 0, u.rows), 0);
+}
+
+tn_tensor *tn_pad_rows(tn_unpadded u, tn_tensor *x)
+{
+    if (tn__blocked() || !tn__not_null("tn_pad_rows", "u.rows", u.rows)) return NULL;
+    if (!starts_with("tn_pad_rows", x, 1, tn_numel(u.rows))) return NULL;
+    tn_shape s = tn_shape_of(x), flat = {.n = s.n - 1};
+    for (int i = 1; i < s.n; i++) flat.d[i - 1] = s.d[i];
+    flat.d[0] = u.batch * u.length, s.d[0] = u.batch, s.d[1] = u.length;
+    return tn_reshape(tn_index_add(tn_zeros_of(tn_dtype_of(x), flat), 0, u.rows, tn_select(x, 0, 0)), s);
+}
+
+tn_tensor *tn__unpadded_positions(const tn_unpadded *u)
+{
+    const tn_scope s = tn_no_grad_begin();
+    const int64_t  n = tn_numel(u->rows), *row = tn_data(u->rows);
+    tn_tensor     *at = tn_empty_of(TN_I64, TN_SHAPE(1, n));
+    int64_t       *to = tn_data_mut(at);
+    for (int64_t i = 0; to && i < n; i++) to[i] = row[i] % u->length;
+    return tn_scope_return(s, at);
+}
