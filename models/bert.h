@@ -82,6 +82,7 @@ typedef struct tn_bert_args {
     tn_tensor  *ids;              /* i64 or i32 [B, T] */
     tn_tensor  *types;            /* segments, i64 or i32 [B, T]; NULL: all 0; ignored by models without segments */
     tn_tensor  *key_padding_mask; /* padding mask, bool [B, T]: true at padding; NULL: no padding */
+    bool        skip_padding;     /* the encoder does no work for padding: hidden states are 0 there */
     tn_tensor **weights;          /* out, may be NULL: one tensor per layer, attention weights [B, heads, T, T] */
     int         end_;
 } TN_KEYWORDS_ONLY tn_bert_args;

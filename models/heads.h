@@ -62,6 +62,7 @@ TN_API tn_tuned *tn_tuned_create(tn_bert *encoder, tn_tuned_config c);
 typedef struct tn_tuned_args {
     int        zero_;
     tn_tensor *ids, *types, *key_padding_mask; /* as in tn_bert_args */
+    bool       skip_padding;                   /* scores of padding tokens are not meaningful then */
     int        end_;
 } TN_KEYWORDS_ONLY tn_tuned_args;
 TN_API tn_tensor  *tn_tuned_run(tn_tuned *m, tn_tuned_args a);

@@ -169,7 +169,8 @@ tn_tensor *tn_bert_run(tn_bert *m, tn_bert_args a)
     if (tn_error() == TN_OK) x = tn_call(m->dropout, tn_call(m->norm, x));
     if (tn_error() == TN_OK && m->project) x = tn_call(m->project, x);
     if (tn_error() == TN_OK)
-        x = tn_transformer_encoder_forward(m->encoder, x, .key_padding_mask = a.key_padding_mask, .weights = a.weights);
+        x = tn_transformer_encoder_forward(m->encoder, x, .key_padding_mask = a.key_padding_mask, .weights = a.weights,
+                                           .skip_padding = a.skip_padding);
     if (!a.weights || tn_error() != TN_OK) return tn_leave(f, x);
     /* Return the attention weights and x from the frame in one list. */
     const int64_t n = m->config.layers;
@@ -265,7 +266,8 @@ tn_tensor *tn_bert_loss_run(tn_bert *m, tn_bert_loss_args b)
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
     tn_tensor     *y = NULL, *loss = NULL, *word = NULL, *next = NULL;
-    if (has_targets(&b)) y = tn_bert_forward(m, b.ids, .types = b.types, .key_padding_mask = b.key_padding_mask);
+    if (has_targets(&b))
+        y = tn_bert_forward(m, b.ids, .types = b.types, .key_padding_mask = b.key_padding_mask, .skip_padding = true);
     if (y && b.masked) {
         word = tn_numel(b.words) ? word_loss(m, y, &b) : tn_mul_scalar(tn_sum(y), 0);
         loss = word;

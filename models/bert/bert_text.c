@@ -69,7 +69,8 @@ tn_tensor *tn_bert_embed(tn_bert *m, const tn_tokenizer *t, int64_t n, const cha
     tn_token_batch b;
     tn_tensor     *y = NULL;
     if (tn_tokenizer_batch(t, &b, n, texts, .max_length = m->config.positions) == TN_OK) {
-        y = tn_bert_forward(m, b.ids, .types = b.segments, .key_padding_mask = b.key_padding_mask);
+        y = tn_bert_forward(m, b.ids, .types = b.segments, .key_padding_mask = b.key_padding_mask,
+                            .skip_padding = true);
         y = tn_bert_sentences(y, b.key_padding_mask, pooling);
         y = tn_div(y, tn_clamp(tn_norm(y, .dims = TN_DIMS(-1), .keepdim = true), 1e-12, INFINITY));
     }

@@ -153,8 +153,10 @@ tn_tensor *tn_tuned_run(tn_tuned *m, tn_tuned_args a)
     tn_tensor    *y = NULL;
     if (tn_error() == TN_OK) {
         if (choose) a.ids = flat(a.ids), a.types = flat(a.types), a.key_padding_mask = flat(a.key_padding_mask);
+        const tn__head h = tn__head_for(&m->encoder->config, m->config.task);
         tn__lora_apply(m);
-        y = tn_bert_forward(m->encoder, a.ids, .types = a.types, .key_padding_mask = a.key_padding_mask);
+        y = tn_bert_forward(m->encoder, a.ids, .types = a.types, .key_padding_mask = a.key_padding_mask,
+                            .skip_padding = a.skip_padding || h.pooled || h.first);
         tn__lora_remove(m);
         y = apply_head(m, y);
         if (choices) y = tn_reshape(y, TN_SHAPE(-1, choices));
@@ -191,17 +193,24 @@ tn_tensor *tn_tuned_loss_run(tn_tuned *m, tn_tuned_loss_args a)
 }
 
 /* A tokenizer's template may give two segments where the encoder has only one: then types are not passed. */
+static tn_tensor *logits(tn_tuned *m, const tn_batch *b, bool skip_padding)
+{
+    tn_tensor *types = m->encoder->config.types > 1 ? tn_batch_find(b, "types") : NULL;
+    return tn_tuned_forward(m, b->x, .types = types, .key_padding_mask = tn_batch_find(b, "padding"),
+                            .skip_padding = skip_padding);
+}
+
 tn_tensor *tn_tuned_logits(tn_tuned *m, const tn_batch *b)
 {
     if (!tn_ready(m) || !tn__not_null("tn_tuned_logits", "the batch", b)) return NULL;
-    tn_tensor *types = m->encoder->config.types > 1 ? tn_batch_find(b, "types") : NULL;
-    return tn_tuned_forward(m, b->x, .types = types, .key_padding_mask = tn_batch_find(b, "padding"));
+    return logits(m, b, false);
 }
+/* Targets ignore padding. */
 tn_tensor *tn_tuned_fit_loss(void *tuned, const tn_batch *b, void *weight)
 {
     tn_tuned *m = tuned;
-    if (!tn__not_null("tn_tuned_fit_loss", "the batch", b)) return NULL;
-    return tn_tuned_loss(m, tn_tuned_logits(m, b), b->y, .weight = weight,
-                         .key_padding_mask =
-                             m && m->config.task == TN_TASK_QUESTION_ANSWERING ? tn_batch_find(b, "padding") : NULL);
+    if (!tn_ready(m) || !tn__not_null("tn_tuned_fit_loss", "the batch", b)) return NULL;
+    const bool answers = m->config.task == TN_TASK_QUESTION_ANSWERING;
+    return tn_tuned_loss(m, logits(m, b, true), b->y, .weight = weight,
+                         .key_padding_mask = answers ? tn_batch_find(b, "padding") : NULL);
 }

@@ -104,10 +104,11 @@ tn_tensor *tn_seq2seq_loss_run(tn_seq2seq *m, tn_seq2seq_loss_args a)
     const int64_t     n = tn_size(a.target, 1);
     tn__seq2seq_state r;
     encode(m, a.source, &r);
-    tn_tensor *y = tn_error() == TN_OK ? decode(m, &r, tn_narrow(a.target, 1, 0, n - 1), NULL) : NULL;
-    if (!y) return tn_leave(f, NULL);
     tn_tensor    *words = tn_narrow(a.target, 1, 1, n - 1);
     const int64_t ignore = m->config.padding;
+    r.unread = tn_eq(words, tn_full_like(words, (double)ignore));
+    tn_tensor *y = tn_error() == TN_OK ? decode(m, &r, tn_narrow(a.target, 1, 0, n - 1), NULL) : NULL;
+    if (!y) return tn_leave(f, NULL);
     if (!a.each)
         return tn_leave(f, tn_linear_cross_entropy(y, m->out, m->out_bias, words, .ignore_index = ignore,
                                                    .label_smoothing = a.label_smoothing));

@@ -31,7 +31,9 @@ void tn__transformer_encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state 
 {
     tn_tensor *x = embedded(m, m->source, source, 0);
     tn_path_push("transformer"); /* encoder and decoder are called separately */
-    if (x) r->memory = tn_transformer_encoder_forward(m->transformer->encoder, x, .key_padding_mask = r->padding);
+    if (x)
+        r->memory = tn_transformer_encoder_forward(m->transformer->encoder, x, .key_padding_mask = r->padding,
+                                                   .skip_padding = true);
     tn_path_pop();
 }
 
@@ -43,8 +45,8 @@ tn_tensor *tn__transformer_decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor
     if (alignment && !(weights = tn_mem_get((size_t)n * sizeof *weights))) return NULL;
     tn_path_push("transformer");
     y = tn_transformer_decoder_forward(m->transformer->decoder, x, r->cache && r->at ? NULL : r->memory, .causal = true,
-                                       .memory_key_padding_mask = r->padding, .memory_weights = weights,
-                                       .cache = r->cache);
+                                       .key_padding_mask = r->unread, .memory_key_padding_mask = r->padding,
+                                       .memory_weights = weights, .cache = r->cache, .skip_padding = true);
     tn_path_pop();
     if (y && alignment) *alignment = tn_mean(weights[n - 1], .dims = TN_DIMS(1));
     if (weights) tn_mem_put(weights, (size_t)n * sizeof *weights);

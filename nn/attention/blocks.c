@@ -102,10 +102,10 @@ static bool any_hooks(const tn_blocks *m)
 static bool can_unpad(const tn_blocks *m, const tn_block_args *a)
 {
     const tn_block *block = tn_at(m->layers, 0);
-    return (a->key_padding_mask || a->memory_key_padding_mask) && !a->unpadded && !a->attn_mask && !a->memory_mask &&
-           !a->weights && !a->memory_weights && !a->cache && !a->angles && !a->bias && block && !block->relative &&
-           !block->self_attn->time_first && a->x && tn_ndim(a->x) == 3 && (!a->memory || tn_ndim(a->memory) == 3) &&
-           !tn__look_active() && !any_hooks(m);
+    return a->skip_padding && (a->key_padding_mask || a->memory_key_padding_mask) && !a->unpadded && !a->attn_mask &&
+           !a->memory_mask && !a->weights && !a->memory_weights && !a->cache && !a->angles && !a->bias && block &&
+           !block->relative && !block->self_attn->time_first && a->x && tn_ndim(a->x) == 3 &&
+           (!a->memory || tn_ndim(a->memory) == 3) && !tn__look_active() && !any_hooks(m);
 }
 
 static tn_tensor *no_padding(const tn_tensor *x)

@@ -72,7 +72,7 @@ static outcome run(tn_blocks *m, const struct kind *k, tn_tensor *x, tn_tensor *
     outcome    o = {NULL};
     x = tn_requires_grad(tn_detach(x)), memory = memory ? tn_requires_grad(tn_detach(memory)) : NULL;
     tn_seed(12);
-    o.y = tn_blocks_forward(m, x, .memory = memory, .key_padding_mask = mask, .causal = k->causal,
+    o.y = tn_blocks_forward(m, x, .memory = memory, .key_padding_mask = mask, .causal = k->causal, .skip_padding = true,
                             .memory_key_padding_mask = memory ? memory_mask : NULL);
     fine();
     o.y = without_padding(o.y, mask);
@@ -148,7 +148,7 @@ START_TEST(alone)
               *memory = k->c.memory ? tn_normal(TN_SHAPE(BATCH, 9, DIM), 0, 1) : NULL;
     tn_tensor *y =
         tn_blocks_forward(m, x, .memory = memory, .key_padding_mask = mask_of(lengths, 11), .causal = k->causal,
-                          .memory_key_padding_mask = memory ? mask_of(memory_lengths, 9) : NULL);
+                          .skip_padding = true, .memory_key_padding_mask = memory ? mask_of(memory_lengths, 9) : NULL);
     for (int64_t b = 0; b < BATCH; b++) {
         tn_tensor *one = tn_narrow(tn_narrow(x, 0, b, 1), 1, 0, lengths[b]);
         tn_tensor *its = memory ? tn_narrow(tn_narrow(memory, 0, b, 1), 1, 0, memory_lengths[b]) : NULL;
@@ -170,7 +170,8 @@ START_TEST(gaps)
     for (int i = 0; i < 2; i++) {
         if (i) tn_module_after(tn_at(m->layers, 0), nothing, m);
         tn_seed(1);
-        y[i] = without_padding(tn_blocks_forward(m, x, .key_padding_mask = mask, .causal = _i), mask);
+        y[i] = without_padding(tn_blocks_forward(m, x, .key_padding_mask = mask, .causal = _i, .skip_padding = true),
+                               mask);
         fine();
     }
     ck_assert(tn_same_bits(y[0], y[1]));
@@ -233,8 +234,8 @@ START_TEST(memory_fails)
         tn_scope s = tn_scope_begin();
         tn_trim();
         tn_fail_memory(at, true);
-        tn_tensor *y =
-            tn_blocks_forward(m, x, .memory = memory, .key_padding_mask = mask, .memory_key_padding_mask = of_memory);
+        tn_tensor *y = tn_blocks_forward(m, x, .memory = memory, .key_padding_mask = mask,
+                                         .memory_key_padding_mask = of_memory, .skip_padding = true);
         calls = tn_memory_calls();
         tn_fail_memory(-1, false);
         if (!y) ck_assert_int_eq(tn_error(), TN_ENOMEM);
