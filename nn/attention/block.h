@@ -20,9 +20,8 @@ tn_rope_config tn__mha_rope(const tn_mha *m);
  * S] or [B or 1, heads or 1, T, S]. Reshapes a mask of 3 dims to 4. False: raised. (mha.c) */
 bool tn__mha_mask(const tn_mha *m, int64_t batch, int64_t queries, int64_t keys, tn_tensor **attn_mask);
 
-/* The positions [1, N] of an unpadded batch's rows in their sequences, and the rotary angles of such positions. */
+/* The positions [1, N] of an unpadded batch's rows in their sequences. */
 tn_tensor *tn__unpadded_positions(const tn_unpadded *u);
-tn_tensor *tn__mha_angles_at(const tn_mha *m, tn_tensor *positions);
 
 /* The bias of a block's relative positions for x after `before` cached positions; NULL if the block has none. */
 tn_tensor *tn__block_bias(const tn_block *m, const tn_block_args *a, int64_t before);

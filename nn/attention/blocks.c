@@ -73,7 +73,7 @@ static tn_tensor *angles_of(const tn_blocks *m, const tn_block_args *a, int64_t 
     const tn_block *block = tn_at(m->layers, 0);
     if (!block || !block->self_attn->rotary || !a->x || tn_ndim(a->x) != 3) return NULL;
     if (tn_kv_cache_at(a->cache)) return tn__cache_angles(a->cache, tn__mha_rope(block->self_attn));
-    if (a->unpadded) return tn__mha_angles_at(block->self_attn, tn__unpadded_positions(a->unpadded));
+    if (a->unpadded) return tn_rope_angles_at(tn__mha_rope(block->self_attn), tn__unpadded_positions(a->unpadded));
     return tn_mha_angles(block->self_attn, before, tn_size(a->x, block->self_attn->time_first ? 0 : 1));
 }
 

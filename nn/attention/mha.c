@@ -289,18 +289,11 @@ tn_tensor *tn_mha_angles(const tn_mha *m, int64_t offset, int64_t length)
     return m && m->rotary ? tn_rope_angles(tn__mha_rope(m), offset, length) : NULL;
 }
 
-tn_tensor *tn__mha_angles_at(const tn_mha *m, tn_tensor *positions)
-{
-    tn_rope_config c = m->rope;
-    c.dtype = tn_weight_dtype(m->out_proj->weight);
-    return tn_rope_angles_at(c, positions);
-}
-
 /* Queries and keys [B, heads, n, D], rotated by their positions. */
 static void rotate(const tn_mha *m, const tn_mha_args *a, const sizes *z, tn_tensor **h)
 {
     tn_tensor *angles = a->angles;
-    if (!angles && a->unpadded) angles = tn__mha_angles_at(m, tn__unpadded_positions(a->unpadded));
+    if (!angles && a->unpadded) angles = tn_rope_angles_at(tn__mha_rope(m), tn__unpadded_positions(a->unpadded));
     if (!angles) angles = tn_mha_angles(m, tn__cache_removed(a->cache) + z->before, z->given);
     if (angles && tn_ndim(angles) == 3)
         angles = tn_unsqueeze(angles, 1); /* [B, n, R]: different positions in each row */
