@@ -21,9 +21,9 @@ TN_API tn_tensor *tn_padding_mask(tn_tensor *tokens, int64_t padding); /* bool, 
 
 /* ---- batches without padding ------------------------------------------------------------------------------------- */
 
-/* The rows of a batch [B, T, ...] that are not padding, one sequence after another: [1, N, ...]. Modules that are passed
- * a tn_unpadded do no work for padding; the bits are those of the padded batch, also of dropout. Stacks of blocks do all
- * of this themselves if they get padding masks. */
+/* The rows of a batch [B, T, ...] that are not padding, one sequence after another: [1, N, ...]. Modules that are
+ * passed a tn_unpadded do no work for padding; the bits are those of the padded batch, also of dropout. Stacks of
+ * blocks do all of this themselves if asked: .skip_padding. */
 typedef struct tn_unpadded {
     tn_tensor *offsets;       /* i64 [B + 1]: the first row of each sequence, and N */
     tn_tensor *rows;          /* i64 [N]: the index of each row in the padded batch [B · T] */

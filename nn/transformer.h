@@ -96,8 +96,8 @@ typedef struct tn_block_args {
     tn_kv_cache *cache; /* x follows the positions stored in it; after the first call memory may be NULL; may be NULL */
     int64_t      layer; /* the cache's layer to use; for single blocks only */
     tn_tensor   *angles; /* rotary angles of x's positions; NULL: those after the cached positions */
-    /* For a stack with padding masks: do no work for padding. The rows of the result that are not padding have the same
-     * bits, the others are 0. Ignored if something needs padded tensors: hooks, looks, weights, other masks, a cache. */
+    /* For a stack with padding masks: do no work for padding. The rows of the result that are not padding have the
+     * same bits, the others are 0. Ignored with hooks, looks, weights, other masks or a cache, which need padding. */
     bool               skip_padding;
     const tn_unpadded *unpadded, *memory_unpadded; /* x is [1, N, dim], memory [1, M, dim]; as in tn_mha_args */
     tn_tensor *bias; /* result of tn_relative_positions_forward; NULL: computed from the block's own, if it has one */

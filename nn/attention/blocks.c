@@ -85,10 +85,10 @@ static tn_block *block_of(const tn_blocks *m, int64_t layer)
 
 /* ---- without padding --------------------------------------------------------------------------------------------- */
 
-/* What a stack leaves out of its batch: rows of x and of the memory; a member without rows: nothing. */
+/* The rows of x and of the memory that a stack works on; a member without rows: all. */
 typedef struct {
     tn_unpadded x, memory;
-} left_out;
+} kept_rows;
 
 static bool any_hooks(const tn_blocks *m)
 {
@@ -117,7 +117,7 @@ static bool is_full(const tn_unpadded *u) { return tn_numel(u->rows) == u->batch
 
 /* Replaces x and memory by their rows without padding, and the masks by u. Padding before or between the rows stays:
  * dropout on attention weights counts positions from a sequence's first row. */
-static void unpad(tn_block_args *a, left_out *u)
+static void unpad(tn_block_args *a, kept_rows *u)
 {
     tn_tensor *mask = a->key_padding_mask, *of_memory = a->memory_key_padding_mask;
     if ((mask && !tn_shape_equal(tn_shape_of(mask), TN_SHAPE(tn_size(a->x, 0), tn_size(a->x, 1)))) ||
@@ -146,7 +146,7 @@ tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
     const tn_frame           f = tn_enter(m);
     const tn__cached_lengths before = tn__cache_lengths(a.cache, 0);
     tn_tensor               *mine = NULL; /* the result of the layer before, kept until the next layer has read it */
-    left_out                 u = {.x = {.batch = 0}};
+    kept_rows                u = {.x = {.batch = 0}};
     if (can_unpad(m, &a)) unpad(&a, &u);
     tn_block_args b = a;
     if (!a.angles) b.angles = angles_of(m, &a, tn__cache_removed(a.cache) + before.own);

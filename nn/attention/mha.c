@@ -404,6 +404,14 @@ static tn_tensor *attend_now(const tn_mha *m, const tn_mha_args *a, const sizes 
     return tn_attention_at(t, at);
 }
 
+static void set_offsets(const tn_mha_args *a, tn_attention_args *t)
+{
+    const tn_unpadded *k = a->keys_unpadded ? a->keys_unpadded : a->unpadded;
+    if (!a->unpadded) return;
+    t->offsets = a->unpadded->offsets, t->longest = a->unpadded->length;
+    t->key_offsets = k->offsets, t->key_longest = k->length;
+}
+
 static tn_tensor *attend(tn_mha *m, const tn_mha_args *a, tn_tensor **weights)
 {
     sizes             z = {0};
@@ -411,11 +419,7 @@ static tn_tensor *attend(tn_mha *m, const tn_mha_args *a, tn_tensor **weights)
     const bool        looked = tn__look_active();
     tn_attention_args t = {TN_ATTENTION_ARGS_DEFAULTS, .attn_mask = observed_mask(a->attn_mask),
                            .key_padding_mask = a->key_padding_mask, .causal = a->causal, .window = m->window};
-    if (a->unpadded) {
-        const tn_unpadded *k = a->keys_unpadded ? a->keys_unpadded : a->unpadded;
-        t.offsets = a->unpadded->offsets, t.longest = a->unpadded->length;
-        t.key_offsets = k->offsets, t.key_longest = k->length;
-    }
+    set_offsets(a, &t);
     if (!mha_fits(m, a, &z) || (t.attn_mask && !mask(m, &z, &t.attn_mask))) return NULL;
     if (!replayable(m, a, weights || looked)) return NULL;
     tn_tensor *all = projected(m, a, &z, h);

@@ -1,5 +1,5 @@
-/* test_unpadded_blocks.c — stacks of blocks leave out the padding: the same bits as with it, in training, too, whatever
- * the padded length; a sequence alone and among others; tn_unpad and its inverses; who needs padded batches gets them. */
+/* test_unpadded_blocks.c — stacks of blocks skip the padding: the same bits as with it, in training, too, whatever the
+ * padded length; a sequence alone and among others; tn_unpad and its inverses. */
 #include "nn/nn.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
@@ -161,7 +161,7 @@ START_TEST(alone)
 }
 END_TEST
 
-/* Padding before and between the rows is not left out. */
+/* Padding before and between the rows is not skipped. */
 START_TEST(gaps)
 {
     tn_blocks *m = tn_blocks_new(.dim = DIM, .heads = 2, .ff = 40, .layers = 2, .rotary = true, .dropout = 0.2);
