@@ -40,7 +40,7 @@ static tn_tensor *loss(void *given)
     tn_tensor   *x = tn_mul_scalar(tn_call(m->words, j->source), scale);
     tn_tensor   *y = tn_mul_scalar(tn_call(m->words, j->target), scale);
     y = tn_transformer_forward(m->transformer, x, y, .causal = true, .src_key_padding_mask = j->padding,
-                               .memory_key_padding_mask = j->padding);
+                               .memory_key_padding_mask = j->padding, .skip_padding = true);
     y = tn_linear_cross_entropy(y, m->words->weight, NULL, j->next, .label_smoothing = 0.1);
     return tn_leave(f, y);
 }
@@ -65,11 +65,13 @@ int bench_seq2seq(const bench_options *o, FILE *json)
     j.next = bench_words(TN_SHAPE(s.batch, s.seq), s.vocab);
     const int64_t real = s.seq * 5 / 6; /* 20 of 24 */
     j.padding = tn_expand(tn_ge(tn_arange(s.seq), tn_scalar_of(TN_I64, (double)real)), TN_SHAPE(s.batch, s.seq));
-    const double d = (double)s.d_model,
-                 layer = 2 * bench_encoder_weights(&s) + 4 * d * d; /* one encoder and one decoder layer */
-    const int64_t   tokens = bench_tokens(&s);
-    const double    weights = layer * (double)s.layers + d * (double)s.vocab;
-    const double    gflop = 6e-9 * weights * (double)tokens + bench_attention(&s, 3 * (double)s.layers);
+    /* weights of an encoder and a decoder layer that multiply source tokens, without the padding, and target tokens */
+    const double  d = (double)s.d_model, share = (double)real / (double)s.seq;
+    const double  of_source = bench_encoder_weights(&s) + 2 * d * d, of_target = bench_encoder_weights(&s) + 2 * d * d;
+    const double  weights = (share * of_source + of_target) * (double)s.layers + d * (double)s.vocab;
+    const int64_t tokens = bench_tokens(&s);
+    const double  gflop =
+        6e-9 * weights * (double)tokens + bench_attention(&s, (share * share + 1 + share) * (double)s.layers);
     const bench_job work = {
         .module = j.m, .loss = loss, .part = part, .job = &j, .batch = s.batch, .tokens = tokens, .gflop = gflop};
     int failed = bench_train(o, json, &work);

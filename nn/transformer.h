@@ -148,6 +148,7 @@ typedef struct tn_transformer_args {
     tn_tensor *attn_mask, *key_padding_mask;          /* masks of the decoder's self-attention; may be NULL */
     bool       causal;                                /* apply a causal mask in the decoder's self-attention */
     tn_tensor *memory_mask, *memory_key_padding_mask; /* masks of the attention to the memory; may be NULL */
+    bool       skip_padding; /* as in tn_block_args; in the encoder if both masks of src are the same tensor */
     int        end_;
 } TN_KEYWORDS_ONLY tn_transformer_args;
 TN_API tn_tensor  *tn_transformer_run(tn_transformer *m, tn_transformer_args a); /* [B, T, dim] */

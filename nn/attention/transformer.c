@@ -29,10 +29,12 @@ tn_tensor *tn_transformer_run(tn_transformer *m, tn_transformer_args a)
 {
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
+    const bool     unread = a.src_key_padding_mask == a.memory_key_padding_mask; /* the memory of padding */
     tn_tensor     *memory = tn_transformer_encoder_forward(m->encoder, a.src, .attn_mask = a.src_mask,
-                                                           .key_padding_mask = a.src_key_padding_mask);
-    return tn_leave(f, tn_transformer_decoder_forward(m->decoder, a.tgt, memory, .attn_mask = a.attn_mask,
-                                                      .key_padding_mask = a.key_padding_mask, .causal = a.causal,
-                                                      .memory_mask = a.memory_mask,
-                                                      .memory_key_padding_mask = a.memory_key_padding_mask));
+                                                           .key_padding_mask = a.src_key_padding_mask,
+                                                           .skip_padding = a.skip_padding && unread);
+    return tn_leave(f, tn_transformer_decoder_forward(
+                           m->decoder, a.tgt, memory, .attn_mask = a.attn_mask, .key_padding_mask = a.key_padding_mask,
+                           .causal = a.causal, .memory_mask = a.memory_mask,
+                           .memory_key_padding_mask = a.memory_key_padding_mask, .skip_padding = a.skip_padding));
 }

@@ -221,6 +221,27 @@ START_TEST(by_hand)
 }
 END_TEST
 
+/* Both stacks of a Transformer. If the decoder may attend to the memory of padding, the encoder computes it. */
+START_TEST(encoder_and_decoder)
+{
+    tn_transformer *m = tn_transformer_new(.dim = DIM, .heads = 2, .encoder_layers = 2, .decoder_layers = 2, .ff = 40);
+    tn_tensor      *x = tn_normal(TN_SHAPE(BATCH, 9, DIM), 0, 1), *y = tn_normal(TN_SHAPE(BATCH, 11, DIM), 0, 1);
+    tn_tensor      *mask = mask_of(memory_lengths, 9), *unread = mask_of(lengths, 11), *z[2];
+    for (int read = 0; read < 2; read++) {
+        for (int skip = 0; skip < 2; skip++) {
+            tn_seed(4);
+            z[skip] = tn_transformer_forward(m, x, y, .src_key_padding_mask = mask, .key_padding_mask = unread,
+                                             .memory_key_padding_mask = read ? NULL : mask, .causal = true,
+                                             .skip_padding = skip);
+            fine();
+            z[skip] = without_padding(z[skip], unread);
+        }
+        ck_assert(tn_same_bits(z[0], z[1]));
+    }
+    tn_free(m);
+}
+END_TEST
+
 START_TEST(memory_fails)
 {
     const struct kind decoder = kind_of(3);
@@ -258,6 +279,7 @@ int main(void)
     tcase_add_loop_test(c, gaps, 0, 2);
     tcase_add_test(c, there_and_back);
     tcase_add_test(c, by_hand);
+    tcase_add_test(c, encoder_and_decoder);
     tcase_add_test(c, memory_fails);
     return tn_check_main(s);
 }
