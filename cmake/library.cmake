@@ -72,8 +72,9 @@ endif()
 set(TENON_FOR_SIZE core/files nn ${TENON_FOLDERS})
 list(FILTER TENON_FOR_SIZE INCLUDE REGEX "^(core/files|nn|data|models)$")
 list(REMOVE_DUPLICATES TENON_FOR_SIZE)
-set(TENON_FILES_FOR_SIZE autograd/ops/einsum.c autograd/tools/gradcheck.c autograd/tools/profile_show.c
-  core/base/cpus.c core/base/decimal.c core/tensor/create.c core/tensor/print.c core/tensor/view.c optim/checkpoint.c
+set(TENON_FILES_FOR_SIZE autograd/ops/einsum.c autograd/rooms/attention_shapes.c autograd/rooms/recurrent.c
+  autograd/rooms/sequences.c autograd/tools/gradcheck.c autograd/tools/profile_show.c core/base/cpus.c
+  core/base/decimal.c core/tensor/create.c core/tensor/print.c core/tensor/view.c optim/checkpoint.c
   optim/checkpoint_restore.c optim/checkpoint_write.c optim/groups.c optim/lr_functions.c optim/schedule.c
   parallel/replica.c parallel/world.c)
 # ... except their inner loops.

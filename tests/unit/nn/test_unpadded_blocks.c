@@ -69,7 +69,7 @@ static outcome run(tn_blocks *m, const struct kind *k, tn_tensor *x, tn_tensor *
 {
     tn_tensor *list[128];
     int        n = 0;
-    outcome    o = {NULL};
+    outcome    o = {.y = NULL};
     x = tn_requires_grad(tn_detach(x)), memory = memory ? tn_requires_grad(tn_detach(memory)) : NULL;
     tn_seed(12);
     o.y = tn_blocks_forward(m, x, .memory = memory, .key_padding_mask = mask, .causal = k->causal, .skip_padding = true,
@@ -123,7 +123,7 @@ START_TEST(any_padding)
     tn_blocks *m = stack(&k);
     tn_tensor *x = tn_normal(TN_SHAPE(BATCH, 11, DIM), 0, 1);
     tn_tensor *memory = k.c.memory ? tn_normal(TN_SHAPE(BATCH, 9, DIM), 0, 1) : NULL;
-    outcome    first = {NULL};
+    outcome    first = {.y = NULL};
     for (int more = 0; more < 6; more++) {
         tn_set_threads(1 + more % 3);
         const outcome o = run(m, &k, longer(x, 11 + more, more), memory ? longer(memory, 9 + 2 * more, NAN) : NULL,
