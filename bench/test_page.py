@@ -25,6 +25,7 @@ def output(command, environment):
     """Invented results: Tenon takes 10 ms, PyTorch 30, compiled 20, another library 15."""
     words = ("bench: a warning\nCPU:      invented\nTenon:    Tenon; 2 threads: the default (cores 2); caches\n"
              "Peaks, measured:\n  peak_f32  baseline  1 threads    50.0 GFLOP/s\n"
+             "  peak_bf16 avx512    1 threads    99.0 GFLOP/s\n"
              "  read      -         2 threads     50.0 GB/s\n")
     if "kernels" in command:
         said = [dict(kernel="gemm_f32", size=size, layout=layout, threads=threads, value=100, onednn=other, openblas=50)
@@ -70,7 +71,7 @@ with tempfile.TemporaryDirectory() as folder:
         "| NT | 2 | 100.0 | 0.71 | 2.00 | – | 0.71 (required: ≥ 1) **missed** | 0.50: 9x9x9 |",
         "| f16 | 100 | 67 | 1.50 (required: ≥ 1) met | 1000 | 667 | 1.50 (required: ≥ 1) met | 9.0 of 10.0 |",
         "compared with torch 9.9, onnxruntime 9.9,\nllama_cpp 9.9.", "### Growth of a training step", "### bf16",
-        "### One thread and 2", "```\nCPU:      invented\nTenon:    Tenon; caches\nPeaks, measured:\n  read",
+        "### One thread and 2", "```\nCPU:      invented\nTenon:    Tenon; caches\nPeaks, measured:\n  peak_bf16",
         "![growth](performance-zen-8-growth.svg)")
     assert sorted(os.listdir(folder)) == ["performance-zen-8-growth.svg", "performance-zen-8.svg", "performance.md"]
     missing = {peer[1] for peer in compare.PEERS.values()}
