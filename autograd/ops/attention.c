@@ -234,16 +234,12 @@ tn_tensor *tn_attention_run(tn_attention_args a)
                           .window = a.window,
                           .longest = {a.longest, a.key_longest},
                           .dropout = a.dropout,
-                          .scale = a.scale,
                           .seed = g->seed,
                           .position = g->position,
                           .order = a.order};
     tn__promote_all(3, in);
     if (a.offsets && !a.key_offsets) in[TN__KEY_OFFSETS] = a.offsets, args.longest[1] = a.longest;
-    if (a.scale < 0) {
-        const int64_t d = in[TN__Q] && in[TN__Q]->l.shape.n ? in[TN__Q]->l.shape.d[in[TN__Q]->l.shape.n - 1] : 1;
-        args.scale = 1 / sqrt(d > 0 ? (double)d : 1);
-    }
+    args.scale = tn__attention_scale(in[TN__Q], a.scale);
     if (tn_op_call(a.weights ? &tn__op_attention_and_weights : &tn__op_attention, TN__ATTENTION_INPUTS, in, 2, out,
                    &args) == TN_OK &&
         a.dropout > 0)

@@ -2,8 +2,6 @@
  * reads a cache. It computes attention over the first past + T keys and values, and has no gradient. */
 #include "autograd/rooms/attention_shapes.h"
 
-#include <math.h>
-
 enum { Q, K, V, PAST, INPUTS };
 typedef tn__attention_args args_t;
 
@@ -92,21 +90,13 @@ TN__SAMPLES(attention_at, samples);
 tn_tensor *tn_attention_at(tn_attention_args a, tn_tensor *past)
 {
     tn_tensor *in[INPUTS] = {a.q, a.k, a.v, past}, *out[2];
-    args_t     args = {.causal = a.causal,
-                       .past = a.past,
-                       .window = a.window,
-                       .dropout = a.dropout,
-                       .scale = a.scale,
-                       .order = a.order};
+    args_t     args = {.causal = a.causal, .past = a.past, .window = a.window, .dropout = a.dropout, .order = a.order};
     if (tn__blocked()) return NULL;
     if (a.attn_mask || a.key_padding_mask || a.offsets || a.key_offsets || a.weights)
         return tn_raise_null(TN_EINVAL, "attention_at: masks, offsets and .weights are not supported; call "
                                         "tn_attention");
     tn__promote_all(3, in);
-    if (a.scale < 0) {
-        const int64_t d = a.q && a.q->l.shape.n ? a.q->l.shape.d[a.q->l.shape.n - 1] : 1;
-        args.scale = 1 / sqrt(d > 0 ? (double)d : 1);
-    }
+    args.scale = tn__attention_scale(in[Q], a.scale);
     tn_op_call(&tn__op_attention_at, INPUTS, in, 2, out, &args);
     return out[0];
 }

@@ -2,6 +2,8 @@
 #include "autograd/rooms/attention_shapes.h"
 #include "autograd/rooms/sequences.h"
 
+#include <math.h>
+
 static bool fail(const tn_ctx *c, const char *a, const tn_tensor *x, const char *b, const tn_tensor *y,
                  const char *problem)
 {
@@ -133,6 +135,12 @@ static bool infer_sequences(const tn_ctx *c, tn_shape scores, bool weights)
         return tn_infer_fail(c, TN_ESHAPE, "there are %lld sequences of queries and %lld of keys",
                              (long long)offsets->l.shape.d[0] - 1, (long long)keys->l.shape.d[0] - 1);
     return true;
+}
+
+double tn__attention_scale(const tn_tensor *q, double scale)
+{
+    const int64_t d = q && q->l.shape.n ? q->l.shape.d[q->l.shape.n - 1] : 1;
+    return scale < 0 ? 1 / sqrt(d > 0 ? (double)d : 1) : scale;
 }
 
 bool tn__attention_infer(tn_ctx *c, bool weights)

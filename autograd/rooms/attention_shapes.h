@@ -18,6 +18,9 @@ typedef struct {
 /* The infer, with the weights as the second result or with the rows' statistics. */
 bool tn__attention_infer(tn_ctx *c, bool weights);
 
+/* The scale, or its default 1/√D if it is below 0; q is the first input, which may be NULL. */
+double tn__attention_scale(const tn_tensor *q, double scale);
+
 /* Stores q, k and v in to[3]: views on the stack, [B, H, T, D] each if they are packed in one tensor. */
 void tn__attention_parts(tn_tensor *const *in, tn_tensor *to);
 /* Tensor i (q, k or v) of the packed x [B, T, 3, H, D], as a view [B, H, T, D] on the stack. */

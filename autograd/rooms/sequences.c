@@ -1,12 +1,10 @@
 /* sequences.c — unpadded batches: sequences one after another, divided by offsets (sequences.h). */
 #include "autograd/rooms/sequences.h"
+#include "core/products/attention.h"
 
 int64_t tn__longest_of(const tn_tensor *offsets)
 {
-    const int64_t *at = tn__ptr(offsets), n = offsets->l.shape.d[0] - 1;
-    int64_t        most = 0;
-    for (int64_t i = 0; i < n; i++) most = tn__max_i64(most, at[i + 1] - at[i]);
-    return most;
+    return tn__longest_sequence(tn__ptr(offsets), offsets->l.shape.d[0] - 1);
 }
 
 bool tn__infer_offsets(const tn_ctx *c, int which, const char *name, int64_t rows, int64_t most)
@@ -58,8 +56,8 @@ tn_tensor *tn__sequences_mask(const tn_tensor *offsets, const tn_tensor *key_off
     for (int64_t i = 0; to && i < n; i++)
         for (int64_t t = q[i]; t < q[i + 1]; t++)
             for (int64_t s = k[i]; s < k[i + 1]; s++) {
-                const int64_t behind = t - q[i] - (s - k[i]);
-                to[t * k[n] + s] = causal && (behind < 0 || (window && behind >= window));
+                const int64_t distance = t - q[i] - (s - k[i]); /* from the key to the query, in their sequence */
+                to[t * k[n] + s] = causal && (distance < 0 || (window && distance >= window));
             }
     return mask;
 }

@@ -72,7 +72,7 @@ bool tn__add_to(tn__engine_run *r, tn_tensor **to, tn_tensor *g)
 tn_tensor *tn__unshared(tn_tensor *g, tn_dtype dt)
 {
     if (tn__exclusive(g) && g->dtype == dt) {
-        tn__make_guest(g, false); /* the tape that had saved it, for example for a loss, is gone */
+        tn__make_guest(g, false); /* the tape that saved it has been freed */
         return tn_keep(g);
     }
     tn_tensor *copy = tn__new_owned(dt, g->l.shape);

@@ -35,7 +35,7 @@ static tn_status check_version(const tn__node *n, const tn__saved *s, const char
 }
 
 /* True if the gradient of a bf16 input may stay f32: the input was converted from f32, for this one is passed on, and
- * nobody else sees it. So the gradient of a weight is never rounded to bf16. */
+ * no caller sees it. So the gradient of a weight is never rounded to bf16. */
 static bool may_be_f32(const tn__engine_run *r, const tn__node *n, int i)
 {
     const tn__node *from = n->edge[i].node;

@@ -99,7 +99,7 @@ static int64_t packed_row(int64_t n, int64_t size) { return (ceil_div(n * size, 
 static void tasks_f32(int64_t from, int64_t to, void *user) { run_f32(user, from, to); }
 static void tasks_f64(int64_t from, int64_t to, void *user) { run_f64(user, from, to); }
 
-static int64_t longest(const int64_t *offsets, int64_t sequences)
+int64_t tn__longest_sequence(const int64_t *offsets, int64_t sequences)
 {
     int64_t most = 0;
     for (int64_t i = 0; i < sequences; i++) most = tn__max_i64(most, offsets[i + 1] - offsets[i]);
@@ -131,8 +131,8 @@ static void set_up(attention_job *job, const tn__attention_call *c)
     job->dim = c->q->l.shape.d[n - 1], job->out = c->v->l.shape.d[n - 1];
     for (int d = 0; d < n - 2; d++) job->matrices *= c->q->l.shape.d[d];
     job->each = job->matrices;
-    if (c->offsets) job->matrices *= c->sequences, job->queries = longest(c->offsets, c->sequences);
-    if (c->offsets) job->keys = longest(c->key_offsets, c->sequences);
+    if (c->offsets) job->matrices *= c->sequences, job->queries = tn__longest_sequence(c->offsets, c->sequences);
+    if (c->offsets) job->keys = tn__longest_sequence(c->key_offsets, c->sequences);
     job->d_row = packed_row(job->dim, size), job->e_row = packed_row(job->out, size);
     job->key_row = packed_row(tn__min_i64(KEYS, job->keys), size);
 }

@@ -30,6 +30,9 @@ typedef struct {
     const void *kernels; /* NULL: the table in use; tests pass another tn__kernel_table */
 } tn__attention_call;
 
+/* The length of the longest of the sequences that start at the offsets. */
+int64_t tn__longest_sequence(const int64_t *offsets, int64_t sequences);
+
 /* May raise TN_ENOMEM; then nothing has been written. */
 void tn__attend(const tn__attention_call *c);      /* writes y and stat */
 void tn__attend_back(const tn__attention_call *c); /* reads y and stat, writes the gradients */

@@ -8,7 +8,7 @@
 typedef struct {
     tn_tensor   *memory;  /* [B, S, width]                                                  */
     tn_tensor   *padding; /* bool [B, S]: true is padding                                   */
-    tn_tensor   *unread;  /* bool [B, T]: true where nobody reads the decoder's result; NULL: all are read */
+    tn_tensor   *unread;  /* bool [B, T]: true where the decoder's result is not used; NULL: all of it is used */
     tn_kv_cache *cache;   /* Transformer: or NULL                                           */
     tn_tensor   *h, *c;   /* recurrent: the decoder's states [layers, B, dim]; Bahdanau [B, dim] */
     tn_tensor   *keys;    /* Bahdanau: attention keys of the memory                         */

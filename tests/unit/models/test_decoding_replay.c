@@ -62,7 +62,7 @@ static tn_tensor *read_tokens(tn_decoding *d, tn_tensor *tokens) { return d->kin
 
 /* ---- the same bits ----------------------------------------------------------------------------------------------- */
 
-/* Loop: model, number of threads. Logits of 60 tokens, or so many that a windowed cache drops positions. */
+/* Loop: model, number of threads. Logits of 60 tokens; of more if the cache has a window, until it drops positions. */
 START_TEST(logits)
 {
     const int     which = _i % MODELS, threads = _i / MODELS + 1;
