@@ -77,23 +77,37 @@ set(TENON_FILES_FOR_SIZE autograd/ops/einsum.c autograd/rooms/attention_shapes.c
   core/base/decimal.c core/tensor/create.c core/tensor/print.c core/tensor/view.c optim/checkpoint.c
   optim/checkpoint_restore.c optim/checkpoint_write.c optim/groups.c optim/lr_functions.c optim/schedule.c
   parallel/replica.c parallel/world.c)
-# ... except their inner loops.
-set(TENON_FILES_FOR_SPEED data/images/image_batches.c data/images/processor.c data/images/raster.c data/images/resize.c
-  data/vectors/lexicon.c data/vectors/shard.c data/vectors/windows.c)
+# ... and these with -O2, because they call the kernels. (The loops of ops and optimizers would take up to seven times as
+# long.)
+set(TENON_FOR_O2 autograd/tape autograd/tools core/base core/products)
+# Files with inner loops in these folders have -O3.
+set(TENON_FILES_FOR_SPEED core/products/attention.c core/products/convolve.c data/images/image_batches.c
+  data/images/processor.c data/images/raster.c data/images/resize.c data/vectors/lexicon.c data/vectors/shard.c
+  data/vectors/windows.c)
+
+# Compiles the C files of a folder with the given level of optimisation, except those in TENON_FILES_FOR_SPEED.
+function(tenon_optimise folder level)
+  file(GLOB_RECURSE found CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.c)
+  list(FILTER found EXCLUDE REGEX "\\.k\\.c$")
+  foreach(file IN LISTS TENON_FILES_FOR_SPEED)
+    list(REMOVE_ITEM found ${PROJECT_SOURCE_DIR}/${file})
+  endforeach()
+  set_source_files_properties(${found} PROPERTIES COMPILE_OPTIONS "${level}")
+endfunction()
+
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
   foreach(file IN LISTS TENON_FILES_FOR_SIZE TENON_FILES_FOR_SPEED)
     if(NOT EXISTS ${PROJECT_SOURCE_DIR}/${file})
       message(FATAL_ERROR "${file} does not exist; update TENON_FILES_FOR_SIZE or TENON_FILES_FOR_SPEED")
     endif()
   endforeach()
-  set_source_files_properties(${TENON_FILES_FOR_SIZE} PROPERTIES COMPILE_OPTIONS -Os)
-  foreach(folder IN LISTS TENON_FOR_SIZE)
-    file(GLOB_RECURSE found CONFIGURE_DEPENDS ${folder}/*.c)
-    foreach(file IN LISTS TENON_FILES_FOR_SPEED)
-      list(REMOVE_ITEM found ${PROJECT_SOURCE_DIR}/${file})
-    endforeach()
-    set_source_files_properties(${found} PROPERTIES COMPILE_OPTIONS -Os)
+  foreach(folder IN LISTS TENON_FOR_O2)
+    tenon_optimise(${folder} -O2)
   endforeach()
+  foreach(folder IN LISTS TENON_FOR_SIZE)
+    tenon_optimise(${folder} -Os)
+  endforeach()
+  set_source_files_properties(${TENON_FILES_FOR_SIZE} PROPERTIES COMPILE_OPTIONS -Os)
 endif()
 
 # With sanitizers, what the tests spend little time in is not optimised: gcc and clang then compile it in half the time,
@@ -106,12 +120,7 @@ if(TENON_SANITIZE)
     list(APPEND plain data core/files)
   endif()
   foreach(folder IN LISTS plain)
-    file(GLOB_RECURSE found CONFIGURE_DEPENDS ${folder}/*.c)
-    foreach(file IN LISTS TENON_FILES_FOR_SPEED)
-      list(REMOVE_ITEM found ${PROJECT_SOURCE_DIR}/${file})
-    endforeach()
-    list(FILTER found EXCLUDE REGEX "\\.k\\.c$")
-    set_source_files_properties(${found} PROPERTIES COMPILE_OPTIONS -O0)
+    tenon_optimise(${folder} -O0)
   endforeach()
 endif()
 
