@@ -77,8 +77,8 @@ set(TENON_FILES_FOR_SIZE autograd/ops/einsum.c autograd/rooms/attention_shapes.c
   core/base/decimal.c core/tensor/create.c core/tensor/print.c core/tensor/view.c optim/checkpoint.c
   optim/checkpoint_restore.c optim/checkpoint_write.c optim/groups.c optim/lr_functions.c optim/schedule.c
   parallel/replica.c parallel/world.c)
-# ... and these with -O2, because they call the kernels. (The loops of ops and optimizers would take up to seven times as
-# long.)
+# ... and these with -O2, because they call the kernels. (The loops of ops and optimizers would take up to seven times
+# as long.)
 set(TENON_FOR_O2 autograd/tape autograd/tools core/base core/products)
 # Files with inner loops in these folders have -O3.
 set(TENON_FILES_FOR_SPEED core/products/attention.c core/products/convolve.c data/images/image_batches.c
