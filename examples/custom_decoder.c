@@ -73,11 +73,12 @@ static tn_lm_info info(const void *module)
                         .out = m->out};
 }
 
-/* Hidden states of ids [B, T], which follow the tokens in the cache (NULL: no cache). */
-static tn_tensor *hidden(void *module, tn_tensor *ids, tn_kv_cache *cache)
+/* Hidden states of a.ids [B, T], which follow the tokens in the cache (NULL: no cache). */
+static tn_tensor *hidden(void *module, tn_decoder_args a)
 {
     decoder *m = module;
-    return tn_blocks_forward(m->blocks, tn_call(m->words, ids), .causal = true, .cache = cache);
+    return tn_blocks_forward(m->blocks, tn_call(m->words, a.ids), .causal = true, .cache = a.cache,
+                             .key_padding_mask = a.key_padding_mask, .skip_padding = a.skip_padding);
 }
 
 static tn_status save(void *m, const char *dir) { return tn_hf_write(m, dir, &files, &((decoder *)m)->c); }

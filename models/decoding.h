@@ -67,7 +67,11 @@ typedef struct tn_decoder_args {
     tn_kv_cache *cache;   /* ids continue the positions in the cache; NULL: none */
     bool         last;    /* only the logits after the last token: [B, 1, vocab] */
     bool         vectors; /* return the hidden states after the last norm, [B, T, dim], instead of logits */
-    int          end_;
+    /* bool [B, T], true: padding, which no token attends to; NULL: none. skip_padding: do no work for it, as in
+     * tn_block_args; its hidden states are 0 then. Models without tn_blocks ignore both. */
+    tn_tensor *key_padding_mask;
+    bool       skip_padding;
+    int        end_;
 } TN_KEYWORDS_ONLY tn_decoder_args;
 
 TN_C_END_

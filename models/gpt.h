@@ -47,7 +47,8 @@ TN_API tn_gpt *tn_gpt_create(tn_gpt_config c);
 
 typedef tn_decoder_args tn_gpt_args;
 TN_API tn_tensor       *tn_gpt_run(tn_gpt *m, tn_gpt_args a); /* logits of the next token: [B, T, vocab] */
-/* The mean cross-entropy of ids[:, 1:], or of targets [B, T] (-100: ignored) if not NULL. */
+/* The mean cross-entropy of ids[:, 1:], or of targets [B, T] (-100: ignored) if not NULL. What follows the last target
+ * of a row is not computed: pad ids with any token, and targets with -100. */
 TN_API tn_tensor *tn_gpt_loss(tn_gpt *m, tn_tensor *ids, tn_tensor *targets);
 
 /* State for tn_generate: at most `rows` rows of `length` tokens, including the prompt. Freed with tn_decoding_free. */

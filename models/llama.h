@@ -53,7 +53,8 @@ TN_API tn_llama *tn_llama_create(tn_llama_config c);
 
 typedef tn_decoder_args tn_llama_args;
 TN_API tn_tensor       *tn_llama_run(tn_llama *m, tn_llama_args a); /* logits of the next token: [B, T, vocab] */
-/* The mean cross-entropy of ids[:, 1:], or of targets [B, T] (-100: ignored) if not NULL. */
+/* The mean cross-entropy of ids[:, 1:], or of targets [B, T] (-100: ignored) if not NULL. What follows the last target
+ * of a row is not computed: pad ids with any token, and targets with -100. */
 TN_API tn_tensor *tn_llama_loss(tn_llama *m, tn_tensor *ids, tn_tensor *targets);
 
 /* State for tn_generate: at most `rows` rows of `length` tokens, including the prompt. Freed with tn_decoding_free. */

@@ -27,7 +27,9 @@ typedef struct {
 } tn_lm_info;
 TN_API tn_lm_info tn_lm_info_of(void *m);
 TN_API tn_tensor *tn_lm_run(void *m, tn_decoder_args a);
-/* The mean cross-entropy of ids[:, 1:], or of targets [B, T] (-100: ignored) if not NULL. */
+/* The mean cross-entropy of ids[:, 1:], or of targets [B, T] (-100: ignored) if not NULL. What follows the last target
+ * of a row, such as padding, is not computed: sequences of any lengths can be in one batch, and the loss and its
+ * gradients have the same bits whatever their padding. */
 TN_API tn_tensor *tn_lm_loss(void *m, tn_tensor *ids, tn_tensor *targets);
 TN_API tn_blocks *tn_lm_blocks(void *m); /* tn_blocks_cache(tn_lm_blocks(m), rows, length, 0): a cache for tn_lm_run */
 TN_API tn_decoding *tn_lm_decoding(void *m, int64_t rows, int64_t length);
@@ -38,12 +40,13 @@ TN_API tn_status    tn_lm_save(void *m, const char *dir) TN_CHECKED;
  * both run and loss. m is ready, see tn_ready; hidden runs within tn_enter and tn_leave. */
 typedef struct tn_lm_ops {
     tn_lm_info (*info)(const void *m);
-    tn_tensor *(*hidden)(void *m, tn_tensor *ids, tn_kv_cache *cache); /* hidden states after the last norm [B, T, dim];
-                                                                          cache: may be NULL, always without .blocks */
-    tn_tensor *(*run)(void *m, tn_decoder_args a);                     /* NULL: hidden, then the output layer */
-    tn_tensor *(*loss)(void *m, tn_tensor *ids, tn_tensor *targets);   /* NULL: of hidden and the output layer */
-    tn_decoding *(*decoding)(void *m, int64_t rows, int64_t length);   /* NULL: with a cache, or rereading each time */
-    tn_status (*save)(void *m, const char *dir);                       /* NULL: tn_lm_save raises */
+    /* The hidden states after the last norm, [B, T, dim], of a.ids with a.cache (always NULL without .blocks),
+     * a.key_padding_mask and a.skip_padding, which tn_blocks_forward takes; a.last and a.vectors are ignored. */
+    tn_tensor *(*hidden)(void *m, tn_decoder_args a);
+    tn_tensor *(*run)(void *m, tn_decoder_args a);                   /* NULL: hidden, then the output layer */
+    tn_tensor *(*loss)(void *m, tn_tensor *ids, tn_tensor *targets); /* NULL: of hidden and the output layer */
+    tn_decoding *(*decoding)(void *m, int64_t rows, int64_t length); /* NULL: with a cache, or rereading each time */
+    tn_status (*save)(void *m, const char *dir);                     /* NULL: tn_lm_save raises */
 } tn_lm_ops;
 
 TN_C_END_

@@ -39,17 +39,33 @@ bool tn__ids_fit(void *m, const tn_tensor *ids)
 }
 
 /* Checks the arguments and runs .hidden. */
-static tn_tensor *hidden_states(const tn_lm_ops *ops, void *m, const tn_lm_info *i, tn_tensor *ids, tn_kv_cache *cache)
+static tn_tensor *hidden_states(const tn_lm_ops *ops, void *m, const tn_lm_info *i, tn_decoder_args a)
 {
-    if (!tn__ids_fit(m, ids)) return NULL;
-    const int64_t n = tn_size(ids, 1) + (tn_kv_cache_at(cache) ? 0 : tn_kv_cache_length(cache));
-    if (cache && !i->blocks)
+    if (!tn__ids_fit(m, a.ids)) return NULL;
+    const int64_t n = tn_size(a.ids, 1) + (tn_kv_cache_at(a.cache) ? 0 : tn_kv_cache_length(a.cache));
+    if (a.cache && !i->blocks)
         return tn_raise_null(TN_EUNSUPPORTED, "%s: this model has no key/value cache; omit .cache", name_of(m));
     if (i->limited && n > i->positions)
         return tn_raise_null(TN_ESHAPE,
                              "%s: a sequence of %lld tokens is longer than the model's %lld positions; truncate it",
                              name_of(m), (long long)n, (long long)i->positions);
-    return ops->hidden(m, ids, cache);
+    return ops->hidden(m, a);
+}
+
+enum { IGNORED = -100 }; /* targets without a loss */
+
+/* Bool [B, T], true where a row has no target any more; NULL if there is no such place. */
+static tn_tensor *after_targets(const tn_tensor *ids, const tn_tensor *targets)
+{
+    bool any = false;
+    if (!targets || !tn_shape_equal(tn_shape_of(targets), tn_shape_of(ids))) return NULL; /* or the loss reports it */
+    const tn_scope s = tn_no_grad_begin();
+    const int64_t  n = tn_size(ids, 1);
+    tn_tensor     *mask = tn_zeros_of(TN_BOOL, tn_shape_of(ids));
+    uint8_t       *to = tn_data_mut(mask);
+    for (int64_t end = to ? tn_numel(ids) : 0; end > 0; end -= n)
+        for (int64_t i = end; i > end - n && tn_get_i64(targets, i - 1) == IGNORED; i--) to[i - 1] = 1, any = true;
+    return tn_scope_return(s, any ? mask : NULL);
 }
 
 tn_tensor *tn__lm_run(const char *who, void *m, tn_decoder_args a)
@@ -58,7 +74,7 @@ tn_tensor *tn__lm_run(const char *who, void *m, tn_decoder_args a)
     if (!ops || ops->run) return ops ? ops->run(m, a) : NULL;
     const tn_lm_info i = ops->info(m);
     const tn_frame   f = tn_module_enter(m);
-    tn_tensor       *y = hidden_states(ops, m, &i, a.ids, a.cache);
+    tn_tensor       *y = hidden_states(ops, m, &i, a);
     if (y && a.last) y = tn_narrow(y, 1, tn_size(y, 1) - 1, 1);
     return tn_leave(f, y && !a.vectors ? tn_linear(y, i.out, i.bias) : y);
 }
@@ -69,15 +85,17 @@ tn_tensor *tn__lm_loss(const char *who, void *m, tn_tensor *ids, tn_tensor *targ
     if (!ops || ops->loss) return ops ? ops->loss(m, ids, targets) : NULL;
     const tn_lm_info i = ops->info(m);
     const tn_frame   f = tn_module_enter(m);
-    tn_tensor       *y = hidden_states(ops, m, &i, ids, NULL);
-    const int64_t    n = y ? tn_size(ids, 1) : 0;
+    tn_decoder_args  a = {.ids = ids, .skip_padding = true};
+    if (tn__ids_fit(m, ids)) a.key_padding_mask = after_targets(ids, targets);
+    tn_tensor    *y = tn_error() == TN_OK ? hidden_states(ops, m, &i, a) : NULL;
+    const int64_t n = y ? tn_size(ids, 1) : 0;
     if (y && !targets && n < 2) {
         tn_raise(TN_ESHAPE, "%s: a sequence of length %lld has no next token as target; pass targets", name_of(m),
                  (long long)n);
         return tn_leave(f, NULL);
     }
     if (y && !targets) y = tn_narrow(y, 1, 0, n - 1), targets = tn_narrow(ids, 1, 1, n - 1);
-    return tn_leave(f, y ? tn_linear_cross_entropy(y, i.out, i.bias, targets) : NULL);
+    return tn_leave(f, y ? tn_linear_cross_entropy(y, i.out, i.bias, targets, .ignore_index = IGNORED) : NULL);
 }
 
 tn_tensor *tn_lm_run(void *m, tn_decoder_args a) { return tn__lm_run(__func__, m, a); }

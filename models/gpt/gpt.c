@@ -24,14 +24,15 @@ static tn_lm_info info(const void *self)
     return (tn_lm_info){"gpt2",       c->vocab, c->dim,    c->layers, c->heads, c->heads,
                         c->positions, true,     m->blocks, m->out,    NULL};
 }
-static tn_tensor *hidden(void *self, tn_tensor *ids, tn_kv_cache *cache)
+static tn_tensor *hidden(void *self, tn_decoder_args a)
 {
     const tn_gpt *m = self;
-    tn_tensor    *at = tn_kv_cache_at(cache); /* in a step that is recorded */
+    tn_tensor    *at = tn_kv_cache_at(a.cache); /* in a step that is recorded */
     tn_tensor    *place = at ? tn_embedding(m->positions->weight, at, -1, false)
-                             : tn_embedding_rows(m->positions, tn_kv_cache_length(cache), tn_size(ids, 1));
-    tn_tensor    *x = tn_call(m->dropout, tn_add(tn_call(m->words, ids), place));
-    return tn_blocks_forward(m->blocks, x, .causal = true, .cache = cache);
+                             : tn_embedding_rows(m->positions, tn_kv_cache_length(a.cache), tn_size(a.ids, 1));
+    tn_tensor    *x = tn_call(m->dropout, tn_add(tn_call(m->words, a.ids), place));
+    return tn_blocks_forward(m->blocks, x, .causal = true, .cache = a.cache, .key_padding_mask = a.key_padding_mask,
+                             .skip_padding = a.skip_padding);
 }
 
 static tn_decoding *decoding(void *self, int64_t rows, int64_t length)

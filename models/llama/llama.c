@@ -24,10 +24,11 @@ static tn_lm_info info(const void *self)
     return (tn_lm_info){c->type,      c->vocab, c->dim,    c->layers, c->heads, c->kv_heads,
                         c->positions, false,    m->blocks, m->out,    NULL};
 }
-static tn_tensor *hidden(void *self, tn_tensor *ids, tn_kv_cache *cache)
+static tn_tensor *hidden(void *self, tn_decoder_args a)
 {
     const tn_llama *m = self;
-    return tn_blocks_forward(m->blocks, tn_call(m->dropout, tn_call(m->words, ids)), .causal = true, .cache = cache);
+    return tn_blocks_forward(m->blocks, tn_call(m->dropout, tn_call(m->words, a.ids)), .causal = true, .cache = a.cache,
+                             .key_padding_mask = a.key_padding_mask, .skip_padding = a.skip_padding);
 }
 static tn_decoding *decoding(void *self, int64_t rows, int64_t length)
 {

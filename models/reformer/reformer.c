@@ -55,14 +55,14 @@ static int64_t padded(const tn_reformer *m, int64_t n)
     return (n + all - 1) / all * all;
 }
 
-static tn_tensor *hidden(void *self, tn_tensor *ids, tn_kv_cache *cache) /* [B, T, 2 dim] */
+static tn_tensor *hidden(void *self, tn_decoder_args a) /* [B, T, 2 dim] */
 {
     tn_reformer            *m = self;
+    tn_tensor              *ids = a.ids;
     const int64_t           n = tn_size(ids, 1), all = padded(m, n);
     const double            p = m->base.training ? m->config.dropout : 0;
     const tn__reformer_call call = {m, n};
     tn_tensor              *x = tn_dropout(tn_add(tn_call(m->words, ids), positions_of(m, n)), p), *y[2];
-    (void)cache;
     if (all > n) x = tn_pad(x, TN_SHAPE(0, 0, 0), TN_SHAPE(0, all - n, 0), 0);
     if (tn_error() != TN_OK ||
         tn_reversible(tn__reformer_half, &call, sizeof call, m->config.layers, (tn_tensor *const[2]){x, x}, y) != TN_OK)

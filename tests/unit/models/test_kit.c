@@ -215,10 +215,10 @@ static tn_lm_info bigram_info(const void *module)
     const bigram *m = module;
     return (tn_lm_info){.vocab = 23, .positions = 8, .limited = true, .out = m->words->weight};
 }
-static tn_tensor *bigram_hidden(void *m, tn_tensor *ids, tn_kv_cache *cache)
+static tn_tensor *bigram_hidden(void *m, tn_decoder_args a)
 {
-    ck_assert_ptr_null(cache);
-    return tn_call(((bigram *)m)->words, ids);
+    ck_assert_ptr_null(a.cache);
+    return tn_call(((bigram *)m)->words, a.ids);
 }
 static const tn_lm_ops bigram_ops = {.info = bigram_info, .hidden = bigram_hidden}, no_ops = {.info = bigram_info};
 static const tn_class  bigram_class = {sizeof(tn_class), .name = "Bigram", .bytes = sizeof(bigram), .lm = &bigram_ops},
