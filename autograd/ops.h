@@ -64,6 +64,10 @@ TN_API tn_tensor *tn_erf(tn_tensor *x);
 TN_API tn_tensor *tn_floor(tn_tensor *x);
 TN_API tn_tensor *tn_ceil(tn_tensor *x);
 TN_API tn_tensor *tn_round(tn_tensor *x); /* to nearest, ties to even */
+/* Each row of the last dim rounded to 8 bits, as products in int8 round their input, or their weights [out, in]. The
+ * gradient is that of the identity: a model that is trained through them loses less when it is quantised. */
+TN_API tn_tensor *tn_fake_quantize(tn_tensor *x);
+TN_API tn_tensor *tn_fake_quantize_weight(tn_tensor *weight);
 TN_API tn_tensor *tn_clamp(tn_tensor *x, double low, double high);
 TN_API tn_tensor *tn_sigmoid(tn_tensor *x);
 TN_API tn_tensor *tn_logsigmoid(tn_tensor *x);

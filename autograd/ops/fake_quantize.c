@@ -1,0 +1,82 @@
+/* fake_quantize — each row of the last dim rounded to 8 bits and back, as products in int8 round it
+ *
+ *   y = s · round(x / s) with s = max |x| / 127; for weights s = M / 126, M the maximum sum of |w| that the kernels of
+ *   int8 add in 16 bits (docs/quantisation.md). Halves are rounded to even.
+ *   gx = gy: straight through. No value is outside the range, which is the row's own.
+ *
+ * In f32 the values are those of the products, bit for bit. A row below 2^-100 gives zeros, one with NaN or an infinity
+ * NaN. */
+#ifndef TN__REAL /* =============================================================================== the room */
+#include "autograd/rooms/q8.h"
+typedef struct {
+    bool weight;
+} args_t;
+#define TN__TEMPLATE "autograd/ops/fake_quantize.c"
+#include "core/real.h"
+
+static bool fake_quantize_infer(tn_ctx *c)
+{
+    return tn__infer_real(c) &&
+           (c->in[0]->l.shape.n > 0 ||
+            tn_infer_fail(c, TN_ESHAPE, "x has no dims, but must be [..., n]: each row of n has a scale of its own"));
+}
+static void fake_quantize_forward(tn_ctx *c)
+{
+    tn__rows(TN__REALS(fake_quantize_fwd), -1, TN__LIST(c->out[0]), TN__LIST(c->in[0]), c->args);
+}
+static void fake_quantize_backward_ops(tn_back *b) { b->gx[0] = b->gy[0]; }
+
+/* Constants: differences of a function with steps are not its gradient. tests/unit/autograd/test_fake_quantize.c. */
+#define INPUT \
+    .kind = {TN__ARG_CONST}, .args = &(args_t) { false }
+static const tn__sample samples[] = {
+    {.in = {{2, {3, 19}}}, INPUT},
+    {.in = {{1, {7}}}, INPUT},
+    {.in = {{3, {2, 3, 4}}}, .kind = {TN__ARG_CONST}, .args = &(args_t){true}},
+    {.in = {{2, {5, 21}}}, .kind = {TN__ARG_CONST}, .args = &(args_t){true}},
+    {.in = {{2, {3, 1}}}, INPUT},
+    {.in = {{2, {0, 3}}}, INPUT},
+    {.in = {{2, {3, 0}}}, INPUT},
+    {.in = {{0, {0}}},
+     .args = &(args_t){false},
+     TN__FAILS(TN_ESHAPE, "fake_quantize: x has no dims, but must be [..., n]: each row of n has a scale of its own")},
+    {.in = {{1, {2}}},
+     .args = &(args_t){false},
+     .kind = {TN__ARG_INT},
+     TN__FAILS(TN_EDTYPE, "fake_quantize: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
+};
+
+const tn_op tn__op_fake_quantize = {TN__ROOM("fake_quantize", TN_AS_IS), .inputs = 1,
+                                    .args_size = sizeof(args_t),         .infer = fake_quantize_infer,
+                                    .forward = fake_quantize_forward,    .backward_ops = fake_quantize_backward_ops};
+TN__SAMPLES(fake_quantize, samples);
+
+tn_tensor *tn_fake_quantize(tn_tensor *x) { return tn_apply_args(&tn__op_fake_quantize, &(args_t){false}, x); }
+tn_tensor *tn_fake_quantize_weight(tn_tensor *w) { return tn_apply_args(&tn__op_fake_quantize, &(args_t){true}, w); }
+
+#else /* =========================================================== kernels: contiguous rows, one real type */
+
+/* The maximum of |x|, or of its sums over columns 8 i + {0, 1, 4, 5} and 8 i + {2, 3, 6, 7}; NaN if x has one. */
+static TN__REAL TN__(fake_quantize_max)(int64_t n, const TN__REAL *x, bool sums)
+{
+    TN__REAL max = 0, sum[2] = {0, 0};
+    for (int64_t i = 0; i < n; i++) {
+        TN__REAL *of = &sum[sums ? i / 2 % 2 : 0];
+        if (i % (sums ? TN__INT8_GROUP : 1) == 0) sum[0] = sum[1] = 0;
+        *of += TN__M(fabs)(x[i]);
+        if (!(*of <= max)) max = *of;
+        if (isnan(max)) break;
+    }
+    return max;
+}
+
+static void TN__(fake_quantize_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const args_t   *a = args;
+    const TN__REAL *x = in[0], to = a->weight ? TN__INT8_SUM : 127, max = TN__(fake_quantize_max)(n, x, a->weight);
+    TN__REAL       *y = out[0];
+    const bool      some = isfinite(max) && max >= (TN__REAL)0x1p-100;
+    const TN__REAL  scale = !isfinite(max) ? (TN__REAL)NAN : some ? max / to : 0, inverse = some ? to / max : 0;
+    for (int64_t i = 0; i < n; i++) y[i] = some ? TN__M(rint)(x[i] * inverse) * scale : scale;
+}
+#endif
