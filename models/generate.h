@@ -34,7 +34,8 @@ typedef struct tn_generate_args {
     double top_p          TN_IS(1);       /* then among the fewest tokens whose probabilities reach this sum; 1: all */
     double                min_p; /* then among tokens at least this times as probable as the likeliest; 0: all */
     double repetition_penalty
-        TN_IS(1); /* scores of tokens in the text (beams: log-probabilities) above 0: / this; below: * this */
+         TN_IS(1); /* scores of tokens in the text (beams: log-probabilities) above 0: / this; below: * this */
+    bool unscored; /* greedy: scores are sums of logits, not log-probabilities, which saves the softmax */
     /* Called with each token of each row as it is chosen (greedy and sampling); false stops that row. */
     bool (*each)(int64_t row, int64_t word, void *user);
     void *user;
@@ -47,7 +48,8 @@ typedef struct tn_generate_args {
 typedef struct {
     tn_tensor *tokens;  /* i64 [B, best, N]: the new tokens, without .end */
     tn_tensor *lengths; /* i64 [B, best] */
-    tn_tensor *scores;  /* f64 [B, best]: beam search: the ranking value; else the log-probability of the text */
+    tn_tensor *scores;  /* f64 [B, best]: beam search: the ranking value; else the log-probability of the text, or with
+                           .unscored the sum of its logits */
 } tn_generated;
 TN_API tn_generated tn_generate_run(tn_generate_args a); /* all NULL on error */
 

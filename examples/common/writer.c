@@ -93,7 +93,7 @@ void stream_free(stream *s) { tn_ids_free(&s->ids), tn_string_free(&s->text); }
 int writer_set_sampling(writer_options *how, double temperature)
 {
     static const char *const of_draws[] = {"top-k", "top-p", "min-p", NULL};
-    how->how.sample = temperature > 0;
+    how->how.sample = temperature > 0, how->how.unscored = !how->how.sample;
     if (!how->how.sample) return program_strays(of_draws, "sampling; set --temperature above 0");
     how->how.temperature = temperature;
     return 0;

@@ -130,6 +130,8 @@ static bool check_sampling(const tn_generate_args *a)
     if (!(a->temperature > 0) || isinf(a->temperature))
         return tn_raise_false(TN_EINVAL, "tn_generate: .temperature is %g, but must be greater than 0, and finite",
                               a->temperature);
+    if (a->unscored && (a->sample || a->beams > 1))
+        return tn_raise_false(TN_EINVAL, "tn_generate: .unscored is only for greedy decoding; unset .unscored");
     if (!a->sample && (a->top_k || a->top_p < 1 || a->min_p > 0 || a->temperature != 1))
         return tn_raise_false(
             TN_EINVAL, "tn_generate: .temperature, .top_k, .top_p and .min_p have no effect without .sample; set "
@@ -247,15 +249,21 @@ typedef struct {
     text      *of;
 } candidate;
 
-/* The best continuations of prompt b's texts, at most 2 · beams, best first; returns their number. p: the rows'
- * log-probabilities. */
-static int64_t find_candidates(state *s, int64_t b, float *p, candidate *best)
+/* The scores [rows, vocab] of the next tokens: those to choose from, which are logits for greedy decoding, else
+ * log-probabilities; and log-probabilities, or NULL if they are not needed. */
+typedef struct {
+    float       *from;
+    const float *p;
+} rows_of_scores;
+
+/* The best continuations of prompt b's texts, at most 2 · beams, best first; returns their number. */
+static int64_t find_candidates(state *s, int64_t b, rows_of_scores r, candidate *best)
 {
     int64_t n = 0;
     text   *alive = &s->alive[b * s->beams];
     for (int64_t i = 0; i < s->nalive[b]; i++) {
         text         *t = &alive[i];
-        float        *row = p + t->row * s->vocab;
+        float        *row = r.from + t->row * s->vocab;
         const int64_t made = t->n - s->begin;
         if (made < s->least && s->end >= 0 && s->end < s->vocab) row[s->end] = -INFINITY;
         tn__forbid_repeats(row, s->vocab, t->words, t->n, s->a.no_repeat);
@@ -264,6 +272,8 @@ static int64_t find_candidates(state *s, int64_t b, float *p, candidate *best)
             tn_generator g = {s->g.seed, s->g.position + (uint64_t)(b * s->most + made)};
             m = tn__sample_token(row, s->vocab, &s->a, tn_random_double(&g), s->room, &s->room[0]);
         } else m = tn__choose_best(row, s->vocab, 2 * s->beams, s->room);
+        for (int64_t k = 0; r.p && r.p != r.from && k < m; k++)
+            s->room[k].score = (double)r.p[t->row * s->vocab + s->room[k].word];
         for (int64_t k = 0; k < m; k++) {
             const candidate c = {{t->score + s->room[k].score, s->room[k].word}, t};
             if (n == 2 * s->beams && !(best[n - 1].c.score < c.c.score)) break;
@@ -276,10 +286,10 @@ static int64_t find_candidates(state *s, int64_t b, float *p, candidate *best)
 }
 
 /* Extends the texts of prompt b by the best tokens. */
-static void extend(state *s, int64_t b, float *p)
+static void extend(state *s, int64_t b, rows_of_scores r)
 {
     candidate     best[2 * MOST_BEAMS] = {{{0, 0}, NULL}};
-    const int64_t n = find_candidates(s, b, p, best);
+    const int64_t n = find_candidates(s, b, r, best);
     int64_t       kept = 0;
     text         *alive = &s->alive[b * s->beams], *next = &s->next[b * s->beams];
     for (int64_t k = 0; k < n && kept < s->beams && (k < s->beams || !s->early || s->ndone[b] < s->beams); k++) {
@@ -340,13 +350,14 @@ static tn_tensor *apply_penalty(const state *s, tn_tensor *y)
     return z;
 }
 
-/* Raises if a row of logits has NaN or +∞; -∞, also for all tokens of a row, forbids them. p: log-probabilities. */
+/* Raises if a row of logits has NaN or +∞; -∞, also for all tokens of a row, forbids them. p: log-probabilities, or
+ * NULL. */
 static bool are_numbers(const state *s, const float *scores, const float *p)
 {
     for (int64_t b = 0; b < s->prompts; b++)
         for (int64_t i = 0; i < s->nalive[b]; i++) {
             const int64_t row = s->alive[b * s->beams + i].row * s->vocab;
-            for (int64_t w = 0; isnan(p[row]) && w < s->vocab; w++)
+            for (int64_t w = 0; (!p || isnan(p[row])) && w < s->vocab; w++)
                 if (!(scores[row + w] < INFINITY))
                     return tn_raise_false(
                         TN_ENUMERIC,
@@ -357,23 +368,33 @@ static bool are_numbers(const state *s, const float *scores, const float *p)
     return true;
 }
 
+/* The scores of the next tokens from their logits y. .from is NULL: raised. */
+static rows_of_scores rows_of(state *s, tn_tensor *y)
+{
+    rows_of_scores r = {.from = NULL};
+    const bool     penalty = s->a.repetition_penalty != 1, greedy = s->beams == 1 && !s->a.sample;
+    if (penalty && s->beams == 1) y = apply_penalty(s, y);
+    else if (greedy && (s->least || s->a.no_repeat)) y = tn_clone(y); /* some will be forbidden */
+    tn_tensor *p = greedy && s->a.unscored ? NULL : tn_contiguous(tn_log_softmax(y, -1));
+    if (penalty && s->beams > 1) p = apply_penalty(s, p);
+    const float *scores = tn_error() == TN_OK ? tn_data(y) : NULL;
+    if (!scores) return r;
+    s->vocab = tn_size(y, 1);
+    if (p) r.p = tn_data(p);
+    if (!s->vocab || are_numbers(s, scores, r.p)) r.from = tn_data_mut(greedy ? y : p);
+    return r;
+}
+
 static bool step(state *s, tn_tensor **tokens)
 {
     tn_tensor *y = s->a.from->kind->scores(s->a.from, *tokens);
     if (!y || tn_error() != TN_OK) return false;
-    y = tn_contiguous(tn_to(y, TN_F32));
-    if (s->a.repetition_penalty != 1 && s->beams == 1) y = apply_penalty(s, y);
-    const float *scores = y ? tn_data(y) : NULL;
-    y = tn_contiguous(tn_log_softmax(y, -1));
-    if (s->a.repetition_penalty != 1 && s->beams > 1) y = apply_penalty(s, y);
-    float *p = tn_error() == TN_OK ? tn_data_mut(y) : NULL;
-    if (!p || !scores) return false;
-    s->vocab = tn_size(y, 1);
-    if (s->vocab && !are_numbers(s, scores, p)) return false;
+    const rows_of_scores r = rows_of(s, tn_contiguous(tn_to(y, TN_F32)));
+    if (!r.from) return false;
     const int64_t wide = s->a.sample ? s->vocab : 2 * s->beams;
     if (!s->room && !(s->room = allocate(s, wide > s->vocab ? wide : s->vocab, sizeof *s->room))) return false;
     for (int64_t b = 0; b < s->prompts; b++)
-        if (s->nalive[b]) extend(s, b, p);
+        if (s->nalive[b]) extend(s, b, r);
     const int64_t rows = reorder_rows(s, tokens);
     if (rows == 0) *tokens = NULL;
     return rows >= 0;

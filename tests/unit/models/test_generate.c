@@ -317,16 +317,39 @@ END_TEST
 
 START_TEST(scores_that_are_no_numbers)
 {
-    for (int k = 0; k < 6; k++) {
+    for (int k = 0; k < 8; k++) {
         tn_decoding d = {&likely_kind, 4, 16};
         strange = k % 2 ? (double)INFINITY : (double)NAN;
-        tn_generated g = tn_generate(&d, ones(1), .most = 2, .sample = k / 2 == 1, .beams = k / 2 == 2 ? 2 : 1);
+        tn_generated g = tn_generate(&d, ones(1), .most = 2, .sample = k / 2 == 1, .beams = k / 2 == 2 ? 2 : 1,
+                                     .unscored = k / 2 == 3);
         ck_assert_ptr_null(g.tokens);
         ck_error(TN_ENUMERIC, k % 2 ? "tn_generate: the logit of token 2, after 1 tokens of prompt 0, is inf; check "
                                       "the model's weights for NaN and Inf"
                                     : "tn_generate: the logit of token 2, after 1 tokens of prompt 0, is nan; check "
                                       "the model's weights for NaN and Inf");
     }
+}
+END_TEST
+
+/* Greedy decoding without the softmax: the same tokens, also where some are forbidden; the scores are sums of logits,
+ * here 3 more than the log-probability of each token. */
+START_TEST(unscored)
+{
+    for (int k = 0; k < 8; k++) {
+        tn_generate_args a = {TN_GENERATE_ARGS_DEFAULTS, .from = &model, .prompt = ones(3), .most = 8};
+        a.end = 0, a.least = k & 1 ? 6 : 0, a.no_repeat = k & 2 ? 2 : 0, a.repetition_penalty = k & 4 ? 1.5 : 1;
+        const tn_generated scored = tn_generate_run(a);
+        a.unscored = true;
+        const tn_generated g = tn_generate_run(a);
+        fine();
+        ck_assert(tn_same_bits(g.tokens, scored.tokens) && tn_same_bits(g.lengths, scored.lengths));
+        for (int64_t b = 0; k == 0 && b < 3; b++) /* 2, 4 and the end */
+            ck_assert_double_eq_tol(tn_get(g.scores, b), tn_get(scored.scores, b) + 9, 1e-5);
+    }
+    REFUSED(TN_EINVAL, ".unscored is only for greedy decoding; unset .unscored", &model, ones(1), .beams = 2,
+            .unscored = true);
+    REFUSED(TN_EINVAL, ".unscored is only for greedy decoding; unset .unscored", &model, ones(1), .sample = true,
+            .unscored = true);
 }
 END_TEST
 
@@ -395,6 +418,7 @@ int main(void)
     tcase_add_test(c, each_word_is_told);
     tcase_add_test(c, numbers_that_are_no_words);
     tcase_add_test(c, scores_that_are_no_numbers);
+    tcase_add_test(c, unscored);
     tcase_add_test(c, wrong_use);
     TCase *m = tcase_create("memory");
     suite_add_tcase(s, m);
