@@ -77,6 +77,7 @@ typedef struct tn_features_config {
     tn_problem_type problem;
     int64_t batch   TN_IS(32), length TN_IS(128), stride TN_IS(128); /* length in tokens; stride: overlap of windows */
     int64_t         parts;                                           /* batches per step; 0: each batch is a step */
+    int64_t         tokens; /* maximum tokens of a batch, padding included, instead of .batch examples; 0: .batch */
     uint64_t        seed;
     bool            fixed, no_label; /* same batches in each epoch, for validation; no_label: no y */
     int             end_;

@@ -80,7 +80,7 @@ TN_API tn_tensor  *tn_tuned_loss_run(tn_tuned *m, tn_tuned_loss_args a);
 TN_API tn_tensor *tn_tuned_fit_loss(void *tuned, const tn_batch *b, void *weight); /* a tn_fit_loss; weight: a tensor */
 TN_API tn_tensor *tn_tuned_logits(tn_tuned *m, const tn_batch *b);                 /* logits of a tn_features' batch */
 /* Runs the model over all features once, in eval mode, and calls take with the logits of each: n, or n for each of its
- * `pieces` tokens including padding. */
+ * `pieces` tokens including padding, whose logits are not meaningful. */
 typedef void (*tn_tuned_listener)(void *user, int64_t feature, int64_t pieces, int64_t n, const float *scores);
 TN_API tn_status tn_tuned_each(tn_tuned *m, tn_features *f, tn_tuned_listener take, void *user);
 /* The tags of feature i, from its scores of tn_tuned_each: to[word] for each word that starts in the feature. */

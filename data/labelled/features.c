@@ -30,7 +30,8 @@ static bool first_plan(tn_features *f)
     double        pieces = 0;
     f->how = (tn__batching){
         .tokens = INT64_MAX, .examples = f->config.batch, .parts = f->config.parts, .seed = f->config.seed};
-    if (f->config.parts || f->from->config.kind != TN_LABELLED_WORDS || !n) return plan(f);
+    if (f->config.tokens) f->how.tokens = f->config.tokens, f->how.examples = 0;
+    if (f->config.tokens || f->config.parts || f->from->config.kind != TN_LABELLED_WORDS || !n) return plan(f);
     for (int64_t i = 0; i < n; i++) pieces += (double)f->length[i];
     f->how.tokens = (int64_t)(pieces / (double)want) + 1, f->how.examples = 0;
     while (plan(f) && f->plan.batches > want) {
@@ -63,8 +64,11 @@ static bool valid_config(const tn_labelled *l, const tn_tokenizer *t, const tn_l
                 return tn_raise_false(TN_EINVAL, "%s: the label '%.60s' is not among the given labels",
                                       tn__labelled_place(l, x.line, place), x.label[k]);
     }
+    if (c->tokens && c->parts)
+        return tn_raise_false(TN_EINVAL, "%s: .tokens has no effect with .parts; unset one of them", who);
     return tn__within(who, "batch", c->batch, 1, 65536) && tn__within(who, "parts", c->parts, 0, c->batch) &&
-           tn__within(who, "length", c->length, 8, 1 << 20) && tn__within(who, "stride", c->stride, 0, 1 << 20);
+           tn__within(who, "tokens", c->tokens, 0, 1 << 30) && tn__within(who, "length", c->length, 8, 1 << 20) &&
+           tn__within(who, "stride", c->stride, 0, 1 << 20);
 }
 
 tn_features *tn_features_create(const tn_labelled *l, const tn_tokenizer *t, const tn_labels *labels,

@@ -10,9 +10,11 @@
 
 /* ---- predictions ------------------------------------------------------------------------------------------------- */
 
+enum { BUDGET = 2048 }; /* tokens of a batch; the predictions do not depend on the other texts of their batch */
+
 bool text_set_open(text_set *h, const tn_labels *labels, const tn_tokenizer *t, tn_features_config c)
 {
-    c.fixed = true;
+    c.fixed = true, c.tokens = BUDGET;
     h->features = tn_features_create(h->texts, t, labels, c);
     h->n = tn_features_count(h->features);
     const int64_t examples = tn_labelled_count(h->texts);

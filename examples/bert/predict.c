@@ -6,6 +6,7 @@
 #include "../common/files.h"
 #include "../common/numbers.h"
 #include "../common/texts.h"
+#include "../common/weights.h"
 #include "bert.h"
 
 #include <stdlib.h>
@@ -16,7 +17,7 @@ enum { LINE_MOST = 16 << 20, LINES = 256 };
 
 #define ALWAYS 1e6 /* a threshold above any score: there is always an answer */
 
-static const char *dir;
+static const char *dir, *dtype;
 static bool        json;
 static int64_t     best = 1, length, stride = 128, longest = 30;
 static double      threshold = ALWAYS;
@@ -275,7 +276,7 @@ static int predict(const char *task, int count, char **operands)
     if (!json && program_given("top")) return program_stray("top", "--json");
     predictor s = {.task = tune_task_of(task), .m = tn_tuned_load(dir)};
     if (s.m) s.tokens = tn_tokenizer_load(dir);
-    if (s.tokens && right_task(&s)) {
+    if (s.tokens && right_task(&s) && weights_pack(s.m, dtype)) {
         s.labels = tn_labels_new(s.m->config.n, s.m->labels);
         if (count && tn_error() == TN_OK) predict_lines(&s, count, operands);
         else if (tn_error() == TN_OK) predict_input(&s);
@@ -290,7 +291,8 @@ static int predict(const char *task, int count, char **operands)
     OPTION_TEXT("model", 'm', "DIR", &dir, "the tuned model's folder", .required = true),                        \
         OPTION_FLAG("json", 0, &json, "print a JSON object for each line"),                                      \
         OPTION_INT("length", 'l', "N", &length, "maximum number of tokens of a text (default: as in bert tune)", \
-                   .least = 8, .most = 16384)
+                   .least = 8, .most = 16384),                                                                   \
+        OPTION_WEIGHTS(&dtype)
 #define PREDICT(name_)                                                                                 \
     static int    run_##name_(int count, char **operands) { return predict(#name_, count, operands); } \
     const command name_##_command = {.name = #name_,                                                   \

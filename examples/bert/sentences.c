@@ -353,7 +353,8 @@ tn_tensor *sentences_vectors(const sentences *how, const model *m, int64_t n, co
     char         **prompted = how->prompt ? with_prompt(how->prompt, n, lines) : NULL;
     if (prompted) lines = (const char *const *)prompted;
     if (tn_error() == TN_OK && tn_tokenizer_batch(m->tokens, &b, n, lines, .max_length = how->length) == TN_OK) {
-        y = tn_bert_forward(m->bert, b.ids, .types = b.segments, .key_padding_mask = b.key_padding_mask);
+        y = tn_bert_forward(m->bert, b.ids, .types = b.segments, .key_padding_mask = b.key_padding_mask,
+                            .skip_padding = true);
         y = tn_bert_sentences(y, b.key_padding_mask, how->pooling);
         for (int i = 0; i < how->steps; i++) {
             const sentence_step *x = &how->step[i];

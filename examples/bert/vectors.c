@@ -1,4 +1,5 @@
-/* vectors.c — the vectors of many lines, in batches of lines of similar length, so that there is little padding. */
+/* vectors.c — the vectors of many lines, in batches with a budget of tokens. The encoder skips the padding, so a batch
+ * takes the time of its tokens; lines of similar length together need little memory for the padded embeddings. */
 #include "bert.h"
 
 #include "../common/numbers.h"
@@ -6,11 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    BATCH = 64,    /* maximum texts of a batch */
-    PIECES = 4096, /* maximum tokens of a batch, including padding */
-    ENOUGH = 384   /* tokens that keep the cores busy; a larger batch is not faster per token */
-};
+enum { BUDGET = 768 }; /* tokens of a batch: enough to keep the cores busy, few enough for their caches */
 
 typedef struct {
     int64_t     pieces, place; /* number of tokens; index of the line */
@@ -37,14 +34,11 @@ static bool sort_by_length(const sentences *how, const model *m, int64_t n, cons
     return true;
 }
 
-/* The number of the n sorted texts to batch: those of the same length and, if these have few tokens, shorter ones with
- * at most an eighth of padding each. */
+/* The number of the n sorted texts that fit in a batch, at least 1. */
 static int64_t batch_count(const entry *e, int64_t n)
 {
-    int64_t k = 1;
-    while (k < n && k < BATCH && (k + 1) * e[0].pieces <= PIECES &&
-           (e[k].pieces == e[0].pieces || (k * e[0].pieces < ENOUGH && 8 * e[0].pieces <= 9 * e[k].pieces)))
-        k++;
+    int64_t k = 1, all = e[0].pieces;
+    while (k < n && k < BUDGET && all + e[k].pieces <= BUDGET) all += e[k++].pieces;
     return k;
 }
 
@@ -52,7 +46,7 @@ bool sentences_all(const sentences *how, const model *m, int64_t n, const char *
 {
     const size_t list = (size_t)n * sizeof(entry), bytes = (size_t)how->dim * sizeof *to;
     entry       *e = n ? tn_mem_get(list) : NULL;
-    const char  *text[BATCH];
+    const char  *text[BUDGET];
     if (e && sort_by_length(how, m, n, lines, e))
         for (int64_t at = 0, k; at < n && tn_error() == TN_OK; at += k) {
             k = batch_count(e + at, n - at);

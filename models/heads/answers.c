@@ -17,8 +17,8 @@ tn_status tn_tuned_each(tn_tuned *m, tn_features *f, tn_tuned_listener take, voi
         const tn_scope scope = tn_no_grad_begin();
         tn_batch       b;
         if ((more = tn_source_next(&s, &b))) {
-            tn_tensor    *y = tn_contiguous(tn_to(tn_tuned_logits(m, &b), TN_F32)), *row = tn_batch_get(&b, "row");
-            const bool    pieces = y && tn_ndim(y) == 3;
+            tn_tensor *y = tn_contiguous(tn_to(tn__tuned_logits(m, &b, true), TN_F32)), *row = tn_batch_get(&b, "row");
+            const bool pieces = y && tn_ndim(y) == 3;
             const int64_t t = pieces ? tn_size(y, 1) : 1, n = y ? tn_size(y, -1) : 0;
             const float  *at = y ? tn_data(y) : NULL;
             for (int64_t i = 0; at && i < b.rows; i++, at += t * n) take(user, tn_get_i64(row, i), t, n, at);

@@ -23,6 +23,9 @@ enum { TN__ADAPTED = 2 };
 void tn__lora_apply(tn_tuned *m);
 void tn__lora_remove(tn_tuned *m);
 
+/* tn_tuned_logits; skip_padding: the scores of padding tokens are not meaningful. (task_heads.c) */
+tn_tensor *tn__tuned_logits(tn_tuned *m, const tn_batch *b, bool skip_padding);
+
 bool  tn__is_tuned(const tn__hf_source *s); /* true if an encoder's directory contains a tuned model */
 void *tn__tuned_load(const tn__hf_source *s);
 

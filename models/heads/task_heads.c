@@ -193,7 +193,7 @@ tn_tensor *tn_tuned_loss_run(tn_tuned *m, tn_tuned_loss_args a)
 }
 
 /* A tokenizer's template may give two segments where the encoder has only one: then types are not passed. */
-static tn_tensor *logits(tn_tuned *m, const tn_batch *b, bool skip_padding)
+tn_tensor *tn__tuned_logits(tn_tuned *m, const tn_batch *b, bool skip_padding)
 {
     tn_tensor *types = m->encoder->config.types > 1 ? tn_batch_find(b, "types") : NULL;
     return tn_tuned_forward(m, b->x, .types = types, .key_padding_mask = tn_batch_find(b, "padding"),
@@ -203,7 +203,7 @@ static tn_tensor *logits(tn_tuned *m, const tn_batch *b, bool skip_padding)
 tn_tensor *tn_tuned_logits(tn_tuned *m, const tn_batch *b)
 {
     if (!tn_ready(m) || !tn__not_null("tn_tuned_logits", "the batch", b)) return NULL;
-    return logits(m, b, false);
+    return tn__tuned_logits(m, b, false);
 }
 /* Targets ignore padding. */
 tn_tensor *tn_tuned_fit_loss(void *tuned, const tn_batch *b, void *weight)
@@ -211,6 +211,6 @@ tn_tensor *tn_tuned_fit_loss(void *tuned, const tn_batch *b, void *weight)
     tn_tuned *m = tuned;
     if (!tn_ready(m) || !tn__not_null("tn_tuned_fit_loss", "the batch", b)) return NULL;
     const bool answers = m->config.task == TN_TASK_QUESTION_ANSWERING;
-    return tn_tuned_loss(m, logits(m, b, true), b->y, .weight = weight,
+    return tn_tuned_loss(m, tn__tuned_logits(m, b, true), b->y, .weight = weight,
                          .key_padding_mask = answers ? tn_batch_find(b, "padding") : NULL);
 }

@@ -543,6 +543,38 @@ START_TEST(steps_in_parts)
 }
 END_TEST
 
+/* A budget of tokens instead of a number of texts: full batches, a longer text alone. */
+START_TEST(budget_of_tokens)
+{
+    char   text[8192];
+    size_t at = 0;
+    for (int i = 0; i < 37; i++) {
+        for (int k = 0; k < 1 + i % 9; k++) at += (size_t)snprintf(text + at, sizeof text - at, "cat ");
+        at += (size_t)snprintf(text + at, sizeof text - at, "\t%c\n", 'A' + i % 2);
+    }
+    tn_labelled *l = READ(text, .kind = TN_LABELLED_TEXTS);
+    tn_labels   *s = tn_labels_of(l);
+    for (int64_t budget = 1; budget < 60; budget += 7) {
+        tn_features    *f = tn_features_new(l, tokens, s, .batch = 2, .tokens = budget, .fixed = true);
+        const tn_source src = tn_features_source(f);
+        fine();
+        whole_epoch(f, 37);
+        tn_batch b;
+        int64_t  rows = 0, batches = 0;
+        for (tn_scope scope = tn_scope_begin(); tn_source_next(&src, &b); tn_scope_end(scope), scope = tn_scope_begin())
+            ck_assert(b.rows == 1 || tn_numel(b.x) <= budget), rows += b.rows, batches++;
+        ck_assert_int_eq(rows, 37);
+        ck_assert(batches <= 37 && (budget < 50 || batches < 10));
+        tn_features_free(f);
+    }
+    ck_assert_ptr_null(tn_features_new(l, tokens, s, .tokens = -1));
+    ck_error(TN_EINVAL, "tn_features_new: .tokens is -1, but must be from 0 to 1073741824");
+    ck_assert_ptr_null(tn_features_new(l, tokens, s, .tokens = 8, .batch = 8, .parts = 2));
+    ck_error(TN_EINVAL, "tn_features_new: .tokens has no effect with .parts; unset one of them");
+    tn_labelled_free(l), tn_labels_free(s);
+}
+END_TEST
+
 /* Windows overlap, and each that contains the answer gives its position. */
 START_TEST(answers_as_features)
 {
@@ -637,6 +669,7 @@ int main(void)
     tcase_add_test(c, words_as_features);
     tcase_add_test(c, sentences_by_their_pieces);
     tcase_add_test(c, steps_in_parts);
+    tcase_add_test(c, budget_of_tokens);
     tcase_add_test(c, answers_as_features);
     tcase_add_test(c, choices_as_features);
     tcase_add_test(c, a_position_is_found_again);
