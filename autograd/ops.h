@@ -379,14 +379,16 @@ typedef struct tn_attention_args {
     tn_tensor *q, *k, *v;
     tn_tensor *attn_mask;        /* attention mask, broadcasts to [..., T, S]; bool: true is masked; floating: added */
     tn_tensor *key_padding_mask; /* padding mask, bool [B, S], for [B, H, T, D] heads: true is padding */
-    bool       causal;           /* query t attends to keys 0 … past + t, or only to the last `window` of them */
-    int64_t    past, window;
+    bool       causal;           /* query t attends to keys 0 … past + t */
+    int64_t    past;
+    int64_t    window; /* only keys less than `window` positions away from the query; 0: all */
     /* An unpadded batch: rows offsets[i] … offsets[i + 1] - 1 are sequence i, and a query attends only to keys of its
      * own sequence, from which causal and window count. i64 [sequences + 1]; key_offsets are those of k and v. */
     tn_tensor   *offsets, *key_offsets; /* key_offsets NULL: offsets */
     int64_t      longest, key_longest;  /* dropout draws as if padded to these lengths; 0: to the longest sequence */
     double       dropout;
     double scale TN_IS(-1); /* below 0: 1/√D */
+    double       cap;       /* scores are cap · tanh(scale · q kᵀ / cap), before masks are added; 0: not capped */
     tn_dims      order;     /* the result is tn_permute(y, order) of y [..., T, E]; none: y itself */
     tn_tensor  **weights;   /* out, may be NULL: the weights [..., T, S] after dropout, on the tape */
     int          end_;

@@ -1,6 +1,9 @@
-/* attention — y = w v with w = softmax over the keys of (scale · q kᵀ + mask), and dropout on w
+/* attention — y = w v with w = softmax over the keys of (scale · q kᵀ + mask), and dropout on w; with a cap c,
+ * c tanh(scale · q kᵀ / c) + mask
  *
  *   gv = wᵀ gy,   gw = gy vᵀ,   gs = w (gw - Σ w gw),   gq = scale · gs k,   gk = scale · gsᵀ q,   gmask = gs
+ *
+ * With a cap gs is multiplied by tanh' for gq and gk.
  *
  * q [..., T, D], k [..., S, D], v [..., S, E], leading dims broadcast; or all three packed in one, [B, T, 3, H, D], and
  * then the gradient is also one tensor. For gv, w is taken after the dropout, and the same dropout is applied to gw;
@@ -65,7 +68,7 @@ static void attention_prepare(call *k, const args_t *a, tn_tensor *const *in, tn
 {
     tn__attention_call *c = &k->c;
     tn__attention_parts(in, k->part);
-    *c = (tn__attention_call){.causal = a->causal, .scale = a->scale, .stat = stat};
+    *c = (tn__attention_call){.causal = a->causal, .scale = a->scale, .cap = a->scale == 0 ? 0 : a->cap, .stat = stat};
     c->window = tn__min_i64(a->window, INT64_MAX / 4); /* so that sums with it do not overflow */
     c->past = tn__min_i64(a->past, c->window ? INT64_MAX / 4 : k->part[1].l.shape.d[k->part[1].l.shape.n - 2]);
     c->drop = tn__drop_of(a->dropout, a->seed, a->position);
@@ -134,12 +137,17 @@ static void ops_of(tn_tensor *const *in, tn_tensor **part)
     for (int i = 0; i < 3; i++) part[i] = one ? tn_permute(tn_select(in[TN__Q], 2, i), TN_DIMS(0, 2, 1, 3)) : in[i];
 }
 
+static tn_tensor *scores_of(const args_t *a, tn_tensor *const *part)
+{
+    const tn__attention_scores_args product = {a->scale, a->cap};
+    return tn_op_apply(&tn__op_attention_scores, &product, 2, part);
+}
+
 static tn_tensor *weights_of(const args_t *a, tn_tensor *const *part, tn_tensor *attn_mask, tn_tensor *keys)
 {
     const tn__attention_weights_args sight = {.causal = a->causal, .past = a->past, .window = a->window};
-    const tn__attention_scores_args  product = {.scale = a->scale};
     const bool                       mask = attn_mask && attn_mask->dtype == TN_BOOL;
-    tn_tensor                       *w = tn_op_apply(&tn__op_attention_scores, &product, 2, part);
+    tn_tensor                       *w = scores_of(a, part);
     if (keys && w) { /* [B, S] → [B, 1, …, 1, S] */
         tn_shape s = {.n = w->l.shape.n};
         for (int i = 0; i < s.n; i++) s.d[i] = i == 0 ? keys->l.shape.d[0] : i == s.n - 1 ? keys->l.shape.d[1] : 1;
@@ -182,12 +190,15 @@ static void attention_backward_ops(tn_back *b)
     tn_tensor *gw = tn_masked_fill(dropped(a, tn_matmul(gy, tn_transpose(part[2], -1, -2))), zero, 0);
     tn_tensor *gs = tn_mul(w, tn_sub(gw, tn_sum(tn_mul(gw, w), .dims = TN_DIMS(-1), .keepdim = true)));
     gs = tn_masked_fill(gs, zero, 0); /* even if the sum is NaN because of other keys */
+    if (b->need[TN__MASK]) b->gx[TN__MASK] = gs;
+    if (a->cap > 0)
+        gs = tn_masked_fill(tn_mul(gs, tn_rsub_scalar(tn_square(tn_mul_scalar(scores_of(a, part), 1 / a->cap)), 1)),
+                            zero, 0);
     g[0] = tn_mul_scalar(tn_apply(&tn__op_select_matmul, gs, part[1]), a->scale);
     g[1] = tn_mul_scalar(tn_apply(&tn__op_select_matmul, tn_transpose(gs, -1, -2), part[0]), a->scale);
     g[2] = tn_apply(&tn__op_select_matmul, tn_transpose(dropped(a, w), -1, -2), gy);
     for (int i = 0; i < 3 && b->in[TN__K]; i++)
         if (b->need[i]) b->gx[i] = g[i];
-    if (b->need[TN__MASK]) b->gx[TN__MASK] = gs;
     if (b->in[TN__K] || !b->need[TN__Q]) return;
     for (int i = 0; i < 3; i++) g[i] = tn_permute(g[i], TN_DIMS(0, 2, 1, 3));
     b->gx[TN__Q] = tn_stack_list(2, 3, g);
@@ -232,6 +243,7 @@ tn_tensor *tn_attention_run(tn_attention_args a)
     args_t        args = {.causal = a.causal,
                           .past = a.past,
                           .window = a.window,
+                          .cap = a.cap,
                           .longest = {a.longest, a.key_longest},
                           .dropout = a.dropout,
                           .seed = g->seed,
@@ -287,6 +299,11 @@ static const tn__sample samples[] = {
     {.in = {{3, {2, 5, 2}}, {3, {2, 6, 2}}, {3, {2, 6, 3}}},
      NO_MASKS,
      ARGS(.causal = true, .past = 1, .scale = 0.6, .window = 3)},
+    {.in = {{3, {2, 5, 2}}, {3, {2, 6, 2}}, {3, {2, 6, 3}}}, NO_MASKS, ARGS(.scale = 0.6, .window = 2)},
+    {.in = {{3, {2, 3, 2}}, {3, {2, 4, 2}}, {3, {2, 4, 3}}, {2, {3, 4}}},
+     .kind = {0, 0, 0, 0, ABSENT, ABSENT, ABSENT},
+     ARGS(.causal = true, .past = 1, .scale = 2, .cap = 1.5)},
+    {.in = {{5, {1, 4, 3, 1, 3}}}, ONE, ARGS(.scale = 2, .cap = 0.7, .window = 2, .dropout = 0.2)},
     {.in = {{3, {2, 4, 2}}, {3, {2, 4, 2}}, {3, {2, 4, 2}}, {2, {4, 4}}, {2, {2, 4}}},
      .kind = {0, 0, 0, 0, TN__ARG_MASK, ABSENT, ABSENT},
      ARGS(.causal = true, .dropout = 0.3, .scale = 0.6, .window = 2)},
@@ -337,8 +354,10 @@ static const tn__sample samples[] = {
     {SMALL, NO_MASKS, ARGS(.scale = INFINITY), TN__FAILS(TN_EINVAL, "attention: scale is inf")},
     {SMALL, NO_MASKS, ARGS(.causal = true, .past = -1, .scale = 1),
      TN__FAILS(TN_EINVAL, "attention: past is -1, but must be 0, or at least 1 together with causal")},
-    {SMALL, NO_MASKS, ARGS(.scale = 1, .window = 2),
-     TN__FAILS(TN_EINVAL, "attention: window is 2, but must be 0, or at least 1 together with causal")},
+    {SMALL, NO_MASKS, ARGS(.scale = 1, .window = -1),
+     TN__FAILS(TN_EINVAL, "attention: window is -1, but must be at least 0")},
+    {SMALL, NO_MASKS, ARGS(.scale = 1, .cap = -1),
+     TN__FAILS(TN_EINVAL, "attention: cap is -1, but must be at least 0")},
     {SMALL, NO_MASKS, ARGS(.scale = 1, .order = ORDER(0, 1, 2)),
      TN__FAILS(TN_EINVAL, "attention: the order lists 3 dims, the tensor has 2")},
     {.in = {{5, {2, 3, 3, 2, 2}}, {4, {2, 2, 3, 2}}},
@@ -357,6 +376,7 @@ static const tn__sample samples[] = {
 TN__SAMPLES(attention, samples);
 
 static const tn__sample weights_samples[] = {
+    {.in = {{3, {2, 4, 2}}, {3, {2, 4, 2}}, {3, {2, 4, 2}}}, NO_MASKS, ARGS(.scale = 2, .cap = 1.5, .window = 2)},
     {.in = {{4, {2, 2, 3, 2}}, {4, {2, 2, 3, 2}}, {4, {2, 2, 3, 2}}}, NO_MASKS, ARGS(.causal = true, .scale = 0.7)},
     {.in = {{3, {2, 3, 2}}, {3, {2, 3, 2}}, {3, {2, 3, 2}}, {0}, {2, {2, 3}}},
      .kind = {0, 0, 0, ABSENT, TN__ARG_MASK, ABSENT, ABSENT},

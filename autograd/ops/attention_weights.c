@@ -3,9 +3,9 @@
  *   gs = w · (gy - Σ gy·w), and 0 where w = 0, for any gy;  gadded = gs        (saves w only)
  *
  * Scores [..., T, S]; added (floating), attn_mask and padding (bool; true: masked) broadcast to them, or are absent.
- * causal: query t attends to keys 0 … past + t, or only to the last `window` of these. A sum of -inf also counts as
- * masked. Masked scores are skipped, not made small by addition: a NaN there is never read. A query whose keys are all
- * masked has weights 0 and gradient 0. */
+ * causal: query t attends to keys 0 … past + t. window: only to keys less than `window` positions away. A sum of -inf
+ * also counts as masked. Masked scores are skipped, not made small by addition: a NaN there is never read. A query
+ * whose keys are all masked has weights 0 and gradient 0. */
 #ifndef TN__REAL /* =============================================================================== the room */
 #include "autograd/rooms/attention_args.h"
 #include "autograd/rooms/room.h"
@@ -47,8 +47,9 @@ static void attention_weights_forward(tn_ctx *c)
         const tn__layout l = tn__layout_expand(&x[i]->l, shape);
         wide[i] = tn__stack_view(x[i], &l), x[i] = &wide[i];
     }
-    if (TN_ARG(c, causal) && (last = tn_arange_of(TN_I64, past, past + (double)shape.d[shape.n - 2],
-                                                  1))) { /* the last key of each query: [T, 1] */
+    if ((TN_ARG(c, causal) || TN_ARG(c, window)) &&
+        (last = tn_arange_of(TN_I64, past, past + (double)shape.d[shape.n - 2],
+                             1))) { /* the position of each query: [T, 1] */
         const tn__layout column = tn__layout_insert(last->l, 1);
         last = tn__alias(last, &column);
     }
@@ -96,6 +97,9 @@ static const tn__sample samples[] = {
     {.in = {{3, {2, 4, 6}}},
      .kind = {0, TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT},
      .args = &(args_t){true, 2, 3}},
+    {.in = {{3, {2, 4, 6}}},
+     .kind = {0, TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT},
+     .args = &(args_t){false, 0, 2}},
     {.in = {{2, {3, 1}}}, .kind = {0, TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT}, CAUSAL(false)},
     {.in = {{2, {3, 0}}}, .kind = {0, TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT}, CAUSAL(true)},
     {.in = {{3, {2, 0, 3}}}, .kind = {0, TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT}, CAUSAL(true)},
@@ -137,12 +141,13 @@ TN__SAMPLES(attention_weights, samples);
 static void TN__(attention_weights_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const TN__REAL *x = in[0], *added = in[1], *attn_mask = in[2], *padding = in[3], none = -(TN__REAL)INFINITY;
-    const int64_t  *last = in[4], window = ((const tn__attention_weights_args *)args)->window;
-    TN__REAL       *y = out[0], max = none;
-    bool            any = false;
+    const tn__attention_weights_args *a = args;
+    const int64_t *at = in[4], window = a->window ? a->window : INT64_MAX / 2, ahead = a->causal ? 0 : window - 1;
+    TN__REAL      *y = out[0], max = none;
+    bool           any = false;
     for (int64_t i = 0; i < n; i++) {
         const bool out_of_sight = (attn_mask && attn_mask[i] != 0) || (padding && padding[i] != 0) ||
-                                  (last && (i > *last || (window && i <= *last - window)));
+                                  (at && (i > *at + ahead || i <= *at - window));
         y[i] = out_of_sight ? none : added && added[i] == none ? none : added ? x[i] + added[i] : x[i];
         if (y[i] != none) any = true;
         if (y[i] > max) max = y[i];

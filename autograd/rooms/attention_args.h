@@ -7,13 +7,13 @@
 #include <stdint.h>
 
 typedef struct {
-    double scale;
+    double scale, cap; /* cap: cap · tanh(score / cap); 0: not capped */
 } tn__attention_scores_args;
 
 typedef struct {
     bool    causal;
     int64_t past;   /* causal: query t attends to keys 0 … past + t */
-    int64_t window; /* causal: only to the last `window` of these; 0: to all */
+    int64_t window; /* only to keys less than `window` positions away; 0: to all */
 } tn__attention_weights_args;
 
 #endif

@@ -159,9 +159,10 @@ bool tn__attention_infer(tn_ctx *c, bool weights)
     if (a->past < 0 || (a->past && !a->causal))
         return tn_infer_fail(c, TN_EINVAL, "past is %lld, but must be 0, or at least 1 together with causal",
                              (long long)a->past);
-    if (a->window < 0 || (a->window && !a->causal))
-        return tn_infer_fail(c, TN_EINVAL, "window is %lld, but must be 0, or at least 1 together with causal",
-                             (long long)a->window);
+    if (a->window < 0)
+        return tn_infer_fail(c, TN_EINVAL, "window is %lld, but must be at least 0", (long long)a->window);
+    if (!(a->cap >= 0 && a->cap - a->cap == 0))
+        return tn_infer_fail(c, TN_EINVAL, "cap is %g, but must be at least 0", a->cap);
     const tn_dtype dt = part[0].dtype;
     c->result[0] = (tn_result){dt, y};
     if (order.n) {

@@ -10,7 +10,7 @@ typedef struct {
     bool     causal;
     int64_t  past, window;
     int64_t  longest[2]; /* of the padded queries and keys for which dropout draws; 0: the longest sequence's length */
-    double   dropout, scale;
+    double   dropout, scale, cap;
     uint64_t seed, position; /* of the generator */
     tn_dims  order;          /* of the result's dims */
 } tn__attention_args;

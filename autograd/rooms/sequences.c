@@ -57,7 +57,7 @@ tn_tensor *tn__sequences_mask(const tn_tensor *offsets, const tn_tensor *key_off
         for (int64_t t = q[i]; t < q[i + 1]; t++)
             for (int64_t s = k[i]; s < k[i + 1]; s++) {
                 const int64_t distance = t - q[i] - (s - k[i]); /* from the key to the query, in their sequence */
-                to[t * k[n] + s] = causal && (distance < 0 || (window && distance >= window));
+                to[t * k[n] + s] = (causal && distance < 0) || (window && (distance >= window || -distance >= window));
             }
     return mask;
 }

@@ -1,4 +1,5 @@
-/* attention.c — softmax(scale · q kᵀ + masks) v without storing the matrix of scores.
+/* attention.c — softmax(scale · q kᵀ + masks) v without storing the matrix of scores. With a cap c the scores before
+ * the masks are c · tanh(scale · q kᵀ / c).
  *
  * The scores exist for a block of QUERIES by KEYS at a time. A row keeps a maximum m, a sum l and a partial result o; a
  * block of keys with scores s updates them, and at the end y = o / l:
@@ -141,7 +142,7 @@ static void set_up(attention_job *job, const tn__attention_call *c)
 static void cut_work(attention_job *job, int64_t *tasks, int64_t *grain)
 {
     const bool    causal = job->c->causal, back = job->back;
-    const double  seen = (double)job->keys * (causal ? 0.5 : 1), window = (double)job->c->window;
+    const double  seen = (double)job->keys * (causal ? 0.5 : 1), window = (double)job->c->window * (causal ? 1 : 2);
     const double  share = window > 0 && window < seen ? window / (double)job->keys : causal ? 0.5 : 1;
     const double  pairs = all_pairs(job) * share;
     const double  time = pairs * (double)(job->dim + job->out + 16) * (back ? 2.5 : 1) * tn__cost_term;
@@ -190,7 +191,7 @@ static tn__attention_step TN__(step_of)(const attention_job *job, const TN__(wor
                                 .keys = b->keys,
                                 .first = b->first,
                                 .step = b->step,
-                                .scale = job->c->scale,
+                                .scale = job->c->cap > 0 ? 1 : job->c->scale,
                                 .s = ws->scores,
                                 .s_row = job->key_row,
                                 .max = ws->max + r,
@@ -204,7 +205,7 @@ static bool TN__(forward)(const attention_job *job, const TN__(workspace) * ws, 
     const matrix              mask[2] = {matrix_of(c->mask[0], i), matrix_of(c->mask[1], i)};
     const matrix              query = queries_of(c->q, p), key = keys_of(c->k, p), value = keys_of(c->v, p);
     const matrix              y = queries_of(c->y, p), stat = queries_of(c->stat, p);
-    const int64_t             end = c->causal ? tn__min_i64(p->keys, c->past + t1) : p->keys;
+    const int64_t             end = tn__min_i64(p->keys, end_of_sight(job, t1 - 1));
     const TN__(lines) q = job->pairs ? TN__(pairs_of)(&query, t0, rows, job->dim, ws->q_pairs, job->d_row / 2)
                                      : TN__(pack)(job, &query, t0, rows, job->dim, ws->q, job->d_row, NULL);
     bool first = true, nonfinite = false; /* first: no block of keys has contributed yet */
@@ -227,6 +228,7 @@ static bool TN__(forward)(const attention_job *job, const TN__(workspace) * ws, 
             tn__attention_step s = TN__(step_of)(job, ws, &b, r);
             s.factor = ws->factor;
             TN__(scores)(job, ws, &b, job->dim, q, r, ws->k_t, ws->scores);
+            if (c->cap > 0) TN__(cap)(job, ws, &b, NULL);
             TN__(masks)(job, ws, mask, common, &b, &s);
             job->kn->softmax(&s);
             if (!first) job->kn->scale_rows(b.rows, job->out, o, job->e_row, ws->factor, 1);
@@ -321,11 +323,13 @@ static void TN__(back_block)(TN__(gradients) * d, const block *b, bool common, b
     s.g = ws->gscores, s.part = ws->part + r;
     TN__(scores)(job, ws, b, job->dim, d->q_units, r, ws->k_t, ws->scores);
     TN__(scores)(job, ws, b, job->out, d->gy_units, r, ws->v_t, ws->gscores);
+    if (c->cap > 0) TN__(cap)(job, ws, b, ws->slope);
     TN__(masks)(job, ws, d->mask, common, b, &s);
     if (!c->drop.all) TN__(dropout)(job, ws, d->p->i, b, NULL, ws->keep), s.keep = ws->keep;
     job->kn->softmax_back(&s);
     for (int64_t n = 0; d->p->of_queries && d->gs.p && n < b->rows; n++)
         memcpy(entry(&d->gs, b->t + n, b->j), ws->gscores + n * job->key_row, (size_t)b->keys * sizeof(TN__REAL));
+    if (c->cap > 0) TN__(cap_back)(job, ws, b);
     if (d->to_v) TN__(over_queries)
     (job, ws, b, &(TN__(weighted)){ws->scores, d->gy_terms, r, job->out, ws->gv, job->e_row, first, d->nonfinite_gy});
     if (d->to_k) TN__(over_queries)
@@ -348,7 +352,7 @@ static void TN__(back_keys)(TN__(gradients) * d, int64_t j)
     const bool     common = TN__(common)(job, ws, d->mask, &b);
     const TN__REAL scale = (TN__REAL)c->scale, one = 1;
     bool           first = true;
-    if ((c->causal && c->past + p->t1 <= j) || first_in_sight(job, d->t0) >= j + all) b.keys = 0;
+    if (end_of_sight(job, p->t1 - 1) <= j || first_in_sight(job, d->t0) >= j + all) b.keys = 0;
     if (b.keys) {
         TN__(transposed_terms)(job, &d->key, j, b.keys, job->dim, ws->k_t, ws->clean, job->d_row);
         TN__(transposed_terms)(job, &d->value, j, b.keys, job->out, ws->v_t, ws->clean, job->e_row);

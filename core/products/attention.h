@@ -11,9 +11,9 @@ typedef struct {
     const tn_tensor *mask[2];   /* [..., T, S], bool (true: blocked) or floating (added); or NULL */
     bool             causal;    /* query t sees the keys 0 … past + t */
     int64_t          past;
-    int64_t          window; /* with causal: only the last `window` of these keys; 0: all */
-    double           scale;
-    tn__dropped      drop; /* of element i of [..., T, S]; draw determines i */
+    int64_t          window;     /* keys less than `window` positions away, with causal only earlier ones; 0: all */
+    double           scale, cap; /* cap: scores are cap · tanh(score / cap) before the masks; 0: not capped */
+    tn__dropped      drop;       /* of element i of [..., T, S]; draw determines i */
     tn__layout       draw;
     const tn_tensor *y;    /* [..., T, E] */
     const tn_tensor *stat; /* [..., T, 2], f64 or f32: a row's maximum score and 1 / Σ; dense */

@@ -117,12 +117,18 @@ static inline int64_t first_in_sight(const attention_job *job, int64_t t)
     return job->c->window ? tn__max_i64(0, job->c->past + t - job->c->window + 1) : 0;
 }
 
+/* The key after the last one that query t sees. */
+static inline int64_t end_of_sight(const attention_job *job, int64_t t)
+{
+    return job->c->causal ? job->c->past + t + 1 : job->c->window ? job->c->window + t : INT64_MAX / 2;
+}
+
 static inline bool block_in_sight(const attention_job *job, block *b)
 {
     b->first = b->keys, b->step = 0;
     if (first_in_sight(job, b->t) >= b->j + b->keys) return false;
-    if (!job->c->causal || job->c->past + b->t + 1 - b->j >= b->keys) return true;
-    b->first = job->c->past + b->t + 1 - b->j, b->step = 1;
+    if (end_of_sight(job, b->t) - b->j >= b->keys) return true;
+    b->first = end_of_sight(job, b->t) - b->j, b->step = 1;
     return b->first + b->rows > 1;
 }
 
@@ -144,6 +150,7 @@ typedef struct {
     TN__REAL       *scores, *gscores;   /* [QUERIES, key_row]: scores, then weights; the gradients of either */
     TN__REAL       *add, *common, *row; /* [QUERIES, key_row], [KEYS]: masks of each query; of all; one row of a mask */
     TN__REAL       *keep, *ones;        /* [QUERIES, key_row], [KEYS]: dropout's factors; all 1 */
+    TN__REAL       *slope;              /* [QUERIES, key_row]: the derivative of the cap */
     TN__REAL       *clean;              /* [KEYS, d_row or e_row]: an operand without its NaN and infinities; scratch */
     TN__REAL       *q_pairs, *gy_pairs; /* [most, d_row / 2], [most, e_row / 2]: in pairs of bf16 */
     TN__REAL       *rounded;            /* [QUERIES / 2, key_row]: weights, or their gradients, in pairs of bf16 */
@@ -170,7 +177,7 @@ static inline size_t TN__(lay_out)(const attention_job *job, char *base, TN__(wo
     if (!job->back) return PART(v, keys * job->e_row), at;
     PART(gy, job->most * job->e_row), PART(k, keys * job->d_row), PART(v_t, job->out * job->key_row),
         PART(gscores, all);
-    PART(gk, keys * job->d_row), PART(gv, keys * job->e_row);
+    PART(gk, keys * job->d_row), PART(gv, keys * job->e_row), PART(slope, job->c->cap > 0 ? all : 0);
     if (!job->c->drop.all) PART(keep, all), PART(ones, keys);
     return at;
 #undef PART
@@ -315,6 +322,26 @@ static inline void TN__(masks)(const attention_job *job, const TN__(workspace) *
     for (int64_t r = 0; r < b->rows; r++) { /* the window's first key may be within the block */
         const int64_t n = tn__min_i64(b->keys, first_in_sight(job, b->t + r) - b->j);
         for (int64_t j = 0; j < n; j++) ws->add[r * job->key_row + j] = -(TN__REAL)INFINITY;
+    }
+}
+
+/* Caps the products in ws->scores: from then on they are scores, already scaled. slope: the derivative, or NULL. */
+static inline void TN__(cap)(const attention_job *job, const TN__(workspace) * ws, const block *b, TN__REAL *slope)
+{
+    const TN__REAL most = (TN__REAL)job->c->cap, by = (TN__REAL)(job->c->scale / job->c->cap);
+    for (int64_t r = 0; r < b->rows; r++) {
+        TN__REAL *s = ws->scores + r * job->key_row, *d = slope ? slope + r * job->key_row : s;
+        for (int64_t j = 0; j < b->keys; j++) s[j] *= by;
+        job->table->TN__SUFFIX->tanh(b->keys, s, s);
+        for (int64_t j = 0; slope && j < b->keys; j++) d[j] = 1 - s[j] * s[j];
+        for (int64_t j = 0; j < b->keys; j++) s[j] *= most;
+    }
+}
+static inline void TN__(cap_back)(const attention_job *job, const TN__(workspace) * ws, const block *b)
+{
+    for (int64_t r = 0; r < b->rows; r++) {
+        TN__REAL *g = ws->gscores + r * job->key_row, *d = ws->slope + r * job->key_row;
+        for (int64_t j = 0; j < b->keys; j++) g[j] = g[j] == 0 ? 0 : g[j] * d[j];
     }
 }
 

@@ -86,7 +86,7 @@ START_TEST(same_bits_as_padded)
                               noise(k, dt, shared ? 1 : heads, e, NAN)};
         tn_tensor    *seed = noise(&q, dt, heads, e, 0);
         tn_attention_args a = {TN_ATTENTION_ARGS_DEFAULTS, .q = x[0], .k = x[1], .v = x[2], .causal = causal};
-        a.window = causal ? below(2) * (1 + below(40)) : 0, a.dropout = below(2) ? 0.3 : 0;
+        a.window = below(2) * (1 + below(40)), a.dropout = below(2) ? 0.3 : 0, a.cap = below(3) ? 0 : 0.5;
         const tn_generator at = *tn_current_generator();
         tn_attention_args  u = a;
         tn_set_threads(1 + round % 3);

@@ -182,7 +182,7 @@ START_TEST(as_ops_make_it)
         tn_attention_args a = {TN_ATTENTION_ARGS_DEFAULTS, .q = noise(TN_SHAPE(2, 1, t, d)),
                                .k = noise(TN_SHAPE(2, 2, s, d)), .weights = &w};
         a.v = noise(TN_SHAPE(2, 2, s, d + 1)), a.causal = _i & 1, a.past = _i & 1 ? 70 : 0;
-        if (a.causal) a.window = (int64_t[]){0, 40, 128, 150, 2}[(n + _i / 2) % 5];
+        a.window = (int64_t[]){0, 40, 128, 150, 2}[(n + _i / 2) % 5], a.cap = (n + _i) % 3 ? 0 : 0.4;
         if (_i & 2) a.key_padding_mask = tn_bernoulli_of(TN_BOOL, TN_SHAPE(2, s), 0.3);
         if (_i & 4)
             a.attn_mask =
