@@ -27,6 +27,8 @@ TN_C_BEGIN_
  *         TN_RENAME("pooler", NULL),                                                 // in the file, but not loaded
  *         TN_RENAME("h.*.attn.c_attn.weight", "layers.*.qkv.weight", .transpose = true), // [in, out] in the file
  *         TN_RENAME("**.query.weight", "**.in_proj_weight", .part = 0, .parts = 3),  // the first third of its rows
+ *         TN_RENAME("**.gate_up", "**.gate", .piece = 0, .pieces = 2), // two matrices of the module, joined in the
+ *         TN_RENAME("**.gate_up", "**.up", .piece = 1, .pieces = 2),   // file: first the rows of gate, then of up
  *     };
  *     tn_load(net, path, .rename = rules, .renames = sizeof rules / sizeof *rules); */
 typedef struct {
@@ -34,6 +36,10 @@ typedef struct {
     bool        transpose;
     int         part, parts; /* parts 0: the whole tensor; else part number `part` (0 … parts - 1) of its first dim */
     bool        load_only;   /* not used when saving; rules with a NULL module are not used when saving either */
+    /* pieces 0: a whole tensor; else `module` is tensor number `piece` of the `pieces` that the file joins along the
+     * first dim. groups: the rows alternate, a group of each piece at a time: GPT-NeoX's [heads, 3, head_dim]; 0: 1 */
+    int     piece, pieces;
+    int64_t groups;
 } tn_rename;
 
 #define TN_RENAME(file_, ...)                \

@@ -103,6 +103,13 @@ static int stars(const char *pattern)
     return n < 0 || count > TN__MOST_STARS || many > 1 ? -1 : count;
 }
 
+static bool pieces_fit(const tn_rename *r)
+{
+    if (!r->pieces) return !r->piece && !r->groups;
+    return r->pieces > 0 && r->pieces <= TN__PIECES && r->groups >= 0 && r->piece >= 0 && r->piece < r->pieces &&
+           !r->parts && !r->transpose;
+}
+
 bool tn__renames_check(const char *who, const tn_rename *r, int n)
 {
     if (n < 0 || !n != !r)
@@ -120,6 +127,11 @@ bool tn__renames_check(const char *who, const tn_rename *r, int n)
             (r[i].parts ? r[i].part >= r[i].parts : r[i].part != 0))
             return tn_raise_false(TN_EINVAL, "%s: rename '%s': part %d of %d does not exist", who, r[i].file, r[i].part,
                                   r[i].parts);
+        if (!pieces_fit(&r[i]))
+            return tn_raise_false(TN_EINVAL,
+                                  "%s: rename '%s': piece %d of %d does not exist; at most %d tensors can be joined, "
+                                  "without .parts and .transpose",
+                                  who, r[i].file, r[i].piece, r[i].pieces, TN__PIECES);
     }
     return true;
 }

@@ -7,7 +7,10 @@ typedef struct {
     const tn_tensor *tensor; /* the module's tensor of this name; NULL: none */
     tn_tensor       *target; /* the tensor to change: whose, or a part of it; NULL: none */
     tn_tensor       *now;    /* the new values, converted to target's dtype */
+    int64_t          in;     /* the tensor's index in the file */
+    int64_t          first;  /* joined: the piece's first row, without groups */
     int              part, parts;
+    const tn_rename *joined; /* the rule if the file's tensor joins several of the module; else NULL */
     bool             transpose;
 } entry;
 
@@ -15,8 +18,8 @@ typedef struct {
     const tn_load_args *c;
     tn_module          *m;
     tn_safetensors     *f;
-    int64_t             n;
-    entry              *e; /* one per tensor in the file */
+    int64_t             n, room;
+    entry              *e; /* one per tensor in the file, or several if it joins tensors of the module */
     tn_load_report      count;
     char                first_missing[200], first_unexpected[200], first_mismatched[500];
 } load;
@@ -32,9 +35,9 @@ static void mismatch(load *l, tn_mismatch what, const char *name, const char *te
     if (l->c->mismatch) l->c->mismatch(what, name, text, l->c->user);
 }
 
-/* Derives the name in the module from the name in the file, and sets e's part and transpose from the rules. Returns 1,
- * 0 if the tensor is to be skipped, -1 if an error was raised. */
-static int module_name(const load *l, const char *in_file, char name[TN_PATH_BYTES], entry *e)
+/* Derives the name in the module from the name in the file, of a joined tensor that of piece `piece`, and sets e's
+ * part, joined and transpose from the rules. Returns 1, 0 if the tensor is to be skipped, -1 if an error was raised. */
+static int module_name(const load *l, const char *in_file, char name[TN_PATH_BYTES], int piece, entry *e)
 {
     const char  *prefix = l->c->prefix ? l->c->prefix : "";
     const size_t n = strlen(prefix);
@@ -46,12 +49,14 @@ static int module_name(const load *l, const char *in_file, char name[TN_PATH_BYT
     memcpy(name, in_file + n, strlen(in_file + n) + 1);
     for (int i = 0; i < l->c->renames; i++) {
         const tn_rename *r = &l->c->rename[i];
-        const int        done = tn__renamed(r->file, r->module, name);
+        if (r->pieces && (e->joined || r->piece != piece)) continue;
+        const int done = tn__renamed(r->file, r->module, name);
         if (done < 0)
             return tn_raise(TN_EINVAL, "tn_load: '%s' becomes too long with the rule for '%s'", in_file, r->file), -1;
         if (done && !r->module) return 0;
         if (done && r->transpose) e->transpose = !e->transpose;
         if (done && r->parts) e->part = r->part, e->parts = r->parts;
+        if (done && r->pieces) e->joined = r;
     }
     return 1;
 }
@@ -71,12 +76,44 @@ static bool shape_wanted(const entry *e, tn_shape *s)
     return true;
 }
 
+/* True if the file's tensor has the shape of its pieces joined; sets the rows of e's piece. */
+static bool joins(const load *l, entry *e, const char *in_file, const tn_shape *shape)
+{
+    tn_shape      want = tn_shape_of(e->tensor);
+    const int64_t groups = e->joined->groups, rows = want.n ? want.d[0] : 0;
+    int64_t       all = 0;
+    for (int k = 0; k < e->joined->pieces; k++) {
+        entry           other = {.in = e->in};
+        char            name[TN_PATH_BYTES];
+        tn_module      *within;
+        const bool      named = module_name(l, in_file, name, k, &other) > 0 && *name;
+        const tn__slot *s = named ? tn__slot_within(l->m, name, &within) : NULL;
+        if (!s || !s->tensor || tn_ndim(s->tensor) != want.n || !want.n) return false;
+        if (k == e->joined->piece) e->first = all;
+        if (groups > 1 && tn_size(s->tensor, 0) != rows) return false;
+        all += tn_size(s->tensor, 0);
+    }
+    want.d[0] = all;
+    return tn_shape_equal(want, *shape) && (groups < 2 || rows % groups == 0);
+}
+
+/* A copy of e's piece of t. */
+static tn_tensor *piece_of(const entry *e, tn_tensor *t)
+{
+    const tn_shape s = tn_shape_of(e->tensor);
+    const int64_t  groups = e->joined->groups;
+    if (groups < 2 || !tn_numel(t)) return tn_clone(tn_narrow(t, 0, e->first, s.d[0]));
+    t = tn_reshape(t, TN_SHAPE(groups, e->joined->pieces, tn_numel(t) / groups / e->joined->pieces));
+    return tn_reshape(tn_clone(tn_select(t, 1, e->joined->piece)), s);
+}
+
 static bool read_one(load *l, int64_t i)
 {
     entry         *e = &l->e[i];
     const tn_scope s = tn_scope_begin();
-    tn_tensor     *t = tn_safetensors_get_at(l->f, i);
+    tn_tensor     *t = tn_safetensors_get_at(l->f, e->in);
     if (e->transpose && tn_ndim(t) == 2) t = tn_transpose(t, 0, 1);
+    if (e->joined) t = piece_of(e, t);
     if (t && tn_dtype_of(t) != tn_dtype_of(e->target)) {
         tn_tensor *now = tn_empty_of(tn_dtype_of(e->target), tn_shape_of(t));
         t = now && tn_copy_from(now, t) == TN_OK ? now : NULL;
@@ -85,15 +122,16 @@ static bool read_one(load *l, int64_t i)
     return e->now != NULL;
 }
 
-/* Finds the target of tensor i of the file, or counts it as a mismatch. False: raised. */
-static bool plan(load *l, int64_t i)
+/* Finds the target of entry i, piece `piece` of tensor `at` of the file, or counts it as a mismatch. False: raised. */
+static bool plan(load *l, int64_t i, int64_t at, int piece)
 {
-    const tn_safetensors_entry in = tn_safetensors_at(l->f, i);
+    const tn_safetensors_entry in = tn_safetensors_at(l->f, at);
     entry                     *e = &l->e[i];
     char                       name[TN_PATH_BYTES], text[500], a[TN__Q8_TEXT], b[TN__Q8_TEXT];
     tn_module                 *within;
     tn_shape                   want;
-    const int                  done = module_name(l, in.name, name, e);
+    e->in = at;
+    const int done = module_name(l, in.name, name, piece, e);
     if (done <= 0) return done == 0;
     const tn__slot *s = *name ? tn__slot_within(l->m, name, &within) : NULL;
     if (!s || !s->tensor || !s->saved) {
@@ -104,7 +142,7 @@ static bool plan(load *l, int64_t i)
     if (!in.loadable)
         return tn_raise_false(TN_EUNSUPPORTED, "tn_load: '%s' is stored as %s, which Tenon does not load", in.name,
                               in.stored);
-    if (!shape_wanted(e, &want) || !tn_shape_equal(want, in.shape)) {
+    if (e->joined ? !joins(l, e, in.name, &in.shape) : !shape_wanted(e, &want) || !tn_shape_equal(want, in.shape)) {
         snprintf(text, sizeof text, " is %s, the file has %s", tn_shape_text(tn_shape_of(e->tensor), a, sizeof a),
                  tn_shape_text(in.shape, b, sizeof b));
         mismatch(l, TN_SHAPE_MISMATCH, name, text);
@@ -130,7 +168,7 @@ static bool plan(load *l, int64_t i)
 static bool covered(const load *l, const tn_tensor *t)
 {
     uint64_t parts = 0;
-    for (int64_t i = 0; i < l->n; i++) {
+    for (int64_t i = 0; i < l->room; i++) {
         const entry *e = &l->e[i];
         if (e->tensor != t) continue;
         if (!e->parts || !e->target) return true;
@@ -172,9 +210,9 @@ static bool state_fits(const load *l, const char *file)
  * a tensor must not be present both whole and in parts. */
 static bool copies_agree(const load *l)
 {
-    for (int64_t i = 0; i < l->n; i++) {
+    for (int64_t i = 0; i < l->room; i++) {
         const entry *a = &l->e[i];
-        for (int64_t k = i + 1; a->target && k < l->n; k++) {
+        for (int64_t k = i + 1; a->target && k < l->room; k++) {
             const entry *b = &l->e[k];
             if (b->tensor != a->tensor || !b->target || (a->parts == b->parts && a->part != b->part)) continue;
             if (a->parts == b->parts) {
@@ -187,7 +225,7 @@ static bool copies_agree(const load *l)
                 if (tn_error() != TN_OK) return false;
             }
             return tn_raise_false(TN_EFORMAT, "tn_load: '%s' and '%s' are one tensor here, but differ in the file",
-                                  tn_safetensors_at(l->f, i).name, tn_safetensors_at(l->f, k).name);
+                                  tn_safetensors_at(l->f, a->in).name, tn_safetensors_at(l->f, b->in).name);
         }
     }
     return true;
@@ -196,14 +234,14 @@ static bool copies_agree(const load *l)
 /* True if all targets can be written. Then nothing fails any more: dtypes and shapes match, so nothing is allocated. */
 static bool writable(const load *l)
 {
-    for (int64_t i = 0; i < l->n; i++) {
+    for (int64_t i = 0; i < l->room; i++) {
         if (!l->e[i].target) continue;
         if (!tn__may_write("tn_load", l->e[i].target)) return false;
         const tn_shape s = tn_shape_of(l->e[i].target), stride = tn_strides_of(l->e[i].target);
         for (int d = 0; d < s.n; d++)
             if (s.d[d] > 1 && !stride.d[d])
                 return tn_raise_false(TN_EINVAL, "tn_load: '%s' is expanded: several of its elements share memory",
-                                      tn_safetensors_at(l->f, i).name);
+                                      tn_safetensors_at(l->f, l->e[i].in).name);
     }
     return true;
 }
@@ -217,18 +255,32 @@ static bool may_adopt(const entry *e)
 
 /* ---- the whole load -------------------------------------------------------------------------------------------- */
 
+/* The largest number of pieces of a rule; at least 1. */
+static int pieces_of(const tn_load_args *c)
+{
+    int n = 1;
+    for (int i = 0; i < c->renames; i++)
+        if (c->rename[i].pieces > n) n = c->rename[i].pieces;
+    return n;
+}
+
 static void run(load *l, const char *file)
 {
-    const size_t   bytes = (size_t)l->n * sizeof *l->e;
+    const int      each = pieces_of(l->c);
+    const size_t   bytes = (size_t)(l->n * each) * sizeof *l->e;
     const tn_scope s = tn_no_grad_begin();
     bool           ok = !l->n || (l->e = tn_mem_get(bytes)) != NULL;
-    for (int64_t i = 0; ok && i < l->n; i++) ok = plan(l, i);
+    l->room = l->n * each;
+    for (int64_t i = 0; ok && i < l->room; i++) {
+        const tn_rename *joined = i % each ? l->e[i / each * each].joined : NULL;
+        if (i % each < (joined ? joined->pieces : 1)) ok = plan(l, i, i / each, (int)(i % each));
+    }
     for (tn_each t = tn_module_each(l->m, TN_EACH_SAVED); ok && tn_next(&t);)
         if (!covered(l, t.tensor)) mismatch(l, TN_MISSING, t.name, "");
     ok = ok && state_fits(l, file);
-    for (int64_t i = 0; ok && i < l->n; i++) ok = !l->e[i].target || l->e[i].now || read_one(l, i);
+    for (int64_t i = 0; ok && i < l->room; i++) ok = !l->e[i].target || l->e[i].now || read_one(l, i);
     if (ok && copies_agree(l) && writable(l)) {
-        for (int64_t i = 0; i < l->n; i++)
+        for (int64_t i = 0; i < l->room; i++)
             if (may_adopt(&l->e[i])) tn_adopt(l->e[i].target, l->e[i].now);
             else if (l->e[i].target) tn_copy_from(l->e[i].target, l->e[i].now);
     }

@@ -7,7 +7,7 @@
 /* tn__renamed: if pattern `from` matches the name, rewrites the name to pattern `to` (NULL: keeps it) and returns 1.
  * Returns 0 if it does not match, -1 if the new name is too long. tn__renames_check: false (raised) for invalid
  * rules. */
-enum { TN__TENSOR_PARTS = 64 }; /* maximum number of parts of one tensor */
+enum { TN__TENSOR_PARTS = 64, TN__PIECES = 4 }; /* maximum number of parts of one tensor, and of joined tensors */
 int  tn__renamed(const char *from, const char *to, char name[TN_PATH_BYTES]);
 bool tn__renames_check(const char *who, const tn_rename *r, int n);
 

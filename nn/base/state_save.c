@@ -4,16 +4,17 @@
 
 typedef struct {
     const tn_save_args    *c;
+    tn_module             *m;
     tn_safetensors_writer *w;
 } save;
 
 /* Rewrites the name in the module to the name in the file: applies rules last … first, each from `module` to `file`,
- * except rules with parts. Inverts *turned for each rule that transposes. */
+ * except rules with parts or pieces. Inverts *turned for each rule that transposes. */
 static bool in_file(const save *s, int last, int first, char name[TN_PATH_BYTES], bool *transposed)
 {
     for (int i = last; i >= first; i--) {
         const tn_rename *r = &s->c->rename[i];
-        if (r->load_only || !r->module || r->parts) continue;
+        if (r->load_only || !r->module || r->parts || r->pieces) continue;
         const int done = tn__renamed(r->module, r->file, name);
         if (done < 0)
             return tn_raise_false(TN_EINVAL, "tn_save: '%s' becomes too long with the rule for '%s'", name, r->module);
@@ -32,7 +33,7 @@ static bool loads_back(const save *s, const char *path, const char *in_file, boo
     memcpy(name, in_file, strlen(in_file) + 1);
     for (int i = 0; i < s->c->renames; i++) {
         const tn_rename *r = &s->c->rename[i];
-        const int        done = tn__renamed(r->file, r->module, name);
+        const int        done = r->pieces ? 0 : tn__renamed(r->file, r->module, name);
         if (done < 0 || (done && !r->module)) return true; /* loading would skip it */
         if (done && r->transpose) back = !back;
     }
@@ -58,6 +59,67 @@ static bool put(const save *s, int last, const char *path, const char *from, boo
     return tn_safetensors_put(s->w, full, t) == TN_OK;
 }
 
+/* The last rule by which a tensor is stored joined with others; part: its name after the rules after that. -1: none. */
+static int joining(const save *s, const char *name, char part[TN_PATH_BYTES])
+{
+    for (int i = s->c->renames - 1; i >= 0; i--) {
+        const tn_rename *r = &s->c->rename[i];
+        bool             transposed = false;
+        if (r->load_only || !r->pieces) continue;
+        memcpy(part, name, strlen(name) + 1);
+        if (in_file(s, s->c->renames - 1, i + 1, part, &transposed) && tn__renamed(r->module, r->file, part) == 1)
+            return i;
+    }
+    return -1;
+}
+
+/* The module's tensor that is piece `piece` of the tensor that rule i names `in_file`; NULL: it does not exist. */
+static tn_tensor *piece_named(const save *s, int i, const char *in_file, int piece)
+{
+    const tn_rename *all = s->c->rename;
+    for (int k = 0; k < s->c->renames; k++) {
+        char       name[TN_PATH_BYTES];
+        tn_module *within;
+        if (all[k].pieces != all[i].pieces || all[k].piece != piece || strcmp(all[k].file, all[i].file) != 0) continue;
+        memcpy(name, in_file, strlen(in_file) + 1);
+        if (tn__renamed(all[k].file, all[k].module, name) != 1) continue;
+        for (int later = k + 1; later < s->c->renames; later++)
+            if (!all[later].pieces && all[later].module) (void)tn__renamed(all[later].file, all[later].module, name);
+        const tn__slot *slot = tn__slot_within(s->m, name, &within);
+        if (slot && slot->tensor) return slot->tensor;
+    }
+    return NULL;
+}
+
+/* Writes the pieces of a joined tensor, of which rule i has the first. in: the joined tensor's name after the rules
+ * from i on. */
+static bool put_joined(const save *s, int i, const char *path, const char *in)
+{
+    const tn_rename *r = &s->c->rename[i];
+    const int64_t    groups = r->groups > 1 ? r->groups : 1;
+    tn_tensor       *t[TN__PIECES];
+    char             name[TN_PATH_BYTES], full[2 * TN_PATH_BYTES];
+    bool             transposed = false;
+    for (int k = 0; k < r->pieces; k++) {
+        tn_tensor *x = piece_named(s, i, in, k);
+        if (!x)
+            return tn_raise_false(
+                TN_EINVAL, "tn_save: '%s' is stored joined with others, but piece %d of '%s' is missing", path, k, in);
+        if (tn_is_packed(x)) x = tn_unpack(x);
+        if (x && (!tn_ndim(x) || tn_size(x, 0) % groups))
+            return tn_raise_false(TN_ESHAPE, "tn_save: '%s' cannot be divided into %lld equal groups", path,
+                                  (long long)groups);
+        t[k] = groups > 1 && tn_numel(x) ? tn_reshape(x, TN_SHAPE(groups, tn_numel(x) / groups)) : x;
+    }
+    tn_tensor    *y = tn_cat_list(groups > 1, r->pieces, t);
+    const int64_t cols = tn_ndim(piece_named(s, i, in, 0)) > 1 ? tn_size(piece_named(s, i, in, 0), -1) : 0;
+    if (y && groups > 1) y = cols ? tn_reshape(y, TN_SHAPE(-1, cols)) : tn_reshape(y, TN_SHAPE(-1));
+    memcpy(name, in, strlen(in) + 1);
+    if (!y || !in_file(s, i - 1, 0, name, &transposed)) return false;
+    snprintf(full, sizeof full, "%s%s", s->c->prefix ? s->c->prefix : "", name);
+    return tn_safetensors_put(s->w, full, y) == TN_OK;
+}
+
 /* Writes one tensor of the module, whole or in the parts that the rules define. */
 static bool put_all(const save *s, const char *name, tn_tensor *t)
 {
@@ -78,6 +140,8 @@ static bool put_all(const save *s, const char *name, tn_tensor *t)
         if (!put(s, i - 1, name, part, transposed, tn_narrow(t, 0, r->part * rows, rows))) return false;
         parts = true;
     }
+    const int joined = parts ? -1 : joining(s, name, part);
+    if (joined >= 0) return s->c->rename[joined].piece || put_joined(s, joined, name, part);
     return parts || put(s, s->c->renames - 1, name, name, false, t);
 }
 
@@ -119,7 +183,7 @@ static bool put_names(const save *s, tn_module *m)
 
 tn_status tn_save_run(void *m, tn_save_args c)
 {
-    save s = {.c = &c, .w = c.writer};
+    save s = {.c = &c, .m = m, .w = c.writer};
     if (!tn_module_ready("tn_save", m) || !tn__renames_check("tn_save", c.rename, c.renames)) return tn_error();
     if (!c.path && !c.writer) return tn_raise(TN_EINVAL, "tn_save: .path and .writer are NULL; set one of them");
     if (!s.w && !(s.w = tn_safetensors_writer_new())) return tn_error();

@@ -2,6 +2,7 @@
  * everything fits, and errors name the mismatches. */
 #include "nn/base/nn_private.h"
 #include "nn/base/state_private.h"
+#include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
 #include "tests/common/faults.h"
@@ -312,11 +313,56 @@ START_TEST(parts_become_one_and_come_apart_again)
     const tn_rename wrong[] = {TN_RENAME("self.query.weight", "in.weight", .part = 3, .parts = 3)};
     ck_assert_int_eq(tn_load(b, path, .rename = wrong, .renames = 1), TN_EINVAL);
     ck_error(TN_EINVAL, "tn_load: rename 'self.query.weight': part 3 of 3 does not exist");
+    const tn_rename piece[] = {TN_RENAME("self.query.weight", "in.weight", .piece = 2, .pieces = 2)};
+    ck_assert_int_eq(tn_load(b, path, .rename = piece, .renames = 1), TN_EINVAL);
+    ck_error(TN_EINVAL, "tn_load: rename 'self.query.weight': piece 2 of 2 does not exist; at most 4 tensors can be "
+                        "joined, without .parts and .transpose");
     const tn_rename stars[] = {TN_RENAME("a.*", "b")};
     ck_assert_int_eq(tn_load(b, path, .rename = stars, .renames = 1), TN_EINVAL);
     ck_error(TN_EINVAL, "tn_load: rename 'a.*' to 'b': both need the same number of stars, at most 8, and at most "
                         "one **");
     tn_free(a), tn_free(b);
+}
+END_TEST
+
+/* Tensors of the module that the file joins: unequal ones one after another, equal ones in groups of rows. */
+START_TEST(pieces_are_joined_and_come_apart_again)
+{
+    const char *path = tn_test_file("pieces.safetensors");
+    for (int64_t groups = 0; groups < 4; groups += 3) {
+        const tn_rename rules[] = {
+            TN_RENAME("all", "q", .piece = 0, .pieces = 3, .groups = groups),
+            TN_RENAME("all", "k", .piece = 1, .pieces = 3, .groups = groups),
+            TN_RENAME("all", "v", .piece = 2, .pieces = 3, .groups = groups),
+            TN_RENAME("two", "q2", .piece = 0, .pieces = 2),
+            TN_RENAME("two", "k2", .piece = 1, .pieces = 2),
+        };
+        static const char *const names[] = {"q", "k", "v", "q2", "k2", "o"};
+        tn_module_dict          *net[2];
+        for (int i = 0; i < 2; i++) {
+            net[i] = tn_module_dict_new();
+            for (int k = 0; k < 6; k++)
+                tn_child(net[i], names[k], tn_linear_new(.in = 2, .out = groups ? 6 : 2 + k, .no_bias = k > 2));
+        }
+        ck_assert_int_eq(tn_save(net[0], path, .rename = rules, .renames = 5), TN_OK);
+        tn_safetensors *f = tn_safetensors_open(path);
+        ck_assert_int_eq(tn_safetensors_count(f), 4);
+        tn_linear *q = (void *)tn_find(net[0], "q"), *k = (void *)tn_find(net[0], "k"),
+                  *v = (void *)tn_find(net[0], "v");
+        tn_tensor *want =
+            groups ? tn_reshape(tn_cat(1, tn_reshape(q->weight, TN_SHAPE(3, 4)), tn_reshape(k->weight, TN_SHAPE(3, 4)),
+                                       tn_reshape(v->weight, TN_SHAPE(3, 4))),
+                                TN_SHAPE(18, 2))
+                   : tn_cat(0, q->weight, k->weight, v->weight);
+        ck_assert(tn_same_bits(tn_safetensors_get(f, "all.weight"), want));
+        tn_safetensors_close(f);
+        ck_assert_msg(tn_load(net[1], path, .rename = rules, .renames = 5) == TN_OK, "%s", tn_error_message());
+        tn_each a = tn_parameters(net[0]), b = tn_parameters(net[1]);
+        while (tn_next(&a) && tn_next(&b)) ck_assert(tn_same_bits(a.tensor, b.tensor));
+        ck_assert_int_eq(tn_load(net[1], path, .rename = rules + 1, .renames = 4), TN_EFORMAT);
+        tn_clear_error();
+        tn_free(net[0]), tn_free(net[1]);
+    }
 }
 END_TEST
 
@@ -555,6 +601,7 @@ int main(void)
     tcase_add_test(c, names_have_prefixes_and_are_renamed);
     tcase_add_test(c, what_is_transposed_comes_back);
     tcase_add_test(c, parts_become_one_and_come_apart_again);
+    tcase_add_test(c, pieces_are_joined_and_come_apart_again);
     tcase_add_test(c, stars_take_parts);
     tcase_add_test(c, number_types_are_converted);
     tcase_add_test(c, one_module_becomes_another);
