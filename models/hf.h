@@ -37,7 +37,7 @@ typedef enum {
     TN_HF_CHOICE,     /* const char *, one of .choices (NULL-terminated); default: the first */
     TN_HF_TYPE,       /* model_type, one of .choices; read before other rows; with .text instead nothing is stored */
     TN_HF_NAME,       /* written only: const char *, or .text; architectures is written as an array */
-    TN_HF_LAYERS,     /* tn_hf_layers: an array, per layer a string of .choices: first all of choices[0] */
+    TN_HF_LAYERS,     /* tn_hf_layers: an array, per layer a string of .choices, or a number or bool that counts them */
     TN_HF_PAIR,       /* int64_t[2]: an array of at most two numbers, or one number; missing ones are 0 */
     TN_HF_IDS,        /* tn_token_ids: a number, an array of at most 16 numbers, or null; not written if absent */
     TN_HF_LETTERS,    /* char[TN_HF_LETTERS_MOST]: an array of strings of .choices, one letter of .text for each */
@@ -46,9 +46,9 @@ typedef enum {
     TN_HF_PRUNED,     /* the model's pruned heads (not in the config struct), by layer index; with .text by path */
     TN_HF_ANY         /* does not affect results: any value, neither read nor written */
 } tn_hf_kind;
-enum { TN_HF_LETTERS_MOST = 65 };
+enum { TN_HF_LETTERS_MOST = 65, TN_HF_LAYERS_MOST = 1025 };
 typedef struct {
-    int64_t first, count; /* number of layers of choices[0], of all layers; absent: 0, 0 */
+    char kind[TN_HF_LAYERS_MOST]; /* per layer a letter of .text, as TN_HF_LETTERS; absent: "" */
 } tn_hf_layers;
 
 typedef struct {

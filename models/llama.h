@@ -1,5 +1,6 @@
-/* llama.h — LLaMA, Mistral and Qwen2, decoder-only language models: RMS norm, rotary positions, gated feed-forward,
- * grouped-query attention; Mistral's window and Qwen2's biases are options. Part of models.h: include that.
+/* llama.h — LLaMA and its relatives, decoder-only language models with rotary positions: RMS norm, gated feed-forward,
+ * grouped-query attention. What Mistral, Qwen2, Qwen3, Gemma 2, Gemma 3, Phi-3, OLMo 2, SmolLM3, GPT-NeoX and GPT-J
+ * change are options. Part of models.h: include that.
  *
  *     tn_llama  *m = tn_llama_new(.vocab = 8000, .dim = 288, .layers = 6, .heads = 6, .kv_heads = 2);
  *     tn_tensor *loss = tn_llama_loss(m, ids, NULL);                // each token from those before it
@@ -22,23 +23,30 @@ typedef struct tn_llama_config {
     int64_t           ff;                 /* 0: 8/3 dim, rounded up to a multiple of 32 */
     int64_t positions TN_IS(2048);        /* maximum tokens of training sequences; longer ones are accepted */
     int64_t           window;             /* tokens that a token attends to, including itself; 0: all before it */
-    int64_t           full_layers;        /* with .window: number of leading layers without a window */
     tn_rope_config    rope;               /* .theta, .scaling, …; .dim 0: head_dim; .trained 0: .positions */
+    const char       *pattern;            /* kinds of the layers, and the theta of local ones: see tn_block_config */
+    double            local_theta;
     bool              qkv_bias, out_bias; /* of attention: Qwen2 has the first, Llama's attention_bias is both */
-    bool              ff_bias;            /* Llama's mlp_bias */
-    double            dropout;            /* probability, of embeddings and residuals; the published models have none */
-    double            attention_dropout;
-    double init       TN_IS(0.02); /* standard deviation of initial weights */
-    double eps        TN_IS(1e-6); /* epsilon of the norms */
-    const char       *activation;  /* Hugging Face's name; NULL: "silu" */
+    bool              ff_bias, head_bias; /* of the feed-forward (Llama's mlp_bias) and of the output layer (GPT-J) */
+    tn_norm_kind norm TN_IS(TN_NORM_RMS); /* LayerNorm: GPT-NeoX and GPT-J */
+    bool              norm_results, no_first_norms, norm_add_one; /* as in tn_block_config: Gemma 2 and 3; OLMo 2 */
+    tn_qk_norm        qk_norm;                                    /* Qwen3, Gemma 3; OLMo 2 */
+    bool              plain_ff, parallel, one_norm;               /* no gate; as in tn_block_config: GPT-NeoX, GPT-J */
+    double            scale, score_cap;                           /* of attention, as in tn_block_config: Gemma 2 */
+    double          embedding_scale, logit_cap; /* factor of embeddings, 0: 1; logits x become c·tanh(x / c), 0: not */
+    double          dropout; /* probability, of embeddings and residuals; the published models have none */
+    double          attention_dropout;
+    double init     TN_IS(0.02); /* standard deviation of initial weights */
+    double eps      TN_IS(1e-6); /* epsilon of the norms */
+    const char     *activation;  /* Hugging Face's name; NULL: "silu" */
     int64_t padding TN_IS(-1); /* padding token id: its embedding is initialised to 0 and gets no gradient; -1: none */
     bool            tied;      /* the output layer uses the embedding's weights, not its own */
-    const char     *type;      /* model_type in files: "llama", "mistral", "qwen2"; NULL: the first that fits */
+    const char     *type;      /* model_type in files: "llama", "mistral", …; NULL: the first that fits the options */
     int             end_;
 } TN_KEYWORDS_ONLY tn_llama_config;
-#define TN_LLAMA_DEFAULTS                                                                                          \
-    .dim = 512, .layers = 8, .heads = 8, .positions = 2048, .rope = {TN_ROPE_DEFAULTS}, .init = 0.02, .eps = 1e-6, \
-    .padding = -1
+#define TN_LLAMA_DEFAULTS                                                                                    \
+    .dim = 512, .layers = 8, .heads = 8, .positions = 2048, .rope = {TN_ROPE_DEFAULTS}, .norm = TN_NORM_RMS, \
+    .init = 0.02, .eps = 1e-6, .padding = -1
 
 typedef struct {
     tn_module       base;
@@ -47,6 +55,7 @@ typedef struct {
     tn_dropout     *dropout;
     tn_blocks      *blocks; /* with the last norm */
     tn_tensor      *out;    /* [vocab, dim]: its own weights, or with .tied the embedding's */
+    tn_tensor      *bias;   /* [vocab]; NULL without .head_bias */
     tn_token_ids    begin, end;
 } tn_llama;
 TN_API tn_llama *tn_llama_create(tn_llama_config c);
@@ -60,8 +69,8 @@ TN_API tn_tensor *tn_llama_loss(tn_llama *m, tn_tensor *ids, tn_tensor *targets)
 /* State for tn_generate: at most `rows` rows of `length` tokens, including the prompt. Freed with tn_decoding_free. */
 TN_API tn_decoding *tn_llama_decoding(tn_llama *m, int64_t rows, int64_t length);
 
-/* config.json and model.safetensors, or the files that its index names, of LlamaForCausalLM, MistralForCausalLM and
- * Qwen2ForCausalLM. Loaded models are in eval mode; to save, the directory must exist. */
+/* config.json and model.safetensors, or the files that its index names, of LlamaForCausalLM and the …ForCausalLM of its
+ * relatives. Loaded models are in eval mode; to save, the directory must exist. */
 TN_API tn_llama *tn_llama_load(const char *dir);
 TN_API tn_status tn_llama_save(tn_llama *m, const char *dir) TN_CHECKED;
 

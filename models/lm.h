@@ -17,13 +17,14 @@ typedef struct {
     tn_module base;
 } tn_lm; /* a tn_gpt, tn_llama, tn_reformer, tn_rnn_lm or custom module: the functions below accept each of them */
 typedef struct {
-    const char *type; /* as in config.json: "gpt2", "llama", "mistral", "qwen2", "reformer", "tenon_rnn_lm"; or NULL */
+    const char *type; /* as in config.json: "gpt2", "llama", "reformer", "tenon_rnn_lm", …; or NULL */
     int64_t     vocab, dim, layers, heads, kv_heads;
     int64_t     positions; /* maximum tokens in a sequence, or if not limited, those of the training */
     bool        limited;   /* longer sequences are errors */
     tn_blocks  *blocks;    /* the model's, for a key/value cache; NULL: it has no cache */
     tn_tensor  *out,
-        *bias; /* output layer [vocab, dim], [vocab]; bias may be NULL; unused if the class has run and loss */
+        *bias;        /* output layer [vocab, dim], [vocab]; bias may be NULL; unused if the class has run and loss */
+    double logit_cap; /* logits x become c·tanh(x / c); 0: not capped */
 } tn_lm_info;
 TN_API tn_lm_info tn_lm_info_of(void *m);
 TN_API tn_tensor *tn_lm_run(void *m, tn_decoder_args a);

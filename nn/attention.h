@@ -80,6 +80,9 @@ TN_API tn_tensor *tn_kv_cache_at(const tn_kv_cache *c); /* recorded step: i64 [1
 
 /* ---- multi-head attention: PyTorch's MultiheadAttention ---------------------------------------------------------- */
 
+/* RMS norm of queries and keys, before rotary positions: of each head (Qwen3), or of all heads together (OLMo 2). */
+typedef enum { TN_QK_NORM_NONE = 0, TN_QK_NORM_HEAD, TN_QK_NORM_ALL } tn_qk_norm;
+
 typedef struct tn_mha_config {
     int     zero_;
     int64_t dim, heads;
@@ -87,33 +90,38 @@ typedef struct tn_mha_config {
     /* kv_heads: number of heads of keys and values, each shared by heads / kv_heads query heads without copies; 0:
      * heads. head_dim: width of a head; 0: dim / heads. If either is set (kv_heads even if equal to heads), the
      * projections are three tn_linear modules, as in Hugging Face's models. */
-    int64_t        kv_heads, head_dim;
-    double         scale;                /* factor of the scores; 0: 1/√head_dim */
-    double         dropout;              /* dropout probability of the attention weights; 0: none */
-    int64_t        window;               /* with .causal, query t sees keys t - window + 1 … t; 0: keys 0 … t */
-    bool           rotary;               /* rotate queries and keys by their positions (tn_rope) */
-    tn_rope_config rope;                 /* angles of the rotary positions; .dim 0: rotate the whole head */
-    bool           no_bias, no_out_bias; /* no biases; no bias in the output projection */
-    bool           time_first;           /* tensors are [T, B, dim], as by default in PyTorch */
-    tn_dtype       dtype;
-    int            end_;
+    int64_t            kv_heads, head_dim;
+    double             scale;     /* factor of the scores; 0: 1/√head_dim */
+    double             score_cap; /* scores are c·tanh(score / c), before masks are added; 0: not capped */
+    tn_qk_norm         qk_norm;   /* makes the projections three tn_linear modules */
+    double qk_norm_eps TN_IS(1e-6);
+    bool               qk_norm_add_one; /* as tn_rms_norm's .add_one */
+    double             dropout;         /* dropout probability of the attention weights; 0: none */
+    int64_t            window; /* sees keys less than `window` positions away, with .causal only earlier ones; 0: all */
+    bool               rotary; /* rotate queries and keys by their positions (tn_rope) */
+    tn_rope_config     rope;   /* angles of the rotary positions; .dim 0: rotate the whole head */
+    bool               no_bias, no_out_bias; /* no biases; no bias in the output projection */
+    bool               time_first;           /* tensors are [T, B, dim], as by default in PyTorch */
+    tn_dtype           dtype;
+    int                end_;
 } TN_KEYWORDS_ONLY tn_mha_config;
-#define TN_MHA_DEFAULTS .rope = {TN_ROPE_DEFAULTS}
+#define TN_MHA_DEFAULTS .qk_norm_eps = 1e-6, .rope = {TN_ROPE_DEFAULTS}
 typedef struct {
     tn_module      base;
     int64_t        dim, heads, kdim, vdim, kv_heads, head_dim;
     int64_t        made_heads, made_kv_heads; /* number of heads before tn_mha_prune */
     int64_t       *left;                      /* [heads]: original number of each remaining head */
     int64_t        window;
-    double         scale, dropout;
+    double         scale, score_cap, dropout;
     bool           time_first, rotary;
     tn_rope_config rope;
     tn_tensor     *in_proj_weight; /* [3 dim, dim]: projections of queries, keys, values; NULL if stored separately */
     /* [dim, dim], [dim, kdim], [dim, vdim]: separate projections if kdim or vdim is not dim; else NULL */
-    tn_tensor *q_proj_weight, *k_proj_weight, *v_proj_weight;
-    tn_tensor *in_proj_bias;             /* [3 dim]; NULL without bias or with q_proj, k_proj, v_proj */
-    tn_linear *q_proj, *k_proj, *v_proj; /* the projections if kv_heads or head_dim was set; else NULL */
-    tn_linear *out_proj;
+    tn_tensor   *q_proj_weight, *k_proj_weight, *v_proj_weight;
+    tn_tensor   *in_proj_bias;             /* [3 dim]; NULL without bias or with q_proj, k_proj, v_proj */
+    tn_linear   *q_proj, *k_proj, *v_proj; /* the projections if kv_heads, head_dim or qk_norm was set; else NULL */
+    tn_rms_norm *q_norm, *k_norm; /* [head_dim], or TN_QK_NORM_ALL: [heads · head_dim]; NULL without .qk_norm */
+    tn_linear   *out_proj;
 } tn_mha;
 TN_API tn_mha *tn_mha_create(tn_mha_config c); /* tn_call(m, x) is self-attention without a mask */
 

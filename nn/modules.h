@@ -115,6 +115,7 @@ typedef struct {
     tn_shape   shape;
     double     eps;
     bool       no_affine;
+    bool       add_one;       /* RMS norm only */
     tn_tensor *weight, *bias; /* NULL with .no_affine; bias also with .no_bias */
 } tn_layer_norm;
 TN_API tn_layer_norm *tn_layer_norm_create(tn_layer_norm_config c);
@@ -125,6 +126,7 @@ typedef struct tn_rms_norm_config {
     tn_shape   shape;
     double eps TN_IS(-1); /* below 0: the machine epsilon of x's dtype; for bf16 that of f32 */
     bool       no_affine;
+    bool       add_one; /* the factors are 1 + weight, and the weight is initialised to 0 (Gemma) */
     tn_dtype   dtype;
     int        end_;
 } TN_KEYWORDS_ONLY tn_rms_norm_config;

@@ -23,7 +23,10 @@ typedef enum { TN_NORM_LAYER = 0, TN_NORM_RMS } tn_norm_kind;
  *     GPT-2:    .norm_first, .activation = tn_gelu_tanh
  *     GPT-NeoX: .norm_first, .activation = tn_gelu_tanh, .parallel, .rotary
  *     GPT-J:    .norm_first, .activation = tn_gelu_tanh, .parallel, .one_norm, .rotary
- *     LLaMA:    .norm_first, .activation = tn_silu, .norm = TN_NORM_RMS, .rotary, .gated, .no_bias, .kv_heads */
+ *     LLaMA:    .norm_first, .activation = tn_silu, .norm = TN_NORM_RMS, .rotary, .gated, .no_bias, .kv_heads
+ *     OLMo 2:   LLaMA's without .norm_first, with .norm_results and .qk_norm = TN_QK_NORM_ALL
+ *     Gemma 3:  LLaMA's with .norm_results, .norm_add_one, .qk_norm = TN_QK_NORM_HEAD, .pattern = "lllllg",
+ *               .window = 512, .rope.theta = 1e6, .local_theta = 1e4, .activation = tn_gelu_tanh */
 typedef struct tn_block_config {
     int            zero_;
     int64_t        layers;      /* stack: number of layers */
@@ -39,14 +42,21 @@ typedef struct tn_block_config {
     double attention_dropout  TN_IS(-1);    /* dropout probability of the attention weights; below 0: dropout */
     double activation_dropout TN_IS(-1);    /* dropout probability after the activation; below 0: dropout */
     tn_tensor *(*activation)(tn_tensor *x); /* of the feed-forward: tn_gelu, tn_silu, custom, …; NULL: tn_relu */
-    tn_norm_kind   norm;                    /* kind of all norms: TN_NORM_LAYER or TN_NORM_RMS */
-    double eps     TN_IS(1e-5);             /* epsilon of the norms */
-    bool           norm_first;              /* x + f(norm(x)) instead of norm(x + f(x)) */
-    bool           parallel;    /* x + attention(norm1(x)) + ff(norm2(x)); needs norm_first, excludes memory */
-    bool           one_norm;    /* parallel blocks: use norm1 in place of norm2 */
-    double         scale;       /* factor of the attention scores; 0: 1/√head_dim */
-    int64_t        window;      /* causal self-attention sees the last `window` keys; 0: all */
-    int64_t        full_layers; /* stack with a window: number of leading layers without it */
+    tn_norm_kind norm;                      /* kind of all norms: TN_NORM_LAYER or TN_NORM_RMS */
+    double eps   TN_IS(1e-5);               /* epsilon of the norms */
+    bool         norm_first;                /* x + f(norm(x)) instead of norm(x + f(x)) */
+    bool         norm_results; /* x + norm(f(x)), or with norm_first x + norm(f(norm(x))); excludes memory, parallel */
+    bool         norm_add_one; /* factors of RMS norms are 1 + weight (see tn_rms_norm_config) */
+    tn_qk_norm   qk_norm;      /* RMS norm of queries and keys (see tn_mha_config), with .eps and .norm_add_one */
+    bool         parallel;     /* x + attention(norm1(x)) + ff(norm2(x)); needs norm_first, excludes memory */
+    bool         one_norm;     /* parallel blocks: use norm1 in place of norm2 */
+    double       scale;        /* factor of the attention scores; 0: 1/√head_dim */
+    double       score_cap;    /* attention scores s become c·tanh(s / c); 0: not capped */
+    int64_t      window;       /* self-attention sees keys less than `window` positions away; 0: all */
+    /* stack: kinds of the layers, one letter each, repeated if there are more layers. g: global, sees all keys; l:
+     * local, has .window and .local_theta; n: global without rotary positions. NULL: all have .window and .rope */
+    const char    *pattern;
+    double         local_theta; /* theta of local layers, whose angles are not scaled; 0: .rope */
     bool           memory;      /* decoder: attend to a memory between self-attention and feed-forward */
     bool           rotary;      /* rotary positions in the self-attention; excludes relative */
     tn_rope_config rope;        /* angles of the rotary positions */
@@ -69,9 +79,10 @@ typedef struct {
     tn_module base;
     tn_tensor *(*activation)(tn_tensor *x);
     bool                   norm_first, parallel;
-    tn_mha                *self_attn, *multihead_attn; /* multihead_attn: to the memory; NULL without .memory */
-    tn_linear             *linear1, *gate, *linear2;   /* gate: NULL without .gated */
-    tn_layer_norm         *norm1, *norm2, *norm3;      /* the struct of tn_rms_norm, too; absent norms are NULL */
+    tn_mha                *self_attn, *multihead_attn;  /* multihead_attn: to the memory; NULL without .memory */
+    tn_linear             *linear1, *gate, *linear2;    /* gate: NULL without .gated */
+    tn_layer_norm         *norm1, *norm2, *norm3;       /* the struct of tn_rms_norm, too; absent norms are NULL */
+    tn_layer_norm         *result_norm1, *result_norm2; /* of attention and feed-forward; NULL without .norm_results */
     tn_dropout            *dropout, *dropout1, *dropout2, *dropout3; /* dropout3: NULL without .memory */
     tn_relative_positions *relative;                                 /* NULL without .relative */
 } tn_block;

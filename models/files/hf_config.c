@@ -23,18 +23,18 @@ typedef struct {
     char           key[80], other[80];
 } lookup;
 
-/* The member of the key's first n characters; "object.member" names a member of an object. */
+/* The member of the key's first n characters; "object.member" names a member of an object, also of a nested one. */
 static const tn_json *find_member(const tn_json *doc, const char *key, size_t n, lookup *to)
 {
+    char *at = to->key;
     snprintf(to->key, sizeof to->key, "%.*s", (int)n, key);
-    char *point = strchr(to->key, '.');
-    if (point) {
+    for (char *point; (point = strchr(at, '.')) != NULL; at = point + 1) {
         *point = 0;
-        doc = tn_json_get(doc, to->key);
+        doc = tn_json_get(doc, at);
         *point = '.';
         if (!doc || tn_json_type_of(doc) != TN_JSON_OBJECT) return NULL;
     }
-    return tn_json_get(doc, point ? point + 1 : to->key);
+    return tn_json_get(doc, at);
 }
 /* Absent or null. */
 static bool is_absent(const tn_json *v) { return tn_json_type_of(v) <= TN_JSON_NULL; }
@@ -120,23 +120,6 @@ static double number(const tn_hf_row *r, const tn_json *v, const char *key, cons
     return tn_error() == TN_OK ? x : 0; /* converting a value outside i64 would be undefined */
 }
 
-static tn_hf_layers read_layers(const tn_hf_row *r, const tn_json *v, const char *key, const char *path)
-{
-    tn_hf_layers n = {0, v ? tn_json_count(v) : 0};
-    if (v && tn_json_type_of(v) != TN_JSON_ARRAY) tn_raise(TN_EFORMAT, "'%s': %s is not an array", path, key);
-    int64_t i = 0;
-    for (const tn_json *x = tn_json_first(v); x && tn_error() == TN_OK; x = tn_json_next(x), i++) {
-        const char *s = tn_json_string(x);
-        if (tn_error() != TN_OK) break;
-        if (!strcmp(s, r->choices[0]) && n.first == i) n.first++;
-        else if (strcmp(s, r->choices[1]) != 0)
-            tn_raise(TN_EUNSUPPORTED,
-                     "'%s': %s[%lld] is '%s'; only '%s' up to some layer and '%s' from there on are supported", path,
-                     key, (long long)i, s, r->choices[0], r->choices[1]);
-    }
-    return n;
-}
-
 /* Reads an array of at most two numbers, or one number; write_pair writes it. */
 static void read_pair(const tn_hf_row *r, const tn_json *v, const char *key, const char *path, int64_t to[2])
 {
@@ -170,16 +153,21 @@ static tn_token_ids read_ids(const tn_hf_row *r, const tn_json *v, const char *k
     return ids;
 }
 
-static void read_letters(const tn_hf_row *r, const tn_json *v, const char *key, const char *path, char *to)
+static void read_letters(const tn_hf_row *r, const tn_json *v, const char *key, const char *path, int most, char *to)
 {
     int64_t i = 0;
-    memset(to, 0, TN_HF_LETTERS_MOST);
-    if (v && (tn_json_type_of(v) != TN_JSON_ARRAY || tn_json_count(v) >= TN_HF_LETTERS_MOST))
-        tn_raise(TN_EFORMAT, "'%s': %s must be an array of at most %d strings", path, key, TN_HF_LETTERS_MOST - 1);
+    memset(to, 0, (size_t)most);
+    if (v && (tn_json_type_of(v) != TN_JSON_ARRAY || tn_json_count(v) >= most))
+        tn_raise(TN_EFORMAT, "'%s': %s must be an array of at most %d strings", path, key, most - 1);
     for (const tn_json *x = v ? tn_json_first(v) : NULL; x && tn_error() == TN_OK; x = tn_json_next(x), i++) {
+        int  k = 0;
+        char list[200];
+        if (!r->choices) { /* 0 or false, 1 or true */
+            const bool yes = tn_json_type_of(x) == TN_JSON_BOOL ? tn_json_bool(x) : tn_json_i64(x) != 0;
+            to[i] = r->text[yes];
+            continue;
+        }
         const char *s = tn_json_string(x);
-        int         k = 0;
-        char        list[200];
         if (tn_error() != TN_OK) return;
         while (r->choices[k] && strcmp(s, r->choices[k]) != 0) k++;
         if (!r->choices[k])
@@ -205,13 +193,13 @@ static void store(const tn_hf_row *r, const tn_json *v, const char *key, const c
     case TN_HF_BOOL: *(bool *)to = (v ? tn_json_bool(v) : r->otherwise != 0) != r->opposite; break;
     case TN_HF_ACTIVATION:
     case TN_HF_CHOICE: *(const char **)to = text_of(r, v, key, path); break;
-    case TN_HF_LAYERS: *(tn_hf_layers *)to = read_layers(r, v, key, path); break;
+    case TN_HF_LAYERS: read_letters(r, v, key, path, TN_HF_LAYERS_MOST, to); break;
     case TN_HF_PAIR: read_pair(r, v, key, path, to); break;
     case TN_HF_IDS:
         *(tn_token_ids *)to = read_ids(r, v, key, path);
         if (!v && absent < 0) ((tn_token_ids *)to)->n = -1; /* null */
         break;
-    case TN_HF_LETTERS: read_letters(r, v, key, path, to); break;
+    case TN_HF_LETTERS: read_letters(r, v, key, path, TN_HF_LETTERS_MOST, to); break;
     case TN_HF_TYPE:
         type = text_of(r, v, key, path);
         if (r->choices) *(const char **)to = type;
@@ -260,7 +248,7 @@ bool tn_hf_config_read(const char *dir, const tn_hf_files *f, void *config)
 /* True if the row is not written. */
 static bool is_omitted(const tn_hf_row *r, const char *at)
 {
-    if (r->silent || r->kind == TN_HF_EMPTY || r->kind == TN_HF_ANY || r->kind == TN_HF_LAYERS) return true;
+    if (r->silent || r->kind == TN_HF_EMPTY || r->kind == TN_HF_ANY) return true;
     if (!r->omitted) return false;
     switch (r->kind) {
     case TN_HF_I64: return (double)*(const int64_t *)(const void *)at == r->otherwise;
@@ -269,6 +257,7 @@ static bool is_omitted(const tn_hf_row *r, const char *at)
     case TN_HF_CHOICE: return *(const char *const *)(const void *)at == r->choices[0];
     case TN_HF_PAIR:
     case TN_HF_IDS: return !*(const int64_t *)(const void *)at;
+    case TN_HF_LAYERS: return !*at;
     default: return false;
     }
 }
@@ -298,8 +287,18 @@ static void write_ids(tn_json_writer *w, const char *key, const tn_token_ids *id
 static void write_letters(const tn_hf_row *r, tn_json_writer *w, const char *key, const char *at)
 {
     tn_json_open_array(w, key);
-    for (; r->text && *at; at++) tn_json_put_string(w, NULL, r->choices[strchr(r->text, *at) - r->text]);
+    for (; r->text && *at; at++) {
+        const int64_t k = strchr(r->text, *at) - r->text;
+        if (r->choices) tn_json_put_string(w, NULL, r->choices[k]);
+        else tn_json_put_i64(w, NULL, k);
+    }
     tn_json_close(w);
+}
+
+static void write_real(const tn_hf_row *r, tn_json_writer *w, const char *key, double x)
+{
+    if (r->nullable && x == r->low) tn_json_put_null(w, key);
+    else tn_json_put_double(w, key, x);
 }
 
 static void write_row(const tn_hf_row *r, tn_json_writer *w, const char *key, const char *at)
@@ -314,8 +313,9 @@ static void write_row(const tn_hf_row *r, tn_json_writer *w, const char *key, co
     }
     case TN_HF_PAIR: write_pair(w, key, (const int64_t *)(const void *)at); break;
     case TN_HF_IDS: write_ids(w, key, (const tn_token_ids *)(const void *)at); break;
+    case TN_HF_LAYERS:
     case TN_HF_LETTERS: write_letters(r, w, key, at); break;
-    case TN_HF_REAL: tn_json_put_double(w, key, *(const double *)(const void *)at); break;
+    case TN_HF_REAL: write_real(r, w, key, *(const double *)(const void *)at); break;
     case TN_HF_BOOL: tn_json_put_bool(w, key, *(const bool *)at != r->opposite); break;
     case TN_HF_ACTIVATION:
     case TN_HF_CHOICE:
@@ -332,7 +332,6 @@ static void write_row(const tn_hf_row *r, tn_json_writer *w, const char *key, co
         if (r->text) tn_json_put_string(w, key, r->text);
         else tn_json_put_bool(w, key, r->otherwise != 0);
         break;
-    case TN_HF_LAYERS:
     case TN_HF_PRUNED:
     case TN_HF_EMPTY:
     case TN_HF_ANY: break;

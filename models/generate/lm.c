@@ -68,6 +68,12 @@ static tn_tensor *after_targets(const tn_tensor *ids, const tn_tensor *targets)
     return tn_scope_return(s, any ? mask : NULL);
 }
 
+static tn_tensor *logits(tn_tensor *y, const tn_lm_info *i)
+{
+    y = tn_linear(y, i->out, i->bias);
+    return i->logit_cap > 0 ? tn_mul_scalar(tn_tanh(tn_mul_scalar(y, 1 / i->logit_cap)), i->logit_cap) : y;
+}
+
 tn_tensor *tn__lm_run(const char *who, void *m, tn_decoder_args a)
 {
     const tn_lm_ops *ops = ops_of(who, m);
@@ -76,7 +82,7 @@ tn_tensor *tn__lm_run(const char *who, void *m, tn_decoder_args a)
     const tn_frame   f = tn_module_enter(m);
     tn_tensor       *y = hidden_states(ops, m, &i, a);
     if (y && a.last) y = tn_narrow(y, 1, tn_size(y, 1) - 1, 1);
-    return tn_leave(f, y && !a.vectors ? tn_linear(y, i.out, i.bias) : y);
+    return tn_leave(f, y && !a.vectors ? logits(y, &i) : y);
 }
 
 tn_tensor *tn__lm_loss(const char *who, void *m, tn_tensor *ids, tn_tensor *targets)
@@ -95,6 +101,7 @@ tn_tensor *tn__lm_loss(const char *who, void *m, tn_tensor *ids, tn_tensor *targ
         return tn_leave(f, NULL);
     }
     if (y && !targets) y = tn_narrow(y, 1, 0, n - 1), targets = tn_narrow(ids, 1, 1, n - 1);
+    if (y && i.logit_cap > 0) return tn_leave(f, tn_cross_entropy(logits(y, &i), targets, .ignore_index = IGNORED));
     return tn_leave(f, y ? tn_linear_cross_entropy(y, i.out, i.bias, targets, .ignore_index = IGNORED) : NULL);
 }
 

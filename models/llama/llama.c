@@ -1,5 +1,5 @@
-/* llama.c — LLaMA (Touvron et al. 2023), Mistral and Qwen2: a causal Transformer with RMS pre-norm, rotary positions, a
- * gated feed-forward and grouped-query attention.
+/* llama.c — LLaMA (Touvron et al. 2023) and its relatives: a causal Transformer with RMS pre-norm, rotary positions, a
+ * gated feed-forward and grouped-query attention. families.c lists what the relatives change.
  *
  *   x = dropout(word),  y = norm(blocks(x)),  logits = y Wᵀ, or, tied, y Eᵀ
  *   block: x + attention(norm1(x)), then x + down(silu(gate(n)) · up(n)) with n = norm2(x) */
@@ -7,6 +7,7 @@
 #include "models/llama/llama_private.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static void describe(const void *self, char *text, size_t size)
 {
@@ -22,18 +23,21 @@ static tn_lm_info info(const void *self)
     const tn_llama        *m = self;
     const tn_llama_config *c = &m->config;
     return (tn_lm_info){c->type,      c->vocab, c->dim,    c->layers, c->heads, c->kv_heads,
-                        c->positions, false,    m->blocks, m->out,    NULL};
+                        c->positions, false,    m->blocks, m->out,    m->bias,  c->logit_cap};
 }
 static tn_tensor *hidden(void *self, tn_decoder_args a)
 {
     const tn_llama *m = self;
-    return tn_blocks_forward(m->blocks, tn_call(m->dropout, tn_call(m->words, a.ids)), .causal = true, .cache = a.cache,
+    tn_tensor      *x = tn_call(m->words, a.ids);
+    if (m->config.embedding_scale != 0) x = tn_mul_scalar(x, m->config.embedding_scale);
+    return tn_blocks_forward(m->blocks, tn_call(m->dropout, x), .causal = true, .cache = a.cache,
                              .key_padding_mask = a.key_padding_mask, .skip_padding = a.skip_padding);
 }
 static tn_decoding *decoding(void *self, int64_t rows, int64_t length)
 {
     tn_llama     *m = self;
-    const int64_t window = m->config.full_layers ? 0 : m->config.window;
+    const char   *pattern = m->config.pattern;
+    const int64_t window = pattern && strpbrk(pattern, "gn") ? 0 : m->config.window;
     const int64_t room = window ? tn__windowed_room(length, window) : length;
     tn_kv_cache  *cache = tn_blocks_cache(m->blocks, rows, room, 0);
     return tn__replayed(window ? tn_windowed_decoding(m, tn__lm_step, cache, rows, length, window)
@@ -57,24 +61,37 @@ tn_decoding *tn_llama_decoding(tn_llama *m, int64_t rows, int64_t n) { return tn
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 
+/* The model's own copy of the pattern. */
+static const char *pattern_of(tn_llama *m, const char *pattern)
+{
+    const size_t n = pattern ? strlen(pattern) : 0;
+    char        *own = n ? tn_array(m, (int64_t)n + 1, char) : NULL;
+    return own ? memcpy(own, pattern, n) : NULL;
+}
+
 tn_llama *tn_llama_create(tn_llama_config c)
 {
     if (tn_error() != TN_OK || !tn__llama_complete("tn_llama_new", &c)) return NULL;
     tn_llama *m = tn_module_create(&tn__llama_class);
     if (!m) return NULL;
     m->config = c;
+    m->config.pattern = pattern_of(m, c.pattern);
     m->words = tn_child(m, "embed_tokens", tn_embedding_new(.count = c.vocab, .dim = c.dim, .padding = c.padding));
     m->dropout = tn_child(m, "dropout", tn_dropout_new(.p = c.dropout));
     m->blocks = tn_child(m, "model",
                          tn_blocks_new(.layers = c.layers, .dim = c.dim, .heads = c.heads, .kv_heads = c.kv_heads,
-                                       .head_dim = c.head_dim, .ff = c.ff, .norm = TN_NORM_RMS, .eps = c.eps,
-                                       .norm_first = true, .final_norm = true, .rotary = true, .rope = c.rope,
-                                       .gated = true, .window = c.window, .full_layers = c.full_layers,
+                                       .head_dim = c.head_dim, .ff = c.ff, .norm = c.norm, .eps = c.eps,
+                                       .norm_first = !c.no_first_norms, .norm_results = c.norm_results,
+                                       .norm_add_one = c.norm_add_one, .qk_norm = c.qk_norm, .parallel = c.parallel,
+                                       .one_norm = c.one_norm, .final_norm = true, .rotary = true, .rope = c.rope,
+                                       .gated = !c.plain_ff, .window = c.window, .pattern = c.pattern,
+                                       .local_theta = c.local_theta, .scale = c.scale, .score_cap = c.score_cap,
                                        .activation = tn_hf_activation(c.activation), .no_attention_bias = !c.qkv_bias,
                                        .no_out_bias = !c.out_bias, .no_ff_bias = !c.ff_bias, .dropout = c.dropout,
                                        .attention_dropout = c.attention_dropout, .activation_dropout = 0));
     if (!c.tied) m->out = tn_weight(m, "lm_head.weight", tn_empty(TN_SHAPE(c.vocab, c.dim)));
     else if (m->words) m->out = m->words->weight;
+    if (c.head_bias) m->bias = tn_param(m, "lm_head.bias", tn_zeros(TN_SHAPE(c.vocab)));
     if (tn_error() == TN_OK) tn__lm_init(m, c.init, c.layers);
     if (tn_error() == TN_OK && c.padding >= 0) tn_init_zeros(tn_narrow(m->words->weight, 0, c.padding, 1));
     return tn_built(m);
@@ -82,54 +99,32 @@ tn_llama *tn_llama_create(tn_llama_config c)
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
-#define LAYER "model.layers.*."
-static const tn_rename rules[] = {
-    TN_RENAME("lm_head", "model.embed_tokens", .load_only = true), /* if tied; else this rule is skipped */
-    TN_RENAME("layers", "model.layers", .load_only = true),        /* of files without the head */
-    TN_RENAME("norm", "model.norm", .load_only = true),
-    TN_RENAME("model.embed_tokens", "embed_tokens"),
-    TN_RENAME(LAYER "self_attn.rotary_emb.inv_freq", NULL), /* of old files: recomputed */
-    TN_RENAME(LAYER "self_attn.o_proj", LAYER "self_attn.out_proj"),
-    TN_RENAME(LAYER "mlp.gate_proj", LAYER "gate"),
-    TN_RENAME(LAYER "mlp.up_proj", LAYER "linear1"),
-    TN_RENAME(LAYER "mlp.down_proj", LAYER "linear2"),
-    TN_RENAME(LAYER "input_layernorm", LAYER "norm1"),
-    TN_RENAME(LAYER "post_attention_layernorm", LAYER "norm2"),
-};
-enum { RULES = sizeof rules / sizeof *rules };
-
-/* The rows of config.json and the rules of the weights. */
-static tn_hf_files files_of(const tn_llama_config *c)
-{
-    tn_hf_files f = *tn__llama_table();
-    f.rules = c->tied ? rules : rules + 1, f.renames = c->tied ? RULES : RULES - 1;
-    return f;
-}
-
 void *tn__llama_load(const tn__hf_source *s)
 {
     tn__llama_stored       read;
     tn__weights            w;
     const tn_llama_config *k = &read.c;
     if (!tn__llama_config_read(s, &read)) return NULL;
-    const tn_hf_files files = files_of(k);
-    const int64_t     d = k->head_dim ? k->head_dim : k->dim / k->heads;
-    const int64_t     layer = k->dim * (2 * d * (k->heads + k->kv_heads) + 3 * k->ff);
-    const int64_t     all = k->vocab * k->dim * (k->tied ? 1 : 2) + k->layers * layer;
-    const bool        ok = tn__weights_open(&w, s, all, d * (4 * k->dim + 3));
-    tn_llama         *m = ok ? tn_llama_create(read.c) : NULL;
+    const int64_t   d = k->head_dim ? k->head_dim : k->dim / k->heads;
+    const int64_t   layer = k->dim * (2 * d * (k->heads + k->kv_heads) + (k->plain_ff ? 2 : 3) * k->ff);
+    tn__llama_files files;
+    tn__llama_files_of(read.family, k, &files);
+    const int64_t all = k->vocab * k->dim * (k->tied ? 1 : 2) + k->layers * layer;
+    const bool    ok = tn__weights_open(&w, s, all, d * (4 * k->dim + 3));
+    tn_llama     *m = ok ? tn_llama_create(read.c) : NULL;
     if (m) m->begin = read.begin, m->end = read.end;
-    return tn__weights_load(&w, m, &files);
+    return tn__weights_load(&w, m, &files.files);
 }
 tn_llama *tn_llama_load(const char *dir) { return tn__hf_load(dir, tn__llama_load); }
 
 tn_status tn__llama_save_as(tn_llama *m, const char *to, const tn__gguf_options *gguf)
 {
     tn__llama_stored s;
+    tn__llama_files  files;
     if (!tn__llama_config_write(&m->config, to, &s)) return tn_error();
     s.begin = m->begin, s.end = m->end;
-    const tn_hf_files files = files_of(&m->config);
-    return tn__hf_write_as(m, to, &files, &s, gguf);
+    tn__llama_files_of(s.family, &m->config, &files);
+    return tn__hf_write_as(m, to, &files.files, &s, gguf);
 }
 tn_status tn_llama_save(tn_llama *m, const char *dir)
 {

@@ -1,100 +1,111 @@
-/* llama_config.c — the configs of LLaMA, Mistral and Qwen2: defaults, checks, and config.json. */
+/* llama_config.c — configs of LLaMA and its relatives: defaults, checks, config.json by the tables of families.c. */
 #include "models/llama/llama_private.h"
 
+#include <math.h>
 #include <string.h>
 
-static const char        llama[] = "llama", mistral[] = "mistral", qwen2[] = "qwen2";
-static const char *const types[] = {llama, mistral, qwen2, NULL};
-static const char *const scalings[] = {"default", "linear", "dynamic", "llama3", NULL}; /* as tn_rope_scaling */
-static const char *const attentions[] = {"full_attention", "sliding_attention", NULL};
-
 typedef tn__llama_stored stored;
-enum { ABSENT = -2, NO_PADDING = -20000000 };
+enum { ABSENT = TN__LLAMA_ABSENT, NO_PADDING = TN__LLAMA_NO_PADDING };
 
-#define NO_FACTOR 1e-300 /* rope_scaling.factor is absent */
+/* ---- options ----------------------------------------------------------------------------------------------------- */
 
-#define NESTED(name) .also = "rope_parameters." name
-static const tn_hf_row rows[] = {
-    {"architectures", TN_HF_NAME, .at = offsetof(stored, architecture)},
-    TN_HF("attention_bias", stored, attention_bias, .omitted = true),
-    TN_HF("attention_dropout", stored, c.attention_dropout, .high = 1, .below = true),
-    TN__IDS("bos_token_id", stored, begin),
-    TN__IDS("eos_token_id", stored, end),
-    TN_HF("head_dim", stored, c.head_dim, .high = 65536),
-    TN_HF("hidden_act", stored, c.activation, .text = "silu"),
-    TN_HF("hidden_size", stored, c.dim, .needed = true, .low = 1, .high = 65536),
-    TN_HF("initializer_range", stored, c.init, .otherwise = 0.02, .high = 1),
-    TN_HF("intermediate_size", stored, c.ff, .needed = true, .low = 1, .high = 1048576),
-    TN_HF("max_position_embeddings", stored, c.positions, .otherwise = ABSENT, .low = 1, .high = 1000000000),
-    TN_HF("max_window_layers", stored, max_window_layers, .otherwise = ABSENT, .omitted = true, .high = 1024),
-    TN_HF("mlp_bias", stored, mlp_bias, .omitted = true),
-    {"model_type", TN_HF_TYPE, .at = offsetof(stored, c.type), .choices = types},
-    TN_HF("num_attention_heads", stored, c.heads, .needed = true, .low = 1, .high = 1024),
-    TN_HF("num_hidden_layers", stored, c.layers, .needed = true, .low = 1, .high = 1024),
-    TN_HF("num_key_value_heads", stored, c.kv_heads, .otherwise = ABSENT, .nullable = true, .high = 1024),
-    TN_HF("pad_token_id", stored, padding, .otherwise = NO_PADDING, .omitted = true, .low = -1e7, .high = 1e7),
-    TN_HF("rms_norm_eps", stored, c.eps, .otherwise = 1e-6, .low = 1e-15, .high = 0.1),
-    TN_HF("rope_scaling.factor", stored, c.rope.factor, NESTED("factor"), .otherwise = NO_FACTOR, .omitted = true,
-          .low = 1e-3, .high = 1e6),
-    TN_HF("rope_scaling.high_freq_factor", stored, high, NESTED("high_freq_factor"), .omitted = true, .high = 1e6),
-    TN_HF("rope_scaling.low_freq_factor", stored, low, NESTED("low_freq_factor"), .omitted = true, .high = 1e6),
-    TN_HF("rope_scaling.original_max_position_embeddings", stored, trained, .omitted = true, .high = 1000000000,
-          .also = "original_max_position_embeddings rope_parameters.original_max_position_embeddings"),
-    {"rope_scaling.rope_type", TN_HF_CHOICE, .at = offsetof(stored, scaling), .choices = scalings, .omitted = true,
-     .also = "rope_parameters.rope_type rope_parameters.type rope_scaling.type"},
-    TN_HF("rope_theta", stored, c.rope.theta, .also = "rope_parameters.rope_theta rope_scaling.rope_theta",
-          .otherwise = 10000, .low = 1, .high = 1e12),
-    TN_HF("sliding_window", stored, window, .otherwise = ABSENT, .nullable = true, .omitted = true, .low = -1,
-          .high = 1000000000),
-    TN_HF("tie_word_embeddings", stored, c.tied, .otherwise = false),
-    {"torch_dtype", TN_HF_NAME, .text = "float32"},
-    TN_HF("use_sliding_window", stored, use_sliding_window, .omitted = true),
-    TN_HF("vocab_size", stored, c.vocab, .needed = true, .low = 1, .high = 10000000),
+static bool has_kind(const tn_llama_config *c, char letter) { return c->pattern && strchr(c->pattern, letter); }
 
-    TN_HF("layer_types", stored, layers, .choices = attentions),
-    {"partial_rotary_factor", TN_HF_MUST, .silent = true, .otherwise = 1,
-     .also = "rope_parameters.partial_rotary_factor rope_scaling.partial_rotary_factor"},
-    {"rope_parameters.full_attention", TN_HF_EMPTY, .silent = true},
-    {"rope_parameters.sliding_attention", TN_HF_EMPTY, .silent = true},
-    {"pruned_heads", TN_HF_PRUNED, .text = "paths"},
-    {"quantization_config", TN_HF_EMPTY, .silent = true},
-    {"is_encoder_decoder", TN_HF_MUST, .silent = true},
-    {"per_layer_config", TN_HF_EMPTY, .silent = true},
-    {"pretraining_tp", TN_HF_ANY, .silent = true}, /* only the order of summation */
-    {"use_cache", TN_HF_ANY, .silent = true},
-};
-
-static const tn_hf_files table = {rows, TN_HF_COUNT_(rows), NULL, 0};
-const tn_hf_files       *tn__llama_table(void) { return &table; }
-
-static bool within(const char *who, const tn_llama_config *c)
+unsigned tn__llama_options(const tn_llama_config *c)
 {
-    const stored s = {
-        .c = *c, .padding = NO_PADDING, .max_window_layers = c->full_layers, .window = c->window ? c->window : -1};
-    return tn_hf_config_within(who, &table, &s);
+    const struct {
+        bool     set;
+        unsigned option;
+    } all[] = {
+        {c->qkv_bias && c->out_bias, TN__ATTENTION_BIAS},
+        {c->qkv_bias && !c->out_bias, TN__QKV_BIAS},
+        {c->ff_bias, TN__FF_BIAS},
+        {c->head_bias, TN__HEAD_BIAS},
+        {c->window != 0, TN__WINDOW},
+        {has_kind(c, 'g') || (has_kind(c, 'n') && has_kind(c, 'l')), TN__PATTERN},
+        {has_kind(c, 'n'), TN__UNROTATED},
+        {c->local_theta != 0, TN__LOCAL_THETA},
+        {c->qk_norm == TN_QK_NORM_HEAD, TN__QK_NORM_HEAD},
+        {c->qk_norm == TN_QK_NORM_ALL, TN__QK_NORM_ALL},
+        {c->norm_results, TN__NORM_RESULTS},
+        {c->no_first_norms, TN__NO_FIRST_NORMS},
+        {c->norm_add_one, TN__NORM_ADD_ONE},
+        {c->norm == TN_NORM_LAYER, TN__LAYER_NORM},
+        {c->plain_ff, TN__PLAIN_FF},
+        {c->parallel, TN__PARALLEL},
+        {c->one_norm, TN__ONE_NORM},
+        {c->rope.dim && c->rope.dim != c->head_dim, TN__PARTIAL},
+        {c->rope.interleaved, TN__INTERLEAVED},
+        {c->scale != 0, TN__SCALE},
+        {c->score_cap != 0 || c->logit_cap != 0, TN__CAPS},
+        {c->embedding_scale != 0, TN__EMBEDDING_SCALE},
+        {c->head_dim * c->heads != c->dim, TN__HEAD_DIM},
+        {c->kv_heads != c->heads, TN__GROUPED},
+        {c->rope.scaling != TN_ROPE_PLAIN, TN__ROPE_SCALING},
+    };
+    unsigned options = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) options |= all[i].set ? all[i].option : 0;
+    return options;
 }
 
-/* Llama has no window, and one flag for all biases of attention; Mistral no biases; Qwen2 those of q, k and v. */
-static bool is_type(const tn_llama_config *c, const char *type)
+void tn__llama_set_options(tn_llama_config *c, unsigned options)
 {
-    if (!strcmp(type, llama)) return !c->window && c->qkv_bias == c->out_bias;
-    if (!strcmp(type, mistral)) return !c->qkv_bias && !c->ff_bias && !c->full_layers;
-    return !strcmp(type, qwen2) && c->qkv_bias && !c->out_bias && !c->ff_bias;
+    c->qkv_bias = (options & (TN__QKV_BIAS | TN__ATTENTION_BIAS)) != 0, c->out_bias = options & TN__ATTENTION_BIAS;
+    c->ff_bias = options & TN__FF_BIAS, c->head_bias = options & TN__HEAD_BIAS;
+    if (options & TN__QK_NORM_HEAD) c->qk_norm = TN_QK_NORM_HEAD;
+    if (options & TN__QK_NORM_ALL) c->qk_norm = TN_QK_NORM_ALL;
+    if (options & TN__LAYER_NORM) c->norm = TN_NORM_LAYER;
+    c->norm_results = options & TN__NORM_RESULTS, c->no_first_norms = options & TN__NO_FIRST_NORMS;
+    c->norm_add_one = options & TN__NORM_ADD_ONE, c->plain_ff = options & TN__PLAIN_FF;
+    c->parallel = options & TN__PARALLEL, c->one_norm = options & TN__ONE_NORM;
+    c->rope.interleaved = options & TN__INTERLEAVED;
 }
-static const char *type_of(const tn_llama_config *c)
+
+/* Gemma's query_pre_attn_scalar, an integer q with scale = 1/√q; 0: there is none. */
+static int64_t query_scale(const tn_llama_config *c)
 {
-    for (int i = 0; types[i]; i++)
-        if ((!c->type || !strcmp(c->type, types[i])) && is_type(c, types[i])) return types[i];
+    const double q = round(1 / (c->scale * c->scale));
+    return q >= 1 && q <= 1e6 && pow(q, -0.5) == c->scale ? (int64_t)q : 0;
+}
+
+/* True if the family has these options; the embedding's scale is given by the width. */
+static bool can_have(const tn__llama_family *f, const tn_llama_config *c)
+{
+    const unsigned options = tn__llama_options(c);
+    return !(options & ~(f->must | f->may)) && (options & f->must) == f->must &&
+           (c->embedding_scale == 0 || c->embedding_scale == sqrt((double)c->dim)) && (c->scale == 0 || query_scale(c));
+}
+
+/* The first family, or the named one, that has the config's options; NULL: none. */
+static const tn__llama_family *fitting(const tn_llama_config *c)
+{
+    for (const tn__llama_family *f = tn__llama_families; f->type; f++)
+        if ((!c->type || !strcmp(c->type, f->type)) && can_have(f, c)) return f;
     return NULL;
 }
 
 /* ---- in the program ---------------------------------------------------------------------------------------------- */
 
+static bool within(const char *who, const tn_llama_config *c)
+{
+    const stored    s = {.c = *c, .padding = NO_PADDING, .window = c->window ? c->window : -1};
+    tn__llama_files files;
+    tn__llama_files_of(tn__llama_families, c, &files);
+    if (c->window < 0 || c->window > 1000000000)
+        return tn_raise_false(TN_EINVAL, "%s: .window is %lld, but must be from 0 to 1000000000", who,
+                              (long long)c->window);
+    if (!(c->logit_cap >= 0 && c->logit_cap - c->logit_cap == 0 && c->embedding_scale - c->embedding_scale == 0))
+        return tn_raise_false(TN_EINVAL,
+                              "%s: .logit_cap is %g and .embedding_scale %g; neither may be negative or infinite", who,
+                              c->logit_cap, c->embedding_scale);
+    return tn_hf_config_within(who, &files.files, &s);
+}
+
 bool tn__llama_complete(const char *who, tn_llama_config *c)
 {
     if (!c->activation) c->activation = "silu";
     if (!c->kv_heads) c->kv_heads = c->heads;
-    if (!c->ff && c->dim > 0 && c->dim <= 65536) c->ff = (c->dim * 8 / 3 + 31) / 32 * 32;
+    if (!c->ff && c->dim > 0 && c->dim <= 65536) c->ff = c->plain_ff ? 4 * c->dim : (c->dim * 8 / 3 + 31) / 32 * 32;
     if (!tn__init_and_activation(who, c->init, &c->activation) || !within(who, c)) return false;
     if (!c->head_dim && c->dim % c->heads)
         return tn_raise_false(TN_EINVAL, "%s: .heads is %lld, which does not divide .dim %lld; set .head_dim", who,
@@ -107,48 +118,76 @@ bool tn__llama_complete(const char *who, tn_llama_config *c)
     if (c->padding < -1 || c->padding >= c->vocab)
         return tn_raise_false(TN_EINVAL, "%s: .padding is %lld, but must be from 0 to %lld, or -1 for none", who,
                               (long long)c->padding, (long long)c->vocab - 1);
-    if (c->full_layers && !c->window)
-        return tn_raise_false(TN_EINVAL, "%s: .full_layers is %lld, but .window is 0", who, (long long)c->full_layers);
     if (!c->rope.dim) c->rope.dim = c->head_dim;
     if (!c->rope.trained) c->rope.trained = c->positions;
-    const char *type = type_of(c);
-    if (c->type && !type)
-        return tn_raise_false(
-            TN_EINVAL,
-            "%s: .type is '%s', but must be 'llama', 'mistral' or 'qwen2', and support the window and "
-            "biases",
-            who, c->type);
-    c->type = type;
+    const tn__llama_family *family = fitting(c);
+    if (c->type && !family)
+        return tn_raise_false(TN_EINVAL,
+                              tn__llama_family_of(c->type)
+                                  ? "%s: .type is '%s', whose models do not have these options; unset .type"
+                                  : "%s: .type is '%s', which is not a model_type that tn_llama supports",
+                              who, c->type);
+    c->type = family ? family->type : NULL;
     return true;
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-/* Applies the defaults of the model_type's class in transformers, and ignores members that the class does not have. */
+/* True if there is a letter for each layer, or none; else raises. */
+static bool one_for_each(const char *letters, size_t layers, const char *key, const char *name)
+{
+    if (!*letters || strlen(letters) == layers) return true;
+    return tn_raise_false(TN_EFORMAT, "'%s': %s names %lld layers, but num_hidden_layers is %lld", name, key,
+                          (long long)strlen(letters), (long long)layers);
+}
+
+/* Sets the kinds of the layers: from layer_types, or as the class computes them. */
+static bool set_kinds(stored *s, const char *name)
+{
+    tn_llama_config *c = &s->c;
+    char            *kind = s->layers.kind, *rotated = s->rotated.kind;
+    const bool       given = *kind, windowed = s->window > 0 && s->use_sliding_window;
+    const size_t     n = (size_t)c->layers;
+    if (!one_for_each(kind, n, "layer_types", name) || !one_for_each(rotated, n, "no_rope_layers", name)) return false;
+    for (int64_t i = 0; i < c->layers; i++) {
+        const bool local = given ? kind[i] == 'l' : s->period ? (i + 1) % s->period != 0 : i >= s->max_window_layers;
+        const bool turned = *rotated ? rotated[i] != 'n' : !s->interval || (i + 1) % s->interval != 0;
+        kind[i] = local && (windowed || c->local_theta > 0) ? 'l' : 'g';
+        if (!turned && kind[i] == 'l')
+            return tn_raise_false(TN_EUNSUPPORTED,
+                                  "'%s': layer %lld has a window and no rotary positions, which is not supported", name,
+                                  (long long)i);
+        if (!turned) kind[i] = 'n';
+    }
+    c->window = windowed && strchr(kind, 'l') ? s->window : 0;
+    if (!strchr(kind, 'l')) c->local_theta = 0;
+    const bool alike = strspn(kind, "g") == n || (strspn(kind, "l") == n && !(c->local_theta > 0));
+    c->pattern = alike ? NULL : kind;
+    return true;
+}
+
+/* Applies the family's options and the defaults that depend on other members. */
 static void apply_defaults(stored *s)
 {
     tn_llama_config *c = &s->c;
-    const bool       is_llama = c->type == llama, is_qwen2 = c->type == qwen2;
-    if (c->positions == ABSENT) c->positions = is_llama ? 2048 : is_qwen2 ? 32768 : 131072;
-    if (c->kv_heads == ABSENT) c->kv_heads = is_llama ? c->heads : is_qwen2 ? 32 : 8;
-    if (!c->kv_heads) c->kv_heads = c->heads;
-    c->qkv_bias = is_qwen2 || (is_llama && s->attention_bias);
-    c->out_bias = is_llama && s->attention_bias, c->ff_bias = is_llama && s->mlp_bias;
-    if (s->window == ABSENT) s->window = 4096;
-    c->window = s->window > 0 && (c->type == mistral || (is_qwen2 && s->use_sliding_window)) ? s->window : 0;
-    if (s->max_window_layers == ABSENT) s->max_window_layers = 28;
-    if (!is_qwen2 || s->layers.count) s->max_window_layers = s->layers.first; /* AutoConfig: of mistral, too */
-    if (s->max_window_layers >= c->layers) c->window = 0;
-    c->full_layers = c->window ? s->max_window_layers : 0;
+    const bool       parallel = c->parallel;
+    if (c->kv_heads == ABSENT || !c->kv_heads) c->kv_heads = c->heads;
+    tn__llama_set_options(c, s->family->must | (s->attention_bias ? TN__ATTENTION_BIAS : 0) |
+                                 (s->mlp_bias ? TN__FF_BIAS : 0) | (parallel ? TN__PARALLEL : 0));
+    if (!c->ff) c->ff = 4 * c->dim;
+    if (s->query_scale) c->scale = pow((double)s->query_scale, -0.5);
+    if (s->family->must & TN__EMBEDDING_SCALE) c->embedding_scale = sqrt((double)c->dim);
+    const int64_t head = c->head_dim ? c->head_dim : c->dim / c->heads;
+    c->rope.dim = s->rotary_dim ? s->rotary_dim : (int64_t)((double)head * s->partial);
     c->padding = s->padding == NO_PADDING ? -1 : s->padding < 0 ? c->vocab + s->padding : s->padding;
 }
 
 static bool rope(stored *s, const char *name)
 {
     tn_rope_config *r = &s->c.rope;
-    while (strcmp(scalings[r->scaling], s->scaling) != 0) r->scaling++;
+    while (s->scaling && strcmp(tn__llama_scalings[r->scaling], s->scaling) != 0) r->scaling++;
     r->low = s->low, r->high = s->high, r->trained = s->c.positions;
-    if (r->scaling != TN_ROPE_PLAIN && r->factor == NO_FACTOR)
+    if (r->scaling != TN_ROPE_PLAIN && r->factor == TN__LLAMA_NO_FACTOR)
         return tn_raise_false(TN_EFORMAT, "'%s': rope_scaling.factor is missing; '%s' positions need it", name,
                               s->scaling);
     if (r->scaling == TN_ROPE_PLAIN) r->factor = 1;
@@ -173,53 +212,79 @@ static bool check_consistent(const stored *s, const char *name)
     else if (c->head_dim % 2)
         tn_raise(TN_EFORMAT, "'%s': head_dim is %lld, but must be even for rotary positions", name,
                  (long long)c->head_dim);
+    else if (c->rope.dim < 2 || c->rope.dim % 2)
+        tn_raise(TN_EFORMAT, "'%s': rotary positions of %lld elements of each head; the number must be even", name,
+                 (long long)c->rope.dim);
     else if (s->padding != NO_PADDING && (c->padding < 0 || c->padding >= c->vocab))
         tn_raise(TN_EFORMAT, "'%s': pad_token_id is %lld, but must be less than vocab_size %lld", name,
                  (long long)s->padding, (long long)c->vocab);
-    else if (s->window == 0) tn_raise(TN_EFORMAT, "'%s': sliding_window is 0, but must be null or at least 1", name);
-    else if (c->type != llama && s->layers.count && s->layers.count != c->layers)
-        tn_raise(TN_EFORMAT, "'%s': layer_types names %lld layers, but num_hidden_layers is %lld", name,
-                 (long long)s->layers.count, (long long)c->layers);
+    else if (s->window == 0 && s->family->may & TN__WINDOW)
+        tn_raise(TN_EFORMAT, "'%s': sliding_window is 0, but must be null or at least 1", name);
+    else if (s->family->own_rows && s->residual_dropout != c->dropout)
+        tn_raise(TN_EUNSUPPORTED, "'%s': embd_pdrop is %g and resid_pdrop %g; only equal ones are supported", name,
+                 c->dropout, s->residual_dropout);
     return tn_error() == TN_OK;
 }
 
 bool tn__llama_config_read(const tn__hf_source *source, stored *s)
 {
-    *s = (stored){.c = {TN_LLAMA_DEFAULTS}};
-    if (!tn__hf_read(source, &table, s)) return false;
+    const tn_hf_row   type = {"model_type", TN_HF_TYPE, .at = offsetof(stored, c.type), .choices = tn__llama_types};
+    const tn_hf_files first = {&type, 1, NULL, 0};
+    tn__llama_files   files;
+    *s = (stored){.c = {TN_LLAMA_DEFAULTS}, .partial = 1, .use_sliding_window = true, .padding = NO_PADDING};
+    if (!tn__hf_read(source, &first, s)) return false;
+    s->family = tn__llama_family_of(s->c.type);
+    tn__llama_files_of(s->family, &s->c, &files);
+    if (!tn__hf_read(source, &files.files, s)) return false;
     apply_defaults(s);
-    if (!rope(s, source->name) || !check_consistent(s, source->name)) return false;
-    if (s->c.type == mistral && s->c.full_layers) s->c.type = NULL; /* MistralConfig cannot represent it */
+    if (!rope(s, source->name) || !check_consistent(s, source->name) || !set_kinds(s, source->name)) return false;
+    if (!s->c.head_dim) s->c.head_dim = s->c.dim / s->c.heads;
+    if (!can_have(s->family, &s->c)) s->c.type = NULL; /* AutoConfig reads what the class cannot represent */
     return true;
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
+/* The members about windows and layers. */
+static void store_kinds(const tn_llama_config *c, stored *s)
+{
+    const size_t period = c->pattern ? strlen(c->pattern) : 0;
+    char        *kind = s->layers.kind;
+    const bool   qwen = !strncmp(s->family->type, "qwen", 4), mistral = !strcmp(s->family->type, "mistral");
+    for (int64_t i = 0; i < c->layers; i++) {
+        kind[i] = c->pattern ? c->pattern[(size_t)i % period] : c->window ? 'l' : 'g';
+        s->rotated.kind[i] = kind[i] == 'n' ? 'n' : 'g';
+        if (kind[i] == 'n') kind[i] = 'g';
+    }
+    const int64_t leading = (int64_t)strspn(kind, "g");
+    s->window = s->family->may & TN__WINDOW ? (c->window ? c->window : -1) : ABSENT;
+    s->use_sliding_window = c->window != 0;
+    s->max_window_layers = !qwen ? 0 : c->window ? leading : 0;
+    if (mistral || (qwen && (int64_t)strspn(kind + leading, "l") == c->layers - leading))
+        memset(kind, 0, sizeof s->layers.kind); /* the class computes the same */
+}
+
 bool tn__llama_config_write(const tn_llama_config *c, const char *dir, tn__llama_stored *s)
 {
-    const bool of_llama = c->type == llama, of_qwen2 = c->type == qwen2, three = c->rope.scaling == TN_ROPE_LLAMA3;
-    if (!c->type)
+    const tn__llama_family *f = tn__llama_family_of(c->type);
+    if (!f)
         return tn_raise_false(
             TN_EUNSUPPORTED,
-            "none of Llama, Mistral and Qwen2 supports this window and these biases, so '%s' cannot be "
-            "written; use tn_save",
-            dir);
-    if (c->rope.dim != c->head_dim || c->rope.interleaved)
-        return tn_raise_false(
-            TN_EUNSUPPORTED,
-            "none of Llama, Mistral and Qwen2 supports .rope.dim below head_dim or .rope.interleaved, so "
-            "'%s' cannot be written; use tn_save",
+            "no model_type of transformers has these options together, so '%s' cannot be written; use "
+            "tn_save",
             dir);
     if (c->rope.scaling == TN_ROPE_DYNAMIC && c->rope.trained != c->positions)
         return tn_raise_false(TN_EUNSUPPORTED,
                               "with dynamic rotary positions .rope.trained must equal .positions, which is "
                               "max_position_embeddings in the file");
-    *s = (stored){.c = *c, .scaling = scalings[c->rope.scaling], .padding = c->padding < 0 ? NO_PADDING : c->padding};
-    s->architecture = of_llama ? "LlamaForCausalLM" : of_qwen2 ? "Qwen2ForCausalLM" : "MistralForCausalLM";
-    s->attention_bias = of_llama && c->qkv_bias, s->mlp_bias = c->ff_bias;
-    if (c->rope.scaling == TN_ROPE_PLAIN) s->c.rope.factor = NO_FACTOR;
-    if (three) s->low = c->rope.low, s->high = c->rope.high, s->trained = c->rope.trained;
-    s->window = of_llama ? ABSENT : c->window ? c->window : -1;
-    s->use_sliding_window = of_qwen2 && c->window, s->max_window_layers = of_qwen2 ? c->full_layers : ABSENT;
+    *s = (stored){.c = *c, .family = f, .padding = c->padding < 0 ? NO_PADDING : c->padding};
+    s->architecture = f->architecture, s->scaling = tn__llama_scalings[c->rope.scaling];
+    s->attention_bias = c->out_bias, s->mlp_bias = c->ff_bias;
+    if (c->rope.scaling == TN_ROPE_PLAIN) s->c.rope.factor = TN__LLAMA_NO_FACTOR;
+    if (c->rope.scaling == TN_ROPE_LLAMA3) s->low = c->rope.low, s->high = c->rope.high, s->trained = c->rope.trained;
+    s->rotary_dim = c->rope.dim, s->partial = (double)c->rope.dim / (double)c->head_dim;
+    s->query_scale = c->scale > 0 ? query_scale(c) : c->head_dim;
+    s->residual_dropout = c->dropout;
+    store_kinds(c, s);
     return true;
 }

@@ -11,17 +11,16 @@
 
 #include <string.h>
 
-static const char *const gpt2[] = {"gpt2", NULL}, *const llama[] = {"llama", "mistral", "qwen2", NULL},
-                         *const reformer[] = {"reformer", NULL}, *const rnn_lm[] = {TN__RNN_LM_TYPE, NULL},
-                         *const seq2seq[] = {"tenon-seq2seq", NULL};
+static const char *const gpt2[] = {"gpt2", NULL}, *const reformer[] = {"reformer", NULL},
+                         *const rnn_lm[] = {TN__RNN_LM_TYPE, NULL}, *const seq2seq[] = {"tenon-seq2seq", NULL};
 static const struct {
     tn_model_family    family;
     const char *const *types;
     void *(*load)(const tn__hf_source *s);
 } kinds[] = {
-    {TN_MODEL_ENCODER, tn__bert_types, tn__bert_load}, {TN_MODEL_DECODER, gpt2, tn__gpt_load},
-    {TN_MODEL_DECODER, llama, tn__llama_load},         {TN_MODEL_DECODER, reformer, tn__reformer_load},
-    {TN_MODEL_DECODER, rnn_lm, tn__rnn_lm_load},       {TN_MODEL_IMAGES, tn__vit_types, tn__vit_load},
+    {TN_MODEL_ENCODER, tn__bert_types, tn__bert_load},   {TN_MODEL_DECODER, gpt2, tn__gpt_load},
+    {TN_MODEL_DECODER, tn__llama_types, tn__llama_load}, {TN_MODEL_DECODER, reformer, tn__reformer_load},
+    {TN_MODEL_DECODER, rnn_lm, tn__rnn_lm_load},         {TN_MODEL_IMAGES, tn__vit_types, tn__vit_load},
     {TN_MODEL_SEQ2SEQ, seq2seq, tn__seq2seq_load},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds, TYPES = 32 };

@@ -3,12 +3,14 @@
  *   x = norm1(x + self_attn(x)),  [x = norm2(x + multihead_attn(x, memory)),]  x = norm(x + ff(x))
  *   norm_first:   x = x + self_attn(norm1(x)),  [x = x + multihead_attn(norm2(x), memory),]  x = x + ff(norm(x))
  *   parallel:     x = x + self_attn(norm1(x)) + ff(norm2(x))
+ *   norm_results: x = x + result_norm1(self_attn(x)),  x = x + result_norm2(ff(x)); with norm_first of the norms of x
  *
  * with ff(x) = linear2(activation(linear1(x))), or, if gated, linear2(activation(gate(x)) · linear1(x)); with dropout.
  * With a causal mask and no memory it is the block of a decoder-only language model. Absent parts are NULL. */
 #include "nn/attention/block.h"
 
 #include <math.h>
+#include <string.h>
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 
@@ -21,6 +23,23 @@ static bool relative_fits(const char *who, const tn_block_config *c)
         return tn_raise_false(TN_EINVAL, "%s: .relative_causal needs .relative", who);
     if (c->relative_distance != plain.relative_distance && !c->relative)
         return tn_raise_false(TN_EINVAL, "%s: .relative_distance needs .relative", who);
+    return true;
+}
+
+static bool pattern_fits(const char *who, const tn_block_config *c)
+{
+    const char *p = c->pattern, *wrong = p ? p + strspn(p, "gln") : NULL;
+    if (p && (!*p || *wrong))
+        return tn_raise_false(TN_EINVAL, "%s: .pattern is '%.40s', but must consist of the letters g, l and n", who, p);
+    if (p && strchr(p, 'l') && !c->window && c->local_theta == 0)
+        return tn_raise_false(TN_EINVAL, "%s: .pattern has local layers; set .window, .local_theta or both", who);
+    if (c->local_theta != 0 && (!c->rotary || !p || !strchr(p, 'l') || !(c->local_theta > 0)))
+        return tn_raise_false(
+            TN_EINVAL, "%s: .local_theta is %s; it must be positive, with .rotary and a .pattern that has local layers",
+            who, tn__format_number(c->local_theta));
+    if (p && strchr(p, 'n') && !c->rotary)
+        return tn_raise_false(TN_EINVAL, "%s: .pattern has layers without rotary positions, but .rotary is not set",
+                              who);
     return true;
 }
 
@@ -42,17 +61,20 @@ bool tn__block_config(const char *who, tn_block_config *c, bool memory)
     if (c->parallel && (!c->norm_first || c->memory))
         return tn_raise_false(TN_EINVAL, "%s: .parallel needs .norm_first and excludes .memory", who);
     if (c->one_norm && !c->parallel) return tn_raise_false(TN_EINVAL, "%s: .one_norm needs .parallel", who);
-    if (c->full_layers && !c->window)
-        return tn_raise_false(TN_EINVAL, "%s: .full_layers is %lld, but .window is not set", who,
-                              (long long)c->full_layers);
-    return relative_fits(who, c);
+    if (c->norm_results && (c->parallel || c->memory))
+        return tn_raise_false(TN_EINVAL, "%s: .norm_results excludes .parallel and .memory", who);
+    if (c->norm_add_one && c->norm != TN_NORM_RMS)
+        return tn_raise_false(TN_EINVAL, "%s: .norm_add_one needs .norm = TN_NORM_RMS", who);
+    return pattern_fits(who, c) && relative_fits(who, c);
 }
 
 static tn_mha *attention(const tn_block_config *c, bool own)
 {
     return tn_mha_new(.dim = c->dim, .heads = c->heads, .kv_heads = c->kv_heads, .head_dim = c->head_dim,
                       .dropout = c->attention_dropout, .no_bias = c->no_bias || c->no_attention_bias,
-                      .no_out_bias = c->no_out_bias, .scale = c->scale, .window = own ? c->window : 0,
+                      .no_out_bias = c->no_out_bias, .scale = c->scale, .score_cap = own ? c->score_cap : 0,
+                      .qk_norm = own ? c->qk_norm : TN_QK_NORM_NONE, .qk_norm_eps = c->eps,
+                      .qk_norm_add_one = own && c->qk_norm && c->norm_add_one, .window = own ? c->window : 0,
                       .rotary = own && c->rotary, .rope = own ? c->rope : (tn_rope_config){TN_ROPE_DEFAULTS},
                       .time_first = c->time_first, .dtype = c->dtype);
 }
@@ -62,7 +84,8 @@ static tn_linear *linear(const tn_block_config *c, int64_t in, int64_t out)
 }
 tn_layer_norm *tn__block_norm(const tn_block_config *c)
 {
-    if (c->norm == TN_NORM_RMS) return tn_rms_norm_new(.dim = c->dim, .eps = c->eps, .dtype = c->dtype);
+    if (c->norm == TN_NORM_RMS)
+        return tn_rms_norm_new(.dim = c->dim, .eps = c->eps, .add_one = c->norm_add_one, .dtype = c->dtype);
     return tn_layer_norm_new(.dim = c->dim, .eps = c->eps, .no_bias = c->no_bias, .dtype = c->dtype);
 }
 static tn_dropout *dropout(const tn_block_config *c) { return tn_dropout_new(.p = c->dropout); }
@@ -78,9 +101,10 @@ CLASS(any_block, "Block", block_forward);
 
 tn_block *tn__block_of(const tn_block_config *c)
 {
-    const bool ours =
-        c->norm || c->gated || c->parallel || c->rotary || c->kv_heads || c->head_dim || c->window || c->relative;
-    tn_block *m = tn_module_create(c->memory ? &decoder_layer : ours ? &any_block : &encoder_layer);
+    const bool ours = c->norm || c->gated || c->parallel || c->rotary || c->kv_heads || c->head_dim || c->window ||
+                      c->relative || c->norm_results || c->qk_norm || c->score_cap > 0;
+    const bool before = c->norm_first || !c->norm_results; /* norms besides those of the results */
+    tn_block  *m = tn_module_create(c->memory ? &decoder_layer : ours ? &any_block : &encoder_layer);
     if (!m) return NULL;
     m->activation = c->activation, m->norm_first = c->norm_first, m->parallel = c->parallel;
     m->self_attn = tn_child(m, "self_attn", attention(c, true));
@@ -94,8 +118,10 @@ tn_block *tn__block_of(const tn_block_config *c)
     if (c->gated) m->gate = tn_child(m, "gate", linear(c, c->dim, c->ff));
     m->dropout = tn_child(m, "dropout", tn_dropout_new(.p = c->activation_dropout));
     m->linear2 = tn_child(m, "linear2", linear(c, c->ff, c->dim));
-    m->norm1 = tn_child(m, "norm1", tn__block_norm(c));
-    if (!c->one_norm) m->norm2 = tn_child(m, "norm2", tn__block_norm(c));
+    if (before) m->norm1 = tn_child(m, "norm1", tn__block_norm(c));
+    if (c->norm_results) m->result_norm1 = tn_child(m, "result_norm1", tn__block_norm(c));
+    if (before && !c->one_norm) m->norm2 = tn_child(m, "norm2", tn__block_norm(c));
+    if (c->norm_results) m->result_norm2 = tn_child(m, "result_norm2", tn__block_norm(c));
     if (c->memory) m->norm3 = tn_child(m, "norm3", tn__block_norm(c));
     m->dropout1 = tn_child(m, "dropout1", dropout(c));
     m->dropout2 = tn_child(m, "dropout2", dropout(c));
@@ -105,9 +131,9 @@ tn_block *tn__block_of(const tn_block_config *c)
 
 static tn_block *create(const char *who, tn_block_config c, bool memory)
 {
-    if (c.layers || c.groups || c.full_layers || c.final_norm)
+    if (c.layers || c.groups || c.pattern || c.final_norm)
         return tn_raise_null(TN_EINVAL,
-                             "%s: .layers, .groups, .full_layers and .final_norm are options of a stack, not of one "
+                             "%s: .layers, .groups, .pattern and .final_norm are options of a stack, not of one "
                              "block; call tn_blocks_new",
                              who);
     return tn__block_config(who, &c, memory) ? tn__block_of(&c) : NULL;
@@ -185,11 +211,22 @@ static tn_tensor *in_parallel(tn_block *m, tn_tensor *x, const tn_block_args *a,
     return tn_add(tn_add(x, h), tn__dropped(m->dropout2, fed_forward(m, second, rows), rows));
 }
 
+static tn_tensor *with_normed_results(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w)
+{
+    const tn__rows rows = rows_of(a);
+    tn_tensor     *h = tn_call(m->result_norm1, attended(m, m->norm1 ? tn_call(m->norm1, x) : x, a, w));
+    tn__residual   r = {NULL, NULL};
+    if (m->norm2) r = tn__add_and_norm(x, h, m->dropout1, m->norm2, rows);
+    else r.sum = r.normed = tn_add(x, tn__dropped(m->dropout1, h, rows));
+    return tn_add(r.sum, tn__dropped(m->dropout2, tn_call(m->result_norm2, fed_forward(m, r.normed, rows)), rows));
+}
+
 static tn_tensor *in_turn(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w, tn_tensor **memory)
 {
     tn_layer_norm *norm = m->norm3 ? m->norm3 : m->norm2; /* the norm of the feed-forward */
     tn_dropout    *drop = m->dropout3 ? m->dropout3 : m->dropout2;
     const tn__rows rows = rows_of(a);
+    if (m->result_norm1) return with_normed_results(m, x, a, w);
     if (m->norm_first) {
         tn_tensor   *h = attended(m, tn_call(m->norm1, x), a, w);
         tn__residual r = tn__add_and_norm(x, h, m->dropout1, m->norm2, rows);

@@ -15,6 +15,8 @@ tn_layer_norm *tn__block_norm(const tn_block_config *c);
 
 /* The config of m's rotary angles. */
 tn_rope_config tn__mha_rope(const tn_mha *m);
+/* True if both give the same angles. (kv_cache.c) */
+bool tn__rope_same(const tn_rope_config *a, const tn_rope_config *b);
 
 /* True if the mask is valid for m and these numbers of rows, queries and keys: bool or floating, [T, S], [B·heads, T,
  * S] or [B or 1, heads or 1, T, S]. Reshapes a mask of 3 dims to 4. False: raised. (mha.c) */

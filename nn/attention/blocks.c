@@ -3,6 +3,8 @@
 #include "nn/attention/block.h"
 #include "nn/base/look_private.h"
 
+#include <string.h>
+
 static tn_tensor *blocks_forward(void *self, tn_tensor *x) { return tn_blocks_forward((tn_blocks *)self, x); }
 
 /* Names of classes are PyTorch's where PyTorch has the module. */
@@ -12,26 +14,33 @@ CLASS(encoder, "TransformerEncoder", blocks_forward);
 CLASS(decoder, "TransformerDecoder", NULL);
 CLASS(any_blocks, "Blocks", blocks_forward);
 
+/* Sets the options of a layer of this kind. */
+static void set_kind(tn_block_config *c, char letter)
+{
+    if (letter != 'l') c->window = 0;
+    if (letter == 'n') c->rotary = false, c->rope = (tn_rope_config){TN_ROPE_DEFAULTS};
+    if (letter != 'l' || !(c->local_theta > 0)) return;
+    c->rope.theta = c->local_theta, c->rope.scaling = TN_ROPE_PLAIN, c->rope.factor = 1;
+}
+
 static tn_blocks *create(const char *who, const tn_class *kind, tn_block_config c, bool memory)
 {
     if (!tn__at_least(who, "layers", c.layers, 1) || !tn__block_config(who, &c, memory)) return NULL;
-    if (c.groups < 0 || c.groups > c.layers || (c.groups && (c.full_layers || c.relative)))
+    if (c.groups < 0 || c.groups > c.layers || (c.groups && (c.pattern || c.relative)))
         return tn_raise_null(TN_EINVAL,
-                             "%s: .groups is %lld, but must be from 1 to .layers, %lld, without .full_layers and "
+                             "%s: .groups is %lld, but must be from 1 to .layers, %lld, without .pattern and "
                              ".relative, or 0 for one block per layer",
                              who, (long long)c.groups, (long long)c.layers);
-    if (c.full_layers < 0 || c.full_layers > c.layers)
-        return tn_raise_null(TN_EINVAL, "%s: .full_layers is %lld, but must be from 0 to .layers, %lld", who,
-                             (long long)c.full_layers, (long long)c.layers);
     tn_blocks *m = tn_module_create(kind);
     if (!m) return NULL;
     m->layers = tn_child(m, "layers", tn_module_list_new());
     m->depth = c.layers;
-    const int64_t window = c.window;
+    const tn_block_config every = c;
     for (int64_t i = 0; i < (c.groups ? c.groups : c.layers) && tn_error() == TN_OK; i++) {
-        c.window = i < c.full_layers ? 0 : window;
+        c = every;
+        if (every.pattern) set_kind(&c, every.pattern[i % (int64_t)strlen(every.pattern)]);
+        if (i) c.relative = 0; /* all layers use the first layer's relative positions */
         tn_append(m->layers, tn__block_of(&c));
-        c.relative = 0; /* all layers use the first layer's relative positions */
     }
     if (c.final_norm) m->norm = tn_child(m, "norm", tn__block_norm(&c));
     return tn_built(m);
@@ -67,14 +76,32 @@ static tn_tensor *leave_all(tn_frame f, tn_tensor *y, int64_t n, tn_tensor **a, 
     return y;
 }
 
-/* The rotary angles of x's positions, which all layers share; NULL without rotary positions. */
-static tn_tensor *angles_of(const tn_blocks *m, const tn_block_args *a, int64_t before)
+/* Rotary angles of x's positions; all layers of a kind share them. */
+typedef struct {
+    const tn_mha *of[2]; /* the first layer of the kind; NULL: none so far */
+    tn_tensor    *angles[2];
+} shared_angles;
+
+/* The rotary angles of x's positions for a layer; NULL without rotary positions. */
+static tn_tensor *angles_for(const tn_block *block, const tn_block_args *a, int64_t before)
 {
-    const tn_block *block = tn_at(m->layers, 0);
-    if (!block || !block->self_attn->rotary || !a->x || tn_ndim(a->x) != 3) return NULL;
+    if (!block->self_attn->rotary || !a->x || tn_ndim(a->x) != 3) return NULL;
     if (tn_kv_cache_at(a->cache)) return tn__cache_angles(a->cache, tn__mha_rope(block->self_attn));
     if (a->unpadded) return tn_rope_angles_at(tn__mha_rope(block->self_attn), tn__unpadded_positions(a->unpadded));
     return tn_mha_angles(block->self_attn, before, tn_size(a->x, block->self_attn->time_first ? 0 : 1));
+}
+
+static tn_tensor *angles_of(const tn_block *block, const tn_block_args *a, int64_t before, shared_angles *s)
+{
+    const tn_mha *m = block->self_attn;
+    int           i = 0;
+    if (!m->rotary) return NULL;
+    while (i < 2 && s->of[i] && !tn__rope_same(&s->of[i]->rope, &m->rope)) i++;
+    if (a->angles && i)
+        return tn_raise_null(TN_EINVAL, "blocks: .angles are given, but the layers have different rotary positions");
+    if (i == 2) return angles_for(block, a, before);
+    if (!s->of[i]) s->of[i] = m, s->angles[i] = a->angles ? a->angles : angles_for(block, a, before);
+    return s->angles[i];
 }
 
 static tn_block *block_of(const tn_blocks *m, int64_t layer)
@@ -148,8 +175,9 @@ tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
     tn_tensor               *mine = NULL; /* the result of the layer before, kept until the next layer has read it */
     kept_rows                u = {.x = {.batch = 0}};
     if (can_unpad(m, &a)) unpad(&a, &u);
-    tn_block_args b = a;
-    if (!a.angles) b.angles = angles_of(m, &a, tn__cache_removed(a.cache) + before.own);
+    tn_block_args       b = a;
+    const tn_block_args start = a;
+    shared_angles       angles = {.of = {NULL}};
     if (!a.bias) b.bias = tn__block_bias(tn_at(m->layers, 0), &a, before.own);
     tn_path_push("layers");
     for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) {
@@ -157,7 +185,9 @@ tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
         if (a.cache) b.layer = i;
         if (a.weights) b.weights = a.weights + i;
         if (a.memory_weights) b.memory_weights = a.memory_weights + i;
-        b.x = tn_block_run(block_of(m, i), b);
+        tn_block *block = block_of(m, i);
+        b.angles = angles_of(block, &start, tn__cache_removed(a.cache) + before.own, &angles);
+        b.x = tn_error() == TN_OK ? tn_block_run(block, b) : NULL;
         tn_drop(mine);
         mine = last ? NULL : tn_take(b.x);
     }
@@ -173,19 +203,19 @@ tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
 tn_status tn_blocks_forget(tn_blocks *m, tn_kv_cache *cache, int64_t from, int64_t count)
 {
     if (!tn_ready(m)) return tn_error();
-    const tn_block *block = tn_at(m->layers, 0);
-    const tn_mha   *a = block ? block->self_attn : NULL;
-    const int64_t   rows = tn_kv_cache_rows(cache), n = tn_kv_cache_length(cache) - from - count;
-    if (!a || !a->rotary || from <= 0)
+    const int64_t rows = tn_kv_cache_rows(cache), n = tn_kv_cache_length(cache) - from - count;
+    bool          rotary = false;
+    for (int64_t i = 0; i < m->depth; i++) rotary = rotary || block_of(m, i)->self_attn->rotary;
+    if (!rotary || from <= 0)
         return tn_raise(TN_EINVAL, "tn_blocks_forget: positions must be rotary, and from must be above 0");
     if (tn_kv_cache_forget(cache, from, count) != TN_OK || !count || n <= 0) return tn_error();
     const tn_scope s = tn_no_grad_begin();
-    /* angles of position -count, [1, R], which rotate back by count positions */
-    tn_rope_config c = a->rope;
-    c.dtype = tn_weight_dtype(a->out_proj->weight);
-    tn_tensor *back = tn_rope_angles_at(c, tn_full_of(TN_I64, TN_SHAPE(1), -(double)count));
+    tn_tensor     *position = tn_full_of(TN_I64, TN_SHAPE(1), -(double)count);
     for (int64_t i = 0; i < m->depth && tn_error() == TN_OK; i++) {
-        tn_tensor *k, *v;
+        const tn_mha *a = block_of(m, i)->self_attn;
+        tn_tensor    *k, *v;
+        if (!a->rotary) continue;
+        tn_tensor *back = tn_rope_angles_at(tn__mha_rope(a), position); /* rotate back by count positions */
         if (!tn__cache_read(cache, i, false, rows, from + n, &k, &v)) break;
         k = tn_narrow(k, 2, from, n);
         tn_copy_from(k, tn_rope(k, back, a->rope.interleaved));

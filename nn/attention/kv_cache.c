@@ -5,6 +5,7 @@
  * token's position is the number of positions that all layers have. If a layer has more when it is called, it was
  * called twice or an earlier pass did not finish; that raises an error. */
 #include "nn/attention/kv_cache_private.h"
+#include "nn/attention/block.h"
 #include "nn/base/look_private.h"
 #include "nn/base/nn_private.h"
 
@@ -19,10 +20,10 @@ typedef struct {
     const tn_replay *of; /* borrowed, only compared; NULL: none, or it is being recorded */
     bool             recording;
     int64_t          rows;
-    tn_tensor       *at;       /* i64 [1]: the position; -1 outside of a replay; owned */
-    int64_t         *position; /* its element */
-    tn_tensor       *angles;   /* of the position, owned; NULL: not rotary */
-    tn_rope_config   rope;     /* of angles */
+    tn_tensor       *at;        /* i64 [1]: the position; -1 outside of a replay; owned */
+    int64_t         *position;  /* its element */
+    tn_tensor       *angles[2]; /* of the position, for each kind of layers, owned; NULL: none */
+    tn_rope_config   rope[2];   /* of angles */
 } cache_replay;
 
 struct tn_kv_cache {
@@ -37,7 +38,7 @@ struct tn_kv_cache {
 
 static void forget_replay(cache_replay *r)
 {
-    tn_drop(r->at), tn_drop(r->angles);
+    tn_drop(r->at), tn_drop(r->angles[0]), tn_drop(r->angles[1]);
     *r = (cache_replay){.at = NULL};
 }
 
@@ -356,7 +357,8 @@ tn_tensor *tn_kv_cache_replay(tn_kv_cache *c, tn_replay *of)
     if (n < 0) return NULL;
     const tn_scope s = tn_no_grad_begin();
     *r->position = n;
-    if (r->angles) tn_copy_from(r->angles, tn_rope_angles(r->rope, c->removed + n, 1));
+    for (int i = 0; i < 2 && r->angles[i]; i++)
+        tn_copy_from(r->angles[i], tn_rope_angles(r->rope[i], c->removed + n, 1));
     tn_scope_end(s);
     tn_tensor *y = tn_error() == TN_OK ? tn_replay_run(of) : NULL;
     *r->position = -1;
@@ -366,17 +368,28 @@ tn_tensor *tn_kv_cache_replay(tn_kv_cache *c, tn_replay *of)
 
 tn_tensor *tn_kv_cache_at(const tn_kv_cache *c) { return c && c->replay.recording ? c->replay.at : NULL; }
 
+bool tn__rope_same(const tn_rope_config *a, const tn_rope_config *b)
+{
+    return a->dim == b->dim && a->theta == b->theta && a->interleaved == b->interleaved && a->scaling == b->scaling &&
+           a->factor == b->factor && a->low == b->low && a->high == b->high && a->trained == b->trained;
+}
+
 tn_tensor *tn__cache_angles(tn_kv_cache *c, tn_rope_config rope)
 {
     cache_replay *r = &c->replay;
-    if (!r->angles) {
+    int           i = 0;
+    while (i < 2 && r->angles[i] && !tn__rope_same(&r->rope[i], &rope)) i++;
+    if (i == 2)
+        return tn_raise_null(TN_EUNSUPPORTED,
+                             "kv_cache: a recorded step may have two kinds of rotary positions, not more");
+    if (!r->angles[i]) {
         const uint8_t recording = tn__self.mode.replay;
         tn__self.mode.replay = 0; /* tn_kv_cache_replay writes them again */
         tn_tensor *t = tn_rope_angles(rope, c->removed + length_of(c), 1);
         tn__self.mode.replay = recording;
-        if (t) r->angles = tn_keep(t), r->rope = rope;
+        if (t) r->angles[i] = tn_keep(t), r->rope[i] = rope;
     }
-    return r->angles;
+    return r->angles[i];
 }
 
 /* ---- beams ------------------------------------------------------------------------------------------------------- */

@@ -26,7 +26,7 @@ bool tn__cache_memory_is(const tn_kv_cache *c, int64_t layer, const tn_tensor *o
 /* Number of positions removed from the start, which rotary positions still count. */
 int64_t tn__cache_removed(const tn_kv_cache *c);
 
-/* While a step is recorded (tn_kv_cache_record): angles of its position, of all layers. */
+/* While a step is recorded (tn_kv_cache_record): angles of its position, of all layers of a kind. NULL: raised. */
 tn_tensor *tn__cache_angles(tn_kv_cache *c, tn_rope_config rope);
 
 /* After a failure: removes the positions that the layer did not have before. */

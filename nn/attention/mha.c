@@ -40,6 +40,12 @@ static bool scores_fit(const char *who, tn_mha_config *c)
     if (!(c->scale >= 0 && c->scale - c->scale == 0))
         return tn_raise_false(TN_EINVAL, "%s: .scale is %s, but must be positive, or 0 for 1/√head_dim", who,
                               tn__format_number(c->scale));
+    if (!(c->score_cap >= 0 && c->score_cap - c->score_cap == 0))
+        return tn_raise_false(TN_EINVAL, "%s: .score_cap is %s, but must be positive, or 0 for none", who,
+                              tn__format_number(c->score_cap));
+    if ((unsigned)c->qk_norm > TN_QK_NORM_ALL || (c->qk_norm_add_one && !c->qk_norm))
+        return tn_raise_false(TN_EINVAL, "%s: .qk_norm is %d; expected a tn_qk_norm%s", who, (int)c->qk_norm,
+                              c->qk_norm_add_one ? " other than TN_QK_NORM_NONE, since .qk_norm_add_one is set" : "");
     if (!c->rotary && rope_is_set(&c->rope))
         return tn_raise_false(TN_EINVAL,
                               "%s: .rope is set but has no effect without .rotary; set .rotary or remove .rope", who);
@@ -84,6 +90,18 @@ static void split(tn_mha *m, const tn_mha_config *c)
         tn_child(m, "v_proj", tn_linear_new(.in = c->vdim, .out = kv, .no_bias = c->no_bias, .dtype = c->dtype));
 }
 
+static void norm_queries_and_keys(tn_mha *m, const tn_mha_config *c)
+{
+    const bool head = c->qk_norm == TN_QK_NORM_HEAD;
+    if (!c->qk_norm) return;
+    m->q_norm = tn_child(m, "q_norm",
+                         tn_rms_norm_new(.dim = head ? m->head_dim : m->heads * m->head_dim, .eps = c->qk_norm_eps,
+                                         .add_one = c->qk_norm_add_one, .dtype = c->dtype));
+    m->k_norm = tn_child(m, "k_norm",
+                         tn_rms_norm_new(.dim = head ? m->head_dim : m->kv_heads * m->head_dim, .eps = c->qk_norm_eps,
+                                         .add_one = c->qk_norm_add_one, .dtype = c->dtype));
+}
+
 tn_mha *tn_mha_create(tn_mha_config c)
 {
     if (!complete("tn_mha_new", &c)) return NULL;
@@ -95,10 +113,11 @@ tn_mha *tn_mha_create(tn_mha_config c)
     m->made_heads = m->heads, m->made_kv_heads = m->kv_heads;
     m->left = tn_array(m, m->heads, int64_t);
     for (int64_t i = 0; m->left && i < m->heads; i++) m->left[i] = i;
-    m->window = c.window, m->scale = c.scale, m->dropout = c.dropout, m->time_first = c.time_first,
-    m->rotary = c.rotary, m->rope = c.rope;
-    if (c.kv_heads || c.head_dim) {
+    m->window = c.window, m->scale = c.scale, m->score_cap = c.score_cap, m->dropout = c.dropout,
+    m->time_first = c.time_first, m->rotary = c.rotary, m->rope = c.rope;
+    if (c.kv_heads || c.head_dim || c.qk_norm) {
         split(m, &c);
+        norm_queries_and_keys(m, &c);
     } else if (c.kdim == e && c.vdim == e) {
         m->in_proj_weight = tn_weight(m, "in_proj_weight", xavier(c.dtype, 3 * e, e));
     } else {
@@ -231,8 +250,8 @@ static bool mha_fits(const tn_mha *m, const tn_mha_args *a, sizes *z)
     }
     z->keys = z->before + z->given;
     if (!unpadded_fits(a, z)) return false;
-    if (m->window && !a->causal)
-        return tn_raise_false(TN_EINVAL, "mha: .window is %lld, which needs .causal", (long long)m->window);
+    if (m->window && !a->causal && a->cache)
+        return tn_raise_false(TN_EINVAL, "mha: .window is %lld, which with .cache needs .causal", (long long)m->window);
     if (m->rotary && (a->memory || z->given != z->queries))
         return tn_raise_false(TN_EINVAL,
                               "mha: rotary positions need self-attention, but there are %lld queries and %lld keys",
@@ -258,13 +277,23 @@ static void heads_of(tn_tensor *y, int count, tn_tensor **heads)
     for (int i = 0; i < count; i++) heads[i] = tn_permute(tn_select(y, 2, i), TN_DIMS(0, 2, 1, 3));
 }
 
+/* Queries (of: 0), keys (1) or values (2) of a projection y, after their norm. */
+static tn_tensor *projected_apart(const tn_mha *m, tn_tensor *y, int of, int64_t batch, int64_t n)
+{
+    tn_rms_norm *norm = of == 0 ? m->q_norm : of == 1 ? m->k_norm : NULL;
+    const bool   whole = norm && norm->shape.d[0] != m->head_dim;
+    if (whole) y = tn_call(norm, y);
+    y = apart(m, y, batch, n, 1, of ? m->kv_heads : m->heads);
+    return norm && !whole ? tn_call(norm, y) : y;
+}
+
 /* Projections `from` … `from + count - 1` (0: query, 1: key, 2: value) of one x. */
 static tn_tensor *project(const tn_mha *m, tn_tensor *x, int from, int count, int64_t batch, int64_t n)
 {
     const int64_t    e = m->heads * m->head_dim; /* rows of each projection */
     tn_linear *const module[3] = {m->q_proj, m->k_proj, m->v_proj};
     tn_tensor *w, *b = m->in_proj_bias, *const each[3] = {m->q_proj_weight, m->k_proj_weight, m->v_proj_weight};
-    if (m->q_proj) return apart(m, tn_call(module[from], x), batch, n, 1, from ? m->kv_heads : m->heads);
+    if (m->q_proj) return projected_apart(m, tn_call(module[from], x), from, batch, n);
     if (count < 3 && tn_is_packed(m->in_proj_weight)) { /* packed weights have no views */
         tn_tensor *y = tn_linear(x, m->in_proj_weight, b);
         return apart(m, tn_contiguous(tn_narrow(y, -1, from * e, count * e)), batch, n, count, m->heads);
@@ -417,8 +446,12 @@ static tn_tensor *attend(tn_mha *m, const tn_mha_args *a, tn_tensor **weights)
     sizes             z = {0};
     tn_tensor        *h[3] = {NULL};
     const bool        looked = tn__look_active();
-    tn_attention_args t = {TN_ATTENTION_ARGS_DEFAULTS, .attn_mask = observed_mask(a->attn_mask),
-                           .key_padding_mask = a->key_padding_mask, .causal = a->causal, .window = m->window};
+    tn_attention_args t = {TN_ATTENTION_ARGS_DEFAULTS,
+                           .attn_mask = observed_mask(a->attn_mask),
+                           .key_padding_mask = a->key_padding_mask,
+                           .causal = a->causal,
+                           .window = m->window,
+                           .cap = m->score_cap};
     set_offsets(a, &t);
     if (!mha_fits(m, a, &z) || (t.attn_mask && !mask(m, &z, &t.attn_mask))) return NULL;
     if (!replayable(m, a, weights || looked)) return NULL;

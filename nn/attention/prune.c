@@ -71,6 +71,9 @@ static bool may_be_pruned(const tn_mha *m, int64_t n, const int64_t *heads)
     if (tn_is_packed(w) || tn_is_packed(m->out_proj->weight))
         return tn_raise_false(TN_EUNSUPPORTED,
                               "tn_mha_prune: the weights are packed (8 bits or f16); prune before packing");
+    if (m->q_norm && m->q_norm->shape.d[0] != m->head_dim)
+        return tn_raise_false(TN_EUNSUPPORTED,
+                              "tn_mha_prune: TN_QK_NORM_ALL norms all heads together; heads cannot be removed");
     return tn__may_write("tn_mha_prune", w) && tn__may_write("tn_mha_prune", m->out_proj->weight);
 }
 

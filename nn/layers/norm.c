@@ -79,7 +79,7 @@ static tn_tensor *rms_norm_forward(void *self, tn_tensor *x)
     const tn_rms_norm *m = self;
     const double       eps = eps_of(m, x);
     if (!norm_fits("rms_norm", x, m->shape)) return NULL;
-    if (m->weight) return tn_rms_norm(x, m->weight, eps);
+    if (m->weight) return tn_rms_norm(x, m->add_one ? tn_add_scalar(m->weight, 1) : m->weight, eps);
     return tn_reshape(tn_rms_norm(join_dims(x, m->shape), NULL, eps), tn_shape_of(x));
 }
 
@@ -98,12 +98,15 @@ static const tn_class tn_rms_norm_class = {.size = sizeof(tn_class),
 tn_rms_norm *tn_rms_norm_create(tn_rms_norm_config c)
 {
     tn_shape shape;
+    if (c.add_one && c.no_affine)
+        return tn_raise_null(TN_EINVAL, "tn_rms_norm_new: .add_one needs a weight; unset .no_affine");
     if (!tn__last_dims("tn_rms_norm_new", c.dim, c.shape, &shape) || !tn__floating("tn_rms_norm_new", c.dtype) ||
         !tn__epsilon("tn_rms_norm_new", c.eps < 0 ? 0 : c.eps)) /* below 0: chosen by dtype */
         return NULL;
     tn_rms_norm *m = tn_module_new(tn_rms_norm);
     if (!m) return NULL;
-    m->shape = shape, m->eps = c.eps, m->no_affine = c.no_affine;
-    if (!c.no_affine) m->weight = tn_param(m, "weight", tn_ones_of(c.dtype, shape));
+    m->shape = shape, m->eps = c.eps, m->no_affine = c.no_affine, m->add_one = c.add_one;
+    if (!c.no_affine)
+        m->weight = tn_param(m, "weight", c.add_one ? tn_zeros_of(c.dtype, shape) : tn_ones_of(c.dtype, shape));
     return tn_built(m);
 }

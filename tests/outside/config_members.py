@@ -14,9 +14,10 @@ import sys
 
 try:
     import transformers
-    from transformers import (AlbertConfig, BertConfig, DeiTConfig, DistilBertConfig, ElectraConfig, GPT2Config,
-                              LlamaConfig, MistralConfig, Qwen2Config, ReformerConfig, RobertaConfig,
-                              RobertaPreLayerNormConfig, ViTConfig, XLMRobertaConfig)
+    from transformers import (AlbertConfig, BertConfig, DeiTConfig, DistilBertConfig, ElectraConfig, Gemma2Config,
+                              Gemma3TextConfig, GPT2Config, GPTJConfig, GPTNeoXConfig, LlamaConfig, MistralConfig,
+                              Olmo2Config, Phi3Config, Qwen2Config, Qwen3Config, ReformerConfig, RobertaConfig,
+                              RobertaPreLayerNormConfig, SmolLM3Config, ViTConfig, XLMRobertaConfig)
 except ImportError as problem:
     print("skipped: %s" % problem)
     sys.exit(77)
@@ -36,28 +37,40 @@ BASE = {
 # Not fields of the class, but they change its results: every table must name them.
 ALWAYS = ("model_type", "per_layer_config", "quantization_config")
 
-TABLES = {  # (file, name of a table in it): config classes
+TABLES = {  # (file, names of tables in it): config classes
     ("models/bert/bert_formats.c", "bert_rows"): (
         BertConfig, RobertaConfig, RobertaPreLayerNormConfig, XLMRobertaConfig),
     ("models/bert/bert_formats.c", "electra_rows"): (ElectraConfig,),
     ("models/bert/bert_formats.c", "albert_rows"): (AlbertConfig,),
     ("models/bert/bert_formats.c", "distilbert_rows"): (DistilBertConfig,),
     ("models/gpt/gpt.c", "members"): (GPT2Config,),
-    ("models/llama/llama_config.c", "rows"): (LlamaConfig, MistralConfig, Qwen2Config),
+    ("models/llama/families.c", "common llama_rows"): (LlamaConfig,),
+    ("models/llama/families.c", "common mistral_rows"): (MistralConfig,),
+    ("models/llama/families.c", "common qwen2_rows"): (Qwen2Config,),
+    ("models/llama/families.c", "common qwen3_rows"): (Qwen3Config,),
+    ("models/llama/families.c", "common gemma2_rows"): (Gemma2Config,),
+    ("models/llama/families.c", "common gemma3_rows"): (Gemma3TextConfig,),
+    ("models/llama/families.c", "common olmo2_rows"): (Olmo2Config,),
+    ("models/llama/families.c", "common smollm3_rows"): (SmolLM3Config,),
+    ("models/llama/families.c", "common phi3_rows"): (Phi3Config,),
+    ("models/llama/families.c", "common neox_rows"): (GPTNeoXConfig,),
+    ("models/llama/families.c", "gptj_rows"): (GPTJConfig,),
     ("models/vit/vit_config.c", "rows"): (ViTConfig, DeiTConfig),
     ("models/reformer/reformer_config.c", "rows"): (ReformerConfig,),
 }
 
 
-def keys(path, table):
-    """The top-level members in the rows of a table, including those in macros."""
+def keys(path, tables):
+    """The top-level members in the rows of tables, including those in macros."""
     text = open(path, encoding="utf-8").read()
-    start = text.index("static const tn_hf_row %s[]" % table)
-    rows = text[start:text.index("\n};", start)]
-    for name, body in re.findall(r"#define ([A-Z_0-9]+)(?:\([^)]*\))?((?:.*\\\n)*.*)", text):
+    rows = ""
+    for table in tables.split():
+        start = text.index("static const tn_hf_row %s[]" % table)
+        rows += text[start:text.index("};", start)]
+    for name, body in 2 * re.findall(r"#define ([A-Z_0-9]+)(?:\([^)]*\))?((?:.*\\\n)*.*)", text):
         if re.search(r"\b%s\b" % name, rows):
             rows += body
-    found = re.findall(r'\{"([^"]+)", TN_HF_', rows) + re.findall(r'\b(?:TN_HF|PART|SIZE)\("([^"]+)"', rows)
+    found = re.findall(r'\{"([^"]+)", TN_HF_', rows) + re.findall(r'\b(?:TN_HF|PART|SIZE|CAP|UNUSED)\("([^"]+)"', rows)
     for also in re.findall(r'\.also = "([^"]+)"', rows):
         found += also.split()
     found += ["rope_parameters." + name for name in re.findall(r'NESTED\("([^"]+)"\)', rows)]

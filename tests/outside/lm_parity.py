@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Compares GPT-2, LLaMA with each scaling of its positions, Mistral, Qwen2 and Reformer with Hugging Face transformers,
-at odd sizes.
+"""Compares GPT-2, LLaMA with each scaling of its positions and its relatives, and Reformer with Hugging Face
+transformers, at odd sizes.
 
     tests/outside/lm_parity.py BUILD [NAME]
 
@@ -19,6 +19,7 @@ try:
     import torch
     import transformers
     from safetensors.torch import load_file, save_file
+    import transformers as hf
     from transformers import (AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM,
                               MistralConfig, MistralForCausalLM, Qwen2Config, Qwen2ForCausalLM, ReformerConfig,
                               ReformerModelWithLMHead)
@@ -45,7 +46,62 @@ def reformer(**more):
     return ReformerModelWithLMHead(ReformerConfig(**{**sizes, **more}))
 
 
+WINDOW = dict(sliding_window=7)
+LOCAL = ["sliding_attention", "full_attention", "sliding_attention"]
+THETAS = {"sliding_attention": {"rope_type": "default", "rope_theta": 1000.0},
+          "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 10000.0}}
+
+
+def gemma(make, config, **more):
+    return make(config(**{**SIZES, **WINDOW, "head_dim": 20, "query_pre_attn_scalar": 13, **more}))
+
+
+def neox(**more):
+    return hf.GPTNeoXForCausalLM(hf.GPTNeoXConfig(**{**SIZES, **more}))
+
+
+def gptj(**more):
+    sizes = dict(vocab_size=VOCAB, n_embd=96, n_layer=3, n_head=6, n_positions=64, rotary_dim=10, bos_token_id=0,
+                 eos_token_id=0, initializer_range=0.1)
+    return hf.GPTJForCausalLM(hf.GPTJConfig(**{**sizes, **more}))
+
+
 MODELS = {
+    "qwen3": lambda: hf.Qwen3ForCausalLM(hf.Qwen3Config(**SIZES, head_dim=20)),
+    "qwen3, window, biases, tied": lambda: hf.Qwen3ForCausalLM(hf.Qwen3Config(
+        **SIZES, **WINDOW, use_sliding_window=True, max_window_layers=1, attention_bias=True,
+        tie_word_embeddings=True)),
+    "qwen3, mixed layers": lambda: hf.Qwen3ForCausalLM(hf.Qwen3Config(**SIZES, **WINDOW, use_sliding_window=True,
+                                                                      layer_types=LOCAL)),
+    "gemma2": lambda: gemma(hf.Gemma2ForCausalLM, hf.Gemma2Config),
+    "gemma2, untied, biases, low caps": lambda: gemma(
+        hf.Gemma2ForCausalLM, hf.Gemma2Config, tie_word_embeddings=False, attention_bias=True,
+        attn_logit_softcapping=0.7, final_logit_softcapping=1.3, layer_types=LOCAL[:2] + LOCAL[1:2]),
+    "gemma2, no caps": lambda: gemma(hf.Gemma2ForCausalLM, hf.Gemma2Config, attn_logit_softcapping=None,
+                                     final_logit_softcapping=None),
+    "gemma3": lambda: gemma(hf.Gemma3ForCausalLM, hf.Gemma3TextConfig, layer_types=LOCAL, rope_parameters=THETAS),
+    "gemma3, untied, local alone": lambda: gemma(hf.Gemma3ForCausalLM, hf.Gemma3TextConfig,
+                                                 tie_word_embeddings=False, final_logit_softcapping=2.0),
+    "olmo2": lambda: hf.Olmo2ForCausalLM(hf.Olmo2Config(**SIZES)),
+    "olmo2, tied, biases": lambda: hf.Olmo2ForCausalLM(hf.Olmo2Config(**SIZES, tie_word_embeddings=True,
+                                                                      attention_bias=True)),
+    "smollm3": lambda: hf.SmolLM3ForCausalLM(hf.SmolLM3Config(**SIZES, pad_token_id=5, no_rope_layers=[1, 0, 1])),
+    # in a layer without positions, a bias of the keys has the gradient 0, of which there is no relative error
+    "smollm3, biases, untied": lambda: hf.SmolLM3ForCausalLM(hf.SmolLM3Config(
+        **SIZES, pad_token_id=5, no_rope_layer_interval=4, attention_bias=True, mlp_bias=True,
+        tie_word_embeddings=False)),
+    "smollm3, every second, windows": lambda: hf.SmolLM3ForCausalLM(hf.SmolLM3Config(
+        **SIZES, **WINDOW, pad_token_id=5, use_sliding_window=True, no_rope_layers=[1, 0, 1],
+        layer_types=LOCAL)),
+    "phi3": lambda: hf.Phi3ForCausalLM(hf.Phi3Config(**SIZES, pad_token_id=5)),
+    "phi3, window, partial, tied": lambda: hf.Phi3ForCausalLM(hf.Phi3Config(
+        **SIZES, **WINDOW, pad_token_id=5, tie_word_embeddings=True,
+        rope_parameters={"rope_type": "default", "rope_theta": 1000.0, "partial_rotary_factor": 0.75})),
+    "neox": lambda: neox(),
+    "neox, in turn, tied, no biases": lambda: neox(use_parallel_residual=False, tie_word_embeddings=True,
+                                                   attention_bias=False, hidden_act="relu"),
+    "gptj": lambda: gptj(),
+    "gptj, tied, wide": lambda: gptj(tie_word_embeddings=True, n_inner=70, rotary_dim=16),
     "gpt2": lambda: GPT2LMHeadModel(GPT2Config(vocab_size=VOCAB, n_embd=96, n_layer=3, n_head=6, n_positions=64,
                                                bos_token_id=0, eos_token_id=0, initializer_range=0.1)),
     "llama": lambda: llama(),
@@ -90,7 +146,8 @@ def check(program, name, make, folder):
     m = make().eval()
     with torch.no_grad():  # also change biases and norms from their initial values
         for key, p in m.named_parameters():
-            if p.dim() == 1 and key != "lm_head.bias":  # Reformer's, which is of no use beside lm_head.decoder.bias
+            # Reformer's lm_head.bias is of no use beside lm_head.decoder.bias
+            if p.dim() == 1 and (key != "lm_head.bias" or "gptj" in name):
                 p.add_(torch.randn(p.shape) * 0.1)
             if key.startswith("reformer.embeddings") and p.dim() == 2:
                 p.mul_(8)  # what is computed back from results near 1 is as exact as they are, however small it is
@@ -123,7 +180,8 @@ def check(program, name, make, folder):
     grads = load_file(os.path.join(folder, longer, "grads", "model.safetensors"))
     worst, compared = 0, 0
     for key, p in m.named_parameters():
-        if key == "lm_head.bias":
+        key = "embed_out.weight" if key == "lm_head.weight" and "embed_out.weight" in grads else key  # GPT-NeoX
+        if key == "lm_head.bias" and "gptj" not in name:
             compared += 1
         elif key in grads:
             worst = max(worst, ((grads[key] - p.grad).abs().max() / p.grad.abs().max()).item())

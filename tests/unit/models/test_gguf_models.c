@@ -472,7 +472,7 @@ START_TEST(leaves_out_no_window)
 #define SIZES .vocab = 12, .dim = 32, .layers = 2, .heads = 2, .ff = 32, .positions = 64
     void *const m[] = {
         tn_llama_new(SIZES, .type = "mistral", .window = 63),
-        tn_llama_new(SIZES, .type = "qwen2", .qkv_bias = true, .window = 8, .full_layers = 1),
+        tn_llama_new(SIZES, .type = "qwen2", .qkv_bias = true, .window = 8, .pattern = "gl"),
         tn_llama_new(SIZES, .type = "qwen2", .qkv_bias = true,
                      .rope = TN_ROPE(.scaling = TN_ROPE_LLAMA3, .factor = 8, .trained = 32)),
         tn_llama_new(SIZES, .type = "mistral", .window = 64),

@@ -101,7 +101,9 @@ static const struct {
     tn_status   status;
     const char *says;
 } bad[] = {
-    {"model_type", "\"gemma\"", TN_EUNSUPPORTED, "model_type is 'gemma'; supported: 'llama', 'mistral' and 'qwen2'"},
+    {"model_type", "\"gemma\"", TN_EUNSUPPORTED,
+     "model_type is 'gemma'; supported: 'llama', 'mistral', 'qwen2', 'qwen3', 'gemma2', 'gemma3_text', 'olmo2', "
+     "'smollm3', 'phi3', 'gpt_neox' and 'gptj'"},
     {"rope_scaling", "{\"rope_type\":\"yarn\",\"factor\":4}", TN_EUNSUPPORTED,
      "rope_scaling.rope_type is 'yarn'; only 'default', 'linear', 'dynamic' and 'llama3' is supported"},
     {"rope_scaling", "{\"type\":\"su\"}", TN_EUNSUPPORTED,
@@ -185,11 +187,10 @@ START_TEST(refused_by_name)
     ck_assert_ptr_null(tn_llama_load(dir));
     snprintf(says, sizeof says, "'%s': sliding_window is 0, but must be null or at least 1", config);
     ck_error(TN_EFORMAT, says);
-    replaced(qwen2, "layer_types", "[\"sliding_attention\",\"full_attention\"]");
+    replaced(qwen2, "layer_types", "[\"sliding_attention\",\"chunked_attention\"]");
     ck_assert_ptr_null(tn_llama_load(dir));
     snprintf(says, sizeof says,
-             "'%s': layer_types[1] is 'full_attention'; only 'full_attention' up to some layer and "
-             "'sliding_attention' from there on are supported",
+             "'%s': layer_types[1] is 'chunked_attention'; only 'full_attention' and 'sliding_attention' are supported",
              config);
     ck_error(TN_EUNSUPPORTED, says);
     replaced(qwen2, "layer_types", "[\"full_attention\"]");
@@ -200,23 +201,21 @@ START_TEST(refused_by_name)
 }
 END_TEST
 
-/* transformers' AutoConfig also uses the layer_types of "mistral". Tenon writes no files with leading full layers. */
+/* transformers' AutoConfig also uses the layer_types of "mistral". */
 START_TEST(windows_of_mistral)
 {
     static const struct {
         const char *layers, *says; /* says: the error */
-        int64_t     window, full;
+        int64_t     window;
+        const char *pattern;
     } at[] = {
-        {NULL, NULL, 4096, 0},
-        {"null", NULL, 4096, 0},
-        {"[\"sliding_attention\",\"sliding_attention\"]", NULL, 4096, 0},
-        {"[\"full_attention\",\"full_attention\"]", NULL, 0, 0},
-        {"[\"full_attention\",\"sliding_attention\"]", NULL, 4096, 1},
-        {"[\"sliding_attention\",\"full_attention\"]",
-         "layer_types[1] is 'full_attention'; only 'full_attention' up to some layer and 'sliding_attention' from "
-         "there on are supported",
-         0, 0},
-        {"[\"full_attention\"]", "layer_types names 1 layers, but num_hidden_layers is 2", 0, 0},
+        {NULL, NULL, 4096, NULL},
+        {"null", NULL, 4096, NULL},
+        {"[\"sliding_attention\",\"sliding_attention\"]", NULL, 4096, NULL},
+        {"[\"full_attention\",\"full_attention\"]", NULL, 0, NULL},
+        {"[\"full_attention\",\"sliding_attention\"]", NULL, 4096, "gl"},
+        {"[\"sliding_attention\",\"full_attention\"]", NULL, 4096, "lg"},
+        {"[\"full_attention\"]", "layer_types names 1 layers, but num_hidden_layers is 2", 0, NULL},
     };
     char says[1400];
     replaced(was, "model_type", "\"mistral\"");
@@ -231,14 +230,10 @@ START_TEST(windows_of_mistral)
             continue;
         }
         ck_assert_int_eq(m->config.window, at[i].window);
-        ck_assert_int_eq(m->config.full_layers, at[i].full);
-        if (at[i].full) {
-            snprintf(says, sizeof says,
-                     "none of Llama, Mistral and Qwen2 supports this window and these biases, so '%s' cannot be "
-                     "written; use tn_save",
-                     dir);
-            ck_assert_int_eq(tn_llama_save(m, dir), TN_EUNSUPPORTED);
-            ck_error(TN_EUNSUPPORTED, says);
+        ck_assert(!m->config.pattern == !at[i].pattern);
+        if (at[i].pattern) {
+            ck_assert_str_eq(m->config.pattern, at[i].pattern);
+            ck_assert_str_eq(m->config.type, "smollm3"); /* whose class has mixed layers */
         }
         tn_free(m), fine();
     }

@@ -69,8 +69,8 @@ typedef struct {
 static void *gpt(double dropout) { return tn_gpt_new(.vocab = VOCAB, .positions = 32, SMALL); }
 static void *llama(double dropout)
 {
-    return tn_llama_new(.vocab = VOCAB, .kv_heads = 1, .window = 5, .full_layers = 1, .attention_dropout = dropout,
-                        SMALL);
+    return tn_llama_new(.vocab = VOCAB, .kv_heads = 1, .window = 5, .pattern = "gl", .local_theta = 50,
+                        .attention_dropout = dropout, SMALL);
 }
 static tn_lm     *lm_layer(void *m) { return tn_at(tn_lm_blocks(m)->layers, 0); }
 static tn_tensor *lm_loss(void *m, const batch *b, int64_t more, int64_t pad)

@@ -474,7 +474,7 @@ START_TEST(shared_blocks)
     tn_kv_cache_free(cache);
     tn_free(m);
     ck_assert_ptr_null(tn_blocks_new(.layers = 3, .groups = 4, .dim = 8, .heads = 2));
-    ck_error(TN_EINVAL, "tn_blocks_new: .groups is 4, but must be from 1 to .layers, 3, without .full_layers and "
+    ck_error(TN_EINVAL, "tn_blocks_new: .groups is 4, but must be from 1 to .layers, 3, without .pattern and "
                         ".relative, or 0 for one block per layer");
 }
 END_TEST
@@ -606,12 +606,8 @@ START_TEST(wrong_use)
     ck_error(TN_EINVAL, "tn_transformer_decoder_layer_new: .heads is 0, but must be at least 1");
     ck_assert(!tn_block_new(.dim = 8, .heads = 2, .layers = 6));
     ck_error(TN_EINVAL,
-             "tn_block_new: .layers, .groups, .full_layers and .final_norm are options of a stack, not of one block; "
+             "tn_block_new: .layers, .groups, .pattern and .final_norm are options of a stack, not of one block; "
              "call tn_blocks_new");
-    ck_assert(!tn_blocks_new(.dim = 8, .heads = 2, .layers = 6, .full_layers = 2));
-    ck_error(TN_EINVAL, "tn_blocks_new: .full_layers is 2, but .window is not set");
-    ck_assert(!tn_blocks_new(.dim = 8, .heads = 2, .layers = 6, .window = 4, .full_layers = 7));
-    ck_error(TN_EINVAL, "tn_blocks_new: .full_layers is 7, but must be from 0 to .layers, 6");
     ck_assert(!tn_block_new(.dim = 8, .heads = 2, .relative_causal = true));
     ck_error(TN_EINVAL, "tn_block_new: .relative_causal needs .relative");
     ck_assert(!tn_block_new(.dim = 8, .heads = 2, .relative_distance = 64));

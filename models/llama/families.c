@@ -1,0 +1,359 @@
+/* families.c — LLaMA's relatives: a table for each model_type of transformers, with the options that its models have,
+ * the members of config.json and the names of weights in which it differs from LLaMA. */
+#include "models/llama/llama_private.h"
+
+#include <string.h>
+
+typedef tn__llama_stored stored;
+enum { ABSENT = TN__LLAMA_ABSENT, NO_PADDING = TN__LLAMA_NO_PADDING };
+
+static const char *const attentions[] = {"full_attention", "sliding_attention", NULL};
+const char *const        tn__llama_scalings[] = {"default", "linear", "dynamic", "llama3", NULL};
+
+#define LAYER "model.layers.*."
+#define ROWS(r) .rows = (r), .count = TN_HF_COUNT_(r)
+#define RULES(r) .rules = (r), .renames = TN_HF_COUNT_(r)
+#define UNUSED(key)                      \
+    {                                    \
+        (key), TN_HF_ANY, .silent = true \
+    } /* the family's class does not have this member */
+#define NESTED(name) .also = "rope_parameters." name " rope_parameters.full_attention." name
+#define POSITIONS(n) \
+    TN_HF("max_position_embeddings", stored, c.positions, .otherwise = (n), .low = 1, .high = 1000000000)
+
+/* ---- members that most families have, with LLaMA's defaults ------------------------------------------------------ */
+
+static const tn_hf_row common[] = {
+    {"architectures", TN_HF_NAME, .at = offsetof(stored, architecture)},
+    TN_HF("attention_dropout", stored, c.attention_dropout, .high = 1, .below = true),
+    TN__IDS("bos_token_id", stored, begin),
+    TN__IDS("eos_token_id", stored, end),
+    TN_HF("head_dim", stored, c.head_dim, .high = 65536),
+    TN_HF("hidden_act", stored, c.activation, .text = "silu"),
+    TN_HF("hidden_size", stored, c.dim, .needed = true, .low = 1, .high = 65536),
+    TN_HF("initializer_range", stored, c.init, .otherwise = 0.02, .high = 1),
+    TN_HF("intermediate_size", stored, c.ff, .needed = true, .low = 1, .high = 1048576),
+    POSITIONS(2048),
+    {"model_type", TN_HF_TYPE, .at = offsetof(stored, c.type), .choices = tn__llama_types},
+    TN_HF("num_attention_heads", stored, c.heads, .needed = true, .low = 1, .high = 1024),
+    TN_HF("num_hidden_layers", stored, c.layers, .needed = true, .low = 1, .high = 1024),
+    TN_HF("num_key_value_heads", stored, c.kv_heads, .otherwise = ABSENT, .nullable = true, .high = 1024),
+    TN_HF("pad_token_id", stored, padding, .otherwise = NO_PADDING, .omitted = true, .low = -1e7, .high = 1e7),
+    TN_HF("rms_norm_eps", stored, c.eps, .otherwise = 1e-6, .low = 1e-15, .high = 0.1),
+    TN_HF("rope_scaling.factor", stored, c.rope.factor, NESTED("factor"), .otherwise = TN__LLAMA_NO_FACTOR,
+          .omitted = true, .low = 1e-3, .high = 1e6),
+    TN_HF("rope_scaling.high_freq_factor", stored, high, NESTED("high_freq_factor"), .omitted = true, .high = 1e6),
+    TN_HF("rope_scaling.low_freq_factor", stored, low, NESTED("low_freq_factor"), .omitted = true, .high = 1e6),
+    TN_HF("rope_scaling.original_max_position_embeddings", stored, trained, .omitted = true, .high = 1000000000,
+          .also = "original_max_position_embeddings rope_parameters.original_max_position_embeddings "
+                  "rope_parameters.full_attention.original_max_position_embeddings"),
+    {"rope_scaling.rope_type", TN_HF_CHOICE, .at = offsetof(stored, scaling), .choices = tn__llama_scalings,
+     .omitted = true,
+     .also = "rope_parameters.rope_type rope_parameters.type rope_parameters.full_attention.rope_type "
+             "rope_scaling.type"},
+    TN_HF("rope_theta", stored, c.rope.theta, .otherwise = 10000, .low = 1, .high = 1e12,
+          .also = "rope_parameters.rope_theta rope_parameters.full_attention.rope_theta rope_scaling.rope_theta"),
+    TN_HF("tie_word_embeddings", stored, c.tied, .otherwise = false),
+    {"torch_dtype", TN_HF_NAME, .text = "float32"},
+    TN_HF("vocab_size", stored, c.vocab, .needed = true, .low = 1, .high = 10000000),
+
+    {"partial_rotary_factor", TN_HF_MUST, .silent = true, .otherwise = 1,
+     .also = "rope_parameters.partial_rotary_factor rope_scaling.partial_rotary_factor"},
+    {"rope_parameters.full_attention", TN_HF_EMPTY, .silent = true},
+    {"rope_parameters.sliding_attention", TN_HF_EMPTY, .silent = true},
+    {"pruned_heads", TN_HF_PRUNED, .text = "paths"},
+    {"quantization_config", TN_HF_EMPTY, .silent = true},
+    {"is_encoder_decoder", TN_HF_MUST, .silent = true},
+    {"per_layer_config", TN_HF_EMPTY, .silent = true},
+    {"pretraining_tp", TN_HF_ANY, .silent = true}, /* only the order of summation */
+    {"use_cache", TN_HF_ANY, .silent = true},
+};
+
+static const tn_rename common_rules[] = {
+    TN_RENAME("lm_head", "embed_tokens", .load_only = true), /* if tied; else this rule is skipped */
+    TN_RENAME("layers", "model.layers", .load_only = true),  /* of files without the head */
+    TN_RENAME("norm", "model.norm", .load_only = true),
+    TN_RENAME("model.embed_tokens", "embed_tokens"),
+    TN_RENAME(LAYER "self_attn.rotary_emb.inv_freq", NULL), /* of old files: recomputed */
+    TN_RENAME(LAYER "self_attn.o_proj", LAYER "self_attn.out_proj"),
+    TN_RENAME(LAYER "mlp.gate_proj", LAYER "gate"),
+    TN_RENAME(LAYER "mlp.up_proj", LAYER "linear1"),
+    TN_RENAME(LAYER "mlp.down_proj", LAYER "linear2"),
+    TN_RENAME(LAYER "input_layernorm", LAYER "norm1"),
+    TN_RENAME(LAYER "post_attention_layernorm", LAYER "norm2"),
+};
+
+/* ---- LLaMA, Mistral, Qwen2 and Qwen3 ----------------------------------------------------------------------------- */
+
+static const tn_hf_row llama_rows[] = {
+    TN_HF("attention_bias", stored, attention_bias, .omitted = true),
+    TN_HF("mlp_bias", stored, mlp_bias, .omitted = true),
+};
+
+#define WINDOW_ROW(value) \
+    TN_HF("sliding_window", stored, window, .otherwise = (value), .nullable = true, .low = -1, .high = 1000000000)
+#define LAYERS_ROW TN_HF("layer_types", stored, layers, .choices = attentions, .text = "gl", .omitted = true)
+#define KV_HEADS(n) TN_HF("num_key_value_heads", stored, c.kv_heads, .otherwise = (n), .nullable = true, .high = 1024)
+
+static const tn_hf_row mistral_rows[] = {
+    POSITIONS(131072), KV_HEADS(8), WINDOW_ROW(4096), LAYERS_ROW, /* AutoConfig passes it to MistralConfig, too */
+};
+
+#define QWEN_ROWS(n)                                                                                           \
+    POSITIONS(n), KV_HEADS(32), WINDOW_ROW(4096), LAYERS_ROW,                                                  \
+        TN_HF("max_window_layers", stored, max_window_layers, .otherwise = 28, .omitted = true, .high = 1024), \
+        TN_HF("use_sliding_window", stored, use_sliding_window, .omitted = true)
+static const tn_hf_row qwen2_rows[] = {QWEN_ROWS(32768)};
+static const tn_hf_row qwen3_rows[] = {
+    QWEN_ROWS(32768),
+    TN_HF("attention_bias", stored, attention_bias, .omitted = true),
+    TN_HF("head_dim", stored, c.head_dim, .otherwise = 128, .high = 65536),
+};
+
+/* ---- Gemma 2 and 3 ----------------------------------------------------------------------------------------------- */
+
+#define GEMMA_ROWS                                                                                               \
+    TN_HF("attention_bias", stored, attention_bias, .omitted = true), KV_HEADS(4), WINDOW_ROW(4096), LAYERS_ROW, \
+        TN_HF("head_dim", stored, c.head_dim, .otherwise = 256, .high = 65536), UNUSED("hidden_act"),            \
+        TN_HF("hidden_activation", stored, c.activation, .text = "gelu_pytorch_tanh"),                           \
+        TN_HF("query_pre_attn_scalar", stored, query_scale, .otherwise = 256, .low = 1, .high = 1000000),        \
+        TN_HF("tie_word_embeddings", stored, c.tied, .otherwise = true),                                         \
+    {                                                                                                            \
+        "use_bidirectional_attention", TN_HF_MUST, .silent = true                                                \
+    }
+#define CAP(key, member, value) TN_HF(key, stored, member, .otherwise = (value), .nullable = true, .high = 1e9)
+
+static const tn_hf_row gemma2_rows[] = {
+    GEMMA_ROWS,
+    POSITIONS(8192),
+    CAP("attn_logit_softcapping", c.score_cap, 50),
+    CAP("final_logit_softcapping", c.logit_cap, 30),
+    TN_HF("sliding_window_pattern", stored, period, .otherwise = 2, .low = 2, .high = 2, .silent = true),
+};
+static const tn_hf_row gemma3_rows[] = {
+    GEMMA_ROWS,
+    POSITIONS(131072),
+    CAP("final_logit_softcapping", c.logit_cap, 0),
+    {"attn_logit_softcapping", TN_HF_EMPTY, .silent = true},
+    TN_HF("rope_theta", stored, c.rope.theta, .otherwise = 1e6, .low = 1, .high = 1e12,
+          .also = "rope_parameters.rope_theta rope_parameters.full_attention.rope_theta"),
+    TN_HF("rope_local_base_freq", stored, c.local_theta, .otherwise = 10000, .low = 1, .high = 1e12,
+          .also = "rope_parameters.sliding_attention.rope_theta"),
+    {"rope_parameters.sliding_attention.rope_type", TN_HF_MUST, .text = "default", .silent = true},
+    UNUSED("rope_parameters.full_attention"),
+    UNUSED("rope_parameters.sliding_attention"),
+    TN_HF("sliding_window_pattern", stored, period, .otherwise = 6, .low = 1, .high = 1024, .silent = true,
+          .also = "_sliding_window_pattern"),
+};
+static const tn_rename gemma_rules[] = {
+    TN_RENAME(LAYER "post_attention_layernorm", LAYER "result_norm1"),
+    TN_RENAME(LAYER "pre_feedforward_layernorm", LAYER "norm2"),
+    TN_RENAME(LAYER "post_feedforward_layernorm", LAYER "result_norm2"),
+};
+
+/* ---- OLMo 2, SmolLM3, Phi-3 -------------------------------------------------------------------------------------- */
+
+static const tn_hf_row olmo2_rows[] = {
+    TN_HF("attention_bias", stored, attention_bias, .omitted = true),
+    TN_HF("rms_norm_eps", stored, c.eps, .otherwise = 1e-5, .low = 1e-15, .high = 0.1),
+};
+static const tn_rename olmo2_rules[] = {
+    TN_RENAME(LAYER "post_attention_layernorm", LAYER "result_norm1"),
+    TN_RENAME(LAYER "post_feedforward_layernorm", LAYER "result_norm2"),
+};
+
+static const tn_hf_row smollm3_rows[] = {
+    TN_HF("attention_bias", stored, attention_bias, .omitted = true),
+    TN_HF("mlp_bias", stored, mlp_bias, .omitted = true),
+    POSITIONS(32768),
+    KV_HEADS(4),
+    WINDOW_ROW(-1),
+    LAYERS_ROW,
+    TN_HF("use_sliding_window", stored, use_sliding_window, .omitted = true),
+    TN_HF("no_rope_layers", stored, rotated, .text = "ng"),
+    TN_HF("no_rope_layer_interval", stored, interval, .otherwise = 4, .high = 1024, .silent = true),
+    TN_HF("rope_theta", stored, c.rope.theta, .otherwise = 2e6, .low = 1, .high = 1e12,
+          .also = "rope_parameters.rope_theta rope_scaling.rope_theta"),
+    TN_HF("tie_word_embeddings", stored, c.tied, .otherwise = true),
+};
+
+#define PARTIAL_ROW(value)                                                                        \
+    TN_HF("partial_rotary_factor", stored, partial, .otherwise = (value), .low = 1e-3, .high = 1, \
+          .also = "rope_parameters.partial_rotary_factor rope_scaling.partial_rotary_factor")
+static const tn_hf_row phi3_rows[] = {
+    POSITIONS(4096),
+    PARTIAL_ROW(1),
+    WINDOW_ROW(-1),
+    TN_HF("rms_norm_eps", stored, c.eps, .otherwise = 1e-5, .low = 1e-15, .high = 0.1),
+    {"embd_pdrop", TN_HF_MUST, .silent = true},
+    {"resid_pdrop", TN_HF_MUST, .silent = true},
+};
+#define PIECE(file, module, i, n) TN_RENAME(file, module, .piece = (i), .pieces = (n))
+static const tn_rename phi3_rules[] = {
+    PIECE(LAYER "self_attn.qkv_proj", LAYER "self_attn.q_proj", 0, 3),
+    PIECE(LAYER "self_attn.qkv_proj", LAYER "self_attn.k_proj", 1, 3),
+    PIECE(LAYER "self_attn.qkv_proj", LAYER "self_attn.v_proj", 2, 3),
+    PIECE(LAYER "mlp.gate_up_proj", LAYER "gate", 0, 2),
+    PIECE(LAYER "mlp.gate_up_proj", LAYER "linear1", 1, 2),
+};
+
+/* ---- GPT-NeoX and GPT-J ------------------------------------------------------------------------------------------ */
+
+static const tn_hf_row neox_rows[] = {
+    TN_HF("attention_bias", stored, attention_bias, .otherwise = true),
+    TN_HF("hidden_act", stored, c.activation, .text = "gelu"),
+    TN_HF("hidden_dropout", stored, c.dropout, .high = 1, .below = true),
+    TN_HF("layer_norm_eps", stored, c.eps, .otherwise = 1e-5, .low = 1e-15, .high = 0.1),
+    TN_HF("rotary_emb_base", stored, c.rope.theta, .otherwise = 10000, .low = 1, .high = 1e12,
+          .also = "rope_parameters.rope_theta rope_theta"),
+    TN_HF("rotary_pct", stored, partial, .otherwise = 0.25, .low = 1e-3, .high = 1,
+          .also = "rope_parameters.partial_rotary_factor partial_rotary_factor"),
+    TN_HF("use_parallel_residual", stored, c.parallel, .otherwise = true),
+    UNUSED("classifier_dropout"),
+    UNUSED("head_dim"),
+    UNUSED("num_key_value_heads"),
+    UNUSED("pad_token_id"), /* the embedding has no padding_idx */
+    UNUSED("partial_rotary_factor"),
+    UNUSED("rms_norm_eps"),
+    UNUSED("rope_theta"),
+};
+#define NEOX "gpt_neox.layers.*."
+static const tn_rename neox_rules[] = {
+    TN_RENAME("embed_out", "embed_tokens", .load_only = true),
+    TN_RENAME("embed_out", "lm_head"),
+    TN_RENAME("gpt_neox.embed_in", "embed_tokens"),
+    TN_RENAME("gpt_neox.final_layer_norm", "model.norm"),
+    TN_RENAME(NEOX "attention.bias", NULL), /* of old files: constants */
+    TN_RENAME(NEOX "attention.masked_bias", NULL),
+    TN_RENAME(NEOX "attention.rotary_emb.inv_freq", NULL),
+    TN_RENAME(NEOX "attention.query_key_value", LAYER "self_attn.q_proj", .piece = 0, .pieces = 3, .groups = -1),
+    TN_RENAME(NEOX "attention.query_key_value", LAYER "self_attn.k_proj", .piece = 1, .pieces = 3, .groups = -1),
+    TN_RENAME(NEOX "attention.query_key_value", LAYER "self_attn.v_proj", .piece = 2, .pieces = 3, .groups = -1),
+    TN_RENAME(NEOX "attention.dense", LAYER "self_attn.out_proj"),
+    TN_RENAME(NEOX "mlp.dense_h_to_4h", LAYER "linear1"),
+    TN_RENAME(NEOX "mlp.dense_4h_to_h", LAYER "linear2"),
+    TN_RENAME(NEOX "input_layernorm", LAYER "norm1"),
+    TN_RENAME(NEOX "post_attention_layernorm", LAYER "norm2"),
+};
+
+static const tn_hf_row gptj_rows[] = {
+    {"architectures", TN_HF_NAME, .at = offsetof(stored, architecture)},
+    TN_HF("activation_function", stored, c.activation, .text = "gelu_new"),
+    TN_HF("attn_pdrop", stored, c.attention_dropout, .high = 1, .below = true),
+    TN__IDS("bos_token_id", stored, begin),
+    TN_HF("embd_pdrop", stored, c.dropout, .high = 1, .below = true),
+    TN__IDS("eos_token_id", stored, end),
+    TN_HF("initializer_range", stored, c.init, .otherwise = 0.02, .high = 1),
+    TN_HF("layer_norm_epsilon", stored, c.eps, .otherwise = 1e-5, .low = 1e-15, .high = 0.1),
+    {"model_type", TN_HF_TYPE, .at = offsetof(stored, c.type), .choices = tn__llama_types},
+    TN_HF("n_embd", stored, c.dim, .needed = true, .low = 1, .high = 65536),
+    TN_HF("n_head", stored, c.heads, .needed = true, .low = 1, .high = 1024),
+    TN_HF("n_inner", stored, c.ff, .nullable = true, .high = 1048576),
+    TN_HF("n_layer", stored, c.layers, .needed = true, .low = 1, .high = 1024),
+    TN_HF("n_positions", stored, c.positions, .otherwise = 2048, .low = 1, .high = 1000000000),
+    TN_HF("resid_pdrop", stored, residual_dropout, .high = 1, .below = true),
+    TN_HF("rotary_dim", stored, rotary_dim, .otherwise = 64, .low = 2, .high = 65536),
+    TN_HF("tie_word_embeddings", stored, c.tied, .otherwise = false),
+    {"torch_dtype", TN_HF_NAME, .text = "float32"},
+    TN_HF("vocab_size", stored, c.vocab, .needed = true, .low = 1, .high = 10000000),
+    {"pruned_heads", TN_HF_PRUNED, .text = "paths"},
+    {"quantization_config", TN_HF_EMPTY, .silent = true},
+    {"per_layer_config", TN_HF_EMPTY, .silent = true},
+    UNUSED("pad_token_id"), /* the embedding has no padding_idx */
+    UNUSED("use_cache"),
+};
+#define GPTJ "transformer.h.*."
+static const tn_rename gptj_rules[] = {
+    TN_RENAME("lm_head.weight", "embed_tokens.weight", .load_only = true),
+    TN_RENAME("transformer.wte", "embed_tokens"),
+    TN_RENAME("transformer.ln_f", "model.norm"),
+    TN_RENAME(GPTJ "attn.bias", NULL), /* of old files: constants */
+    TN_RENAME(GPTJ "attn.masked_bias", NULL),
+    TN_RENAME(GPTJ "attn.q_proj", LAYER "self_attn.q_proj"),
+    TN_RENAME(GPTJ "attn.k_proj", LAYER "self_attn.k_proj"),
+    TN_RENAME(GPTJ "attn.v_proj", LAYER "self_attn.v_proj"),
+    TN_RENAME(GPTJ "attn.out_proj", LAYER "self_attn.out_proj"),
+    TN_RENAME(GPTJ "mlp.fc_in", LAYER "linear1"),
+    TN_RENAME(GPTJ "mlp.fc_out", LAYER "linear2"),
+    TN_RENAME(GPTJ "ln_1", LAYER "norm1"),
+};
+
+/* ---- the families ------------------------------------------------------------------------------------------------ */
+
+enum {
+    ANY = TN__HEAD_DIM | TN__GROUPED | TN__ROPE_SCALING,
+    WINDOWS = ANY | TN__WINDOW | TN__PATTERN,
+    GEMMA = TN__NORM_RESULTS | TN__NORM_ADD_ONE | TN__EMBEDDING_SCALE,
+    GEMMA_MAY = WINDOWS | TN__ATTENTION_BIAS | TN__SCALE | TN__CAPS,
+};
+const char *const      tn__llama_types[] = {"llama", "mistral", "qwen2", "qwen3",    "gemma2", "gemma3_text",
+                                            "olmo2", "smollm3", "phi3",  "gpt_neox", "gptj",   NULL};
+const tn__llama_family tn__llama_families[] = {
+    {"llama", "LlamaForCausalLM", 0, ANY | TN__ATTENTION_BIAS | TN__FF_BIAS, ROWS(llama_rows)},
+    {"mistral", "MistralForCausalLM", 0, ANY | TN__WINDOW, ROWS(mistral_rows)},
+    {"qwen2", "Qwen2ForCausalLM", TN__QKV_BIAS, WINDOWS, ROWS(qwen2_rows)},
+    {"qwen3", "Qwen3ForCausalLM", TN__QK_NORM_HEAD, WINDOWS | TN__ATTENTION_BIAS, ROWS(qwen3_rows)},
+    {"gemma2", "Gemma2ForCausalLM", GEMMA, GEMMA_MAY, ROWS(gemma2_rows), RULES(gemma_rules)},
+    {"gemma3_text", "Gemma3ForCausalLM", GEMMA | TN__QK_NORM_HEAD, GEMMA_MAY | TN__LOCAL_THETA, ROWS(gemma3_rows),
+     RULES(gemma_rules)},
+    {"olmo2", "Olmo2ForCausalLM", TN__QK_NORM_ALL | TN__NORM_RESULTS | TN__NO_FIRST_NORMS, ANY | TN__ATTENTION_BIAS,
+     ROWS(olmo2_rows), RULES(olmo2_rules)},
+    {"smollm3", "SmolLM3ForCausalLM", 0, WINDOWS | TN__UNROTATED | TN__ATTENTION_BIAS | TN__FF_BIAS,
+     ROWS(smollm3_rows)},
+    {"phi3", "Phi3ForCausalLM", 0, ANY | TN__WINDOW | TN__PARTIAL, ROWS(phi3_rows), RULES(phi3_rules)},
+    {"gpt_neox", "GPTNeoXForCausalLM", TN__LAYER_NORM | TN__PLAIN_FF | TN__FF_BIAS,
+     TN__PARALLEL | TN__PARTIAL | TN__ATTENTION_BIAS | TN__ROPE_SCALING, ROWS(neox_rows), RULES(neox_rules),
+     .own_rules = true},
+    {"gptj", "GPTJForCausalLM",
+     TN__LAYER_NORM | TN__PLAIN_FF | TN__FF_BIAS | TN__HEAD_BIAS | TN__PARALLEL | TN__ONE_NORM | TN__INTERLEAVED,
+     TN__PARTIAL, ROWS(gptj_rows), RULES(gptj_rules), .own_rows = true, .own_rules = true},
+    {NULL, NULL, 0, 0, NULL, NULL, 0, 0, false, false},
+};
+
+const tn__llama_family *tn__llama_family_of(const char *type)
+{
+    for (const tn__llama_family *f = tn__llama_families; type && f->type; f++)
+        if (!strcmp(f->type, type)) return f;
+    return NULL;
+}
+
+/* ---- the tables of a family -------------------------------------------------------------------------------------- */
+
+/* Inserts a row before the first one with a larger key, so that members of one object are adjacent. */
+static void add_row(tn__llama_files *to, const tn_hf_row *row)
+{
+    int at = to->files.count;
+    for (int i = 0; i < to->files.count; i++)
+        if (!strcmp(to->rows[i].key, row->key)) return; /* the family's replaces LLaMA's */
+    for (; at > 0 && strcmp(to->rows[at - 1].key, row->key) > 0; at--) to->rows[at] = to->rows[at - 1];
+    to->rows[at] = *row, to->files.count++;
+}
+
+static bool is_replaced(const tn__llama_family *f, const char *file)
+{
+    for (int i = 0; i < f->renames; i++)
+        if (!strcmp(f->rules[i].file, file)) return true;
+    return false;
+}
+
+/* True if the rule reads the output layer as the embedding, which is right for tied ones only. */
+static bool ties(const tn_rename *r) { return r->load_only && r->module && !strncmp(r->module, "embed_tokens", 12); }
+
+static void add_rule(tn__llama_files *to, const tn_rename *rule, const tn_llama_config *c)
+{
+    if (ties(rule) && !c->tied) return;
+    tn_rename *r = &to->rules[to->files.renames++];
+    *r = *rule;
+    if (r->groups < 0) r->groups = c->heads;
+}
+
+void tn__llama_files_of(const tn__llama_family *f, const tn_llama_config *c, tn__llama_files *to)
+{
+    _Static_assert(TN_HF_COUNT_(common) + TN_HF_COUNT_(gemma3_rows) <= 80, "room for the rows");
+    to->files = (tn_hf_files){to->rows, 0, to->rules, 0};
+    for (int i = 0; i < f->count; i++) add_row(to, &f->rows[i]);
+    for (int i = 0; !f->own_rows && i < TN_HF_COUNT_(common); i++) add_row(to, &common[i]);
+    for (int i = 0; !f->own_rules && i < TN_HF_COUNT_(common_rules); i++)
+        if (!is_replaced(f, common_rules[i].file)) add_rule(to, &common_rules[i], c);
+    for (int i = 0; i < f->renames; i++) add_rule(to, &f->rules[i], c);
+}

@@ -1,0 +1,157 @@
+/* test_llama_families.c — LLaMA's relatives compared with Hugging Face's (tests/golden/families.py): logits, loss, the
+ * gradient of every parameter, generated tokens; the same bits with a cache; weights written as they were read. */
+#include "models/models.h"
+#include "tests/common/bits.h"
+#include "tests/common/check_main.h"
+#include "tests/common/errors.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
+
+static const char *const names[] = {"qwen3", "gemma2", "gemma3",       "olmo2", "smollm3",
+                                    "phi3",  "neox",   "neox_in_turn", "gptj"};
+static const char *const types[] = {"qwen3", "gemma2",   "gemma3_text", "olmo2", "smollm3",
+                                    "phi3",  "gpt_neox", "gpt_neox",    "gptj"};
+enum { MODELS = sizeof names / sizeof *names };
+
+static tn_safetensors *answers;
+static void            open_answers(void)
+{
+    answers = tn_safetensors_open(tn_test_data("golden/families/answers.safetensors"));
+    fine();
+}
+static void       close_answers(void) { tn_safetensors_close(answers); }
+static tn_tensor *answer(int model, const char *what)
+{
+    return tn_safetensors_get(answers, model < 0 ? what : tn_name("%s.%s", names[model], what));
+}
+static tn_llama *golden(int i, const char *more)
+{
+    tn_llama *m = tn_llama_load(tn_test_data(tn_name("golden/families/%s%s", names[i], more)));
+    fine();
+    ck_assert_str_eq(m->config.type, types[i]);
+    return m;
+}
+static double furthest(tn_tensor *a, tn_tensor *b)
+{
+    ck_assert(tn_shape_equal(tn_shape_of(a), tn_shape_of(b)));
+    return tn_item(tn_amax(tn_reshape(tn_abs(tn_sub(a, b)), TN_SHAPE(-1)), .dims = TN_DIMS(0)));
+}
+
+START_TEST(numbers_as_hugging_face)
+{
+    tn_llama  *m = golden(_i, ""), *want = golden(_i, ".grad");
+    tn_tensor *ids = answer(-1, "ids"), *y = tn_llama_forward(m, ids);
+    ck_assert_double_le(furthest(y, answer(_i, "scores")), 2e-5);
+    tn_tensor *loss = tn_llama_loss(m, ids, NULL);
+    ck_assert_double_eq_tol(tn_item(loss), tn_item(answer(_i, "loss")), 1e-5);
+    tn_backward(loss);
+    fine();
+    tn_each a = tn_parameters(m), b = tn_parameters(want);
+    while (tn_next(&a) && tn_next(&b)) {
+        const double most = tn_item(tn_amax(tn_abs(tn_reshape(b.tensor, TN_SHAPE(-1)))));
+        ck_assert_msg(furthest(tn_grad(a.tensor), b.tensor) <= 1e-5 * most, "%s: the gradient differs by %g of %g",
+                      a.name, furthest(tn_grad(a.tensor), b.tensor), most);
+    }
+    fine();
+    tn_free(m), tn_free(want);
+}
+END_TEST
+
+START_TEST(the_same_bits_with_and_without_a_cache)
+{
+    tn_llama      *m = golden(_i, "");
+    tn_tensor     *ids = answer(-1, "ids"), *want = answer(_i, "greedy"), *text = tn_cat(1, ids, want);
+    tn_decoding   *d = tn_llama_decoding(m, 2, 19);
+    tn_generated   g = tn_generate(d, ids, .most = 8);
+    const tn_scope s = tn_no_grad_begin();
+    fine();
+    ck_assert(tn_same_bits(tn_contiguous(tn_select(g.tokens, 1, 0)), want));
+    tn_tensor   *all = tn_llama_forward(m, text);
+    tn_kv_cache *cache = tn_blocks_cache(m->blocks, 2, 19, 0);
+    for (int64_t t = 0; t < 19; t += t ? 1 : 7)
+        ck_assert(tn_same_bits(tn_llama_forward(m, tn_narrow(text, 1, t, t ? 1 : 7), .cache = cache),
+                               tn_narrow(all, 1, t, t ? 1 : 7)));
+    ck_assert(tn_same_bits(tn_llama_forward(m, tn_narrow(text, 0, 1, 1)), tn_narrow(all, 0, 1, 1)));
+    fine();
+    tn_scope_end(s);
+    tn_kv_cache_free(cache), tn_decoding_free(d), tn_free(m);
+}
+END_TEST
+
+/* The written file has the tensors of the one that was read, bit for bit, and gives the same logits. */
+START_TEST(writes_what_it_read)
+{
+    char        path[1200];
+    const char *to = tn_test_file("written");
+    tn_llama   *m = golden(_i, ""), *b;
+    tn_tensor  *ids = answer(-1, "ids");
+    mkdir(to, 0777);
+    ck_assert_msg(tn_llama_save(m, to) == TN_OK, "%s", tn_error_message());
+    ck_assert_ptr_nonnull(b = tn_llama_load(to));
+    ck_assert_str_eq(b->config.type, types[_i]);
+    ck_assert(tn_same_bits(tn_llama_forward(m, ids), tn_llama_forward(b, ids)));
+    snprintf(path, sizeof path, "%s/model.safetensors", to);
+    tn_safetensors *now = tn_safetensors_open(path),
+                   *was = tn_safetensors_open(tn_test_data(tn_name("golden/families/%s/model.safetensors", names[_i])));
+    fine();
+    ck_assert_int_eq(tn_safetensors_count(now), tn_safetensors_count(was));
+    for (int64_t i = 0; i < tn_safetensors_count(was); i++) {
+        const char *name = tn_safetensors_at(was, i).name;
+        ck_assert_msg(tn_safetensors_find(now, name) >= 0, "%s is missing", name);
+        ck_assert_msg(tn_same_bits(tn_safetensors_get(now, name), tn_safetensors_get(was, name)), "%s", name);
+    }
+    tn_safetensors_close(now), tn_safetensors_close(was);
+    tn_free(m), tn_free(b);
+}
+END_TEST
+
+/* ---- from C ------------------------------------------------------------------------------------------------------ */
+
+#define SIZES .vocab = 11, .dim = 12, .layers = 2, .heads = 2, .ff = 8
+START_TEST(types_of_options)
+{
+    static const struct {
+        const char *type;
+        bool        writable;
+    } want[] = {{"qwen3", true}, {"olmo2", true}, {"smollm3", true}, {"phi3", true}, {"gpt_neox", true}, {NULL, false}};
+    tn_llama *m[] = {
+        tn_llama_new(SIZES, .qk_norm = TN_QK_NORM_HEAD),
+        tn_llama_new(SIZES, .qk_norm = TN_QK_NORM_ALL, .norm_results = true, .no_first_norms = true),
+        tn_llama_new(SIZES, .pattern = "gn"),
+        tn_llama_new(SIZES, .rope.dim = 4),
+        tn_llama_new(SIZES, .norm = TN_NORM_LAYER, .plain_ff = true, .parallel = true, .qkv_bias = true,
+                     .out_bias = true, .ff_bias = true),
+        tn_llama_new(SIZES, .score_cap = 5),
+    };
+    fine();
+    for (size_t i = 0; i < sizeof m / sizeof *m; i++) {
+        ck_assert_msg((m[i]->config.type == NULL) == (want[i].type == NULL), "%d", (int)i);
+        if (want[i].type) ck_assert_str_eq(m[i]->config.type, want[i].type);
+        mkdir(tn_test_file("options"), 0777);
+        ck_assert_int_eq(tn_llama_save(m[i], tn_test_file("options")), want[i].writable ? TN_OK : TN_EUNSUPPORTED);
+        tn_clear_error(), tn_free(m[i]);
+    }
+    ck_refused(tn_llama_new(SIZES, .type = "llama", .qk_norm = TN_QK_NORM_HEAD), TN_EINVAL,
+               "tn_llama_new: .type is 'llama', whose models do not have these options; unset .type");
+    ck_refused(tn_llama_new(SIZES, .type = "mamba"), TN_EINVAL,
+               "tn_llama_new: .type is 'mamba', which is not a model_type that tn_llama supports");
+    ck_refused(tn_llama_new(SIZES, .logit_cap = -2), TN_EINVAL,
+               "tn_llama_new: .logit_cap is -2 and .embedding_scale 0; neither may be negative or infinite");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("llama_families");
+    TCase *c = tn_tcase(s, "llama_families");
+    tcase_add_checked_fixture(c, open_answers, close_answers);
+    tcase_add_loop_test(c, numbers_as_hugging_face, 0, MODELS);
+    tcase_add_loop_test(c, the_same_bits_with_and_without_a_cache, 0, MODELS);
+    tcase_add_loop_test(c, writes_what_it_read, 0, MODELS);
+    tcase_add_test(c, types_of_options);
+    return tn_check_main(s);
+}
