@@ -211,6 +211,7 @@ static const tn_hf_row neox_rows[] = {
     TN_HF("use_parallel_residual", stored, c.parallel, .otherwise = true),
     UNUSED("classifier_dropout"),
     UNUSED("head_dim"),
+    UNUSED("is_decoder"),
     UNUSED("num_key_value_heads"),
     UNUSED("pad_token_id"), /* the embedding has no padding_idx */
     UNUSED("partial_rotary_factor"),
@@ -258,6 +259,7 @@ static const tn_hf_row gptj_rows[] = {
     TN_HF("vocab_size", stored, c.vocab, .needed = true, .low = 1, .high = 10000000),
     {"pruned_heads", TN_HF_PRUNED, .text = "paths"},
     {"quantization_config", TN_HF_EMPTY, .silent = true},
+    {"is_encoder_decoder", TN_HF_MUST, .silent = true},
     {"per_layer_config", TN_HF_EMPTY, .silent = true},
     UNUSED("pad_token_id"), /* the embedding has no padding_idx */
     UNUSED("use_cache"),

@@ -70,7 +70,7 @@ def keys(path, tables):
     for name, body in 2 * re.findall(r"#define ([A-Z_0-9]+)(?:\([^)]*\))?((?:.*\\\n)*.*)", text):
         if re.search(r"\b%s\b" % name, rows):
             rows += body
-    found = re.findall(r'\{"([^"]+)", TN_HF_', rows) + re.findall(r'\b(?:TN_HF|PART|SIZE|CAP|UNUSED)\("([^"]+)"', rows)
+    found = re.findall(r'\{[\s\\]*"([^"]+)",[\s\\]*TN_HF_', rows) + re.findall(r'\b(?:TN_HF|TN__IDS|PART|SIZE|CAP|UNUSED)\("([^"]+)"', rows)
     for also in re.findall(r'\.also = "([^"]+)"', rows):
         found += also.split()
     found += ["rope_parameters." + name for name in re.findall(r'NESTED\("([^"]+)"\)', rows)]

@@ -109,6 +109,100 @@ START_TEST(writes_what_it_read)
 }
 END_TEST
 
+/* ---- config.json ------------------------------------------------------------------------------------------------- */
+
+/* A folder with the weights of a golden model, and its config.json without the members `without` (NULL-terminated), with
+ * the members of the object `with`. */
+static const char *changed(const char *name, const char *const *without, const char *with)
+{
+    char            path[1200];
+    const char     *to = tn_test_file("changed");
+    tn_json        *was = tn_json_load(tn_test_data(tn_name("golden/families/%s/config.json", name)));
+    tn_json        *more = tn_json_parse(with, strlen(with));
+    tn_json_writer *w = tn_json_writer_new(0);
+    fine();
+    mkdir(to, 0777);
+    tn_json_open_object(w, NULL);
+    for (const tn_json *x = tn_json_first(was); x; x = tn_json_next(x)) {
+        bool kept = !tn_json_get(more, tn_json_key(x));
+        for (int i = 0; without[i]; i++) kept = kept && strcmp(tn_json_key(x), without[i]) != 0;
+        if (kept) tn_json_put(w, tn_json_key(x), x);
+    }
+    for (const tn_json *x = tn_json_first(more); x; x = tn_json_next(x)) tn_json_put(w, tn_json_key(x), x);
+    tn_json_close(w);
+    snprintf(path, sizeof path, "%s/config.json", to);
+    ck_assert_int_eq(tn_json_save(w, path), TN_OK);
+    snprintf(path, sizeof path, "%s/model.safetensors", to);
+    tn_safetensors        *f = tn_safetensors_open(tn_test_data(tn_name("golden/families/%s/model.safetensors", name)));
+    tn_safetensors_writer *weights = tn_safetensors_writer_new();
+    for (int64_t i = 0; i < tn_safetensors_count(f); i++)
+        tn_safetensors_put(weights, tn_safetensors_at(f, i).name, tn_safetensors_get_at(f, i));
+    ck_assert_int_eq(tn_safetensors_save(weights, path), TN_OK);
+    tn_safetensors_writer_free(weights), tn_safetensors_close(f);
+    tn_json_writer_free(w), tn_json_free(was), tn_json_free(more);
+    return to;
+}
+
+/* The same model with the members that transformers 4 wrote. */
+START_TEST(older_spellings)
+{
+    static const struct {
+        int         model;
+        const char *with;
+    } at[] = {
+        {2, "{\"rope_theta\":100.0,\"rope_local_base_freq\":30.0,"
+            "\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":4.0}}"},
+        {5, "{\"rope_theta\":50.0,\"partial_rotary_factor\":0.5}"},
+        {6, "{\"rotary_pct\":0.25,\"rotary_emb_base\":10000}"},
+        {4, "{\"rope_theta\":2000000.0,\"no_rope_layers\":[true,false,true]}"},
+        {1, "{\"hidden_act\":\"relu\",\"rope_theta\":10000.0}"},
+    };
+    static const char *const without[] = {"rope_parameters", NULL};
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+        tn_llama *m = tn_llama_load(changed(names[at[i].model], without, at[i].with));
+        fine();
+        ck_assert_double_le(furthest(tn_llama_forward(m, answer(-1, "ids")), answer(at[i].model, "scores")), 2e-5);
+        tn_free(m);
+    }
+}
+END_TEST
+
+START_TEST(refused_by_name)
+{
+    static const struct {
+        const char *name, *with;
+        tn_status   status;
+        const char *says;
+    } at[] = {
+        {"gemma2", "{\"use_bidirectional_attention\":true}", TN_EUNSUPPORTED, "use_bidirectional_attention is true"},
+        {"gemma3", "{\"attn_logit_softcapping\":50.0}", TN_EUNSUPPORTED, "attn_logit_softcapping is not empty"},
+        {"gemma3",
+         "{\"rope_parameters\":{\"sliding_attention\":{\"rope_type\":\"linear\",\"factor\":2,\"rope_theta\":9}}}",
+         TN_EUNSUPPORTED, "rope_parameters.sliding_attention.rope_type is 'linear'; only 'default' is supported"},
+        {"phi3", "{\"resid_pdrop\":0.1}", TN_EUNSUPPORTED, "resid_pdrop is 0.1; only 0 is supported"},
+        {"phi3", "{\"rope_parameters\":null,\"rope_scaling\":{\"type\":\"longrope\"}}", TN_EUNSUPPORTED,
+         "rope_scaling.type is 'longrope'"},
+        {"gptj", "{\"resid_pdrop\":0.1}", TN_EUNSUPPORTED, "embd_pdrop is 0 and resid_pdrop 0.1; only equal ones"},
+        {"smollm3", "{\"no_rope_layers\":[1]}", TN_EFORMAT,
+         "no_rope_layers names 1 layers, but num_hidden_layers is 3"},
+        {"smollm3",
+         "{\"layer_types\":[\"sliding_attention\",\"sliding_attention\",\"sliding_attention\"],"
+         "\"sliding_window\":2,\"use_sliding_window\":true}",
+         TN_EUNSUPPORTED, "layer 1 has a window and no rotary positions, which is not supported"},
+        {"qwen3", "{\"layer_types\":[\"chunked_attention\"]}", TN_EUNSUPPORTED,
+         "layer_types[0] is 'chunked_attention'"},
+        {"neox", "{\"rotary_pct\":0.4,\"rope_parameters\":null}", TN_EFORMAT,
+         "rotary positions of 3 elements of each head; the number must be even"},
+    };
+    static const char *const without[] = {NULL};
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+        ck_assert_ptr_null(tn_llama_load(changed(at[i].name, without, at[i].with)));
+        ck_assert_msg(tn_error() == at[i].status && strstr(tn_error_message(), at[i].says), "%s", tn_error_message());
+        tn_clear_error();
+    }
+}
+END_TEST
+
 /* ---- from C ------------------------------------------------------------------------------------------------------ */
 
 #define SIZES .vocab = 11, .dim = 12, .layers = 2, .heads = 2, .ff = 8
@@ -152,6 +246,8 @@ int main(void)
     tcase_add_loop_test(c, numbers_as_hugging_face, 0, MODELS);
     tcase_add_loop_test(c, the_same_bits_with_and_without_a_cache, 0, MODELS);
     tcase_add_loop_test(c, writes_what_it_read, 0, MODELS);
+    tcase_add_test(c, older_spellings);
+    tcase_add_test(c, refused_by_name);
     tcase_add_test(c, types_of_options);
     return tn_check_main(s);
 }
