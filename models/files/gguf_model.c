@@ -74,6 +74,19 @@ static bool fits_its_window(const output *t)
         t->path, (long long)window, (long long)positions);
 }
 
+/* llama.cpp's smollm3 has no rotary positions in every fourth layer: raises if the config has other ones. */
+static bool fits_its_positions(const output *t)
+{
+    int64_t i = 1;
+    for (const tn_json *x = tn_json_first(tn_json_get(t->config, "no_rope_layers")); x; x = tn_json_next(x), i++)
+        if ((tn_json_i64(x) != 0) != (i % 4 != 0))
+            return tn_raise_false(TN_EUNSUPPORTED,
+                                  "'%s': GGUF cannot represent rotary positions in other layers than all but every "
+                                  "fourth; save to a directory",
+                                  t->path);
+    return tn_error() == TN_OK;
+}
+
 static bool put_values(const output *t, const char *packed)
 {
     const bool  is_gpt2 = !strcmp(t->arch->name, "gpt2");
@@ -84,7 +97,7 @@ static bool put_values(const output *t, const char *packed)
     if (strcmp(activation, is_gpt2 ? "gelu_new" : "silu") != 0 &&
         strcmp(activation, is_gpt2 ? "gelu_pytorch_tanh" : "swish") != 0)
         return tn_raise_false(TN_EUNSUPPORTED, "'%s': GGUF cannot represent the activation '%s'", t->path, activation);
-    if (!fits_its_window(t)) return false;
+    if (!fits_its_window(t) || !fits_its_positions(t)) return false;
     tn_gguf_put_string(t->w, "general.architecture", t->arch->name);
     tn_gguf_put_string(t->w, "general.type", "model");
     tn_gguf_put_u32(t->w, "general.file_type", !packed || *packed == 'F' ? 0 : *packed == 'B' ? 32 : 7);

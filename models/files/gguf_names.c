@@ -24,12 +24,25 @@ static const tn__gguf_name llama_top[] = {
     {"output", "lm_head", TN__PLAIN},
     {NULL, NULL, TN__PLAIN},
 };
-static const tn__gguf_name llama_layer[] = {
-    {"attn_norm", "input_layernorm", TN__PLAIN},    {"attn_q", "self_attn.q_proj", TN__QUERIES},
-    {"attn_k", "self_attn.k_proj", TN__KEYS},       {"attn_v", "self_attn.v_proj", TN__PLAIN},
-    {"attn_output", "self_attn.o_proj", TN__PLAIN}, {"ffn_norm", "post_attention_layernorm", TN__PLAIN},
-    {"ffn_gate", "mlp.gate_proj", TN__PLAIN},       {"ffn_up", "mlp.up_proj", TN__PLAIN},
-    {"ffn_down", "mlp.down_proj", TN__PLAIN},       {NULL, NULL, TN__PLAIN},
+#define PARTS                                                                                      \
+    {"attn_q", "self_attn.q_proj", TN__QUERIES}, {"attn_k", "self_attn.k_proj", TN__KEYS},         \
+        {"attn_v", "self_attn.v_proj", TN__PLAIN}, {"attn_output", "self_attn.o_proj", TN__PLAIN}, \
+        {"ffn_gate", "mlp.gate_proj", TN__PLAIN}, {"ffn_up", "mlp.up_proj", TN__PLAIN},            \
+    {                                                                                              \
+        "ffn_down", "mlp.down_proj", TN__PLAIN                                                     \
+    }
+#define FIRST_NORMS \
+    {"attn_norm", "input_layernorm", TN__PLAIN}, { "ffn_norm", "post_attention_layernorm", TN__PLAIN }
+#define QK_NORMS \
+    {"attn_q_norm", "self_attn.q_norm", TN__PLAIN}, { "attn_k_norm", "self_attn.k_norm", TN__PLAIN }
+static const tn__gguf_name llama_layer[] = {FIRST_NORMS, PARTS, {NULL, NULL, TN__PLAIN}};
+static const tn__gguf_name qwen3_layer[] = {FIRST_NORMS, QK_NORMS, PARTS, {NULL, NULL, TN__PLAIN}};
+static const tn__gguf_name olmo2_layer[] = {
+    QK_NORMS,
+    PARTS,
+    {"post_attention_norm", "post_attention_layernorm", TN__PLAIN},
+    {"post_ffw_norm", "post_feedforward_layernorm", TN__PLAIN},
+    {NULL, NULL, TN__PLAIN},
 };
 
 static const tn__gguf_member gpt2_members[] = {
@@ -61,6 +74,9 @@ static const tn__gguf_name gpt2_layer[] = {
 static const tn__gguf_arch archs[] = {
     {"llama", "model.layers", llama_members, llama_top, llama_layer, true},
     {"qwen2", "model.layers", llama_members, llama_top, llama_layer, false},
+    {"qwen3", "model.layers", llama_members, llama_top, qwen3_layer, false},
+    {"olmo2", "model.layers", llama_members, llama_top, olmo2_layer, false},
+    {"smollm3", "model.layers", llama_members, llama_top, llama_layer, true},
     {"gpt2", "transformer.h", gpt2_members, gpt2_top, gpt2_layer, false},
 };
 
@@ -69,8 +85,9 @@ const tn__gguf_arch *tn__gguf_arch_of(const char *path, const char *name)
     for (size_t i = 0; i < sizeof archs / sizeof *archs; i++)
         if (!strcmp(archs[i].name, name)) return &archs[i];
     return tn_raise_null(TN_EUNSUPPORTED,
-                         "'%s': general.architecture is '%.60s'; supported are 'llama', 'qwen2' and 'gpt2'", path,
-                         name);
+                         "'%s': general.architecture is '%.60s'; supported are 'llama', 'qwen2', 'qwen3', 'olmo2', "
+                         "'smollm3' and 'gpt2'",
+                         path, name);
 }
 
 /* For a name "PREFIX.12.REST" returns REST and sets the number; NULL: another name. */

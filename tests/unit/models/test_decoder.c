@@ -111,7 +111,14 @@ static void *made(int i)
         return tn_llama_new(SIZES, .positions = 4096,
                             .rope =
                                 TN_ROPE(.scaling = TN_ROPE_LLAMA3, .factor = 5, .low = 2, .high = 7, .trained = 64));
-    default: return tn_gpt_new(SIZES, .positions = 32, .untied = true);
+    case 9: return tn_gpt_new(SIZES, .positions = 32, .untied = true);
+    case 10: return tn_llama_new(SIZES, .qk_norm = TN_QK_NORM_HEAD, .kv_heads = 2, .head_dim = 32, .tied = true);
+    case 11:
+        return tn_llama_new(.vocab = 40, .dim = 64, .layers = 5, .heads = 4, .ff = 96, .type = "smollm3", .kv_heads = 2,
+                            .pattern = "gggn", .tied = true);
+    default:
+        return tn_llama_new(SIZES, .qk_norm = TN_QK_NORM_ALL, .norm_results = true, .no_first_norms = true,
+                            .kv_heads = 2, .qkv_bias = true, .out_bias = true);
     }
 }
 
@@ -358,7 +365,9 @@ START_TEST(says_what_of_gguf)
         tn_status   status;
         const char *says;
     } rows[] = {
-        {"mamba", NULL, 0, TN_EUNSUPPORTED, "general.architecture is 'mamba'; supported are 'llama', 'qwen2' and"},
+        {"mamba", NULL, 0, TN_EUNSUPPORTED,
+         "general.architecture is 'mamba'; supported are 'llama', 'qwen2', 'qwen3', "
+         "'olmo2', 'smollm3' and"},
         {"llama", NULL, 0, TN_EFORMAT, "llama.context_length is missing"},
         {"llama", "llama.expert_count", 8, TN_EUNSUPPORTED, "llama.expert_count has a value that is not supported"},
         {"qwen2", "qwen2.rope.dimension_count", 8, TN_EUNSUPPORTED, "qwen2.rope.dimension_count has a value"},
@@ -407,7 +416,7 @@ int main(void)
     Suite *s = suite_create("decoder");
     TCase *c = tn_tcase(s, "decoder");
     tcase_add_test(c, the_same_story);
-    tcase_add_loop_test(c, to_gguf_and_back, 0, 10);
+    tcase_add_loop_test(c, to_gguf_and_back, 0, 13);
     tcase_add_test(c, has_no_place_in_gguf);
     tcase_add_test(c, keeps_its_manner);
     tcase_add_test(c, begins_as_llama3);

@@ -6,6 +6,7 @@
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -475,18 +476,23 @@ START_TEST(leaves_out_no_window)
         tn_llama_new(SIZES, .type = "qwen2", .qkv_bias = true, .window = 8, .pattern = "gl"),
         tn_llama_new(SIZES, .type = "qwen2", .qkv_bias = true,
                      .rope = TN_ROPE(.scaling = TN_ROPE_LLAMA3, .factor = 8, .trained = 32)),
+        tn_llama_new(SIZES, .type = "smollm3", .pattern = "gn"),
+        tn_llama_new(SIZES, .type = "gemma2", .norm_results = true, .norm_add_one = true, .embedding_scale = sqrt(32),
+                     .activation = "gelu_new"),
         tn_llama_new(SIZES, .type = "mistral", .window = 64),
         tn_llama_new(SIZES, .type = "qwen2", .qkv_bias = true, .window = 64),
     };
     static const char *const what[] = {
         "GGUF cannot represent a sliding window of 63 tokens, less than the 64 positions",
         "GGUF cannot represent a sliding window of 8",
-        "GGUF cannot represent rotary positions with scaling 'llama3' of qwen2"};
+        "GGUF cannot represent rotary positions with scaling 'llama3' of qwen2",
+        "GGUF cannot represent rotary positions in other layers than all but every fourth",
+        "general.architecture is 'gemma2'; supported are"};
     const char *path = tn_test_file("window.gguf");
     fine();
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 7; i++) {
         const tn_model d = {.family = TN_MODEL_DECODER, .module = m[i]};
-        if (i >= 3) ck_assert_msg(tn_model_save(&d, path) == TN_OK, "%s", tn_error_message());
+        if (i >= 5) ck_assert_msg(tn_model_save(&d, path) == TN_OK, "%s", tn_error_message());
         else {
             ck_assert(tn_model_save(&d, path) != TN_OK);
             ck_error_has(TN_EUNSUPPORTED, what[i]);
