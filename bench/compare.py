@@ -48,6 +48,7 @@ WORKLOADS = {
     "encoder-infer-int8": ("encoder-infer --dtype int8", ("onnxruntime",), (1, 1)),
     "encoder-infer-int8-32": ("encoder-infer --dtype int8 --batch 32", ("onnxruntime",), (1, 1)),
     "seq2seq-infer": ("seq2seq-infer", ("ctranslate2",), (1, 1)),
+    "seq2seq-infer-int8": ("seq2seq-infer --dtype int8", ("ctranslate2",), (1, 1)),
     "gpt-gen": ("gpt-gen", ("eager", "ctranslate2"), (2.5, 2.0)),
     "overhead": ("overhead", ("eager",), (12, 12)),
     "llama-f32": ("llama --dtype f32", ("llama.cpp",), (1, 1)),

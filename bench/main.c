@@ -43,7 +43,7 @@ static int usage(FILE *to)
         "Usage: bench WORKLOAD [--threads N] [--dtype f32|bf16] [--seconds S] [--layers N] [--d-model N] [--heads N]\n"
         "             [--ffn N] [--vocab N] [--batch N] [--seq N]\n"
         "       bench llama ... [--dtype q8_0|f16] [--gguf FILE]\n"
-        "       bench encoder-infer ... [--dtype int8]\n"
+        "       bench encoder-infer|seq2seq-infer ... [--dtype int8]\n"
         "       bench kernels [--json] [--threads N] [--seconds S] [--only PATTERN] [--size MxNxK] [--no-peers]\n"
         "       bench ranks --ranks K --workload bert|gpt|seq2seq|lstm --steps N [--dtype f32|bf16] [--zero|--zero3]\n"
         "             [--fast] [--sparse] [--no-overlap] [--delay US,MB/S] [sizes]\n\n"
@@ -150,8 +150,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "bench: --dtype q8_0, --dtype f16 and --gguf are for the workload llama\n");
         return usage(stderr);
     }
-    if (o.int8 && (kernels || workloads[w].run != bench_encoder_infer)) {
-        fprintf(stderr, "bench: --dtype int8 is for the workload encoder-infer\n");
+    if (o.int8 && (kernels || (workloads[w].run != bench_encoder_infer && workloads[w].run != bench_seq2seq_infer))) {
+        fprintf(stderr, "bench: --dtype int8 is for the workloads encoder-infer and seq2seq-infer\n");
         return usage(stderr);
     }
     tn_set_threads(o.threads);

@@ -102,6 +102,7 @@ int bench_seq2seq_infer(const bench_options *o, FILE *json)
                                    .heads = s.heads, .ff = s.ffn);
     tn_tensor  *source = bench_words(TN_SHAPE(s.batch, s.seq), s.vocab);
     if (m) tn_eval(m);
+    if (m && o->int8) tn_quantize(m, .activations = true);
     tn_autocast_begin(o->dtype == TN_BF16); /* ends with the scope `all` */
     const double end = bench_now() + (o->seconds > 0 ? o->seconds : 5);
     for (int runs = 0; m && tn_error() == TN_OK && (runs < 3 || bench_now() < end); runs++) {

@@ -137,8 +137,9 @@ def opened(kind, spec_of):
 
     with tempfile.TemporaryDirectory() as folder:
         in_child(save, folder)
+        kinds = {"int8": "int8"}
         return "CTranslate2 " + ctranslate2.__version__, getattr(ctranslate2, kind)(
-            folder, device="cpu", compute_type="float32", inter_threads=1, intra_threads=o.threads)
+            folder, device="cpu", compute_type=kinds.get(o.dtype, "float32"), inter_threads=1, intra_threads=o.threads)
 
 
 def translator(specs, vocabulary):
