@@ -95,6 +95,8 @@ static void warn_faults(const faults *f)
                 (long long)f->broken, f->broken == 1 ? "line is" : "lines are", (long long)f->first_break);
 }
 
+static bool wants_scores(void) { return json || print_scores || config.best > 1; }
+
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
 static void translate_all(const model *m, tn_string *out, tn_text *lines, double *scores)
@@ -107,15 +109,14 @@ static void translate_all(const model *m, tn_string *out, tn_text *lines, double
     bar.silent = bar.silent || isatty(STDOUT_FILENO);
     for (int64_t before = 0; !ended && tn_error() == TN_OK; before = found.before) {
         const int64_t n = read_lines(config.batch * 16 < MOST ? config.batch * 16 : MOST, &text, lines, &ended);
-        if (!n || !translate_lines(m, &config, n, lines, out, scores)) break;
+        if (!n || !translate_lines(m, &config, n, lines, out, wants_scores() ? scores : NULL)) break;
         if (strict && found.broken) {
             tn_raise(TN_EFORMAT, "line %lld is not UTF-8; " TEXTS_CONVERT, (long long)found.first_break);
             break;
         }
         for (int64_t i = 0; json && i < n; i++) write_json(lines[i], &out[i * config.best], &scores[i * config.best]);
         for (int64_t i = 0; !json && i < n * config.best; i++) {
-            if (print_scores || config.best > 1)
-                printf("%lld\t%.4f\t", (long long)(before + i / config.best), scores[i]);
+            if (wants_scores()) printf("%lld\t%.4f\t", (long long)(before + i / config.best), scores[i]);
             write_line(&out[i]);
         }
         if (fflush(stdout) != 0) tn_raise(TN_EIO, "standard output cannot be written");
