@@ -2,8 +2,9 @@
  * derivative, dropout. Also helpers for the blocks: scaling rows, dot products of rows, checks for finite elements.
  *
  * A row of n elements is read and written to the end of its last vector; there is room, and zeros are written after n.
- * In sums over a row, element j goes to lane j mod (elements of a vector), so that the sum of a row does not depend on
- * the rest of its block. */
+ * In sums over a row, element j goes to lane j mod 16 (f64: 8) whatever the length of a vector, and the upper half of
+ * the lanes is added to the lower one until one is left: so a row's sum depends neither on the rest of its block nor on
+ * the instruction set. */
 #include "core/kernels/exp.h"
 #include "core/kernels/exp_f64.h"
 #include "core/kernels/kernels.h"
@@ -23,8 +24,8 @@ TN__INLINE v_f64  max_f64(v_f64 x, v_f64 top) { return v_choose_f64(v_less_f64(t
 TN__INLINE v_f64  exp_f64(v_f64 x) { return v_exp_f64(x); }
 
 /* eˣ for x ≤ 0 or NaN: 0 below the smallest normal number. Like v_exp of exp.h, but with multiply-adds and without
- * error compensation, which is half the work, and within 1 ULP: its bits depend on the instruction set, as those of the
- * products before and after it do. */
+ * error compensation, which is half the work, and within 1 ULP: its bits depend on whether the CPU has multiply-adds,
+ * as those of the products before and after it do. */
 TN__INLINE v_f32 exp_f32(v_f32 x)
 {
     const v_f32 y = v_max(x, v_set1(-88)), sum = v_fma_f32(y, v_set1(0x1.715476p+0f), v_set1(0x1.8p23f));
@@ -76,6 +77,21 @@ TN__INLINE TN__(v) TN__(row_max)(TN__(v) * x)
         TN__(max)(x[k], x[k + half]);
     return x[0];
 }
+/* A row's lanes in a few vectors: adds the next vector. They rotate, so that no loop must be unrolled; which of them is
+ * first does not matter to the total, because vectors half the lanes apart are added first. */
+enum { TN__(vectors) = 64 / sizeof(TN__(v)) };
+TN__INLINE void TN__(add_vector)(TN__(v) * total, TN__(v) x)
+{
+    x = total[0] + x;
+    TN__UNROLL for (int k = 1; k < TN__(vectors); k++) total[k - 1] = total[k];
+    total[TN__(vectors) - 1] = x;
+}
+TN__INLINE TN__(v) TN__(total_vector)(TN__(v) * total)
+{
+    TN__UNROLL for (int half = TN__(vectors) / 2; half; half /= 2) TN__UNROLL for (int k = 0; k < half; k++) total[k] =
+        total[k] + total[k + half];
+    return total[0];
+}
 TN__INLINE TN__(v) TN__(row_sums)(TN__(v) * x)
 {
     TN__(v_transpose)(x);
@@ -115,14 +131,15 @@ static void TN__(softmax)(const tn__attention_step *t)
             const TN__REAL *add = t->add ? (const TN__REAL *)t->add + (first + k) * t->add_row : NULL;
             const int64_t   n = TN__(keys_in_sight)(t, first + k), end = TN__(whole_vectors)(n);
             const TN__(v) by = TN__(v_broadcast)(shift + k);
-            TN__(v) total = zero;
+            TN__(v) total[TN__(vectors)];
+            for (int i = 0; i < TN__(vectors); i++) total[i] = zero;
             for (int64_t j = 0; j < end; j += N) {
                 const TN__(v) p = TN__(exp)(TN__(score)(s, scale, add, j, n) - by);
                 TN__(v_store)(s + j, p);
-                total = total + p;
+                TN__(add_vector)(total, p);
             }
             for (int64_t j = end; j < last; j += N) TN__(v_store)(s + j, zero);
-            x[k] = total;
+            x[k] = TN__(total_vector)(total);
         }
         TN__(v_store)(sum, TN__(v_load)(sum) * f + TN__(row_sums)(x));
     }
