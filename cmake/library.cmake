@@ -18,6 +18,9 @@ foreach(isa avxvnni avx512vnni avx512bf16 amx) # these have separate files: X.av
   list(REMOVE_ITEM kernels ${kernels_${isa}})
 endforeach()
 
+set(kernels_exact ${kernels}) # only the kernels with multiply-adds of f32
+list(FILTER kernels_exact INCLUDE REGEX "/(attention|f16|gemm|q8|table)\\.k\\.c$")
+
 # ---- dependencies of the objects ----
 
 add_library(tenon_needs INTERFACE)
@@ -50,6 +53,7 @@ endif()
 
 set(isas)
 set(isa_baseline)
+set(isa_exact -DTN__EXACT -Os)
 set(isa_avx2 -mavx2 -mfma -mf16c)
 set(isa_avxvnni ${isa_avx2} -mavxvnni)
 set(isa_avx512 -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma)

@@ -12,8 +12,8 @@ set_property(CACHE TENON_PNG PROPERTY STRINGS AUTO ON OFF)
 option(TENON_MODELS "Build models/: families of models, tn_fit, generation (needs parallel)" ON)
 option(TENON_PARALLEL "Build parallel/: several ranks (needs data)" ON)
 option(TENON_DATA "Build data/: texts, tokenizers, images, metrics (needs utf8proc)" ON)
-set(TENON_ISAS "avx2;avxvnni;avx512;avx512vnni;avx512bf16;amx" CACHE STRING
-    "Instruction sets with kernels, if the compiler knows them")
+set(TENON_ISAS "exact;avx2;avxvnni;avx512;avx512vnni;avx512bf16;amx" CACHE STRING
+    "Instruction sets with kernels, if the compiler knows them; exact: the portable kernels with TENON_EXACT=1")
 if(TENON_MODELS AND NOT TENON_PARALLEL)
   message(FATAL_ERROR "TENON_MODELS needs TENON_PARALLEL; switch it on, or both off")
 endif()

@@ -133,9 +133,9 @@ static inline void TN__(write)(void *p, int64_t i, bool bf16, TN__REAL v)
 }
 
 #if TN__BF16_TOO /* always this instruction set's functions, not those selected at run time; for f64 the C library's */
-extern const tn__vecmath_f32 TN__FOR_ISA(tn__functions_f32);
-#define GELU TN__FOR_ISA(tn__functions_f32).gelu
-#define GELU_TANH TN__FOR_ISA(tn__functions_f32).gelu_tanh
+extern const tn__vecmath_f32 TN__FOR_PLAIN(tn__functions_f32);
+#define GELU TN__FOR_PLAIN(tn__functions_f32).gelu
+#define GELU_TANH TN__FOR_PLAIN(tn__functions_f32).gelu_tanh
 #else
 #define GELU tn__gelu_f64
 #define GELU_TANH tn__gelu_tanh_f64
@@ -318,8 +318,9 @@ void TN__FOR_ISA(TN__(tn__gemm_epilogue))(const tn__epilogue_step *s)
 #undef GELU_TANH
 #undef TN__BF16_TOO
 
-void TN__FOR_ISA(TN__(tn__pack))(const tn__pack_step *s);
-void TN__FOR_ISA(tn__pack_bf16)(const tn__pack_step *s);
+void TN__FOR_PLAIN(TN__(tn__pack))(const tn__pack_step *s);
+void TN__FOR_PLAIN(tn__pack_bf16)(const tn__pack_step *s);
+void TN__FOR_PLAIN(TN__(tn__gemm_epilogue))(const tn__epilogue_step *s); /* the one above, except in `exact` */
 
 extern const tn__gemm_kernels TN__FOR_ISA(TN__(tn__gemm));
 
@@ -334,9 +335,9 @@ const tn__gemm_kernels TN__FOR_ISA(TN__(tn__gemm)) = {
     .packs_columns = MR < 8,
     .tile = TN__(any_tile),
     .row = TN__(row),
-    .pack = TN__FOR_ISA(TN__(tn__pack)),
-    .pack_bf16 = sizeof(TN__REAL) == sizeof(float) ? TN__FOR_ISA(tn__pack_bf16) : NULL,
-    .epilogue = TN__FOR_ISA(TN__(tn__gemm_epilogue)),
+    .pack = TN__FOR_PLAIN(TN__(tn__pack)),
+    .pack_bf16 = sizeof(TN__REAL) == sizeof(float) ? TN__FOR_PLAIN(tn__pack_bf16) : NULL,
+    .epilogue = TN__FOR_PLAIN(TN__(tn__gemm_epilogue)),
 };
 
 #endif

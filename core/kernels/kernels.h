@@ -242,7 +242,7 @@ typedef struct {
 /* ---- the tables ---- */
 
 typedef struct {
-    const char                   *isa; /* "baseline", "avx2", "avx512", "avx512bf16", "amx" */
+    const char                   *isa; /* "baseline", "exact", "avx2", "avx512", "avx512bf16", "amx" */
     const tn__gemm_kernels       *gemm_f32, *gemm_f64, *gemm_bf16;
     const tn__gemm_kernels       *gemm_pairs; /* of bf16, pair by pair, because attention skips some; or NULL */
     const tn__vecmath_f32        *f32;
@@ -258,7 +258,8 @@ typedef struct {
     const tn__int8_kernels       *int8;
 } tn__kernel_table;
 
-/* The table in use: the best that the CPU and its system support, or the one that TENON_ISA names if that is less. */
+/* The table in use: the best that the CPU and its system support, or the one that TENON_ISA names if that is less.
+ * TENON_EXACT=1: `exact` in place of the baseline. */
 const tn__kernel_table *tn__kernels(void);
 /* The table's kernels of 8 bits, or those with VNNI on top of its instruction set: the same bits. */
 const tn__int8_kernels *tn__int8(const tn__kernel_table *t);
@@ -271,5 +272,12 @@ const tn__kernel_table *tn__kernels_of(const char *isa);
 #define TN__FOR_ISA(name) TN__FOR_ISA_(name, TN__ISA)
 #define TN__FOR_ISA_(name, isa) TN__FOR_ISA__(name, isa)
 #define TN__FOR_ISA__(name, isa) name##_##isa
+/* Kernels without multiply-adds of f32. The instruction set `exact` is the baseline with multiply-adds that round once,
+ * by emulation, and has no others of its own. */
+#ifdef TN__EXACT
+#define TN__FOR_PLAIN(name) TN__FOR_ISA_(name, baseline)
+#else
+#define TN__FOR_PLAIN(name) TN__FOR_ISA(name)
+#endif
 
 #endif

@@ -1,4 +1,5 @@
-/* select.c — the choice of the instruction set's kernels: determined by the CPU once, capped by TENON_ISA. */
+/* select.c — the choice of the instruction set's kernels: determined by the CPU once, capped by TENON_ISA.
+ * TENON_EXACT=1 replaces the baseline, whose multiply-adds round twice, by kernels that emulate those of the others. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* syscall */
 #endif
@@ -20,6 +21,9 @@
 #endif
 
 extern const tn__kernel_table tn__table_baseline;
+#ifdef TN__HAVE_EXACT
+extern const tn__kernel_table tn__table_exact;
+#endif
 #ifdef TN__HAVE_AVX2
 extern const tn__kernel_table tn__table_avx2;
 #endif
@@ -41,8 +45,8 @@ extern const tn__int8_kernels tn__int8_avxvnni;
 extern const tn__int8_kernels tn__int8_avx512vnni;
 #endif
 
-enum { BASELINE, AVX2, AVX512, AVX512BF16, AMX, ISAS };
-static const char *const names[ISAS] = {"baseline", "avx2", "avx512", "avx512bf16", "amx"};
+enum { BASELINE, AVX2, AVX512, AVX512BF16, AMX, ISAS, EXACT = ISAS, TABLES };
+static const char *const names[TABLES] = {"baseline", "avx2", "avx512", "avx512bf16", "amx", "exact"};
 
 #ifdef TN__HAVE_AMX
 /* The 8 KB of AMX registers must be requested from the system, once for the process; that is permanent. */
@@ -92,6 +96,9 @@ static const tn__kernel_table *table(int isa)
 {
     switch (isa) {
     case BASELINE: return &tn__table_baseline;
+#ifdef TN__HAVE_EXACT
+    case EXACT: return &tn__table_exact;
+#endif
 #ifdef TN__HAVE_AVX2
     case AVX2:
         return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has(F16C) ? &tn__table_avx2 : NULL;
@@ -121,25 +128,26 @@ const tn__int8_kernels *tn__int8(const tn__kernel_table *t)
     if (t == &tn__table_avx2 && has(AVX_VNNI)) return &tn__int8_avxvnni;
 #endif
 #if defined(TN__HAVE_AVX2) && defined(TN__HAVE_AVX512VNNI)
-    if (t != &tn__table_avx2 && t != &tn__table_baseline && has(AVX512_VNNI)) return &tn__int8_avx512vnni;
+    if (t != &tn__table_avx2 && t->int8 != tn__table_baseline.int8 && has(AVX512_VNNI)) return &tn__int8_avx512vnni;
 #endif
     return t->int8;
 }
 
-static int find(const char *name)
+static int find(const char *name, int tables)
 {
-    for (int i = 0; i < ISAS; i++)
+    for (int i = 0; i < tables; i++)
         if (!strcmp(name, names[i])) return i;
     return -1;
 }
 
-enum { BEST, CAPPED, LACKING, UNKNOWN };
+enum { BEST, CAPPED, LACKING, UNKNOWN, EMULATED };
 static const char *const reasons[] = {
     [BEST] = "the best that this CPU supports",
     [CAPPED] = "set by TENON_ISA",
     [LACKING] = "TENON_ISA names more than this CPU supports",
     [UNKNOWN] =
         "the best that this CPU supports; TENON_ISA was ignored: expected baseline, avx2, avx512, avx512bf16 or amx",
+    [EMULATED] = "set by TENON_EXACT; multiply-adds are emulated",
 };
 
 /* The process's choice, made at the first call: isa and reason; 0: not made yet. */
@@ -150,12 +158,13 @@ static int choice(void)
 {
     int c = atomic_load_explicit(&chosen, memory_order_relaxed);
     if (c) return c;
-    const char *wish = getenv("TENON_ISA");
-    int         cap = wish && *wish ? find(wish) : ISAS, reason = cap == ISAS ? BEST : cap < 0 ? UNKNOWN : CAPPED;
+    const char *wish = getenv("TENON_ISA"), *exact = getenv("TENON_EXACT");
+    int         cap = wish && *wish ? find(wish, ISAS) : ISAS, reason = cap == ISAS ? BEST : cap < 0 ? UNKNOWN : CAPPED;
     int         isa = BASELINE;
     for (int i = BASELINE; i < ISAS; i++)
         if (table(i) && (reason != CAPPED || i <= cap)) isa = i;
     if (reason == CAPPED && isa < cap) reason = LACKING;
+    if (isa == BASELINE && table(EXACT) && exact && !strcmp(exact, "1")) isa = EXACT, reason = EMULATED;
     int made = MADE | reason * REASON | isa;
     return atomic_compare_exchange_strong(&chosen, &c, made) ? made : c;
 }
@@ -166,6 +175,6 @@ const char             *tn__isa_reason(void) { return reasons[choice() % MADE / 
 
 const tn__kernel_table *tn__kernels_of(const char *isa)
 {
-    int i = find(isa);
+    int i = find(isa, TABLES);
     return i < 0 ? NULL : table(i);
 }

@@ -15,7 +15,8 @@
  *   v_load_f16       n elements of f16, little-endian at any address, widened to f32
  *   v_store_bf16     n elements of f32, each rounded as by tn__f32_to_bf16: where TN__STORES_BF16 is defined
  * v_fma rounds once where the instruction set multiplies and adds in one step (AVX-512, AVX2, NEON), twice elsewhere:
- * which of them is a property of the instruction set, never of the code around it. */
+ * which of them is a property of the instruction set, never of the code around it. TN__EXACT: v_fma_f32 rounds once
+ * with SSE2, too. */
 #ifndef TENON_CORE_KERNELS_SIMD_H
 #define TENON_CORE_KERNELS_SIMD_H
 
@@ -178,8 +179,8 @@ TN__INLINE void  v_store_f64(double *p, v_f64 v) { memcpy(p, &v, sizeof v); }
 TN__INLINE void  v_stream_f32(float *p, v_f32 v) { _mm_stream_ps(p, (__m128)v); }
 TN__INLINE void  v_stream_f64(double *p, v_f64 v) { _mm_stream_pd(p, (__m128d)v); }
 #else
-TN__INLINE void  v_stream_f32(float *p, v_f32 v) { v_store_f32(p, v); }
-TN__INLINE void  v_stream_f64(double *p, v_f64 v) { v_store_f64(p, v); }
+TN__INLINE void v_stream_f32(float *p, v_f32 v) { v_store_f32(p, v); }
+TN__INLINE void v_stream_f64(double *p, v_f64 v) { v_store_f64(p, v); }
 #endif
 TN__INLINE v_f32 v_broadcast_f32(const float *p) { return (v_f32){*p, *p, *p, *p}; }
 TN__INLINE v_f64 v_broadcast_f64(const double *p) { return (v_f64){*p, *p}; }
@@ -194,7 +195,29 @@ TN__INLINE v_f64 v_fma_f64(v_f64 a, v_f64 b, v_f64 c)
     return (v_f64)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
 }
 #else
+#if defined(TN__EXACT) && defined(__SSE2__)
+/* a · b + c of two elements, to be rounded to f32. In f64 the product is exact. The sum s is rounded to odd: if it is
+ * not exact, its last bit is 1, so that it is never in the middle of two numbers of f32 unless the exact sum is;
+ * rounding s then equals rounding the exact sum (Boldo and Melquiond, 2008). The lost part is computed by Knuth's
+ * two-sum. An even s with a lost part is replaced by its neighbour on that side. */
+TN__INLINE v_f64 v_odd_sum(v_f64 a, v_f64 b, v_f64 c)
+{
+    typedef uint64_t bits __attribute__((vector_size(16)));
+    const v_f64      p = a * b, s = p + c, of_c = s - p, lost = (p - (s - of_c)) + (c - of_c);
+    const bits       u = (bits)s, away = 1 - (((u ^ (bits)lost) >> 63) << 1); /* 1 or -1: to a larger or smaller |s| */
+    return (v_f64)(u + (away & (bits)((lost < 0) | (lost > 0)) & ((u & 1) - 1)));
+}
+static __attribute__((noinline)) v_f32 v_fma_f32(v_f32 a, v_f32 b, v_f32 c)
+{
+    const __m128 x = (__m128)a, y = (__m128)b, z = (__m128)c;
+    const v_f64  l = v_odd_sum((v_f64)_mm_cvtps_pd(x), (v_f64)_mm_cvtps_pd(y), (v_f64)_mm_cvtps_pd(z));
+    const v_f64  u = v_odd_sum((v_f64)_mm_cvtps_pd(_mm_movehl_ps(x, x)), (v_f64)_mm_cvtps_pd(_mm_movehl_ps(y, y)),
+                               (v_f64)_mm_cvtps_pd(_mm_movehl_ps(z, z)));
+    return (v_f32)_mm_movelh_ps(_mm_cvtpd_ps((__m128d)l), _mm_cvtpd_ps((__m128d)u));
+}
+#else
 TN__INLINE v_f32 v_fma_f32(v_f32 a, v_f32 b, v_f32 c) { return a * b + c; }
+#endif
 TN__INLINE v_f64 v_fma_f64(v_f64 a, v_f64 b, v_f64 c) { return a * b + c; }
 #endif
 TN__INLINE v_f32 v_unpacklo_f32(v_f32 a, v_f32 b) { return __builtin_shufflevector(a, b, 0, 4, 1, 5); }

@@ -9,21 +9,21 @@
 #define BF16_PRODUCTS TN__FOR_ISA(tn__gemm_f32)
 #endif
 
-extern const tn__gemm_kernels TN__FOR_ISA(tn__gemm_f32), TN__FOR_ISA(tn__gemm_f64), BF16_PRODUCTS;
+extern const tn__gemm_kernels TN__FOR_ISA(tn__gemm_f32), TN__FOR_PLAIN(tn__gemm_f64), BF16_PRODUCTS;
 #ifdef BF16_PAIRS
 extern const tn__gemm_kernels BF16_PAIRS;
 #endif
-extern const tn__vecmath_f32        TN__FOR_ISA(tn__functions_f32);
-extern const tn__vecmath_f64        TN__FOR_ISA(tn__functions_f64);
-extern const tn__row_kernels_f32    TN__FOR_ISA(tn__rows_f32);
-extern const tn__row_kernels_f64    TN__FOR_ISA(tn__rows_f64);
-extern tn__philox_kernel            TN__FOR_ISA(tn__philox);
-extern tn__narrow_kernel            TN__FOR_ISA(tn__narrow);
-extern tn__widen_kernel             TN__FOR_ISA(tn__widen);
-extern const tn__attention_kernels  TN__FOR_ISA(tn__attention_f32), TN__FOR_ISA(tn__attention_f64);
-extern const tn__word_pairs_kernels TN__FOR_ISA(tn__word_pairs);
+extern const tn__vecmath_f32        TN__FOR_PLAIN(tn__functions_f32);
+extern const tn__vecmath_f64        TN__FOR_PLAIN(tn__functions_f64);
+extern const tn__row_kernels_f32    TN__FOR_PLAIN(tn__rows_f32);
+extern const tn__row_kernels_f64    TN__FOR_PLAIN(tn__rows_f64);
+extern tn__philox_kernel            TN__FOR_PLAIN(tn__philox);
+extern tn__narrow_kernel            TN__FOR_PLAIN(tn__narrow);
+extern tn__widen_kernel             TN__FOR_PLAIN(tn__widen);
+extern const tn__attention_kernels  TN__FOR_ISA(tn__attention_f32), TN__FOR_PLAIN(tn__attention_f64);
+extern const tn__word_pairs_kernels TN__FOR_PLAIN(tn__word_pairs);
 extern const tn__q8_kernels         TN__FOR_ISA(tn__q8), TN__FOR_ISA(tn__f16);
-extern const tn__int8_kernels       TN__FOR_ISA(tn__int8);
+extern const tn__int8_kernels       TN__FOR_PLAIN(tn__int8);
 extern const tn__kernel_table       TABLE;
 
 #define TEXT_(x) #x
@@ -31,22 +31,22 @@ extern const tn__kernel_table       TABLE;
 const tn__kernel_table TABLE = {
     .isa = TEXT(TABLE_ISA),
     .gemm_f32 = &TN__FOR_ISA(tn__gemm_f32),
-    .gemm_f64 = &TN__FOR_ISA(tn__gemm_f64),
+    .gemm_f64 = &TN__FOR_PLAIN(tn__gemm_f64),
     .gemm_bf16 = &BF16_PRODUCTS,
 #ifdef BF16_PAIRS
     .gemm_pairs = &BF16_PAIRS,
 #endif
-    .f32 = &TN__FOR_ISA(tn__functions_f32),
-    .f64 = &TN__FOR_ISA(tn__functions_f64),
-    .rows_f32 = &TN__FOR_ISA(tn__rows_f32),
-    .rows_f64 = &TN__FOR_ISA(tn__rows_f64),
-    .philox = TN__FOR_ISA(tn__philox),
-    .to_bf16 = TN__FOR_ISA(tn__narrow),
-    .from_bf16 = TN__FOR_ISA(tn__widen),
-    .word_pairs = &TN__FOR_ISA(tn__word_pairs),
+    .f32 = &TN__FOR_PLAIN(tn__functions_f32),
+    .f64 = &TN__FOR_PLAIN(tn__functions_f64),
+    .rows_f32 = &TN__FOR_PLAIN(tn__rows_f32),
+    .rows_f64 = &TN__FOR_PLAIN(tn__rows_f64),
+    .philox = TN__FOR_PLAIN(tn__philox),
+    .to_bf16 = TN__FOR_PLAIN(tn__narrow),
+    .from_bf16 = TN__FOR_PLAIN(tn__widen),
+    .word_pairs = &TN__FOR_PLAIN(tn__word_pairs),
     .q8 = &TN__FOR_ISA(tn__q8),
     .f16 = &TN__FOR_ISA(tn__f16),
-    .int8 = &TN__FOR_ISA(tn__int8),
+    .int8 = &TN__FOR_PLAIN(tn__int8),
     .attention_f32 = &TN__FOR_ISA(tn__attention_f32),
-    .attention_f64 = &TN__FOR_ISA(tn__attention_f64),
+    .attention_f64 = &TN__FOR_PLAIN(tn__attention_f64),
 };
