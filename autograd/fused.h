@@ -13,6 +13,8 @@ TN_C_BEGIN_
 TN_API tn_tensor *tn_linear_gelu(tn_tensor *x, tn_tensor *weight, tn_tensor *bias);
 TN_API tn_tensor *tn_linear_gelu_tanh(tn_tensor *x, tn_tensor *weight, tn_tensor *bias);
 TN_API tn_tensor *tn_linear_relu(tn_tensor *x, tn_tensor *weight, tn_tensor *bias);
+/* tn_add(c, tn_linear(x, weight, NULL)), c of the shape of the product: the second half of an adapter (nn/lora.h). */
+TN_API tn_tensor *tn_linear_add(tn_tensor *x, tn_tensor *weight, tn_tensor *c);
 
 typedef struct tn_add_dropout_norm_args {
     int         zero_;

@@ -36,14 +36,6 @@ typedef struct tn_tuned_config {
 } TN_KEYWORDS_ONLY tn_tuned_config;
 #define TN_TUNED_DEFAULTS .dropout = -1
 
-/* LoRA adapters of the queries and values of layer i: a[2 i] and a[2 i + 1], b[2 i] and b[2 i + 1]. */
-typedef struct {
-    tn_module   base;
-    int64_t     layers, rank;
-    double      scale;
-    tn_tensor **a, **b, **kept;
-} tn_lora;
-
 typedef struct {
     tn_module       base;
     tn_tuned_config config; /* with defaults filled in; .labels is NULL */
@@ -51,7 +43,6 @@ typedef struct {
     tn_dropout     *dropout;
     tn_linear      *dense, *classifier; /* dense: an extra layer before the classifier; NULL: the kind has none */
     tn_crf         *crf;                /* NULL: none */
-    tn_lora        *lora;               /* NULL: no adapters */
     const char    **labels;             /* [config.n] */
     char           *names;              /* the storage of the labels */
 } tn_tuned;
@@ -99,15 +90,8 @@ typedef struct {
 TN_API int64_t tn_answers_best(tn_features *f, int64_t first, int64_t n, const float *const *scores, int64_t longest,
                                int64_t most, tn_answer *to);
 
-/* ---- adapters ---------------------------------------------------------------------------------------------------- */
-
-/* LoRA (Hu et al. 2021): the encoder is frozen; alpha / rank · B A, of rank `rank`, is added to the matrices of queries
- * and values and is trained with the head. Only one thread at a time may run such a model. save and load: adapters and
- * head only, in an existing directory, with PEFT's names. merge: adds the products to the encoder's weights. */
-TN_API tn_status tn_tuned_adapt(tn_tuned *m, int64_t rank, double alpha);
-TN_API tn_status tn_tuned_save_adapter(tn_tuned *m, const char *dir) TN_CHECKED;
-TN_API tn_status tn_tuned_load_adapter(tn_tuned *m, const char *dir);
-TN_API tn_status tn_tuned_merge(tn_tuned *m);
+/* The names of the head's modules, for tn_lora's .trained (nn/lora.h): "classifier". Valid as tn_name's. */
+TN_API const char *tn_tuned_head(const tn_tuned *m);
 
 /* ---- directories ------------------------------------------------------------------------------------------------- */
 

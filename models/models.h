@@ -13,6 +13,7 @@
 #include "lm.h"
 #include "look.h"
 #include "model.h"
+#include "peft.h"
 #include "reformer.h"
 #include "rnn_lm.h"
 #include "seq2seq.h"

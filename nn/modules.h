@@ -23,9 +23,10 @@ typedef struct tn_linear_config {
     int      end_;
 } TN_KEYWORDS_ONLY tn_linear_config;
 typedef struct {
-    tn_module  base;
-    int64_t    in, out;
-    tn_tensor *weight, *bias; /* [out, in], [out] */
+    tn_module            base;
+    int64_t              in, out;
+    tn_tensor           *weight, *bias; /* [out, in], [out] */
+    struct tn_lora_pair *lora;          /* low-rank adapters: see nn/lora.h; NULL: none */
 } tn_linear;
 TN_API tn_linear *tn_linear_create(tn_linear_config c); /* x Wᵀ + b, over the last dim */
 

@@ -16,5 +16,6 @@
 #include "rnn.h"
 #include "language.h"
 #include "state.h"
+#include "lora.h"
 
 #endif

@@ -31,7 +31,7 @@ TN_C_BEGIN_
  *         TN_RENAME("**.gate_up", "**.up", .piece = 1, .pieces = 2),   // file: first the rows of gate, then of up
  *     };
  *     tn_load(net, path, .rename = rules, .renames = sizeof rules / sizeof *rules); */
-typedef struct {
+typedef struct tn_rename {
     const char *file, *module;
     bool        transpose;
     int         part, parts; /* parts 0: the whole tensor; else part number `part` (0 … parts - 1) of its first dim */

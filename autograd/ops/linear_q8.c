@@ -2,7 +2,8 @@
  * identity, relu or gelu
  *
  * tn_linear, tn_linear_relu and tn_linear_gelu call it for such a weight: the same bits as with the weight unpacked to
- * f32. No gradient. */
+ * f32. The weight itself has no gradient; that of x is gx = gv W with the weight unpacked for the time of this product.
+ * int8 also rounds x, which the gradient counts as the identity. */
 #include "autograd/rooms/q8.h"
 
 typedef struct {
@@ -29,7 +30,6 @@ static bool linear_q8_infer(tn_ctx *c)
         return tn_infer_fail(c, TN_ESHAPE, "bias %s does not fit weight [%lld, %lld] ([out, in]): it must be [%lld]",
                              tn_shape_text(bias->l.shape, bs, sizeof bs), (long long)w.out, (long long)w.in,
                              (long long)w.out);
-    if (!tn__need_no_gradient(c, x) || !tn__need_no_gradient(c, bias)) return false;
     y.d[y.n - 1] = w.out;
     c->result[0] = (tn_result){x->dtype, y};
     return true;
@@ -38,6 +38,14 @@ static void linear_q8_forward(tn_ctx *c)
 {
     tn__q8 w;
     if (tn__q8_of(c->in[1], &w)) tn__q8_linear(c->in[0], &w, c->in[2], TN_ARG(c, act), c->out[0], tn__kernels());
+}
+
+static unsigned linear_q8_saves_for(const bool *need) { return need[0] ? TN_SAVE_IN(1) : 0; }
+static void     linear_q8_backward(tn_back *b)
+{
+    tn_tensor *g = b->gy[0];
+    if (b->need[0]) b->gx[0] = tn_matmul(g, tn__q8_unpacked(b->in[1], g->dtype));
+    b->gx[2] = b->need[2] ? g : NULL;
 }
 
 #define NONE \
@@ -54,13 +62,23 @@ static const tn__sample samples[] = {
      TN__FAILS(TN_EDTYPE, "linear_q8: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
 
-const tn_op tn__op_linear_q8 = {TN__ROOM("linear_q8", TN_JOIN), .inputs = 3,
-                                .optional = TN__IN(2),          .args_size = sizeof(args_t),
-                                .infer = linear_q8_infer,       .forward = linear_q8_forward};
+const tn_op tn__op_linear_q8 = {TN__ROOM("linear_q8", TN_JOIN),
+                                .inputs = 3,
+                                .optional = TN__IN(2),
+                                .saves = TN_SAVE_IN(1),
+                                .saves_for = linear_q8_saves_for,
+                                .args_size = sizeof(args_t),
+                                .infer = linear_q8_infer,
+                                .forward = linear_q8_forward,
+                                .backward = linear_q8_backward};
 TN__SAMPLES(linear_q8, samples);
 
 tn_tensor *tn__linear_q8(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, tn__act act)
 {
-    const args_t args = {act};
-    return tn_apply_args(&tn__op_linear_q8, &args, x, weight, bias);
+    /* the gradient of f needs its input, which a fused f does not keep */
+    const bool apart = act != TN__ACT_NONE && tn_grad_enabled() && (tn_needs_grad(x) || (bias && tn_needs_grad(bias)));
+    const args_t args = {apart ? TN__ACT_NONE : act};
+    tn_tensor   *y = tn_apply_args(&tn__op_linear_q8, &args, x, weight, bias);
+    if (!apart) return y;
+    return act == TN__ACT_RELU ? tn_relu(y) : act == TN__ACT_GELU ? tn_gelu(y) : tn_gelu_tanh(y);
 }

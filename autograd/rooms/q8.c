@@ -10,12 +10,3 @@ bool tn__need_q8(const tn_ctx *c, int i, tn__q8 *w)
                          "weight is %s %s, but must be stored in 8 bits or f16; pack it with tn_q8_pack or tn_f16_pack",
                          tn_dtype_name(t->dtype), tn__describe(t, text, sizeof text));
 }
-
-bool tn__need_no_gradient(const tn_ctx *c, const tn_tensor *t)
-{
-    if (!t || !tn_grad_enabled() || !tn_needs_grad(t)) return true;
-    return tn_infer_fail(
-        c, TN_EUNSUPPORTED,
-        "weights in 8 bits or f16 are for inference and compute no gradients; call this after tn_no_grad_begin(), or "
-        "with tn_detach(x)");
-}

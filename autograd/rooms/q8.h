@@ -7,8 +7,6 @@
 
 /* For infer: input i must be such a weight; describes it in *w. */
 bool tn__need_q8(const tn_ctx *c, int i, tn__q8 *w);
-/* For infer: t must not require grad; t may be NULL. */
-bool tn__need_no_gradient(const tn_ctx *c, const tn_tensor *t);
 
 tn_tensor *tn__linear_q8(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, tn__act act);
 tn_tensor *tn__embedding_q8(tn_tensor *weight, tn_tensor *index);

@@ -42,7 +42,7 @@
     OP(attention) OP(attention_and_weights) OP(attention_at) OP(attention_scores) OP(attention_weights)               \
     OP(select_matmul)                                                                                                 \
     /* fused.h */                                                                                                     \
-    OP(linear_gelu) OP(linear_relu) OP(add_dropout_norm) OP(linear_cross_entropy)                                     \
+    OP(linear_gelu) OP(linear_relu) OP(linear_add) OP(add_dropout_norm) OP(linear_cross_entropy)                      \
     /* rope.h */                                                                                                      \
     OP(rope)                                                                                                          \
     /* steps.h */                                                                                                     \

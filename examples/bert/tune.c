@@ -37,7 +37,7 @@ typedef struct {
     training         base;
     const tune_task *task;
     const char      *all; /* the folder of all runs with --seeds */
-    const char      *model, *train, *valid, *test, *predictions, *form, *text, *pair, *label, *problem;
+    const char      *model, *train, *valid, *test, *predictions, *form, *text, *pair, *label, *problem, *lora_layers;
     int64_t          lora, freeze, seeds, batch, parts, length, stride, longest, skip, patience;
     double           decay, layer_rate;
     bool             json, bio, weights, crf, thaw;
@@ -110,6 +110,7 @@ static int check(training *b)
     if (tn_error() == TN_OK && t->freeze > t->shape.layers)
         return program_usage("the model has %lld layers, fewer than --freeze %lld", (long long)t->shape.layers,
                              (long long)t->freeze);
+    if (!t->lora && t->lora_layers) return program_stray("lora-layers", "--lora");
     if (t->lora && !program_given("lr")) b->asked.lr = 10 * usual_rate;
     b->asked.size = t->task->name, b->asked.vocab = t->model;
     return 0;
@@ -228,7 +229,11 @@ static void *make(training *b)
     tn_tuned *m = tn_tuned_new(encoder, .task = t->task->task, .problem = problem_of(t), .n = n, .crf = t->crf,
                                .labels = n ? tn_labels_names(t->labels) : NULL);
     if (m && m->crf) tune_start_crf(m->crf, t->train_set.texts, t->labels);
-    if (m && t->lora) tn_tuned_adapt(m, t->lora, 2 * (double)t->lora);
+    const char *layers = t->lora_layers                          ? t->lora_layers
+                         : encoder->config.kind == TN_DISTILBERT ? "q_lin v_lin"
+                                                                 : "query value";
+    if (m && t->lora)
+        tn_lora(m, .rank = t->lora, .names = !strcmp(layers, "all") ? NULL : layers, .trained = tn_tuned_head(m));
     else if (m && t->freeze) tune_freeze(m, t->freeze);
     if (m && t->layer_rate < 1) {
         const int64_t steps = a->resume ? train_resumed_steps(b) : a->steps ? a->steps : a->epochs * b->batches;
@@ -290,6 +295,7 @@ static void describe(const training *b, tn_json_writer *w)
     tn_json_put_bool(w, "balance", t->weights);
     tn_json_put_bool(w, "crf", t->crf);
     tn_json_put_i64(w, "lora", t->lora);
+    if (t->lora_layers) tn_json_put_string(w, "lora_layers", t->lora_layers);
     tn_json_put_i64(w, "freeze", t->freeze);
     tn_json_put_bool(w, "thaw", t->thaw);
     tn_json_put_double(w, "layer_rate", t->layer_rate);
@@ -298,12 +304,14 @@ static void describe(const training *b, tn_json_writer *w)
 static bool save(training *b, tn_fit_why why)
 {
     (void)why;
-    tn_tuned *m = b->net;
-    char      path[1024];
-    if (m->lora) { /* saved separately, then merged into the model */
+    static const char *const peft[] = {"SEQ_CLS", "TOKEN_CLS", "QUESTION_ANS", "SEQ_CLS"}; /* of each tn_task */
+    tn_tuned                *m = b->net;
+    char                     path[1024];
+    if (tn_has_lora(m)) { /* saved separately, then merged into the model */
         in_folder(b->asked.out, "adapter", path);
-        if (tn_error() != TN_OK || !make_folder(path) || tn_tuned_save_adapter(m, path) != TN_OK ||
-            tn_tuned_merge(m) != TN_OK)
+        if (tn_error() != TN_OK || !make_folder(path) ||
+            tn_peft_save(m, path, .task = peft[m->config.task], .base = of(b)->model) != TN_OK ||
+            tn_lora_merge(m) != TN_OK)
             return false;
     }
     return tn_tuned_save(m, b->asked.out) == TN_OK;
@@ -437,6 +445,8 @@ static const option options[] = {
                "freeze the encoder and train adapters of this rank, saved in DIR/adapter; the default --lr is 10 times "
                "as high",
                .least = 0, .most = 4096),
+    OPTION_TEXT("lora-layers", 0, "NAMES", &asked.lora_layers,
+                "layers with adapters: parts of their names, separated by commas, or all (default: query,value)"),
     OPTION_INT("freeze", 0, "N", &asked.freeze, "freeze the embeddings and the first N layers", .least = 0,
                .most = 1024),
     OPTION_FLAG("thaw", 0, &asked.thaw,

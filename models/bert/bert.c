@@ -18,9 +18,19 @@ static void describe(const void *self, char *text, size_t size)
     snprintf(text, size, "vocab=%lld, dim=%lld, layers=%lld, heads=%lld", (long long)m->config.vocab,
              (long long)m->config.dim, (long long)m->config.layers, (long long)m->config.heads);
 }
-static tn_tensor     *forward(void *self, tn_tensor *ids) { return tn_bert_forward((tn_bert *)self, ids); }
-static const tn_class tn_bert_class = {
-    .size = sizeof(tn_class), .name = "Bert", .bytes = sizeof(tn_bert), .forward = forward, .describe = describe};
+static tn_tensor *forward(void *self, tn_tensor *ids) { return tn_bert_forward((tn_bert *)self, ids); }
+static int        names(const void *self, const tn_rename **rules)
+{
+    const tn_hf_files *f = &tn__bert_format_of(&((const tn_bert *)self)->config)->files;
+    return *rules = f->rules, f->renames;
+}
+
+static const tn_class tn_bert_class = {.size = sizeof(tn_class),
+                                       .name = "Bert",
+                                       .bytes = sizeof(tn_bert),
+                                       .forward = forward,
+                                       .describe = describe,
+                                       .names = names};
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 

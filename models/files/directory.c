@@ -25,6 +25,16 @@ bool tn__has_tokenizer(const char *dir)
     return false;
 }
 
+bool tn__has_no_adapters(void *m, const char *dir)
+{
+    if (!tn_module_has_lora(m)) return true;
+    return tn_raise_false(
+        TN_EUNSUPPORTED,
+        "'%s': the model has adapters, which its own files cannot contain; merge them (tn_lora_merge), "
+        "or save them (tn_peft_save)",
+        dir);
+}
+
 bool tn__has_no_packed(void *m, const char *dir)
 {
     for (tn_each t = tn_module_each(m, TN_EACH_SAVED); tn_next(&t);)

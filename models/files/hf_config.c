@@ -399,7 +399,8 @@ tn_status tn__hf_write_extra(void *m, const char *dir, const tn_hf_files *f, con
                              const tn__hf_extra *more)
 {
     char path[1024];
-    if (!tn_module_ready("tn_hf_write", m) || !tn__has_no_packed(m, dir)) return tn_error();
+    if (!tn_module_ready("tn_hf_write", m) || !tn__has_no_packed(m, dir) || !tn__has_no_adapters(m, dir))
+        return tn_error();
     tn_json_writer *w = tn_json_writer_new(2);
     write_rows(m, f, w, config, more);
     if (tn_error() == TN_OK && tn__path_in(dir, "model.safetensors", path, sizeof path))
@@ -412,7 +413,7 @@ tn_status tn__hf_write_as(void *m, const char *dir, const tn_hf_files *f, const 
                           const tn__gguf_options *gguf)
 {
     if (!gguf) return tn__hf_write_extra(m, dir, f, config, NULL);
-    if (!tn_module_ready("tn_hf_write", m)) return tn_error();
+    if (!tn_module_ready("tn_hf_write", m) || !tn__has_no_adapters(m, dir)) return tn_error();
     tn_json_writer *w = tn_json_writer_new(2);
     write_rows(m, f, w, config, NULL);
     if (tn__is_pruned(m))

@@ -53,6 +53,7 @@ void tn__prune_like(void *m, void *other); /* prunes the heads of m that are pru
 bool tn__is_pruned(void *m);
 /* True if no weight is packed; else raises: Hugging Face's format has no packed weights. (directory.c) */
 bool tn__has_no_packed(void *m, const char *dir);
+bool tn__has_no_adapters(void *m, const char *dir); /* else raises, for the same reason */
 void tn__pruned_write(tn_json_writer *w, const char *key, void *m, bool paths);
 
 /* Names of classes (labels.c). read: sets names[n], initially NULL, from id2label; raises unless each class occurs

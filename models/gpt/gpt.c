@@ -40,13 +40,16 @@ static tn_decoding *decoding(void *self, int64_t rows, int64_t length)
     return tn__replayed(tn__lm_plain_decoding("tn_gpt_decoding", self, rows, length));
 }
 
+static int names(const void *self, tn_rename *to, int room);
+
 static const tn_lm_ops ops = {.info = info, .hidden = hidden, .decoding = decoding, .save = save};
 const tn_class         tn__gpt_class = {.size = sizeof(tn_class),
                                         .name = "GPT",
                                         .bytes = sizeof(tn_gpt),
                                         .forward = forward,
                                         .describe = describe,
-                                        .lm = &ops};
+                                        .lm = &ops,
+                                        .names = names};
 
 tn_tensor *tn_gpt_run(tn_gpt *m, tn_gpt_args a) { return tn__lm_run(__func__, m, a); }
 tn_tensor *tn_gpt_loss(tn_gpt *m, tn_tensor *ids, tn_tensor *targets) { return tn__lm_loss(__func__, m, ids, targets); }
@@ -172,6 +175,11 @@ static const tn_rename rules[] = {
 };
 static const tn_hf_files tied = TN_HF_FILES(members, rules),
                          untied = {members, TN_HF_COUNT_(members), rules + 1, TN_HF_COUNT_(rules) - 1};
+
+static int names(const void *self, tn_rename *to, int room)
+{
+    return tn__hf_names(((const tn_gpt *)self)->config.untied ? &untied : &tied, to, room);
+}
 
 void *tn__gpt_load(const tn__hf_source *s)
 {

@@ -20,10 +20,6 @@ static void put_members(tn_json_writer *w, const void *user)
 tn_status tn_tuned_save(tn_tuned *m, const char *dir)
 {
     if (!tn_ready(m)) return tn_error();
-    if (m->lora)
-        return tn_raise(TN_EUNSUPPORTED,
-                        "tn_tuned_save: the model has adapters, which its directory cannot contain; merge them first "
-                        "(tn_tuned_merge), or save them (tn_tuned_save_adapter)");
     const tn__head     h = tn__head_for(&m->encoder->config, m->config.task);
     const tn__hf_extra more = {
         tn__task_name(m->config.task), put_members, m, {{m->dense, h.dense}, {m->classifier, h.out}, {m->crf, "crf"}}};

@@ -18,11 +18,6 @@ typedef struct {
 } tn__head;
 tn__head tn__head_for(const tn_bert_config *encoder, tn_task task);
 
-/* Replaces the encoder's weights by their sums with the adapters; restores them. */
-enum { TN__ADAPTED = 2 };
-void tn__lora_apply(tn_tuned *m);
-void tn__lora_remove(tn_tuned *m);
-
 /* tn_tuned_logits; skip_padding: the scores of padding tokens are not meaningful. (task_heads.c) */
 tn_tensor *tn__tuned_logits(tn_tuned *m, const tn_batch *b, bool skip_padding);
 

@@ -123,6 +123,13 @@ tn_tuned *tn_tuned_create(tn_bert *encoder, tn_tuned_config c)
     return tn_built(m);
 }
 
+const char *tn_tuned_head(const tn_tuned *m)
+{
+    if (!m) return NULL;
+    const tn__head h = tn__head_for(&m->encoder->config, m->config.task);
+    return tn_name("%s %s%s", m->dense ? h.dense : "", h.out, m->crf ? " crf" : "");
+}
+
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
 /* Reshapes [B, C, T] to [B · C, T]. */
@@ -154,10 +161,8 @@ tn_tensor *tn_tuned_run(tn_tuned *m, tn_tuned_args a)
     if (tn_error() == TN_OK) {
         if (choose) a.ids = flat(a.ids), a.types = flat(a.types), a.key_padding_mask = flat(a.key_padding_mask);
         const tn__head h = tn__head_for(&m->encoder->config, m->config.task);
-        tn__lora_apply(m);
         y = tn_bert_forward(m->encoder, a.ids, .types = a.types, .key_padding_mask = a.key_padding_mask,
                             .skip_padding = a.skip_padding || h.pooled || h.first);
-        tn__lora_remove(m);
         y = apply_head(m, y);
         if (choices) y = tn_reshape(y, TN_SHAPE(-1, choices));
     }

@@ -44,13 +44,16 @@ static tn_decoding *decoding(void *self, int64_t rows, int64_t length)
                                : tn_cached_decoding(m, tn__lm_step, cache, rows, length));
 }
 
+static int names(const void *self, tn_rename *to, int room);
+
 static const tn_lm_ops ops = {.info = info, .hidden = hidden, .decoding = decoding, .save = save};
 const tn_class         tn__llama_class = {.size = sizeof(tn_class),
                                           .name = "LLaMA",
                                           .bytes = sizeof(tn_llama),
                                           .forward = forward,
                                           .describe = describe,
-                                          .lm = &ops};
+                                          .lm = &ops,
+                                          .names = names};
 
 tn_tensor *tn_llama_run(tn_llama *m, tn_llama_args a) { return tn__lm_run(__func__, m, a); }
 tn_tensor *tn_llama_loss(tn_llama *m, tn_tensor *ids, tn_tensor *targets)
@@ -98,6 +101,16 @@ tn_llama *tn_llama_create(tn_llama_config c)
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
+
+static int names(const void *self, tn_rename *to, int room)
+{
+    const tn_llama  *m = self;
+    tn__llama_stored s;
+    tn__llama_files  files;
+    if (!tn__llama_config_write(&m->config, "names", &s)) return 0;
+    tn__llama_files_of(s.family, &m->config, &files);
+    return tn__hf_names(&files.files, to, room);
+}
 
 void *tn__llama_load(const tn__hf_source *s)
 {

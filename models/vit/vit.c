@@ -21,8 +21,12 @@ static tn_tensor *forward(void *self, tn_tensor *x)
     tn_tensor *y = tn_vit_forward(m, x);
     return y && m->classifier ? tn_vit_logits(m, y, NULL) : y;
 }
-static const tn_class tn_vit_class = {
-    .size = sizeof(tn_class), .name = "ViT", .bytes = sizeof(tn_vit), .forward = forward, .describe = describe};
+static const tn_class tn_vit_class = {.size = sizeof(tn_class),
+                                      .name = "ViT",
+                                      .bytes = sizeof(tn_vit),
+                                      .forward = forward,
+                                      .describe = describe,
+                                      .names = tn__vit_names};
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 

@@ -1,53 +1,5 @@
-/* vit_files.c — loads and saves ViT's and DeiT's weights and labels in Hugging Face's directory format. Layers have two
- * sets of names: those that are written, and transformers 5's module names, which are only read. */
+/* vit_files.c — loads and saves ViT's and DeiT's weights and labels in Hugging Face's directory format. */
 #include "models/vit/vit_private.h"
-
-#define LAYER "vit.encoder.layer.*."
-#define NEW "vit.layers.*."
-#define OURS "vit.encoder.layers.*."
-#define THIRD(name, i)                                                                                              \
-    TN_RENAME(LAYER "attention.attention." name ".weight", OURS "self_attn.in_proj_weight", .part = i, .parts = 3), \
-        TN_RENAME(LAYER "attention.attention." name ".bias", OURS "self_attn.in_proj_bias", .part = i, .parts = 3)
-#define NAMED(name, as) TN_RENAME(NEW name, LAYER as, .load_only = true)
-
-static const tn_rename rules[] = {
-    TN_RENAME("deit", "vit"), /* only DeiT */
-    /* of files with only the encoder */
-    TN_RENAME("embeddings", "vit.embeddings", .load_only = true),
-    TN_RENAME("encoder", "vit.encoder", .load_only = true),
-    TN_RENAME("layers", "vit.layers", .load_only = true),
-    TN_RENAME("layernorm", "vit.layernorm", .load_only = true),
-    TN_RENAME("pooler", "vit.pooler", .load_only = true),
-    /* heads for pre-training with masked patches */
-    TN_RENAME("vit.embeddings.mask_token", NULL),
-    TN_RENAME("decoder", NULL),
-    /* a layer */
-    NAMED("attention.q_proj", "attention.attention.query"),
-    NAMED("attention.k_proj", "attention.attention.key"),
-    NAMED("attention.v_proj", "attention.attention.value"),
-    NAMED("attention.o_proj", "attention.output.dense"),
-    NAMED("mlp.fc1", "intermediate.dense"),
-    NAMED("mlp.fc2", "output.dense"),
-    NAMED("layernorm_before", "layernorm_before"),
-    NAMED("layernorm_after", "layernorm_after"),
-    THIRD("query", 0),
-    THIRD("key", 1),
-    THIRD("value", 2),
-    TN_RENAME(LAYER "attention.output.dense", OURS "self_attn.out_proj"),
-    TN_RENAME(LAYER "layernorm_before", OURS "norm1"),
-    TN_RENAME(LAYER "layernorm_after", OURS "norm2"),
-    TN_RENAME(LAYER "intermediate.dense", OURS "linear1"),
-    TN_RENAME(LAYER "output.dense", OURS "linear2"),
-    TN_RENAME("vit.layernorm", "vit.encoder.norm"),
-};
-enum { RULES = sizeof rules / sizeof *rules };
-
-static tn_hf_files files_of(bool distilled)
-{
-    tn_hf_files f = *tn__vit_table();
-    f.rules = rules + !distilled, f.renames = RULES - !distilled;
-    return f;
-}
 
 /* ---- labels ------------------------------------------------------------------------------------------------------ */
 
@@ -131,7 +83,7 @@ void *tn__vit_load(const tn__hf_source *source)
         m = tn_vit_create(*c);
     }
     if (m && c->classes) load_labels(m, source);
-    const tn_hf_files files = files_of(c->distilled);
+    const tn_hf_files files = tn__vit_files(c->distilled);
     return tn__weights_load(&w, m, &files);
 }
 tn_vit *tn_vit_load(const char *dir) { return tn__hf_load(dir, tn__vit_load); }
@@ -141,7 +93,7 @@ tn_status tn_vit_save(tn_vit *m, const char *dir)
     if (!tn_ready(m)) return tn_error();
     const tn_vit_config *c = &m->config;
     const tn__hf_extra   more = {.members = put_labels, .user = m};
-    const tn_hf_files    files = files_of(c->distilled);
+    const tn_hf_files    files = tn__vit_files(c->distilled);
     tn__vit_stored       s = {.c = *c, .type = c->distilled ? tn__deit_type : tn__vit_type};
     s.pooled = c->pooler ? c->pooler : c->dim;
     s.architecture = !c->classes    ? c->distilled ? "DeiTModel" : "ViTModel"

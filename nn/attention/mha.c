@@ -10,6 +10,7 @@
  * these.) */
 #include "nn/attention/block.h"
 #include "nn/base/look_private.h"
+#include "nn/layers/lora.h"
 #include "nn/look.h"
 
 static tn_tensor *mha_forward(void *self, tn_tensor *x) { return tn_mha_forward((tn_mha *)self, x, x, x); }
@@ -295,13 +296,13 @@ static tn_tensor *project(const tn_mha *m, tn_tensor *x, int from, int count, in
     tn_tensor *w, *b = m->in_proj_bias, *const each[3] = {m->q_proj_weight, m->k_proj_weight, m->v_proj_weight};
     if (m->q_proj) return projected_apart(m, tn_call(module[from], x), from, batch, n);
     if (count < 3 && tn_is_packed(m->in_proj_weight)) { /* packed weights have no views */
-        tn_tensor *y = tn_linear(x, m->in_proj_weight, b);
-        return apart(m, tn_contiguous(tn_narrow(y, -1, from * e, count * e)), batch, n, count, m->heads);
+        tn_tensor *y = tn_contiguous(tn_narrow(tn_linear(x, m->in_proj_weight, b), -1, from * e, count * e));
+        return apart(m, tn__lora_added(m->lora, x, y, from * e, count * e), batch, n, count, m->heads);
     }
     if (!m->in_proj_weight) w = each[from];
     else w = count == 3 ? m->in_proj_weight : tn_narrow(m->in_proj_weight, 0, from * e, count * e);
     if (b && count < 3) b = tn_narrow(b, 0, from * e, count * e);
-    return apart(m, tn_linear(x, w, b), batch, n, count, m->heads);
+    return apart(m, tn__lora_added(m->lora, x, tn_linear(x, w, b), from * e, count * e), batch, n, count, m->heads);
 }
 
 /* ---- forward ----------------------------------------------------------------------------------------------------- */

@@ -75,6 +75,9 @@ bool tn__contains(tn_module *c, const tn_module *m, int *deepest);
 tn__slot *tn__slot_of(const tn_module *m, const char *name);
 tn__slot *tn__slot_within(tn_module *m, const char *path, tn_module **within);
 
+/* Removes and frees a child; pointers to it in m's struct stay. (register.c) */
+void tn__remove_child(tn_module *m, const char *name);
+
 /* Replaces each pointer equal to `old` in m's struct and arrays with `now` (register.c). */
 void tn__rebind(tn_module *m, const void *old, void *now);
 

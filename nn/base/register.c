@@ -22,6 +22,19 @@ void *tn_module_share(void *module, const char *name, void *other)
     return c;
 }
 
+void tn__remove_child(tn_module *m, const char *name)
+{
+    tn__slot *s = tn__slot_of(m, name), *end = m->base->slot + m->base->slots;
+    if (!s || !s->child) return;
+    tn_module *child = s->child;
+    char      *own = s->name;
+    if (child->base->owner == m) child->base->owner = NULL, child->base->name = NULL;
+    memmove(s, s + 1, (size_t)(end - s - 1) * sizeof *s);
+    m->base->slots--;
+    tn__strfree(own);
+    tn_module_free(child);
+}
+
 void tn__rebind(tn_module *m, const void *old, void *now)
 {
     const tn__array *a = m->base->arrays;

@@ -11,6 +11,11 @@ enum { TN__TENSOR_PARTS = 64, TN__PIECES = 4 }; /* maximum number of parts of on
 int  tn__renamed(const char *from, const char *to, char name[TN_PATH_BYTES]);
 bool tn__renames_check(const char *who, const tn_rename *r, int n);
 
+/* The name in files of the tensor `path`, or of part `part` of it if the rules divide it, and *parts, the number of its
+ * parts (1: whole); *transposed: whether files have it transposed. False: raised. */
+bool tn__saved_name(const tn_rename *rules, int n, const char *path, int part, char name[TN_PATH_BYTES], int *parts,
+                    bool *transposed);
+
 /* True if the pattern matches the whole name. A pattern has at most TN__MOST_STARS stars. */
 enum { TN__MOST_STARS = 8 };
 bool tn__name_matches(const char *pattern, const char *name);

@@ -145,6 +145,30 @@ static bool put_all(const save *s, const char *name, tn_tensor *t)
     return parts || put(s, s->c->renames - 1, name, name, false, t);
 }
 
+bool tn__saved_name(const tn_rename *rules, int n, const char *path, int part, char name[TN_PATH_BYTES], int *parts,
+                    bool *transposed)
+{
+    const tn_save_args c = {.rename = rules, .renames = n};
+    const save         s = {.c = &c};
+    char               whole[TN_PATH_BYTES];
+    *parts = 1, *transposed = false;
+    for (int i = n - 1; i >= 0; i--) {
+        const tn_rename *r = &rules[i];
+        if (r->load_only || !r->module || !r->parts || (r->part != part && *parts > 1)) continue;
+        snprintf(whole, sizeof whole, "%s", path);
+        *transposed = r->transpose;
+        if (!in_file(&s, n - 1, i + 1, whole, transposed)) return false;
+        if (tn__renamed(r->module, r->file, whole) != 1) continue;
+        *parts = r->parts;
+        if (r->part != part) continue;
+        memcpy(name, whole, sizeof whole);
+        return in_file(&s, i - 1, 0, name, transposed);
+    }
+    snprintf(name, TN_PATH_BYTES, "%s", path);
+    *transposed = false;
+    return in_file(&s, n - 1, 0, name, transposed);
+}
+
 /* Adds a second name of a stored tensor to the metadata, as safetensors.torch.save_model does. */
 static bool add_alias(const save *s, const char *name, const char *stored)
 {

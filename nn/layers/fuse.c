@@ -1,5 +1,5 @@
 /* fuse.c — the only place where modules choose a fused op. The result has the same bits as calling the modules one by
- * one, which is done if one of them has a hook or a tn_look is active. */
+ * one, which is done if one of them has a hook or adapters, or a tn_look is active. */
 #include "nn/layers/fuse.h"
 #include "nn/base/look_private.h"
 #include "nn/base/nn_private.h"
@@ -17,7 +17,7 @@ static bool watched(const tn_module *m) { return tn__look_active() || (m->base &
 tn_tensor *tn__linear_activated(tn_linear *m, tn_tensor *x, tn_tensor *(*activation)(tn_tensor *x))
 {
     linear_fn fused = NULL;
-    if (m && tn__is_linear(&m->base) && !watched(&m->base))
+    if (m && tn__is_linear(&m->base) && !m->lora && !watched(&m->base))
         for (size_t i = 0; i < sizeof linears / sizeof *linears; i++)
             if (linears[i].activation == activation) fused = linears[i].fused;
     if (!fused) return activation(tn_call(m, x));

@@ -1,13 +1,14 @@
 /* linear.c — Linear, y = x Wᵀ + b over the last dim. */
 #include "nn/base/nn_private.h"
 #include "nn/layers/fuse.h"
+#include "nn/layers/lora.h"
 
 #include <math.h>
 
 static tn_tensor *linear_forward(void *self, tn_tensor *x)
 {
     const tn_linear *m = self;
-    return tn_linear(x, m->weight, m->bias);
+    return tn__lora_added(m->lora, x, tn_linear(x, m->weight, m->bias), 0, m->out);
 }
 
 static void linear_describe(const void *self, char *text, size_t size)

@@ -50,7 +50,7 @@ done
 "$build/bin/captioner" >captioner.out 2>&1 &&
     [ "$(sed -n "s/ of 200 captions are right$//p" captioner.out)" -ge 180 ] ||
     wrong "captioner: $(tail -n 5 captioner.out)"
-"$build/bin/lora" >lora.out 2>&1 && grep -qx 'without the adapters: 7 10 13 16 19 2 5' lora.out &&
+"$build/bin/lora" >lora.out 2>&1 && grep -qx 'with new adapters: 7 10 13 16 19 2 5' lora.out &&
     grep -qx 'merged: 7 12 17 2 7 12 17' lora.out || wrong "lora: $(tail -n 5 lora.out)"
 
 # Pages of commands: each ```sh block, and each ```python block where Python has transformers.

@@ -196,6 +196,14 @@ START_TEST(heads_may_have_been_pruned)
 }
 END_TEST
 
+/* Adapters of the queries and values. */
+static tn_status adapt(tn_tuned *m)
+{
+    const bool distil = m->encoder->config.kind == TN_DISTILBERT;
+    return tn_lora(m, .rank = 3, .alpha = 6, .names = distil ? "q_lin v_lin" : "query value",
+                   .trained = tn_tuned_head(m));
+}
+
 /* New adapters change nothing; trained ones are saved separately, loaded into another copy, and merged. */
 START_TEST(adapters)
 {
@@ -204,7 +212,7 @@ START_TEST(adapters)
     tn_tuned          *m = opened(h), *again = opened(h);
     const tn_batch     b = batch_of(h);
     mkdir(dir, 0777);
-    ck_assert_int_eq(tn_tuned_adapt(m, 3, 6), TN_OK);
+    ck_assert_int_eq(adapt(m), TN_OK);
     ck_assert(tn_same_bits(tn_tuned_logits(m, &b), tn_tuned_logits(again, &b)));
     tn_tensor    *before = tn_clone(tn_tuned_logits(m, &b));
     tn_optimizer *o = tn_adamw_new(m, .lr = 1e-2);
@@ -219,13 +227,13 @@ START_TEST(adapters)
     ck_assert(tn_same_bits(m->encoder->words->weight, again->encoder->words->weight)); /* frozen */
     tn_tensor *after = tn_tuned_logits(m, &b);
     ck_assert(!tn_allclose(before, after, 1e-4, 1e-4));
-    ck_assert_int_eq(tn_tuned_save_adapter(m, dir), TN_OK);
-    ck_assert_int_eq(tn_tuned_load_adapter(again, dir), TN_OK);
+    ck_assert_int_eq(tn_peft_save(m, dir), TN_OK);
+    ck_assert_int_eq(tn_peft_load(again, dir), TN_OK);
     ck_assert(tn_same_bits(tn_tuned_logits(again, &b), after));
-    ck_assert_int_eq(tn_tuned_merge(m), TN_OK);
-    ck_assert(!m->lora && tn_allclose(tn_tuned_logits(m, &b), after, 1e-4, 1e-5));
-    ck_assert_int_eq(tn_tuned_adapt(again, 3, 6), TN_ESTATE);
-    ck_error(TN_ESTATE, "tn_tuned_adapt: this model already has adapters");
+    ck_assert_int_eq(tn_lora_merge(m), TN_OK);
+    ck_assert(!tn_has_lora(m) && tn_allclose(tn_tuned_logits(m, &b), after, 1e-4, 1e-5));
+    ck_assert_int_eq(adapt(again), TN_ESTATE);
+    ck_error(TN_ESTATE, "tn_lora: the module already has adapters; tn_lora_merge merges them");
     tn_free(m), tn_free(again);
 }
 END_TEST
@@ -250,7 +258,7 @@ START_TEST(adapters_of_other_types)
         const tn_scope s = is == cast ? tn_scope_begin() : tn_autocast_begin(true);
         tn_tensor     *plain = tn_clone(tn_tuned_logits(m, &b));
         tn_seed(3);
-        ck_assert_int_eq(tn_tuned_adapt(m, 3, 6), TN_OK);
+        ck_assert_int_eq(adapt(m), TN_OK);
         ck_assert_msg(tn_same_bits(tn_tuned_logits(m, &b), plain), "%d: %s", i, tn_error_message());
         tn_optimizer *o = tn_sgd_new(m, .lr = 0.1);
         for (int t = 0; t < 5; t++) tn_backward(tn_tuned_loss(m, tn_tuned_logits(m, &b), b.y)), tn_step(o);
@@ -259,10 +267,10 @@ START_TEST(adapters_of_other_types)
         tn_tensor *y = tn_to(tn_tuned_logits(m, &b), TN_F64);
         if (i < 0) want = tn_take(y);
         else ck_assert_msg(apart(y, want) < types[i].near, "%d: %g", i, apart(y, want));
-        ck_assert_int_eq(tn_tuned_save_adapter(m, dir), TN_OK);
-        ck_assert_int_eq(tn_tuned_load_adapter(again, dir), TN_OK);
+        ck_assert_int_eq(tn_peft_save(m, dir), TN_OK);
+        ck_assert_int_eq(tn_peft_load(again, dir), TN_OK);
         ck_assert(tn_same_bits(tn_to(tn_tuned_logits(again, &b), TN_F64), y));
-        ck_assert_int_eq(tn_tuned_merge(m), TN_OK);
+        ck_assert_int_eq(tn_lora_merge(m), TN_OK);
         ck_assert(apart(tn_to(tn_tuned_logits(m, &b), TN_F64), y) < (i < 1 ? 1e-4 : 0.1));
         tn_scope_end(s);
         tn_free(m), tn_free(again);
@@ -274,34 +282,30 @@ END_TEST
 /* Other options of PEFT would change the results: the error names them, and the model keeps no adapters. */
 START_TEST(adapters_of_other_kinds)
 {
-    static const char *const members[] = {"\"use_rslora\": true",
-                                          "\"use_dora\": true",
-                                          "\"fan_in_fan_out\": true",
-                                          "\"peft_type\": \"IA3\"",
-                                          "\"bias\": \"all\"",
-                                          "\"alpha_pattern\": {\"query\": 8}",
-                                          "\"rank_pattern\": {\"query\": 8}"};
+    static const char *const members[] = {
+        "\"use_dora\": true", "\"target_parameters\": [\"experts\"]", "\"peft_type\": \"IA3\"",
+        "\"bias\": \"all\"",  "\"alpha_pattern\": {\"query\": 8}",    "\"rank_pattern\": {\"query\": 8}"};
     const char *const dir = tn_test_file("kinds"), *const path = tn_test_file("kinds/adapter_config.json");
     char      text[256];
     tn_tuned *m = opened(&heads[0]);
     mkdir(dir, 0777);
-    ck_assert_int_eq(tn_tuned_adapt(m, 3, 6), TN_OK);
-    ck_assert_int_eq(tn_tuned_save_adapter(m, dir), TN_OK);
+    ck_assert_int_eq(adapt(m), TN_OK);
+    ck_assert_int_eq(tn_peft_save(m, dir), TN_OK);
     ck_assert_int_eq(remove(tn_test_file("kinds/SHA256SUMS")), 0);
     tn_free(m);
     m = opened(&heads[0]);
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
         const int n = snprintf(text, sizeof text, "{\"r\": 3, \"lora_alpha\": 6, %s}", members[i]);
         ck_assert_int_eq(tn_file_write(path, text, (size_t)n), TN_OK);
-        ck_assert_msg(tn_tuned_load_adapter(m, dir) == TN_EUNSUPPORTED, "%s", tn_error_message());
+        ck_assert_msg(tn_peft_load(m, dir) == TN_EUNSUPPORTED, "%s", tn_error_message());
         ck_error_has(TN_EUNSUPPORTED, "adapter_config.json': ");
-        ck_assert_ptr_null(m->lora);
+        ck_assert(!tn_has_lora(m));
     }
     ck_assert_int_eq(tn_file_write(path, "{\"r\": 2, \"lora_alpha\": 6}", 25), TN_OK); /* the file has 3 */
-    ck_assert_int_eq(tn_tuned_load_adapter(m, dir), TN_ESHAPE);
+    ck_assert_int_eq(tn_peft_load(m, dir), TN_ESHAPE);
     tn_clear_error();
     ck_assert_int_eq(tn_file_write(path, "{\"r\": 3, \"lora_alpha\": 6}", 25), TN_OK);
-    ck_assert_int_eq(tn_tuned_load_adapter(m, dir), TN_OK); /* the errors changed nothing */
+    ck_assert_int_eq(tn_peft_load(m, dir), TN_OK); /* the errors changed nothing */
     tn_free(m);
 }
 END_TEST

@@ -143,7 +143,7 @@ static double sentences_around(void)
 static double tuned_tagger(void)
 {
     tn_tuned *m = tn_tuned_new(tn_bert_new(SIZES, .ff = 8), .task = TN_TASK_TOKEN_CLASSIFICATION, .n = 3, .crf = true);
-    tn_tuned_adapt(m, 1, 1);
+    tn_lora(m, .rank = 1, .names = "query value", .trained = tn_tuned_head(m));
     return stepped(m, tn_tuned_loss(m, tn_tuned_forward(m, ids(1, 4, 11)), ids(1, 4, 3)));
 }
 

@@ -157,9 +157,9 @@ static double adapters(void)
     double      sum = 0;
     for (int i = 0; i < 2; i++) {
         tn_tuned *m = tn_tuned_new(tn_bert_new(SIZES, .ff = 8), .task = TN_TASK_CLASSIFICATION, .n = 2);
-        if (!i) tn_tuned_adapt(m, 1, 1);
-        if (i) tn_tuned_load_adapter(m, dir), tn_tuned_merge(m);
-        else if (tn_tuned_save_adapter(m, dir) != TN_OK) sum = NAN;
+        if (!i) tn_lora(m, .rank = 1, .trained = tn_tuned_head(m));
+        if (i) tn_peft_load(m, dir), tn_lora_merge(m);
+        else if (tn_peft_save(m, dir) != TN_OK) sum = NAN;
         tn_eval(m);
         sum += digest(tn_tuned_forward(m, tn_full_of(TN_I64, TN_SHAPE(1, 4), 3)));
         tn_free(m);

@@ -138,31 +138,6 @@ static void *tuned_tags(void *m, tn_tensor *x)
     ck_assert_int_ne(tn_tuned_tags(m, NULL, 0, NULL, NULL), TN_OK);
     return NULL;
 }
-static void *tuned_adapt(void *m, tn_tensor *x)
-{
-    (void)x;
-    ck_assert_int_ne(tn_tuned_adapt(m, 0, 1), TN_OK);
-    return NULL;
-}
-static void *tuned_save_adapter(void *m, tn_tensor *x)
-{
-    (void)x;
-    ck_assert_int_ne(tn_tuned_save_adapter(m, NULL), TN_OK);
-    return NULL;
-}
-static void *tuned_load_adapter(void *m, tn_tensor *x)
-{
-    (void)x;
-    ck_assert_int_ne(tn_tuned_load_adapter(m, NULL), TN_OK);
-    return NULL;
-}
-static void *tuned_merge(void *m, tn_tensor *x)
-{
-    (void)x;
-    if (m && tn_error() == TN_OK) tn_raise(TN_EINVAL, "nothing to merge is no mistake");
-    ck_assert_int_ne(tn_tuned_merge(m), TN_OK);
-    return NULL;
-}
 static void *a_crf(void) { return tn_crf_new(.labels = 4); }
 static void *crf_loss(void *m, tn_tensor *x) { return tn_crf_loss(m, x, x); }
 static void *crf_best(void *m, tn_tensor *x)
@@ -294,10 +269,6 @@ static const struct forward {
     {"tn_tuned_logits", "encoder: bert: ids must be [batch, length], got NULL", a_tuned, tuned_scores, 0},
     {"tn_tuned_each", "tn_tuned_each: the features or the listener is NULL", a_tuned, tuned_each, 0},
     {"tn_tuned_tags", "tn_tuned_tags: feature 0 does not exist, or an argument is NULL", a_tuned, tuned_tags, 0},
-    {"tn_tuned_adapt", "tn_tuned_adapt: .rank is 0, but must be from 1 to 4", a_tuned, tuned_adapt, 0},
-    {"tn_tuned_save_adapter", "tn_tuned_save_adapter: this model has no adapters", a_tuned, tuned_save_adapter, 0},
-    {"tn_tuned_load_adapter", "the directory is NULL", a_tuned, tuned_load_adapter, 0},
-    {"tn_tuned_merge", "nothing to merge", a_tuned, tuned_merge, 0},
     {"tn_crf_loss", "crf: the scores are NULL", a_crf, crf_loss, 0},
     {"tn_crf_best", "crf: scores of one sentence must be [length, 4], got NULL", a_crf, crf_best, 0},
     {"tn_tuned_save", "the directory is NULL", a_tuned, tuned_save, 0},

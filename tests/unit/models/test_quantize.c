@@ -45,12 +45,12 @@ START_TEST(packed_where_it_cannot_be)
     tn_tuned *t = tn_tuned_new(again, .n = 2);
     ok();
     ck_assert(!t->encoder->base.training && tn_count_trainable(t->encoder) == 0);
-    ck_assert_int_eq(tn_tuned_adapt(t, 2, 3), TN_OK);
+    ck_assert_int_eq(tn_lora(t, .rank = 2), TN_OK);
     ck_assert_int_eq(tn_tuned_save(t, dir), TN_EUNSUPPORTED);
-    ck_error_has(TN_EUNSUPPORTED, "merge them first (tn_tuned_merge), or save them (tn_tuned_save_adapter)");
-    ck_assert_int_eq(tn_tuned_merge(t), TN_OK);
-    ck_assert_int_eq(tn_tuned_adapt(t, 2, 3), TN_ESTATE);
-    ck_error_has(TN_ESTATE, "this model had adapters that were merged");
+    ck_error_has(TN_EUNSUPPORTED, "merge them (tn_lora_merge), or save them (tn_peft_save)");
+    ck_assert_int_eq(tn_lora_merge(t), TN_OK);
+    ck_assert_int_eq(tn_lora(t, .rank = 2), TN_OK); /* and again */
+    ck_assert_int_eq(tn_lora_merge(t), TN_OK);
     ck_assert_int_eq(tn_tuned_save(t, dir), TN_OK);
     tn_free(t);
 

@@ -1,0 +1,32 @@
+/* peft.h — adapters of nn/lora.h in the files of Hugging Face's PEFT: adapter_config.json, adapter_model.safetensors.
+ * Part of models.h: include that.
+ *
+ *     tn_peft_save(model, "adapter");   // PeftModel.from_pretrained(base, "adapter") reads it
+ *     tn_peft_load(other, "adapter");   // adds the adapters to a model of the same sizes, with the same results
+ *
+ * The names of layers are those of Hugging Face's directories; of a custom module without tn_class.names, its own. */
+#ifndef TENON_MODELS_PEFT_H
+#define TENON_MODELS_PEFT_H
+
+#include "../nn/nn.h"
+
+TN_C_BEGIN_
+
+typedef struct tn_peft_save_args {
+    int         zero_;
+    const char *task; /* PEFT's task_type, as "SEQ_CLS"; NULL: "CAUSAL_LM" for a language model, else none */
+    const char *base; /* the model's path or name, base_model_name_or_path; NULL: none */
+    int         end_;
+} TN_KEYWORDS_ONLY tn_peft_save_args;
+/* Writes the adapters, and the other parameters that are not frozen (tn_lora's .trained), to an existing directory. */
+TN_API tn_status tn_peft_save_run(void *m, const char *dir, tn_peft_save_args a) TN_CHECKED;
+/* Adds the directory's adapters to m, which tn_lora_merge merges, and reads the other parameters in it. If m has
+ * adapters, they must be on the same layers. An error, for example for adapters of another model, changes nothing. */
+TN_API tn_status tn_module_peft_load(void *m, const char *dir);
+
+TN_C_END_
+#define tn_peft_save(m, ...) TN_CALL_(tn_peft_save_run(TN_ANY_MODULE_(m), TN_PEFT_SAVE_(__VA_ARGS__, TN_END_)))
+#define TN_PEFT_SAVE_(dir, ...) dir, TN_FILLED_(tn_peft_save_args, TN_NO_DEFAULTS_, __VA_ARGS__)
+#define tn_peft_load(m, dir) tn_module_peft_load(TN_ANY_MODULE_(m), dir)
+
+#endif

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Exchanges LoRA adapters between Hugging Face's PEFT and Tenon, in both directions.
+
+    python3 tests/golden/lora.py
+
+Tested with torch 2.15.0, transformers 5.24.0 and peft 0.21.2. Writes lora/<name>, adapters with random weights of the
+models in llama, gpt and heads, and lora/answers.safetensors, their logits. Also opens lora/tenon/<name>, which
+tests/unit/models/test_lora.c writes if TENON_GOLDEN=write is set, and compares the logits with those that Tenon stored
+there.
+"""
+import os
+import shutil
+import sys
+
+sys.dont_write_bytecode = True
+import torch
+from peft import LoraConfig, PeftModel, get_peft_model
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
+
+GOLDEN = os.path.dirname(os.path.abspath(__file__))
+HERE = os.path.join(GOLDEN, "lora")
+CASES = {  # the base, its class, the options of the adapter
+    "llama": ("llama/llama3", AutoModelForCausalLM,
+              dict(r=3, lora_alpha=6, target_modules="all-linear", task_type="CAUSAL_LM")),
+    "llama-rs": ("llama/qwen2", AutoModelForCausalLM,
+                 dict(r=4, lora_alpha=5, target_modules=["q_proj", "v_proj"], use_rslora=True, task_type="CAUSAL_LM")),
+    "gpt": ("gpt/torch", AutoModelForCausalLM,
+            dict(r=2, lora_alpha=4, target_modules=["c_attn", "c_proj"], fan_in_fan_out=True, task_type="CAUSAL_LM")),
+    "bert": ("heads/classes", AutoModelForSequenceClassification,
+             dict(r=3, lora_alpha=6, target_modules=["query", "value", "output.dense"], task_type="SEQ_CLS")),
+}
+
+
+def main():
+    torch.manual_seed(11)
+    answers = {}
+    for name, (base, kind, options) in CASES.items():
+        path = os.path.join(HERE, name)
+        model = get_peft_model(kind.from_pretrained(os.path.join(GOLDEN, base)), LoraConfig(**options)).eval()
+        with torch.no_grad():
+            for key, p in model.named_parameters():
+                if "lora_B" in key or "modules_to_save" in key:
+                    p.copy_(torch.randn(p.shape) * 0.3)
+            ids = torch.randint(1, 20, (2, 9))
+            answers[name + ".ids"], answers[name + ".scores"] = ids, model(ids).logits
+        shutil.rmtree(path, ignore_errors=True)
+        model.save_pretrained(path)
+        os.remove(os.path.join(path, "README.md"))
+        config = os.path.join(path, "adapter_config.json")
+        with open(config, encoding="utf-8") as f:
+            text = f.read().replace(os.path.join(GOLDEN, base), base)  # no path of this machine
+        with open(config, "w", encoding="utf-8") as f:
+            f.write(text)
+    save_file({k: v.contiguous() for k, v in answers.items()}, os.path.join(HERE, "answers.safetensors"),
+              {"format": "pt", "made by": "tests/golden/lora.py"})
+
+    theirs = os.path.join(HERE, "tenon")
+    for name in sorted(os.listdir(theirs)) if os.path.isdir(theirs) else []:
+        base, kind, _ = CASES[name]
+        path = os.path.join(theirs, name)
+        model = PeftModel.from_pretrained(kind.from_pretrained(os.path.join(GOLDEN, base)), path).eval()
+        with torch.no_grad():
+            saved = load_file(os.path.join(path, "answers.safetensors"))
+            worst = (model(saved["ids"]).logits - saved["scores"]).abs().max()
+        print("lora/tenon/%s: largest difference %.1e" % (name, worst))
+        assert worst <= 2e-5
+
+
+main()

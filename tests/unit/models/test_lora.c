@@ -1,0 +1,359 @@
+/* test_lora.c — low-rank adapters: gradients compared with those of the sum W + scale B A, over packed weights, on the
+ * user's own modules; merging; PEFT's files, and files of another model. */
+#include "tests/common/bits.h"
+#include "tests/common/check_main.h"
+#include "tests/common/errors.h"
+
+#include "models/models.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
+
+/* ---- the models -------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    tn_module  base;
+    tn_mha    *attention;
+    tn_linear *up, *down;
+} net;
+static tn_tensor *net_forward(net *m, tn_tensor *x)
+{
+    if (!tn_ready(m)) return NULL;
+    tn_frame f = tn_enter(m);
+    return tn_leave(f, tn_call(m->down, tn_gelu(tn_call(m->up, tn_call(m->attention, x)))));
+}
+TN_FORWARD(net);
+static net *net_new(tn_dtype dt)
+{
+    net *m = tn_module_new(net);
+    ck_assert_ptr_nonnull(m);
+    m->attention = tn_child(m, "attention", tn_mha_new(.dim = 32, .heads = 2, .dtype = dt));
+    m->up = tn_child(m, "up", tn_linear_new(.in = 32, .out = 64, .dtype = dt));
+    m->down = tn_child(m, "down", tn_linear_new(.in = 64, .out = 32, .no_bias = true, .dtype = dt));
+    return tn_built(m);
+}
+
+static void *a_gpt(void)
+{
+    return tn_gpt_new(.vocab = 50, .dim = 32, .layers = 2, .heads = 2, .positions = 16, .dropout = 0);
+}
+static void *a_llama(void)
+{
+    return tn_llama_new(.vocab = 50, .dim = 32, .layers = 2, .heads = 4, .kv_heads = 2, .positions = 16, .ff = 64,
+                        .dropout = 0, .attention_dropout = 0);
+}
+static void *a_bert(void)
+{
+    return tn_bert_new(.vocab = 50, .dim = 32, .layers = 2, .heads = 2, .positions = 16, .dropout = 0,
+                       .attention_dropout = 0);
+}
+static const struct model {
+    void *(*make)(void);
+    const char *names, *first, *other; /* a name in files; of a weight that gets none */
+    int         pairs;                 /* with .names */
+} models[] = {{a_gpt, "c_attn", "transformer.h.0.attn.c_attn", "mlp.c_fc", 2},
+              {a_llama, "q_proj,v_proj down_proj", "model.layers.0.self_attn.q_proj", "up_proj", 6},
+              {a_bert, "query value layer.1.output.dense", "bert.encoder.layer.0.attention.self.query", "key", 5}};
+enum { MODELS = sizeof models / sizeof *models };
+
+static tn_tensor *loss_of(void *m)
+{
+    tn_seed(4);
+    tn_tensor *ids = tn_randint(TN_SHAPE(2, 9), 0, 50);
+    if (((tn_module *)m)->kind->lm) return tn_lm_loss(m, ids, NULL);
+    tn_tensor *y = tn_bert_forward((tn_bert *)m, ids); /* normalised: its squares would be nearly constant */
+    return tn_mean(tn_mul(y, tn_normal(tn_shape_of(y), 0, 1)));
+}
+
+/* B starts at 0: random values make a difference. */
+static void shake(void *m)
+{
+    tn_seed(9);
+    const tn_scope s = tn_no_grad_begin();
+    for (tn_each p = tn_module_each(m, TN_EACH_PARAMETER); tn_next(&p);) {
+        const char *end = strrchr(p.name, '.');
+        if (end && !strcmp(end, ".B")) tn_copy_from(p.tensor, tn_normal(tn_shape_of(p.tensor), 0, 0.3));
+    }
+    tn_scope_end(s);
+}
+
+/* ---- gradients --------------------------------------------------------------------------------------------------- */
+
+/* In f64, with a random cotangent: values and gradients of A and B are those of x (W + s B A)ᵀ in plain ops. */
+START_TEST(gradients)
+{
+    tn_seed(1);
+    net *m = net_new(TN_F64);
+    fine();
+    ck_assert_int_eq(tn_lora(m, .rank = 3, .alpha = 5), TN_OK);
+    shake(m);
+    ck_assert_int_eq(tn_count_trainable(m), 3 * (32 + 96 + 32 + 32 + 32 + 64 + 64 + 32));
+    tn_tensor *x = tn_normal_of(TN_F64, TN_SHAPE(2, 7, 32), 0, 1), *by = tn_normal_of(TN_F64, TN_SHAPE(2, 7, 32), 0, 1);
+    tn_tensor *y = tn_call(m, x);
+    tn_backward(tn_sum(tn_mul(y, by)));
+    fine();
+    net                *plain = net_new(TN_F64);
+    tn_tensor         **at[4][2] = {{&m->attention->in_proj_weight, &plain->attention->in_proj_weight},
+                                    {&m->attention->out_proj->weight, &plain->attention->out_proj->weight},
+                                    {&m->up->weight, &plain->up->weight},
+                                    {&m->down->weight, &plain->down->weight}};
+    const tn_lora_pair *pair[4] = {m->attention->lora, m->attention->out_proj->lora, m->up->lora, m->down->lora};
+    tn_tensor          *a[4], *b[4], *kept[4];
+    tn_freeze(plain, true);
+    tn_copy_from(plain->attention->in_proj_bias, m->attention->in_proj_bias);
+    tn_copy_from(plain->attention->out_proj->bias, m->attention->out_proj->bias);
+    tn_copy_from(plain->up->bias, m->up->bias);
+    for (int i = 0; i < 4; i++) {
+        a[i] = tn_requires_grad(tn_clone(tn_detach(pair[i]->a[0])));
+        b[i] = tn_requires_grad(tn_clone(tn_detach(pair[i]->b[0])));
+        kept[i] = *at[i][1];
+        *at[i][1] = tn_add(*at[i][0], tn_mul_scalar(tn_matmul(b[i], a[i]), 5.0 / 3));
+    }
+    tn_tensor *want = tn_call(plain, x);
+    tn_backward(tn_sum(tn_mul(want, by)));
+    for (int i = 0; i < 4; i++) *at[i][1] = kept[i];
+    fine();
+    ck_assert(tn_allclose(y, want, 1e-12, 1e-12));
+    for (int i = 0; i < 4; i++) {
+        ck_assert_msg(tn_allclose(tn_grad(pair[i]->a[0]), tn_grad(a[i]), 1e-10, 1e-12), "A of %d", i);
+        ck_assert_msg(tn_allclose(tn_grad(pair[i]->b[0]), tn_grad(b[i]), 1e-10, 1e-12), "B of %d", i);
+        ck_assert(!tn_needs_grad(*at[i][0]));
+    }
+    tn_free(plain);
+    net *copy = tn_copy(m);
+    tn_free(m);
+    ck_assert(tn_same_bits(tn_call(copy, x), y));
+    ck_assert_int_eq(tn_lora_merge(copy), TN_OK);
+    ck_assert(tn_allclose(tn_call(copy, x), want, 1e-12, 1e-12) && !tn_has_lora(copy));
+    ck_assert_int_eq(tn_count(copy), tn_count_trainable(copy));
+    tn_free(copy);
+}
+END_TEST
+
+/* Over packed weights the loss and the gradients of the adapters are those over the unpacked ones (int8 also rounds the
+ * activations). */
+START_TEST(packed)
+{
+    static const struct {
+        tn_tensor *(*pack)(const tn_tensor *);
+        double near;
+    } kinds[] = {{tn_q8_pack, 1e-4}, {tn_f16_pack, 1e-4}, {tn_int8_pack, 0.2}};
+    const struct model *of = &models[_i % MODELS];
+    const int           k = _i / MODELS;
+    tn_seed(1);
+    void *m = of->make();
+    if (k == 0) tn_module_quantize(m);
+    else if (k == 1) tn_module_halve(m);
+    else tn_quantize_run((tn_quantize_args){.module = m, .activations = true});
+    fine();
+    tn_seed(1);
+    void *plain = of->make(); /* the same weights, rounded */
+    tn_module_freeze(plain, true);
+    for (tn_each p = tn_module_each(plain, TN_EACH_PARAMETER); tn_next(&p);) {
+        tn_tensor *w = tn_module_find_tensor(m, p.name);
+        if (tn_is_packed(w)) tn_copy_from(p.tensor, tn_unpack(w));
+    }
+    void *const both[] = {m, plain};
+    tn_tensor  *loss[2];
+    for (int i = 0; i < 2; i++) {
+        tn_seed(2);
+        ck_assert_int_eq(tn_lora_run((tn_lora_args){TN_LORA_ARGS_DEFAULTS, .module = both[i]}), TN_OK);
+        shake(both[i]);
+        tn_backward(loss[i] = loss_of(both[i]));
+        fine();
+    }
+    ck_assert(tn_allclose(loss[0], loss[1], kinds[k].near / 10, 0));
+    for (tn_lora_layer x = tn_module_lora_layers(m), y = tn_module_lora_layers(plain);
+         tn_lora_next(&x) && tn_lora_next(&y);) {
+        tn_tensor *gx = tn_grad(x.lora->a[x.part]), *gy = tn_grad(y.lora->a[y.part]);
+        if (!gx && !gy) continue; /* BERT's pooler and head, which the loss does not read */
+        const double apart = tn_item(tn_norm(tn_sub(gx, gy))), size = tn_item(tn_norm(gy));
+        ck_assert_msg(apart <= kinds[k].near * size, "%s: %g of %g", x.name, apart, size);
+    }
+    fine();
+    ck_assert_int_eq(tn_module_lora_merge(m), TN_EUNSUPPORTED);
+    ck_error_has(TN_EUNSUPPORTED, "is packed (8 bits or f16), which would round the adapters away");
+    ck_assert(tn_module_has_lora(m));
+    tn_module_free(m), tn_module_free(plain);
+}
+END_TEST
+
+/* ---- names, files ------------------------------------------------------------------------------------------------ */
+
+/* New adapters change no bit; chosen by name; saved, loaded into another copy, packed or not, and merged. */
+START_TEST(files)
+{
+    const struct model *of = &models[_i];
+    const char         *dir = tn_test_folder("adapter");
+    tn_seed(3);
+    void *m = of->make();
+    tn_seed(3);
+    void      *again = of->make();
+    tn_tensor *before = loss_of(m);
+    ck_assert_int_eq(tn_lora_run((tn_lora_args){.module = m, .rank = 2, .names = of->names}), TN_OK);
+    ck_assert(tn_same_bits(loss_of(m), before));
+    int pairs = 0;
+    for (tn_lora_layer l = tn_module_lora_layers(m); tn_lora_next(&l);) {
+        const bool has = l.lora && l.lora->a[l.part];
+        pairs += has;
+        ck_assert_msg(!has || !strstr(l.name, of->other), "%s", l.name);
+        ck_assert(strcmp(l.name, of->first) != 0 || has);
+    }
+    ck_assert_int_eq(pairs, of->pairs);
+    shake(m);
+    tn_tensor *loss = loss_of(m);
+    ck_assert(!tn_same_bits(loss, before));
+    ck_assert_int_eq(tn_peft_save_run(m, dir, (tn_peft_save_args){.base = "base"}), TN_OK);
+    ck_assert_int_eq(tn_module_peft_load(again, dir), TN_OK);
+    ck_assert(tn_same_bits(loss_of(again), loss));
+    ck_assert_int_eq(tn_module_peft_load(again, dir), TN_OK); /* once more, into its adapters */
+    ck_assert(tn_same_bits(loss_of(again), loss));
+    ck_assert_int_eq(tn_module_lora_merge(again), TN_OK);
+    ck_assert(tn_allclose(loss_of(again), loss, 1e-4, 1e-5) && !tn_module_has_lora(again));
+    ck_assert_int_eq(tn_module_halve(again), TN_OK);
+    ck_assert_int_eq(tn_module_peft_load(again, dir), TN_OK); /* added a second time, over packed weights */
+    fine();
+    for (int i = 0; i < MODELS; i++) { /* another model's: nothing changes */
+        void *other = models[i].make();
+        if (i != _i) ck_assert_int_ne(tn_module_peft_load(other, dir), TN_OK);
+        if (i != _i) ck_error_has(TN_EFORMAT, "; is it an adapter of another model?");
+        ck_assert(!tn_module_has_lora(other));
+        tn_module_free(other);
+    }
+    tn_llama *wide =
+        tn_llama_new(.vocab = 50, .dim = 64, .layers = 2, .heads = 4, .kv_heads = 2, .positions = 16, .ff = 64);
+    if (of->make == a_llama) {
+        ck_assert_int_eq(tn_peft_load(wide, dir), TN_ESHAPE);
+        ck_error_has(TN_ESHAPE, "expected [2, 64]; is it an adapter of another model?");
+    }
+    ck_assert(!tn_has_lora(wide));
+    tn_free(wide), tn_module_free(m), tn_module_free(again);
+}
+END_TEST
+
+/* The state dict of a module with adapters, training, and a second choice of layers. */
+START_TEST(own_module)
+{
+    const char *path = tn_test_file("net");
+    tn_seed(1);
+    net       *m = net_new(TN_F32);
+    tn_tensor *x = tn_normal(TN_SHAPE(1, 4, 32), 0, 1), *before = tn_call(m, x);
+    ck_assert_int_eq(tn_lora(m, .names = "up", .trained = "down attention.in_proj_bias"), TN_OK);
+    ck_assert_int_eq(tn_count_trainable(m), 8 * (32 + 64) + 64 * 32 + 96);
+    ck_assert(tn_same_bits(tn_call(m, x), before));
+    tn_optimizer *o = tn_adamw_new(m, .lr = 1e-2);
+    for (int i = 0; i < 3; i++) tn_backward(tn_mean(tn_square(tn_call(m, x)))), tn_step(o);
+    tn_optimizer_free(o);
+    tn_tensor *after = tn_call(m, x);
+    ck_assert(tn_item(tn_mean(tn_square(after))) < tn_item(tn_mean(tn_square(before))));
+    ck_assert_int_eq(tn_save(m, path), TN_OK);
+    net *again = net_new(TN_F32);
+    ck_assert_int_eq(tn_lora(again, .names = "up"), TN_OK);
+    ck_assert_int_eq(tn_load(again, path), TN_OK);
+    ck_assert(tn_same_bits(tn_call(again, x), after));
+    const char *dir = tn_test_folder("own");
+    ck_assert_int_eq(tn_peft_save(m, dir), TN_OK);
+    tn_seed(1);
+    net *third = net_new(TN_F32);
+    ck_assert_int_eq(tn_peft_load(third, dir), TN_OK); /* adapters and .trained */
+    ck_assert(tn_same_bits(tn_call(third, x), after));
+    fine();
+    tn_free(m), tn_free(again), tn_free(third);
+}
+END_TEST
+
+START_TEST(mistakes)
+{
+    net *m = net_new(TN_F32);
+    tn_lora(m, .names = "upp");
+    ck_error(TN_EINVAL, "tn_lora: .names has 'upp', which is in the name of no linear layer; the first layer is "
+                        "'attention.in_proj_weight'");
+    tn_lora(m, .trained = "attention,head");
+    ck_error(TN_EINVAL, "tn_lora: .trained has 'head', which is in the name of no parameter");
+    tn_lora(m, .rank = -1);
+    ck_error(TN_EINVAL, "tn_lora: .rank is -1, but must be from 1 to 65536");
+    tn_lora(m, .alpha = -1);
+    ck_error(TN_EINVAL, "tn_lora: .alpha is -1, but must be from 0 to 1000000; 0 is 2 · rank");
+    tn_lora(m, .names = "up", .trained = "up");
+    ck_error(TN_EINVAL, "tn_lora: the module has no linear layer to adapt");
+    ck_assert(!tn_has_lora(m) && tn_count_trainable(m) == tn_count(m));
+    ck_assert_int_ne(tn_peft_save(m, tn_test_folder("no")), TN_OK);
+    ck_error(TN_ESTATE, "tn_peft_save: the module has no adapters; tn_lora adds them");
+    ck_assert_int_eq(tn_lora_merge(m), TN_OK); /* nothing to merge */
+    ck_assert_int_eq(tn_lora(m, .rank = 1), TN_OK);
+    tn_lora(m, .rank = 1);
+    ck_error(TN_ESTATE, "tn_lora: the module already has adapters; tn_lora_merge merges them");
+    ck_assert_int_eq(tn_mha_prune(m->attention, 1, (int64_t[]){0}), TN_EUNSUPPORTED);
+    ck_error(TN_EUNSUPPORTED, "tn_mha_prune: the weights have adapters; call tn_lora_merge before");
+    tn_free(m);
+}
+END_TEST
+
+/* ---- PEFT's files (tests/golden/lora.py) ------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name, *base;
+} golden[] = {{"llama", "llama/llama3"}, {"llama-rs", "llama/qwen2"}, {"gpt", "gpt/torch"}, {"bert", "heads/classes"}};
+
+static tn_tensor *logits(void *m, tn_tensor *ids)
+{
+    return ((tn_module *)m)->kind->lm ? tn_lm_forward(m, ids) : tn_tuned_forward((tn_tuned *)m, ids);
+}
+static double furthest(tn_tensor *a, tn_tensor *b)
+{
+    ck_assert(a && b && tn_shape_equal(tn_shape_of(a), tn_shape_of(b)));
+    return tn_item(tn_amax(tn_flatten(tn_abs(tn_sub(a, b)), 0, -1), .dims = TN_DIMS(0)));
+}
+
+/* Adapters written by PEFT give its logits, also merged, and written again; with TENON_GOLDEN=write other values are
+ * left for PEFT to read. */
+START_TEST(equals_peft)
+{
+    const char     *name = golden[_i].name, *dir = tn_test_data(tn_name("golden/lora/%s", name));
+    tn_model        m = tn_model_open(tn_test_data(tn_name("golden/%s", golden[_i].base)), .no_tokenizer = true);
+    tn_safetensors *f = tn_safetensors_open(tn_test_data("golden/lora/answers.safetensors"));
+    tn_tensor      *ids = tn_safetensors_get(f, tn_name("%s.ids", name));
+    tn_tensor      *scores = tn_safetensors_get(f, tn_name("%s.scores", name));
+    fine();
+    ck_assert_int_eq(tn_module_peft_load(m.module, dir), TN_OK);
+    ck_assert_double_le(furthest(logits(m.module, ids), scores), 2e-5);
+    const char *own = tn_test_folder("peft");
+    ck_assert_int_eq(tn_peft_save_run(m.module, own, (tn_peft_save_args){.task = _i == 3 ? "SEQ_CLS" : NULL}), TN_OK);
+    tn_model again = tn_model_open(tn_test_data(tn_name("golden/%s", golden[_i].base)), .no_tokenizer = true);
+    ck_assert_int_eq(tn_module_peft_load(again.module, own), TN_OK);
+    ck_assert(tn_same_bits(logits(again.module, ids), logits(m.module, ids)));
+    ck_assert_int_eq(tn_module_lora_merge(again.module), TN_OK);
+    ck_assert_double_le(furthest(logits(again.module, ids), scores), 5e-5);
+    tn_model_close(&again);
+    if (getenv("TENON_GOLDEN")) {
+        const char *to = tn_test_data(tn_name("golden/lora/tenon/%s", name));
+        mkdir(tn_test_data("golden/lora/tenon"), 0777), mkdir(to, 0777);
+        shake(m.module);
+        ck_assert_int_eq(tn_peft_save_run(m.module, to, (tn_peft_save_args){.task = _i == 3 ? "SEQ_CLS" : NULL}),
+                         TN_OK);
+        tn_safetensors_writer *w = tn_safetensors_writer_new();
+        tn_safetensors_put(w, "ids", ids), tn_safetensors_put(w, "scores", logits(m.module, ids));
+        ck_assert_int_eq(tn_safetensors_save(w, tn_name("%s/answers.safetensors", to)), TN_OK);
+        tn_safetensors_writer_free(w);
+    }
+    fine();
+    tn_safetensors_close(f);
+    tn_model_close(&m);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("adapters");
+    TCase *c = tn_tcase(s, "lora");
+    tcase_add_test(c, gradients);
+    tcase_add_loop_test(c, packed, 0, 3 * MODELS);
+    tcase_add_loop_test(c, files, 0, MODELS);
+    tcase_add_test(c, own_module);
+    tcase_add_test(c, mistakes);
+    tcase_add_loop_test(c, equals_peft, 0, 4);
+    return tn_check_main(s);
+}
