@@ -30,6 +30,7 @@ PEERS = {"eager": ("PyTorch", "torch", "torch_workloads.py", []),
          "compiled": ("compiled", "torch", "torch_workloads.py", ["--compile"]),
          "onnxruntime": ("ONNX Runtime", "onnxruntime", "other_workloads.py", []),
          "ctranslate2": ("CTranslate2", "ctranslate2", "other_workloads.py", []),
+         "peft": ("PEFT", "peft", "peft_workloads.py", []),
          "llama.cpp": ("llama.cpp", "llama_cpp", "other_workloads.py", [])}
 TRAINED = ("eager", "compiled")
 
@@ -50,6 +51,8 @@ WORKLOADS = {
     "seq2seq-infer": ("seq2seq-infer", ("ctranslate2",), (1, 1)),
     "seq2seq-infer-int8": ("seq2seq-infer --dtype int8", ("ctranslate2",), (1, 1)),
     "gpt-gen": ("gpt-gen", ("eager", "ctranslate2"), (2.5, 2.0)),
+    "lora": ("lora", ("peft",), (1, 1)),
+    "lora-int8": ("lora --dtype int8", ("peft",), (1.5, 1.5)),
     "overhead": ("overhead", ("eager",), (12, 12)),
     "llama-f32": ("llama --dtype f32", ("llama.cpp",), (1, 1)),
     "llama-f16": ("llama --dtype f16", ("llama.cpp",), (1, 1)),
@@ -161,7 +164,8 @@ class Machine:
         if not self.has[module]:
             return None
         return last_json([os.path.join(HERE, "peers/python"), module, os.path.join(HERE, "peers", script), workload,
-                          *flags, *arguments], self.torch_environment if module == "torch" else self.environment)
+                          *flags, *arguments],
+                         self.torch_environment if module in ("torch", "peft") else self.environment)
 
 
 def best_blas(line):

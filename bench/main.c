@@ -26,6 +26,8 @@ static const struct {
     {"gpt-gen", "generation of 250 tokens with the GPT and its key-value cache", bench_gpt_gen},
     {"llama", "a LLaMA of 12 layers of width 768: a prompt of 512 tokens, then generation; also --dtype q8_0|f16",
      bench_llama},
+    {"lora", "training step of adapters of rank 8 on a LLaMA of 12 layers of width 768; also --dtype q8_0|int8",
+     bench_lora},
     {"overhead", "overhead of an op and its tape: 2,000 ops on a 4x4 tensor, forward and backward", bench_overhead},
 };
 enum { WORKLOADS = sizeof workloads / sizeof *workloads };
@@ -44,6 +46,7 @@ static int usage(FILE *to)
         "             [--ffn N] [--vocab N] [--batch N] [--seq N]\n"
         "       bench llama ... [--dtype q8_0|f16] [--gguf FILE]\n"
         "       bench encoder-infer|seq2seq-infer ... [--dtype int8]\n"
+        "       bench lora ... [--dtype q8_0|int8]\n"
         "       bench kernels [--json] [--threads N] [--seconds S] [--only PATTERN] [--size MxNxK] [--no-peers]\n"
         "       bench ranks --ranks K --workload bert|gpt|seq2seq|lstm --steps N [--dtype f32|bf16] [--zero|--zero3]\n"
         "             [--fast] [--sparse] [--no-overlap] [--delay US,MB/S] [sizes]\n\n"
@@ -129,6 +132,8 @@ static int run(int w, const bench_options *o)
     return failed;
 }
 
+static bool infers(bench_workload *run) { return run == bench_encoder_infer || run == bench_seq2seq_infer; }
+
 int main(int argc, char **argv)
 {
     bench_options o = {.self = argv[0]};
@@ -146,12 +151,13 @@ int main(int argc, char **argv)
         fprintf(stderr, "bench: unknown option or invalid value: %s %s\n", argv[i], i + 1 < argc ? argv[i + 1] : "");
         return usage(stderr);
     }
-    if ((o.q8 || o.f16 || o.gguf) && (kernels || workloads[w].run != bench_llama)) {
-        fprintf(stderr, "bench: --dtype q8_0, --dtype f16 and --gguf are for the workload llama\n");
+    const bool lora = !kernels && workloads[w].run == bench_lora;
+    if ((o.f16 || o.gguf || (o.q8 && !lora)) && (kernels || workloads[w].run != bench_llama)) {
+        fprintf(stderr, "bench: --dtype f16 and --gguf are for the workload llama, --dtype q8_0 for llama and lora\n");
         return usage(stderr);
     }
-    if (o.int8 && (kernels || (workloads[w].run != bench_encoder_infer && workloads[w].run != bench_seq2seq_infer))) {
-        fprintf(stderr, "bench: --dtype int8 is for the workloads encoder-infer and seq2seq-infer\n");
+    if (o.int8 && !lora && (kernels || !infers(workloads[w].run))) {
+        fprintf(stderr, "bench: --dtype int8 is for the workloads encoder-infer, seq2seq-infer and lora\n");
         return usage(stderr);
     }
     tn_set_threads(o.threads);

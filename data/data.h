@@ -2,6 +2,7 @@
 #ifndef TENON_DATA_DATA_H
 #define TENON_DATA_DATA_H
 
+#include "chat.h"
 #include "corpus.h"
 #include "images.h"
 #include "labelled.h"

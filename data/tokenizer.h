@@ -203,17 +203,6 @@ typedef struct {
 TN_API tn_status tn_tokenizer_decode_next(const tn_tokenizer *t, tn_text_stream *d, int32_t id, tn_string *to);
 TN_API tn_status tn_tokenizer_decode_end(tn_text_stream *d, tn_string *to); /* half a character becomes U+FFFD */
 
-/* ---- conversations ----------------------------------------------------------------------------------------------- */
-
-/* Appends messages to `to` in the form that a model was trained on: kind is "llama2", "llama3", "chatml", "qwen2",
- * "mistral" or "zephyr". answer: end where the assistant's answer starts. The text contains its special tokens: encode
- * it .bare. */
-typedef struct {
-    const char *role, *content; /* role: "system", "user", "assistant" */
-} tn_message;
-TN_API tn_status   tn_chat_text(const char *kind, int64_t n, const tn_message *messages, bool answer, tn_string *to);
-TN_API const char *tn_chat_kind(const char *chat_template); /* of a tokenizer_config.json; NULL: not one of these */
-
 TN_C_END_
 #define TN_TOKENIZER_TRAIN_ARGS_DEFAULTS .vocab_size = 30000, .min_count = 2, .alphabet = 1000
 #define TN_TRAINED_(...) TN_FILLED_(tn_tokenizer_train_args, TN_TOKENIZER_TRAIN_ARGS_DEFAULTS, __VA_ARGS__)

@@ -39,7 +39,7 @@ TN_API tn_status tn_lora_run(tn_lora_args a);
 TN_API tn_status tn_module_lora_merge(void *m);
 
 /* The adapters of one weight: the child "lora" of its layer. */
-enum { TN_LORA_PARTS = 16 };
+enum { TN_LORA_PARTS = 16, TN_LORA_RULES = 128 };
 typedef struct tn_lora_pair {
     tn_module   base;
     int64_t     rank, rows; /* rows: of each part */
@@ -60,7 +60,7 @@ typedef struct {
     int64_t          in, out;    /* out: of the part */
     bool             transposed; /* in files */
     tn_each          each_;      /* private, from here on */
-    const tn_rename *rules_;
+    tn_rename rules_[TN_LORA_RULES];
     int              renames_;
     char             prefix_[TN_PATH_BYTES]; /* of the module that has the rules */
 } tn_lora_layer;

@@ -16,6 +16,7 @@ OWN = {
     "gpt-gen": dict(layers=6, d_model=256, heads=8, vocab=8000, batch=1, seq=256),
     "seq2seq-infer": dict(layers=3, d_model=256, heads=8, vocab=8000, batch=16, seq=24),
     "llama": dict(layers=12, d_model=768, heads=12, vocab=32000, batch=1, seq=512, ffn=2048),
+    "lora": dict(layers=12, d_model=768, heads=12, vocab=32000, batch=4, seq=256, ffn=2048),
     "overhead": dict(layers=1, d_model=4, heads=1, vocab=1, batch=1, seq=1),
 }
 

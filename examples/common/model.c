@@ -3,13 +3,13 @@
 #include "model.h"
 
 #include <string.h>
+#include <time.h>
 
 bool model_open(const char *path, const char *tokenizer, bool alone, model *m)
 {
     const tn_model d = tn_model_open(path, .family = TN_MODEL_DECODER, .tokenizer = tokenizer);
     *m = (model){.all = d, .net = d.lm, .tokens = d.tokenizer};
     if (m->net) m->about = tn_lm_info_of(m->net);
-    if (d.chat_template.bytes) m->chat = tn_chat_kind(d.chat_template.at);
     if (m->net && !m->tokens && !alone)
         tn_raise(TN_EFORMAT, "'%s' contains no tokenizer; name its file or folder with --tokenizer", path);
     const int64_t pieces = m->tokens ? tn_tokenizer_size(m->tokens) : m->about.vocab;
@@ -38,8 +38,25 @@ int32_t model_first(const model *m)
     return first;
 }
 
+bool model_has_chat(const model *m) { return m->all.chat_template.bytes > 0; }
+
+bool model_chat_ready(model *m)
+{
+    if (!m->chat) m->chat = tn_chat_parse(m->all.chat_template.at, m->all.chat_template.bytes);
+    return m->chat != NULL;
+}
+
+bool model_chat(const model *m, int64_t n, const tn_message *said, bool answer, tn_string *to)
+{
+    const tn_tokenizer_roles r = tn_tokenizer_special(m->tokens);
+    return tn_chat_text(m->chat, n, said, to, .answer = answer, .now = (int64_t)time(NULL),
+                        .begin = r.first < 0 ? NULL : tn_tokenizer_token(m->tokens, r.first),
+                        .end = r.last < 0 ? NULL : tn_tokenizer_token(m->tokens, r.last)) == TN_OK;
+}
+
 void model_close(model *m)
 {
     tn_model_close(&m->all);
+    tn_chat_free(m->chat);
     *m = (model){.net = NULL};
 }

@@ -9,7 +9,7 @@ typedef struct {
     tn_lm        *net;
     tn_tokenizer *tokens;
     tn_lm_info    about;
-    const char   *chat; /* kind of the chat template, for tn_chat_text; NULL: none, or an unknown one */
+    tn_chat      *chat; /* the chat template, after model_chat_ready */
 } model;
 #define MODEL_HELP "model: a folder, a .gguf file, or a .bin file of llama2.c"
 #define MODEL_TYPE_HELP WEIGHT_TYPE_TEXT " (default: the file's)"
@@ -22,5 +22,10 @@ bool model_open(const char *path, const char *tokenizer, bool alone, model *m);
 bool    model_pack(model *m, const char *type);
 int32_t model_first(const model *m); /* the token that starts every text; -1: none */
 void    model_close(model *m);
+/* model_has_chat: does the model have a chat template? model_chat_ready: reads it; false: raised, it is not supported.
+ * model_chat, after that: appends a conversation in its form; answer: up to where the next answer starts. */
+bool model_has_chat(const model *m);
+bool model_chat_ready(model *m);
+bool model_chat(const model *m, int64_t n, const tn_message *said, bool answer, tn_string *to);
 
 #endif

@@ -35,8 +35,9 @@ static const char *text_of(records *r, size_t bytes)
     tn_path_push(where);
     if (memchr(r->line, 0, bytes)) tn_raise(TN_EFORMAT, "a NUL byte; expected a text in UTF-8");
     else if (*r->line == '{' && (r->json = tn_json_parse(r->line, bytes))) {
-        const tn_json *v = tn_json_get(r->json, r->member);
-        if (v) text = tn_json_string(v);
+        const tn_json *v = r->member ? tn_json_get(r->json, r->member) : NULL;
+        if (!r->member) text = r->line;
+        else if (v) text = tn_json_string(v);
         else tn_raise(TN_EFORMAT, "the JSON object has no member \"%s\"", r->member);
     }
     tn_path_pop();

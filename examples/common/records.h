@@ -5,7 +5,7 @@
  *     records_close(&r);
  *
  * The texts are the operands, or the lines of a file; an operand or a file "-", or neither, is standard input. A line
- * that starts with { is a JSON object, and its member is the text. */
+ * that starts with { is a JSON object, and its member is the text; without .member, .json is the object. */
 #ifndef TENON_EXAMPLES_COMMON_RECORDS_H
 #define TENON_EXAMPLES_COMMON_RECORDS_H
 

@@ -95,20 +95,22 @@ static void *model_for(training *t)
     return tn_error() == TN_OK ? t->kind->make(t) : NULL;
 }
 
-/* The approximate bytes of memory of the training: four f32 values per weight, and the activations kept for the
- * backward pass. */
+/* The approximate bytes of memory of the training: four f32 values per weight that is trained, one per frozen weight,
+ * and the activations kept for the backward pass. */
 static double memory_of(const training *t)
 {
     const double inner = (double)t->asked.dim * (22 * (double)t->asked.layers + 8);
-    return 16 * (double)tn_module_count(t->net, false) + 4 * (double)t->width * inner;
+    return 4 * (double)tn_module_count(t->net, false) + 12 * (double)tn_module_count(t->net, true) +
+           4 * (double)t->width * inner;
 }
 
-/* The approximate bytes on disk: fit.keep + 1 checkpoints of three f32 values per weight, the best weights, and the
- * model. */
+/* The approximate bytes on disk: fit.keep + 1 checkpoints of three f32 values per weight (one if it is frozen), the
+ * best weights, and the model. */
 static double disk_of(const training *t)
 {
     const double checkpoints = t->asked.resume ? 1 : (double)t->fit.keep + 1;
-    return 4 * (double)tn_module_count(t->net, false) * (3 * checkpoints + 2) + (1 << 20);
+    return 4 * (double)tn_module_count(t->net, false) * (checkpoints + 2) +
+           8 * (double)tn_module_count(t->net, true) * checkpoints + (1 << 20);
 }
 
 /* The number of steps; 0: an error is set. If the duration of a step is needed, trains and frees the model to measure

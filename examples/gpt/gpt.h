@@ -5,7 +5,8 @@
 #include "../common/train.h"
 #include "../common/writer.h"
 
-extern const command train_command, write_command, eval_command, info_command, convert_command, demo_command;
+extern const command train_command, tune_command, write_command, eval_command, info_command, convert_command,
+    demo_command;
 
 /* ---- training (train.c) ------------------------------------------------------------------------------------------ */
 
@@ -26,6 +27,20 @@ extern const train_kind gpt_kind;
         .base = {.kind = &gpt_kind, .asked = {TRAIN_DEFAULTS_CHOSEN, .lr = NAN, .dropout = 0.1}}, .pieces = "bpe", \
         .shape = "gpt2", .valid_part = NAN, .weight_decay = 0.1                                                    \
     }
+
+/* ---- answers to learn (talks.c) ---------------------------------------------------------------------------------- */
+
+typedef struct {
+    tn_ids  ids, answer, end;             /* tokens of all examples; 1 for those of answers; where each ends */
+    int64_t longest, answers, cut, empty; /* tokens: of the longest example, of all answers; examples that were cut,
+                                                and skipped because they have no answer left */
+} talks;
+/* Reads a file of lines of JSON, "prompt" and "answer" or "messages", in the form that the model reads. Examples are
+ * cut to `length` tokens and their next one. False: raised; the message names file and line. */
+bool talks_read(model *m, const char *path, int64_t length, talks *to);
+/* Examples from … to - 1: x the tokens, y the next token where it is of an answer, else -100; padded to the longest. */
+tn_dataset *talks_dataset(const talks *t, int64_t from, int64_t to, int64_t batch, bool shuffle, uint64_t seed);
+void        talks_free(talks *t);
 
 /* ---- measuring (eval.c) ------------------------------------------------------------------------------------------ */
 

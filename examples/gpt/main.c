@@ -3,8 +3,8 @@
 
 int main(int argc, char **argv)
 {
-    const command commands[] = {train_command,   write_command, eval_command, info_command,
-                                convert_command, demo_command,  {0}};
+    const command commands[] = {train_command, tune_command,    write_command, eval_command,
+                                info_command,  convert_command, demo_command,  {0}};
     const program gpt = {
         .name = "gpt",
         .summary = "train GPT-style language models and generate text",
@@ -13,6 +13,7 @@ int main(int argc, char **argv)
         .text = "Train a model on your own text, or use a published one:\n\n"
                 "  gpt train --text book.txt --out book --minutes 20\n"
                 "  gpt write --model book --prompt \"The old man\"\n"
+                "  gpt tune --model book --text letters.txt --out letters\n"
                 "  gpt eval --model book other.txt\n\n"
                 "gpt demo does all of this in three minutes, on a text that it generates. A model's folder can be "
                 "opened with Hugging Face's libraries. Every command also reads a .gguf file or a .bin file of "

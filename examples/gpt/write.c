@@ -44,25 +44,30 @@ static void conversation_free(conversation *c)
     tn_string_free(&c->read);
 }
 
-/* The token that ends an answer in this kind of conversation, or w->last if the tokenizer lacks it. */
-static int32_t end_of_answer(const writer *w, const char *kind)
+/* The first special token that the template writes after an answer, or w->last if it writes none. */
+static int32_t end_of_answer(const writer *w)
 {
-    const char *end = !strcmp(kind, "llama3")                             ? "<|eot_id|>"
-                      : !strcmp(kind, "chatml") || !strcmp(kind, "qwen2") ? "<|im_end|>"
-                                                                          : "</s>";
-    tn_ids      ids = {0};
-    int32_t     id = w->last;
-    if (texts_encode(w->m->tokens, tn_text_of(end), false, &ids) && ids.n == 1) id = ids.at[0];
+    static const char said[] = "tenon";
+    const tn_message  talk[2] = {{"user", said}, {"assistant", said}};
+    tn_string         before = {0}, all = {0};
+    tn_ids            ids = {0};
+    int32_t           id = w->last;
+    const bool        fine = model_chat(w->m, 1, talk, true, &before) && model_chat(w->m, 2, talk, false, &all);
+    const char       *at = fine && before.bytes < all.bytes ? strstr(all.at + before.bytes, said) : NULL;
+    if (at && texts_encode(w->m->tokens, tn_text_of(at + strlen(said)), false, &ids))
+        for (int64_t i = ids.n - 1; i >= 0; i--)
+            if (tn_tokenizer_is_special(w->m->tokens, ids.at[i])) id = ids.at[i];
+    tn_string_free(&before), tn_string_free(&all);
     tn_ids_free(&ids);
     return id;
 }
 
 /* Adds one line of the user and generates the answer. The model reads only the new text, unless the template now
  * renders the earlier messages differently. */
-static bool answer(writer *w, conversation *c, const char *kind, const char *line, size_t bytes)
+static bool answer(writer *w, conversation *c, const char *line, size_t bytes)
 {
     tn_string text = {0}, made = {0};
-    if (add_message(c, "user", line, bytes) && tn_chat_text(kind, c->n, c->said, true, &text) == TN_OK) {
+    if (add_message(c, "user", line, bytes) && model_chat(w->m, c->n, c->said, true, &text)) {
         const bool   goes_on = c->read.bytes && !strncmp(text.at, c->read.at, c->read.bytes);
         const size_t known = goes_on ? c->read.bytes : 0;
         if (!goes_on) writer_forget(w);
@@ -82,14 +87,14 @@ static bool answer(writer *w, conversation *c, const char *kind, const char *lin
     return tn_error() == TN_OK;
 }
 
-static void chat_with_template(writer *w, const char *kind)
+static void chat_with_template(writer *w)
 {
     conversation c = {.n = 0};
     char        *line = NULL;
     size_t       room = 0, bytes;
-    w->last = end_of_answer(w, kind);
+    w->last = end_of_answer(w);
     while (tn_error() == TN_OK && next_line(&line, &room, &bytes, LINE_MOST - 1)) {
-        if (!answer(w, &c, kind, line, bytes)) break;
+        if (!answer(w, &c, line, bytes)) break;
         putchar('\n');
         fflush(stdout);
     }
@@ -134,18 +139,21 @@ static void report_speed(const writer *w, double loading)
             (long long)w->made, w->seconds);
 }
 
-/* Without a chat template, an answer is one line. */
-static bool check_plain_chat(const model *m)
+/* Reads the chat template. Without one, an answer is one line; so it is if the template is not supported and --stop
+ * ends the answers. */
+static bool check_chat(model *m)
 {
     static const char *line_end[] = {"\n"};
-    if (how.stop.count) return true;
-    if (m->all.chat_template.bytes)
-        return tn_raise_false(
-            TN_EUNSUPPORTED,
-            "'%s' has an unknown chat template, so it would not read messages in the form it was trained "
-            "on; to chat in plain lines anyway, give the text that ends an answer with --stop",
-            dir);
-    how.stop = (option_list){1, line_end};
+    if (model_has_chat(m) && !model_chat_ready(m) && !how.stop.count) {
+        char said[400];
+        snprintf(said, sizeof said, "%s", tn_error_message());
+        tn_clear_error();
+        return tn_raise_false(TN_EUNSUPPORTED,
+                              "'%s': %s; to chat in plain lines instead, give the text that ends an answer with --stop",
+                              dir, said);
+    }
+    tn_clear_error();
+    if (!m->chat && !how.stop.count) how.stop = (option_list){1, line_end};
     return true;
 }
 
@@ -202,7 +210,7 @@ static void continue_each(writer *w, const model *m, tn_json_writer *json_line)
 static void write_texts(writer *w, const model *m)
 {
     tn_json_writer *json_line = json ? tn_json_writer_new(0) : NULL;
-    if (chat && m->chat) chat_with_template(w, m->chat);
+    if (chat && m->chat) chat_with_template(w);
     else if (chat) chat_plain(w);
     else if (prompts) continue_each(w, m, json_line);
     else continue_one(w, json_line);
@@ -235,7 +243,7 @@ static int run(int count, char **operands)
     how.seed = (uint64_t)seed;
     if ((code = writer_set_sampling(&how, temperature))) return code;
     if (!model_open(dir, tokenizer, false, &m)) return program_end();
-    if (chat && !m.chat && !check_plain_chat(&m)) {
+    if (chat && !check_chat(&m)) {
         model_close(&m);
         return program_end();
     }

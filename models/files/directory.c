@@ -15,6 +15,13 @@ bool tn__path_in(const char *dir, const char *name, char *path, size_t size)
     return true;
 }
 
+int tn__hf_names(const tn_hf_files *f, tn_rename *to, int room)
+{
+    const int n = f->renames < room ? f->renames : room;
+    if (n > 0) memcpy(to, f->rules, (size_t)n * sizeof *to);
+    return n;
+}
+
 bool tn__has_tokenizer(const char *dir)
 {
     static const char *const names[] = {

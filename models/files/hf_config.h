@@ -82,6 +82,9 @@ bool tn__config_save(tn_json_writer *w, const char *dir, const char *name);
 tn_status tn__hf_write_as(void *m, const char *dir, const tn_hf_files *f, const void *config,
                           const tn__gguf_options *gguf);
 
+/* For tn_class.names: copies at most `room` rules; returns their number. */
+int tn__hf_names(const tn_hf_files *f, tn_rename *to, int room);
+
 /* Sets path to dir/name; false: raised, dir is NULL or the path too long. */
 bool tn__path_in(const char *dir, const char *name, char *path, size_t size);
 

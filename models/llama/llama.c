@@ -104,11 +104,11 @@ tn_llama *tn_llama_create(tn_llama_config c)
 
 static int names(const void *self, tn_rename *to, int room)
 {
-    const tn_llama  *m = self;
-    tn__llama_stored s;
-    tn__llama_files  files;
-    if (!tn__llama_config_write(&m->config, "names", &s)) return 0;
-    tn__llama_files_of(s.family, &m->config, &files);
+    const tn_llama_config  *c = &((const tn_llama *)self)->config;
+    const tn__llama_family *family = tn__llama_family_of(c->type);
+    tn__llama_files         files;
+    if (!family) return 0;
+    tn__llama_files_of(family, c, &files);
     return tn__hf_names(&files.files, to, room);
 }
 

@@ -49,8 +49,8 @@ tn_hf_files tn__vit_files(bool distilled)
     return f;
 }
 
-int tn__vit_names(const void *m, const tn_rename **to)
+int tn__vit_names(const void *m, tn_rename *to, int room)
 {
     const tn_hf_files f = tn__vit_files(((const tn_vit *)m)->config.distilled);
-    return *to = f.rules, f.renames;
+    return tn__hf_names(&f, to, room);
 }

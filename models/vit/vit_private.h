@@ -25,6 +25,6 @@ static inline int64_t tn__vit_tokens(const tn_vit_config *c) { return 1 + c->dis
 static inline int64_t tn__vit_grid(const tn_vit_config *c) { return c->image / c->patch; }
 
 tn_hf_files tn__vit_files(bool distilled);                      /* with the rules for the weights */
-int         tn__vit_names(const void *m, const tn_rename **to); /* tn_class.names */
+int         tn__vit_names(const void *m, tn_rename *to, int room); /* tn_class.names */
 
 #endif

@@ -27,7 +27,9 @@ tn_lora_layer tn_module_lora_layers(void *m)
     int           found = 0;
     for (tn_each e = tn_module_each(m, TN_EACH_MODULE); tn_next(&e);) {
         if (!e.module->kind->names) continue;
-        if (!found++) l.renames_ = e.module->kind->names(e.module, &l.rules_), memcpy(l.prefix_, e.name, TN_PATH_BYTES);
+        if (found++) continue;
+        l.renames_ = e.module->kind->names(e.module, l.rules_, TN_LORA_RULES);
+        memcpy(l.prefix_, e.name, TN_PATH_BYTES);
         if (!*l.prefix_) break;
     }
     if (found > 1 && *l.prefix_) l.renames_ = 0, l.prefix_[0] = 0;

@@ -22,11 +22,11 @@ encoders, heads, images | 615 | models/bert.h models/model.h models/heads.h data
 look inside    |  155 | nn/look.h models/look.h
 long texts     |  100 | models/reformer.h
 look up        |    - | tenon.h core/files.h core/gguf.h core/keywords.h core/q8.h core/system.h autograd/op.h
-               |      | autograd/fused.h autograd/long_texts.h autograd/rope.h autograd/replay.h autograd/steps.h
+               |      | data/chat.h autograd/fused.h autograd/long_texts.h autograd/rope.h autograd/replay.h autograd/steps.h
                |      | autograd/tools.h
-               |      | nn/module_tools.h nn/convolution.h nn/crf.h nn/losses.h nn/init.h nn/state.h
+               |      | nn/module_tools.h nn/convolution.h nn/crf.h nn/losses.h nn/init.h nn/lora.h nn/state.h
                |      | optim/optimizers.h optim/schedule.h optim/checkpoint.h models/decoding.h
-               |      | models/hf.h models/surface.h
+               |      | models/hf.h models/peft.h models/surface.h
 '
 
 counted() # ROOT: a line "tier|lines|maximum" for each tier, and a line "none|header" for each header without a tier

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Interrupts bert tune at random times, alternately by Ctrl-C and kill -9, and resumes it: the result must have the bits
-# of an uninterrupted run. tune_kills.sh [COUNT]; for a classifier with gradual unfreezing and layer-wise learning
-# rates, evaluated after each epoch, and for a tagger with a CRF.
+# Interrupts bert tune and gpt tune at random times, alternately by Ctrl-C and kill -9, and resumes them: the result
+# must have the bits of an uninterrupted run. tune_kills.sh [COUNT]; for a classifier with gradual unfreezing and
+# layer-wise learning rates, evaluated after each epoch; for a tagger with a CRF; for a GPT on a text; and for adapters of a GPT in
+# int8 on answers.
 . "$(dirname "$0")/common.sh"
 fresh tune_kills
-bert=$build/bin/bert kills=${1:-30}
+bert=$build/bin/bert gpt=$build/bin/gpt kills=${1:-30}
 [ -x "$bert" ] || { echo "SKIPPED: the programs are not built" && exit 77; }
 "$bert" sample-corpus --documents 40 >book.txt
 "$bert" train --quiet --threads 1 --text book.txt --out small --size tiny --length 16 --steps 2 --batch 4 \
@@ -13,10 +14,15 @@ grep -m 140 . book.txt | awk '{ print $0 "\t" (NR % 3 ? "x" : "y") }' >all.tsv
 head -n 100 all.tsv >train.tsv && tail -n 40 all.tsv >valid.tsv
 awk 'NF && ++n <= 100 { for (i = 1; i <= NF; i++) print $i "\t" ($i ~ /^[A-Z]/ ? "B-NAME" : "O"); print "" }' \
     book.txt >words.conll
+"$gpt" train --quiet --threads 1 --text book.txt --out writer --size tiny --layers 2 --dim 64 --heads 2 --length 32 \
+    --steps 2 --batch 4 --vocab-size 300 >/dev/null
+grep -m 100 . book.txt | tr -d '"\\' |
+    sed -E 's/^([^ ]+)(.*)/{"prompt": "\1", "answer": "\2"}/' >answers.jsonl
 RANDOM=1 done=0
 command_of() # OUT [--resume]: fills the array `command`
 {
     command=("$bert" tune "$kind" --quiet --threads 1 --model small --batch 4 --length 16 --epochs 4)
+    case $kind in gpt*) command=("$gpt" tune --quiet --threads 1 --model writer --batch 4 --length 32) ;; esac
     command+=("${more[@]}" --out "$@")
 }
 tune() { command_of "$@" && "${command[@]}"; }
@@ -39,13 +45,17 @@ disturbed() # WHOLE MICROSECONDS: one run with interruptions, some of them befor
     same_folder "$1" part || wrong "$kind: after $again interruptions: other bits"
 }
 while [ $done -lt "$kills" ] && [ $wrong = 0 ]; do
-    for kind in classify tag; do
-        if [ $kind = classify ]; then more=(--train train.tsv --valid valid.tsv --thaw --layer-rate 0.9)
-        else more=(--train words.conll --crf); fi
+    for kind in classify gpt_text tag gpt_answers; do
+        case $kind in
+        classify) more=(--train train.tsv --valid valid.tsv --thaw --layer-rate 0.9) ;;
+        tag) more=(--train words.conll --crf) ;;
+        gpt_text) more=(--text book.txt --steps 60) ;;
+        gpt_answers) more=(--chat answers.jsonl --epochs 3 --lora 4 --type int8) ;;
+        esac
         began=$EPOCHREALTIME
-        [ -e $kind ] || tune $kind >/dev/null || wrong "bert tune $kind fails"
-        took=${took:-$((${EPOCHREALTIME/./} - ${began/./}))}
-        disturbed $kind $took
+        [ -e $kind ] || tune $kind >/dev/null || wrong "$kind: tuning fails"
+        took[${#kind}]=${took[${#kind}]:-$((${EPOCHREALTIME/./} - ${began/./}))}
+        disturbed $kind "${took[${#kind}]}"
     done
 done
 [ $wrong != 0 ] || echo "$done interruptions, and the same bits"

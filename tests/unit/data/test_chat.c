@@ -1,4 +1,4 @@
-/* test_chat.c — conversations as text, compared with transformers' apply_chat_template (golden/chat.json). */
+/* test_chat.c — chat templates: the texts of transformers' apply_chat_template (golden/chat.json), errors, limits. */
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
@@ -7,75 +7,147 @@
 
 enum { MOST = 8 };
 
+/* Templates of the usual families: the texts of jinja2, and errors where the template raises one. */
 START_TEST(equals_golden)
 {
     tn_json  *golden = tn_json_load(tn_test_data("golden/chat.json"));
     tn_string text = {0};
     int       cases = 0;
     ck_assert_msg(golden != NULL, "%s", tn_error_message());
-    for (const tn_json *c = tn_json_first(tn_json_get(golden, "cases")); c; c = tn_json_next(c), cases++) {
-        const char    *kind = tn_json_string(tn_json_get(c, "kind"));
-        const tn_json *expected = tn_json_get(c, "text");
-        tn_message     messages[MOST];
-        int            n = 0;
-        for (const tn_json *m = tn_json_first(tn_json_get(c, "messages")); m && n < MOST; m = tn_json_next(m), n++)
-            messages[n] =
-                (tn_message){tn_json_string(tn_json_get(m, "role")), tn_json_string(tn_json_get(m, "content"))};
-        text.bytes = 0;
-        const tn_status s = tn_chat_text(kind, n, messages, tn_json_bool(tn_json_get(c, "answer")), &text);
-        if (tn_json_type_of(expected) == TN_JSON_NULL) {
-            ck_assert_msg(s == TN_EINVAL, "%s, case %d: expected an error", kind, cases);
-            ck_assert_uint_eq(text.bytes, 0);
-            tn_clear_error();
-            continue;
+    for (const tn_json *t = tn_json_first(tn_json_get(golden, "templates")); t; t = tn_json_next(t)) {
+        tn_chat *chat = tn_chat_parse(tn_json_string(t), (size_t)tn_json_string_bytes(t));
+        ck_assert_msg(chat != NULL, "%s: %s", tn_json_key(t), tn_error_message());
+        for (const tn_json *c = tn_json_first(tn_json_get(golden, "cases")); c; c = tn_json_next(c)) {
+            if (strcmp(tn_json_string(tn_json_get(c, "kind")), tn_json_key(t)) != 0) continue;
+            const tn_json *expected = tn_json_get(c, "text");
+            tn_message     messages[MOST];
+            int            n = 0;
+            for (const tn_json *m = tn_json_first(tn_json_get(c, "messages")); m && n < MOST; m = tn_json_next(m), n++)
+                messages[n] =
+                    (tn_message){tn_json_string(tn_json_get(m, "role")), tn_json_string(tn_json_get(m, "content"))};
+            text.bytes = 0;
+            const tn_status s =
+                tn_chat_text(chat, n, messages, &text, .answer = tn_json_bool(tn_json_get(c, "answer")),
+                             .begin = tn_json_string(tn_json_get(c, "begin")), .end = "</s>", .now = 1700000000);
+            cases++;
+            if (tn_json_type_of(expected) == TN_JSON_NULL) {
+                ck_assert_msg(s == TN_EINVAL, "%s, case %d: expected an error", tn_json_key(t), cases);
+                ck_assert_uint_eq(text.bytes, 0);
+                tn_clear_error();
+                continue;
+            }
+            ck_assert_msg(s == TN_OK, "%s: %s", tn_json_key(t), tn_error_message());
+            ck_assert_msg(!strcmp(text.at, tn_json_string(expected)), "%s, case %d:\n%s\nexpected\n%s", tn_json_key(t),
+                          cases, text.at, tn_json_string(expected));
         }
-        ck_assert_msg(s == TN_OK, "%s", tn_error_message());
-        ck_assert_str_eq(text.at, tn_json_string(expected));
+        tn_chat_free(chat);
     }
     ck_assert_int_gt(cases, 70);
-    for (const tn_json *t = tn_json_first(tn_json_get(golden, "templates")); t; t = tn_json_next(t))
-        ck_assert_str_eq(tn_chat_kind(tn_json_string(t)), tn_json_key(t));
-    /* similar but different: another system message, a date, thoughts, blanks, user messages that end with a line */
-    static const char *const others[] = {
-        "{{ messages }}",
-        "{{- '<|im_start|>system\\nYou are Qwen. You are a helpful assistant.<|im_end|>\\n' }}",
-        "{{ '<|im_start|>system\nYou are a helpful AI assistant named SmolLM<|im_end|>\n' }}",
-        "{{ '<|im_start|>' + role + '\\n' }}{{ '<think>' }}",
-        "{{ '<|start_header_id|>' }}{{ 'Cutting Knowledge Date: December 2023\\n' }}",
-        "{{ '[INST]' + message['content'] + '[/INST]' }}",
-        "{{ '[INST] ' + message['content'] + '[/INST]' }}",
-        "{{ '<|user|>\\n' + content + '\\n' }}{{ '<|assistant|>\\n' + content + eos_token + '\\n' }}",
-        "{{ '<start_of_turn>' + role }}",
-    };
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        ck_assert_msg(!tn_chat_kind(others[i]), "%s is taken for %s", others[i], tn_chat_kind(others[i]));
-    ck_assert_str_eq(tn_chat_kind("'<|im_start|>system\\nYou are a helpful assistant.<|im_end|>\\n'"), "qwen2");
-    ck_assert_str_eq(tn_chat_kind("'<|im_start|>system\\n' + messages[0] + '<|im_end|>'"), "chatml");
-    ck_assert_ptr_null(tn_chat_kind(NULL));
     tn_string_free(&text);
     tn_json_free(golden);
 }
 END_TEST
 
+static const char *run(const char *template, tn_string *to)
+{
+    const tn_message said[] = {{"user", "hi"}, {"assistant", "yes"}};
+    tn_chat         *c = tn_chat_parse(template, strlen(template));
+    to->bytes = 0;
+    if (c) tn_chat_text(c, 2, said, to, .begin = "<s>", .now = 1700000000);
+    tn_chat_free(c);
+    return tn_error() == TN_OK ? to->at : "";
+}
+
+/* Expressions and statements with the results of jinja2 3.1, in the environment of transformers. */
+START_TEST(expressions)
+{
+    static const struct {
+        const char *template, *text;
+    } cases[] = {
+        {"{{ 1 + 2 * 3 }} {{ (1 + 2) * 3 }} {{ 7 // 2 }} {{ -7 // 2 }} {{ -7 % 3 }}", "7 9 3 -4 2"},
+        {"{{ 'a' if false else 'b' if true else 'c' }}|{{ 'x' if false }}", "b|"},
+        {"{{ 'a' if true else undefined_name.member }}", "a"},
+        {"{{ not 1 == 2 }} {{ 1 in [1, 2] }} {{ 3 not in [1, 2] }} {{ true and 0 or 'z' }}", "True True True z"},
+        {"{{ 'a' ~ 1 ~ 'b' + 'c' }}{{ \"\\u00e9\\n\" 'x' }}", "a1bc\xc3\xa9\nx"},
+        {"{{ messages[-1].content }}{{ messages[0]['role'] }}{{ messages[1:] | length }}{{ messages[::-1][0].role }}",
+         "yesuser1assistant"},
+        {"{% for m in messages %}{{ loop.index }}{{ loop.last }}{{ m.role[:2] }};{% endfor %}", "1Falseus;2Trueas;"},
+        {"{% for a in [] %}x{% else %}none{% endfor %}{% for a in [1] %}x{% else %}none{% endfor %}", "nonex"},
+        {"{% set n = namespace(x=1) %}{% for m in messages %}{% set n.x = n.x + 1 %}{% set y = 1 %}{% endfor %}{{ n.x }}"
+         "{{ y is defined }}",
+         "3False"},
+        {"{% set t %}a{{ 1 }}{% endset %}{{ t }}{{ t is string }}", "a1True"},
+        {"{% if x is defined and x.y %}1{% elif not x %}2{% else %}3{% endif %}", "2"},
+        {"{{ ' a b '.strip() }}|{{ 'xaxx'.rstrip('x') }}|{{ 'a,b'.split(',')[1] }}|{{ 'abc'.startswith('ab') }}",
+         "a b|xa|b|True"},
+        {"{{ ['a', 'b'] | join('-') }} {{ none | default('d', true) }} {{ z | default('e') }} {{ 'aba' | replace('a', "
+         "'c') }}",
+         "a-b d e cbc"},
+        {"{{ {'a': 1, 'b': 'x\"'} | tojson }} {{ [1, none, true] | tojson }} {{ 'a' | upper | lower }}",
+         "{\"a\": 1, \"b\": \"x\\\"\"} [1, null, true] a"},
+        {"  {%- if true %}  a\n  {% endif %}\n  b {#- c -#}  d\n", "  a\n  b"
+                                                                   "d"},
+        {"a\n  {% if true %}\nb\n  {%+ endif +%}\nc{{ '' -}}  d", "a\nb\n  \ncd"},
+        {"{{ strftime_now('%d %b %Y') }}{{ bos_token }}{{ eos_token is defined }}{{ tools is none }}", NULL},
+        {"{{ raise_exception('no') }}", NULL},
+    };
+    tn_string s = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *is = run(cases[i].template, &s);
+        if (!cases[i].text) {
+            if (tn_error() == TN_OK) ck_assert_msg(strstr(is, " Nov 2023<s>FalseTrue") != NULL, "%s", is);
+            else ck_error(TN_EINVAL, "chat template, line 1: no");
+            continue;
+        }
+        ck_assert_msg(tn_error() == TN_OK, "%s: %s", cases[i].template, tn_error_message());
+        ck_assert_msg(!strcmp(is, cases[i].text), "%s:\n'%s', expected\n'%s'", cases[i].template, is, cases[i].text);
+    }
+    tn_string_free(&s);
+}
+END_TEST
+
 START_TEST(refuses)
 {
-    const tn_message tool = {"tool", "x"}, none = {"user", NULL}, late[] = {{"user", "a"}, {"system", "b"}};
-    tn_string        to = {0};
-    tn_chat_text("alpaca", 1, &tool, true, &to);
-    ck_error(TN_EINVAL, "tn_chat_text: unknown kind of conversation 'alpaca', expected llama2, llama3, chatml, qwen2, "
-                        "mistral or zephyr");
-    tn_chat_text("chatml", 1, &tool, true, &to);
-    ck_error(TN_EINVAL,
-             "tn_chat_text: message 0 has an unknown role, expected the role system, user or assistant, and a text");
-    tn_chat_text("chatml", 1, &none, true, &to);
-    ck_error(
-        TN_EINVAL,
-        "tn_chat_text: message 0 has no role or no content, expected the role system, user or assistant, and a text");
-    tn_chat_text("llama2", 2, late, true, &to);
-    ck_error(TN_EINVAL, "tn_chat_text: llama2 allows no system message but the first");
-    tn_chat_text("mistral", 1, late + 1, true, &to);
-    ck_error(TN_EINVAL, "tn_chat_text: mistral allows no system message");
-    tn_string_free(&to);
+    static const struct {
+        const char *template, *error;
+        tn_status code;
+    } cases[] = {
+        {"a\n{% macro f(x) %}{% endmacro %}", "chat template, line 2: the tag 'macro' is not supported",
+         TN_EUNSUPPORTED},
+        {"{% if x %}", "chat template, line 1: a tag is not closed", TN_EUNSUPPORTED},
+        {"{{ (1 }}", "chat template, line 1: a bracket is not closed", TN_EUNSUPPORTED},
+        {"{{ 1 + }}", "chat template, line 1: expected a value", TN_EUNSUPPORTED},
+        {"{{ 1 2 }}", "chat template, line 1: '2' is not expected here", TN_EUNSUPPORTED},
+        {"{{ 1.5 }}", "chat template, line 1: numbers with a point are not supported", TN_EUNSUPPORTED},
+        {"{% endfor %}", "chat template, line 1: 'endfor' has no beginning", TN_EUNSUPPORTED},
+        {"{{ 'a", "chat template, line 1: a string has no end", TN_EUNSUPPORTED},
+        {"{% for x in y if x %}{% endfor %}", "chat template, line 1: 'if' and 'recursive' of 'for' are not supported",
+         TN_EUNSUPPORTED},
+        {"\n{{ 1 | foo }}", "chat template, line 2: the filter 'foo' is not supported", TN_EINVAL},
+        {"{{ x.y }}", "chat template, line 1: 'y' of a value that is not defined", TN_EINVAL},
+        {"{{ 'a' + 1 }}", "chat template, line 1: '+' joins two texts, but one operand is not a text", TN_EINVAL},
+        {"{{ messages }}", "chat template, line 1: writing a list or a dict without tojson is not supported",
+         TN_EINVAL},
+        {"{% set r = range(9999) %}{% for a in r %}{% for b in r %}{% endfor %}{% endfor %}",
+         "chat template, line 1: more than 1000000 steps: does the template loop?", TN_EINVAL},
+        {"{% set n = namespace(x='aaaaaaaaaaaaaaaa') %}{% for a in range(99) %}{% set n.x = n.x + n.x %}{% endfor %}",
+         "chat template, line 1: the values need more than 16 MiB", TN_EINVAL},
+    };
+    tn_string s = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        run(cases[i].template, &s);
+        ck_error(cases[i].code, cases[i].error);
+    }
+    char deep[400];
+    memset(deep, '(', sizeof deep), memcpy(deep, "{{", 2), deep[sizeof deep - 1] = 0;
+    run(deep, &s);
+    ck_error(TN_EUNSUPPORTED, "chat template, line 1: an expression is nested more than 64 deep");
+    const tn_message none = {"user", NULL};
+    tn_chat         *c = tn_chat_parse("x", 1);
+    tn_chat_text(c, 1, &none, &s);
+    ck_error(TN_EINVAL, "tn_chat_text: message 0 has no content");
+    tn_chat_free(c);
+    tn_string_free(&s);
 }
 END_TEST
 
@@ -84,6 +156,7 @@ int main(void)
     Suite *s = suite_create("chat");
     TCase *c = tn_tcase(s, "chat");
     tcase_add_test(c, equals_golden);
+    tcase_add_test(c, expressions);
     tcase_add_test(c, refuses);
     return tn_check_main(s);
 }

@@ -1,0 +1,340 @@
+/* chat_call.c — the functions, methods, filters and tests of chat templates. */
+#define _POSIX_C_SOURCE 200809L /* localtime_r */
+#include "data/tokenizer/encode/chat_values.h"
+
+#include <string.h>
+#include <time.h>
+
+/* The arguments of a call: those by position, and those by name after them. */
+typedef struct {
+    tn__chat_vm     *v;
+    const tn__value *a;
+    int              n, named; /* by position; pairs by name */
+} arguments;
+
+static tn__value argument(const arguments *c, int at, const char *name, tn__value otherwise)
+{
+    if (at < c->n) return c->a[at];
+    for (int i = 0; i < c->named; i++)
+        if (tn__value_is(c->a[c->n + 2 * i], name)) return c->a[c->n + 2 * i + 1];
+    return otherwise;
+}
+static const tn__value undefined = {.type = V_UNDEFINED}, none = {.type = V_NONE};
+
+/* Argument 0 as a text; an empty one (raised) otherwise. */
+static tn__value text_of(const arguments *c)
+{
+    if (c->n && c->a[0].type == V_TEXT) return c->a[0];
+    tn__chat_fail(c->v, "expected a text%s", c->n && c->a[0].type == V_UNDEFINED ? ", the value is undefined" : "");
+    return tn__text_value("", 0);
+}
+
+/* ---- texts ------------------------------------------------------------------------------------------------------- */
+
+static tn__value strip_both(const arguments *c)
+{
+    const tn__value chars = argument(c, 1, "chars", none);
+    return tn__value_stripped(text_of(c), chars.type == V_TEXT ? &chars : NULL, true, true);
+}
+static tn__value strip_left(const arguments *c)
+{
+    const tn__value chars = argument(c, 1, "chars", none);
+    return tn__value_stripped(text_of(c), chars.type == V_TEXT ? &chars : NULL, true, false);
+}
+static tn__value strip_right(const arguments *c)
+{
+    const tn__value chars = argument(c, 1, "chars", none);
+    return tn__value_stripped(text_of(c), chars.type == V_TEXT ? &chars : NULL, false, true);
+}
+
+/* ASCII letters in another case: 'u' upper, 'l' lower, 'c' capitalize, 't' title. */
+static tn__value in_case(const arguments *c, char how)
+{
+    const tn__value x = text_of(c);
+    char           *to = tn__chat_get(c->v, (size_t)x.n + 1);
+    bool            begins = true;
+    for (int64_t i = 0; to && i < x.n; i++) {
+        const char l = x.text[i];
+        const bool letter = (l | 32) >= 'a' && (l | 32) <= 'z';
+        const bool up = how == 'u' || (how == 't' && begins) || (how == 'c' && !i);
+        to[i] = !letter ? l : (char)(up ? l & ~32 : l | 32);
+        begins = !letter;
+    }
+    return to ? tn__text_value(to, (size_t)x.n) : x;
+}
+static tn__value upper(const arguments *c) { return in_case(c, 'u'); }
+static tn__value lower(const arguments *c) { return in_case(c, 'l'); }
+static tn__value capitalize(const arguments *c) { return in_case(c, 'c'); }
+static tn__value title(const arguments *c) { return in_case(c, 't'); }
+
+static tn__value begins_with(const arguments *c)
+{
+    const tn__value x = text_of(c), y = argument(c, 1, "prefix", none);
+    return tn__bool_value(y.type == V_TEXT && y.n <= x.n && !memcmp(x.text, y.text, (size_t)y.n));
+}
+static tn__value ends_with(const arguments *c)
+{
+    const tn__value x = text_of(c), y = argument(c, 1, "suffix", none);
+    return tn__bool_value(y.type == V_TEXT && y.n <= x.n && !memcmp(x.text + x.n - y.n, y.text, (size_t)y.n));
+}
+
+/* The place of y in x from byte `from`; -1: none. */
+static int64_t place(tn__value x, tn__value y, int64_t from)
+{
+    for (int64_t i = from; i + y.n <= x.n; i++)
+        if (!memcmp(x.text + i, y.text, (size_t)y.n)) return i;
+    return -1;
+}
+
+static tn__value replace(const arguments *c)
+{
+    const tn__value x = text_of(c), old = argument(c, 1, "old", none), now = argument(c, 2, "new", none);
+    tn_string       s = {0};
+    int64_t         from = 0, at;
+    if (old.type != V_TEXT || now.type != V_TEXT || !old.n)
+        return tn__chat_fail(c->v, "'replace' needs two texts, the first not empty"), x;
+    for (; (at = place(x, old, from)) >= 0 && s.bytes <= TN__CHAT_MEMORY; from = at + old.n)
+        tn_string_add(&s, (tn_text){x.text + from, (size_t)(at - from)}),
+            tn_string_add(&s, (tn_text){now.text, (size_t)now.n});
+    tn_string_add(&s, (tn_text){x.text + from, (size_t)(x.n - from)});
+    return tn__kept_text(c->v, &s);
+}
+
+static tn__value split(const arguments *c)
+{
+    const tn__value x = text_of(c), by = argument(c, 1, "sep", none);
+    int64_t         parts = 1, at = 0, from = 0;
+    if (by.type != V_TEXT || !by.n) return tn__chat_fail(c->v, "'split' needs a text to split at"), x;
+    for (; (at = place(x, by, at)) >= 0; at += by.n) parts++;
+    tn__value y = tn__new_list(c->v, parts);
+    for (int64_t i = 0; y.type == V_LIST && i < parts; i++, from = at + by.n) {
+        at = i + 1 < parts ? place(x, by, from) : x.n;
+        y.list[i] = tn__text_value(x.text + from, (size_t)(at - from));
+    }
+    return y;
+}
+
+/* ---- lists, dicts, others ---------------------------------------------------------------------------------------- */
+
+static tn__value join(const arguments *c)
+{
+    const tn__value by = argument(c, 1, "d", tn__text_value("", 0));
+    tn_string       s = {0};
+    if (!c->n || c->a[0].type != V_LIST || by.type != V_TEXT)
+        return tn__chat_fail(c->v, "'join' needs a list"), undefined;
+    for (int64_t i = 0; i < c->a[0].n && s.bytes <= TN__CHAT_MEMORY; i++) {
+        if (i) tn_string_add(&s, (tn_text){by.text, (size_t)by.n});
+        tn__write_value(c->v, c->a[0].list[i], &s);
+    }
+    return tn__kept_text(c->v, &s);
+}
+
+static tn__value length(const arguments *c)
+{
+    const int64_t n = c->n ? tn__value_length(c->v, c->a[0]) : -1;
+    if (n < 0) tn__chat_fail(c->v, "the value has no length");
+    return tn__integer_value(n);
+}
+static tn__value first(const arguments *c)
+{
+    return c->n ? tn__value_member(c->v, c->a[0], tn__integer_value(0)) : undefined;
+}
+static tn__value last(const arguments *c)
+{
+    return c->n ? tn__value_member(c->v, c->a[0], tn__integer_value(-1)) : undefined;
+}
+
+static tn__value otherwise(const arguments *c)
+{
+    const tn__value x = c->n ? c->a[0] : undefined, empty = argument(c, 2, "boolean", none);
+    const bool      missing = x.type == V_UNDEFINED || (tn__value_truth(c->v, empty) && !tn__value_truth(c->v, x));
+    return missing ? argument(c, 1, "default_value", tn__text_value("", 0)) : x;
+}
+
+static tn__value as_text(const arguments *c)
+{
+    tn_string s = {0};
+    if (c->n) tn__write_value(c->v, c->a[0], &s);
+    return tn__kept_text(c->v, &s);
+}
+static tn__value to_json(const arguments *c)
+{
+    tn_string s = {0};
+    if (c->n) tn__write_json(c->v, c->a[0], &s);
+    return tn__kept_text(c->v, &s);
+}
+static tn__value same(const arguments *c) { return c->n ? c->a[0] : undefined; }
+
+static tn__value get(const arguments *c)
+{
+    if (!c->n || c->a[0].type != V_DICT) return tn__chat_fail(c->v, "'get' needs a dict"), undefined;
+    const tn__value x = tn__value_member(c->v, c->a[0], argument(c, 1, "key", none));
+    return x.type == V_UNDEFINED ? argument(c, 2, "default", none) : x;
+}
+
+static tn__value items(const arguments *c)
+{
+    if (!c->n || c->a[0].type != V_DICT) return tn__chat_fail(c->v, "'items' needs a dict"), undefined;
+    const tn__members *m = c->a[0].members;
+    tn__value          y = tn__new_list(c->v, m->n / 2);
+    for (int64_t i = 0; y.type == V_LIST && i < y.n; i++) {
+        y.list[i] = tn__new_list(c->v, 2);
+        if (y.list[i].type == V_LIST) y.list[i].list[0] = m->at[2 * i], y.list[i].list[1] = m->at[2 * i + 1];
+        else y.n = i;
+    }
+    return y;
+}
+
+/* ---- functions --------------------------------------------------------------------------------------------------- */
+
+static tn__value raise(const arguments *c)
+{
+    const tn__value x = c->n ? c->a[0] : undefined;
+    return tn__chat_fail(c->v, "%.*s", x.type == V_TEXT ? (int)(x.n < 250 ? x.n : 250) : 0,
+                         x.type == V_TEXT ? x.text : ""),
+           undefined;
+}
+
+static tn__value new_dict(const arguments *c)
+{
+    tn__value x = tn__new_dict(c->v);
+    for (int i = 0; i < c->named; i++) tn__set_member(c->v, x, c->a[c->n + 2 * i], c->a[c->n + 2 * i + 1]);
+    return x;
+}
+
+static tn__value range(const arguments *c)
+{
+    const tn__value a = argument(c, 0, "", none), b = argument(c, 1, "", none);
+    const int64_t   from = b.type == V_INTEGER ? a.n : 0, to = b.type == V_INTEGER ? b.n : a.n;
+    if (a.type != V_INTEGER || c->n > 2) return tn__chat_fail(c->v, "'range' needs one or two integers"), undefined;
+    tn__value y = tn__new_list(c->v, to > from ? to - from : 0);
+    for (int64_t i = 0; y.type == V_LIST && i < y.n; i++) y.list[i] = tn__integer_value(from + i);
+    return y;
+}
+
+/* strftime in English, whatever the locale. */
+static tn__value date(const arguments *c)
+{
+    static const char *const        months[] = {"January", "February", "March",     "April",   "May",      "June",
+                                                "July",    "August",   "September", "October", "November", "December"},
+                             *const days[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
+                                              "Thursday", "Friday", "Saturday"};
+    const tn__value                 x = text_of(c);
+    const time_t                    now = (time_t)c->v->args.now;
+    struct tm                       t;
+    tn_string                       s = {0};
+    char                            part[32];
+    if (!now || !localtime_r(&now, &t))
+        return tn__chat_fail(c->v, "the template writes the date; pass .now, for example time(NULL)"), x;
+    for (int64_t i = 0; i < x.n; i++) {
+        const char k = x.text[i] == '%' && i + 1 < x.n ? x.text[++i] : 0;
+        if (k == 'd') snprintf(part, sizeof part, "%02d", t.tm_mday);
+        else if (k == 'm') snprintf(part, sizeof part, "%02d", t.tm_mon + 1);
+        else if (k == 'Y') snprintf(part, sizeof part, "%d", t.tm_year + 1900);
+        else if (k == 'y') snprintf(part, sizeof part, "%02d", t.tm_year % 100);
+        else if (k == 'B') snprintf(part, sizeof part, "%s", months[t.tm_mon]);
+        else if (k == 'b') snprintf(part, sizeof part, "%.3s", months[t.tm_mon]);
+        else if (k == 'A') snprintf(part, sizeof part, "%s", days[t.tm_wday]);
+        else if (k == 'a') snprintf(part, sizeof part, "%.3s", days[t.tm_wday]);
+        else if (k == 'H') snprintf(part, sizeof part, "%02d", t.tm_hour);
+        else if (k == 'M') snprintf(part, sizeof part, "%02d", t.tm_min);
+        else if (k == 'S') snprintf(part, sizeof part, "%02d", t.tm_sec);
+        else if (k) tn__chat_fail(c->v, "'%%%c' of strftime_now is not supported", k);
+        else part[0] = x.text[i], part[1] = 0;
+        tn_string_add(&s, tn_text_of(part));
+    }
+    return tn__kept_text(c->v, &s);
+}
+
+/* ---- tests ------------------------------------------------------------------------------------------------------- */
+
+static tn__value_type type_of(const arguments *c) { return c->n ? c->a[0].type : V_UNDEFINED; }
+static tn__value      is_defined(const arguments *c) { return tn__bool_value(type_of(c) != V_UNDEFINED); }
+static tn__value      is_undefined(const arguments *c) { return tn__bool_value(type_of(c) == V_UNDEFINED); }
+static tn__value      is_none(const arguments *c) { return tn__bool_value(type_of(c) == V_NONE); }
+static tn__value      is_string(const arguments *c) { return tn__bool_value(type_of(c) == V_TEXT); }
+static tn__value      is_number(const arguments *c) { return tn__bool_value(c->n && tn__is_number(c->a[0])); }
+static tn__value      is_integer(const arguments *c) { return tn__bool_value(type_of(c) == V_INTEGER); }
+static tn__value      is_boolean(const arguments *c) { return tn__bool_value(type_of(c) == V_BOOL); }
+static tn__value      is_true(const arguments *c) { return tn__bool_value(type_of(c) == V_BOOL && c->a[0].n); }
+static tn__value      is_false(const arguments *c) { return tn__bool_value(type_of(c) == V_BOOL && !c->a[0].n); }
+static tn__value      is_mapping(const arguments *c) { return tn__bool_value(type_of(c) == V_DICT); }
+static tn__value      is_sequence(const arguments *c)
+{
+    return tn__bool_value(type_of(c) >= V_TEXT && type_of(c) <= V_DICT);
+}
+static tn__value is_odd(const arguments *c) { return tn__bool_value(c->n && c->a[0].n % 2 != 0); }
+static tn__value is_even(const arguments *c) { return tn__bool_value(c->n && c->a[0].n % 2 == 0); }
+static tn__value is_equal(const arguments *c) { return tn__bool_value(c->n == 2 && tn__value_equal(c->a[0], c->a[1])); }
+
+/* ---- the list ---------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    uint8_t     op;
+    const char *name;
+    tn__value (*run)(const arguments *c);
+} functions[] = {
+    {STEP_CALL, "raise_exception", raise},
+    {STEP_CALL, "namespace", new_dict},
+    {STEP_CALL, "dict", new_dict},
+    {STEP_CALL, "range", range},
+    {STEP_CALL, "strftime_now", date},
+    {STEP_METHOD, "strip", strip_both},
+    {STEP_METHOD, "lstrip", strip_left},
+    {STEP_METHOD, "rstrip", strip_right},
+    {STEP_METHOD, "upper", upper},
+    {STEP_METHOD, "lower", lower},
+    {STEP_METHOD, "title", title},
+    {STEP_METHOD, "capitalize", capitalize},
+    {STEP_METHOD, "startswith", begins_with},
+    {STEP_METHOD, "endswith", ends_with},
+    {STEP_METHOD, "replace", replace},
+    {STEP_METHOD, "split", split},
+    {STEP_METHOD, "get", get},
+    {STEP_METHOD, "items", items},
+    {STEP_FILTER, "trim", strip_both},
+    {STEP_FILTER, "upper", upper},
+    {STEP_FILTER, "lower", lower},
+    {STEP_FILTER, "title", title},
+    {STEP_FILTER, "capitalize", capitalize},
+    {STEP_FILTER, "replace", replace},
+    {STEP_FILTER, "length", length},
+    {STEP_FILTER, "count", length},
+    {STEP_FILTER, "first", first},
+    {STEP_FILTER, "last", last},
+    {STEP_FILTER, "join", join},
+    {STEP_FILTER, "default", otherwise},
+    {STEP_FILTER, "d", otherwise},
+    {STEP_FILTER, "string", as_text},
+    {STEP_FILTER, "tojson", to_json},
+    {STEP_FILTER, "safe", same},
+    {STEP_FILTER, "list", same},
+    {STEP_FILTER, "items", items},
+    {STEP_TEST, "defined", is_defined},
+    {STEP_TEST, "undefined", is_undefined},
+    {STEP_TEST, "none", is_none},
+    {STEP_TEST, "string", is_string},
+    {STEP_TEST, "number", is_number},
+    {STEP_TEST, "integer", is_integer},
+    {STEP_TEST, "boolean", is_boolean},
+    {STEP_TEST, "true", is_true},
+    {STEP_TEST, "false", is_false},
+    {STEP_TEST, "mapping", is_mapping},
+    {STEP_TEST, "sequence", is_sequence},
+    {STEP_TEST, "iterable", is_sequence},
+    {STEP_TEST, "odd", is_odd},
+    {STEP_TEST, "even", is_even},
+    {STEP_TEST, "equalto", is_equal},
+    {STEP_TEST, "eq", is_equal},
+};
+
+tn__value tn__chat_call(tn__chat_vm *v, const tn__chat_step *s, int n, const tn__value *a)
+{
+    static const char *const kinds[] = {"function", "method", "filter", "test"};
+    const tn__value          name = tn__text_value(v->c->text + s->a, (size_t)s->b);
+    const arguments          c = {v, a, n - 2 * s->named, s->named};
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        if (functions[i].op == s->op && tn__value_is(name, functions[i].name)) return functions[i].run(&c);
+    tn__chat_fail(v, "the %s '%.*s' is not supported", kinds[s->op - STEP_CALL], (int)name.n, name.text);
+    return undefined;
+}

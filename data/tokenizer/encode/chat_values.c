@@ -1,0 +1,279 @@
+/* chat_values.c — values of a running chat template: texts, lists, dicts, with Python's rules. */
+#include "data/text/data_private.h"
+#include "data/tokenizer/encode/chat_values.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+bool tn__chat_fail(const tn__chat_vm *v, const char *fmt, ...)
+{
+    char    text[300];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    return tn_raise_false(TN_EINVAL, "chat template, line %d: %s", v->step ? (int)v->step->line : 0, text);
+}
+
+void *tn__chat_get(tn__chat_vm *v, size_t bytes)
+{
+    if (tn_error() != TN_OK) return NULL;
+    const size_t all = sizeof(tn__chat_block) + bytes;
+    if (bytes > TN__CHAT_MEMORY || (v->used += all) > TN__CHAT_MEMORY)
+        return tn__chat_fail(v, "the values need more than %d MiB", TN__CHAT_MEMORY >> 20), NULL;
+    tn__chat_block *b = tn_mem_get(all);
+    if (!b) return NULL;
+    *b = (tn__chat_block){v->memory, all};
+    v->memory = b;
+    return b + 1;
+}
+
+bool tn__value_is(tn__value x, const char *text)
+{
+    return x.type == V_TEXT && (size_t)x.n == strlen(text) && !memcmp(x.text, text, (size_t)x.n);
+}
+
+bool tn__value_truth(const tn__chat_vm *v, tn__value x)
+{
+    if (x.type == V_DICT) return x.members->n > 0;
+    (void)v;
+    return x.type >= V_BOOL && (x.type == V_LOOP || x.n != 0);
+}
+
+bool tn__value_equal(tn__value x, tn__value y)
+{
+    if (tn__is_number(x) && tn__is_number(y)) return x.n == y.n;
+    if (x.type != y.type) return false;
+    if (x.type == V_TEXT) return x.n == y.n && !memcmp(x.text, y.text, (size_t)x.n);
+    if (x.type == V_LIST) return x.n == y.n && (x.n == 0 || x.list == y.list);
+    return x.type <= V_NONE || (x.type == V_DICT && x.members == y.members);
+}
+
+static bool has_text(tn__value x, tn__value in)
+{
+    for (int64_t i = 0; i + x.n <= in.n; i++)
+        if (!memcmp(in.text + i, x.text, (size_t)x.n)) return true;
+    return false;
+}
+
+bool tn__value_contains(tn__chat_vm *v, tn__value x, tn__value in)
+{
+    if (in.type == V_TEXT && x.type == V_TEXT) return has_text(x, in);
+    if (in.type == V_DICT) return tn__value_member(v, in, x).type != V_UNDEFINED;
+    if (in.type != V_LIST) return tn__chat_fail(v, "'in' needs a text, a list or a dict");
+    for (int64_t i = 0; i < in.n; i++)
+        if (tn__value_equal(in.list[i], x)) return true;
+    return false;
+}
+
+static int64_t characters(tn__value x)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < x.n; i++) n += (x.text[i] & 0xc0) != 0x80;
+    return n;
+}
+
+int64_t tn__value_length(const tn__chat_vm *v, tn__value x)
+{
+    if (x.type == V_TEXT) return characters(x);
+    if (x.type == V_LIST) return x.n;
+    (void)v;
+    return x.type == V_DICT ? x.members->n / 2 : -1;
+}
+
+tn__value tn__new_list(tn__chat_vm *v, int64_t n)
+{
+    tn__value *list = n >= 0 && n < TN__CHAT_MEMORY ? tn__chat_get(v, (size_t)(n + 1) * sizeof *list) : NULL;
+    return list ? (tn__value){.type = V_LIST, .n = n, .list = list} : (tn__value){.type = V_UNDEFINED};
+}
+
+tn__value tn__new_dict(tn__chat_vm *v)
+{
+    tn__members *m = tn__chat_get(v, sizeof *m);
+    if (!m) return (tn__value){.type = V_UNDEFINED};
+    *m = (tn__members){.n = 0};
+    return (tn__value){.type = V_DICT, .members = m};
+}
+
+void tn__set_member(tn__chat_vm *v, tn__value x, tn__value key, tn__value value)
+{
+    if (tn_error() != TN_OK || x.type != V_DICT) return;
+    tn__members *m = x.members;
+    for (int64_t i = 0; i < m->n; i += 2)
+        if (tn__value_equal(m->at[i], key)) {
+            m->at[i + 1] = value;
+            return;
+        }
+    if (m->n == m->room) {
+        const int64_t room = m->room ? 2 * m->room : 8;
+        tn__value    *more = tn__chat_get(v, (size_t)room * sizeof *more);
+        if (!more) return;
+        if (m->n) memcpy(more, m->at, (size_t)m->n * sizeof *more);
+        m->at = more, m->room = room;
+    }
+    m->at[m->n] = key, m->at[m->n + 1] = value, m->n += 2;
+}
+
+static tn__value loop_member(const tn__loop *l, tn__value key)
+{
+    const int64_t i = l->at, n = l->list.n;
+    if (tn__value_is(key, "index")) return tn__integer_value(i + 1);
+    if (tn__value_is(key, "index0")) return tn__integer_value(i);
+    if (tn__value_is(key, "revindex")) return tn__integer_value(n - i);
+    if (tn__value_is(key, "revindex0")) return tn__integer_value(n - i - 1);
+    if (tn__value_is(key, "first")) return tn__bool_value(i == 0);
+    if (tn__value_is(key, "last")) return tn__bool_value(i == n - 1);
+    if (tn__value_is(key, "length")) return tn__integer_value(n);
+    if (tn__value_is(key, "previtem") && i > 0) return l->list.list[i - 1];
+    if (tn__value_is(key, "nextitem") && i + 1 < n) return l->list.list[i + 1];
+    return (tn__value){.type = V_UNDEFINED};
+}
+
+tn__value tn__value_member(const tn__chat_vm *v, tn__value x, tn__value key)
+{
+    if (x.type == V_LOOP) return x.n < v->loops ? loop_member(&v->loop[x.n], key) : (tn__value){.type = V_UNDEFINED};
+    if (x.type == V_DICT)
+        for (int64_t i = 0; i < x.members->n; i += 2)
+            if (tn__value_equal(x.members->at[i], key)) return x.members->at[i + 1];
+    if ((x.type == V_LIST || x.type == V_TEXT) && key.type == V_INTEGER) {
+        const int64_t n = tn__value_length(v, x), i = key.n < 0 ? key.n + n : key.n;
+        if (i >= 0 && i < n) return x.type == V_LIST ? x.list[i] : tn__substring(x, i, i + 1);
+    }
+    return (tn__value){.type = V_UNDEFINED};
+}
+
+tn__value tn__substring(tn__value x, int64_t from, int64_t to)
+{
+    int64_t begin = 0, end, i = 0;
+    for (; begin < x.n && i < from; i++) do
+            begin++;
+        while (begin < x.n && (x.text[begin] & 0xc0) == 0x80);
+    for (end = begin; end < x.n && i < to; i++) do
+            end++;
+        while (end < x.n && (x.text[end] & 0xc0) == 0x80);
+    return tn__text_value(x.text + begin, (size_t)(end - begin));
+}
+
+static int64_t bound(tn__value x, int64_t n, int64_t otherwise, int64_t low, int64_t high)
+{
+    if (!tn__is_number(x)) return otherwise;
+    const int64_t i = x.n < 0 ? x.n + n : x.n;
+    return i < low ? low : i > high ? high : i;
+}
+
+tn__value tn__value_slice(tn__chat_vm *v, tn__value x, tn__value from, tn__value to, tn__value by)
+{
+    const int64_t n = tn__value_length(v, x), step = tn__is_number(by) ? by.n : 1;
+    if (n < 0 || x.type == V_DICT || step == 0)
+        return tn__chat_fail(v, "a slice needs a text or a list, and a step other than 0"), x;
+    const int64_t low = step < 0 ? -1 : 0, high = step < 0 ? n - 1 : n;
+    const int64_t a = bound(from, n, step < 0 ? high : low, low, high),
+                  b = bound(to, n, step < 0 ? low : high, low, high);
+    const int64_t count = step > 0 ? (b > a ? (b - a + step - 1) / step : 0) : (a > b ? (a - b - step - 1) / -step : 0);
+    if (x.type == V_TEXT && step == 1) return tn__substring(x, a, b > a ? b : a);
+    if (x.type == V_TEXT) return tn__chat_fail(v, "a slice of a text with a step is not supported"), x;
+    tn__value y = tn__new_list(v, count);
+    for (int64_t i = 0; y.type == V_LIST && i < count; i++) y.list[i] = x.list[a + i * step];
+    return y;
+}
+
+/* ---- as text ----------------------------------------------------------------------------------------------------- */
+
+void tn__write_value(tn__chat_vm *v, tn__value x, tn_string *to)
+{
+    char number[32];
+    switch (x.type) {
+    case V_UNDEFINED: return;
+    case V_NONE: tn_string_add(to, tn_text_of("None")); return;
+    case V_BOOL: tn_string_add(to, tn_text_of(x.n ? "True" : "False")); return;
+    case V_INTEGER:
+        snprintf(number, sizeof number, "%lld", (long long)x.n);
+        tn_string_add(to, tn_text_of(number));
+        return;
+    case V_TEXT: tn_string_add(to, (tn_text){x.text, (size_t)x.n}); return;
+    default: tn__chat_fail(v, "writing a list or a dict without tojson is not supported");
+    }
+}
+
+static void write_quoted(tn__value x, tn_string *to)
+{
+    char u[8];
+    tn_string_add(to, tn_text_of("\""));
+    for (int64_t i = 0; i < x.n; i++) {
+        const char        c = x.text[i];
+        static const char from[] = "\"\\\n\r\t\b\f", is[] = "\"\\nrtbf";
+        const char       *e = c ? strchr(from, c) : NULL;
+        if (e) snprintf(u, sizeof u, "\\%c", is[e - from]);
+        else if ((unsigned char)c < 32) snprintf(u, sizeof u, "\\u%04x", (unsigned)c);
+        else u[0] = c, u[1] = 0;
+        tn_string_add(to, (tn_text){u, strlen(u)});
+    }
+    tn_string_add(to, tn_text_of("\""));
+}
+
+/* A value without lists and dicts in it. */
+static void write_scalar(tn__chat_vm *v, tn__value x, tn_string *to)
+{
+    if (x.type == V_TEXT) write_quoted(x, to);
+    else if (x.type == V_NONE || x.type == V_UNDEFINED) tn_string_add(to, tn_text_of("null"));
+    else if (x.type == V_BOOL) tn_string_add(to, tn_text_of(x.n ? "true" : "false"));
+    else if (x.type == V_INTEGER) tn__write_value(v, x, to);
+    else tn__chat_fail(v, "tojson of nested lists and dicts is not supported");
+}
+
+void tn__write_json(tn__chat_vm *v, tn__value x, tn_string *to)
+{
+    const bool dict = x.type == V_DICT;
+    if (x.type != V_LIST && !dict) {
+        write_scalar(v, x, to);
+        return;
+    }
+    const tn__value *at = dict ? x.members->at : x.list;
+    const int64_t    n = dict ? x.members->n : x.n;
+    tn_string_add(to, tn_text_of(dict ? "{" : "["));
+    for (int64_t i = 0; i < n; i++) {
+        if (i) tn_string_add(to, tn_text_of(dict && i % 2 ? ": " : ", "));
+        write_scalar(v, at[i], to);
+    }
+    tn_string_add(to, tn_text_of(dict ? "}" : "]"));
+}
+
+tn__value tn__kept_text(tn__chat_vm *v, tn_string *s)
+{
+    char *copy = tn__chat_get(v, s->bytes + 1);
+    if (copy && s->bytes) memcpy(copy, s->at, s->bytes);
+    const tn__value x = copy ? tn__text_value(copy, s->bytes) : (tn__value){.type = V_UNDEFINED};
+    tn_string_free(s);
+    return x;
+}
+
+tn__value tn__value_joined(tn__chat_vm *v, tn__value x, tn__value y)
+{
+    char *both = tn__chat_get(v, (size_t)(x.n + y.n) + 1);
+    if (!both) return x;
+    memcpy(both, x.text, (size_t)x.n), memcpy(both + x.n, y.text, (size_t)y.n);
+    return tn__text_value(both, (size_t)(x.n + y.n));
+}
+
+/* True if the character of text x at *at, which is advanced, is one of those to strip. */
+static bool strips(tn__value x, size_t *at, const tn__value *chars)
+{
+    const uint32_t c = tn_utf8_next(x.text, (size_t)x.n, at, NULL);
+    if (!chars) return tn__is_blank(c);
+    for (size_t i = 0; i < (size_t)chars->n;)
+        if (tn_utf8_next(chars->text, (size_t)chars->n, &i, NULL) == c) return true;
+    return false;
+}
+
+tn__value tn__value_stripped(tn__value x, const tn__value *chars, bool left, bool right)
+{
+    for (size_t at = 0; left && x.n && strips(x, &at, chars); at = 0) x.text += at, x.n -= (int64_t)at;
+    while (right && x.n) {
+        size_t at = (size_t)x.n - 1, begin;
+        while (at && (x.text[at] & 0xc0) == 0x80) at--;
+        begin = at;
+        if (!strips(x, &at, chars)) break;
+        x.n = (int64_t)begin;
+    }
+    return x;
+}
