@@ -122,7 +122,7 @@ typedef struct {
     tn_linear   *q_proj, *k_proj, *v_proj; /* the projections if kv_heads, head_dim or qk_norm was set; else NULL */
     tn_rms_norm *q_norm, *k_norm; /* [head_dim], or TN_QK_NORM_ALL: [heads · head_dim]; NULL without .qk_norm */
     tn_linear   *out_proj;
-    struct tn_lora_pair *lora;    /* of in_proj_weight, see nn/lora.h; NULL: none */
+    struct tn_lora_pair *lora; /* of in_proj_weight, see nn/lora.h; NULL: none */
 } tn_mha;
 TN_API tn_mha *tn_mha_create(tn_mha_config c); /* tn_call(m, x) is self-attention without a mask */
 

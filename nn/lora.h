@@ -51,18 +51,18 @@ typedef struct tn_lora_pair {
 /* A walk over all layers that can have adapters, in parts if files have parts:
  *     for (tn_lora_layer l = tn_lora_layers(net); tn_lora_next(&l);) printf("%s %d\n", l.name, l.lora != NULL); */
 typedef struct {
-    char             name[TN_PATH_BYTES]; /* in files, without ".weight" */
-    char             path[TN_PATH_BYTES]; /* of the layer in the module */
-    tn_module       *layer;               /* a tn_linear or tn_mha */
-    tn_tensor       *weight;
-    tn_lora_pair    *lora; /* NULL: this weight has no adapters */
-    int              part, parts;
-    int64_t          in, out;    /* out: of the part */
-    bool             transposed; /* in files */
-    tn_each          each_;      /* private, from here on */
-    tn_rename rules_[TN_LORA_RULES];
-    int              renames_;
-    char             prefix_[TN_PATH_BYTES]; /* of the module that has the rules */
+    char          name[TN_PATH_BYTES]; /* in files, without ".weight" */
+    char          path[TN_PATH_BYTES]; /* of the layer in the module */
+    tn_module    *layer;               /* a tn_linear or tn_mha */
+    tn_tensor    *weight;
+    tn_lora_pair *lora; /* NULL: this weight has no adapters */
+    int           part, parts;
+    int64_t       in, out;    /* out: of the part */
+    bool          transposed; /* in files */
+    tn_each       each_;      /* private, from here on */
+    tn_rename     rules_[TN_LORA_RULES];
+    int           renames_;
+    char          prefix_[TN_PATH_BYTES]; /* of the module that has the rules */
 } tn_lora_layer;
 TN_API tn_lora_layer tn_module_lora_layers(void *m);
 TN_API bool          tn_lora_next(tn_lora_layer *l); /* false: no more, or an error is set */

@@ -312,7 +312,8 @@ const command tune_command = COMMAND(
     "tune", "train a model further on your text or your answers", options,
     .text =
         "Opens a model as gpt write does, a published one or one of gpt train, and trains it further: on plain text, "
-        "or on prompts with answers, where only the answers count. DIR then contains the tuned model, which gpt write and "
+        "or on prompts with answers, where only the answers count. DIR then contains the tuned model, which gpt write "
+        "and "
         "Hugging Face's libraries open. With --lora only small adapters are trained, over weights that may be packed; "
         "DIR/adapter has them in the files of PEFT. Ctrl-C saves and ends; --resume continues, with the same bits as "
         "without the interruption.\n\n"

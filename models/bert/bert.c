@@ -19,7 +19,7 @@ static void describe(const void *self, char *text, size_t size)
              (long long)m->config.dim, (long long)m->config.layers, (long long)m->config.heads);
 }
 static tn_tensor *forward(void *self, tn_tensor *ids) { return tn_bert_forward((tn_bert *)self, ids); }
-static int names(const void *self, tn_rename *to, int room)
+static int        names(const void *self, tn_rename *to, int room)
 {
     return tn__hf_names(&tn__bert_format_of(&((const tn_bert *)self)->config)->files, to, room);
 }

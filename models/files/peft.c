@@ -1,4 +1,4 @@
-/* peft.c — see peft.h. In the file, the adapters of layer L are base_model.model.L.lora_A.weight and …lora_B.weight, and
+/* peft.c — see peft.h. In the file, the adapters of layer L are base_model.model.L.lora_A.weight and …lora_B.weight;
  * a parameter P that is trained completely is base_model.model.P. */
 #include "models/peft.h"
 #include "models/files/hf_config.h"

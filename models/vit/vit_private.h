@@ -24,7 +24,7 @@ static inline int64_t tn__vit_tokens(const tn_vit_config *c) { return 1 + c->dis
 /* Number of patches along a side. */
 static inline int64_t tn__vit_grid(const tn_vit_config *c) { return c->image / c->patch; }
 
-tn_hf_files tn__vit_files(bool distilled);                      /* with the rules for the weights */
+tn_hf_files tn__vit_files(bool distilled);                         /* with the rules for the weights */
 int         tn__vit_names(const void *m, tn_rename *to, int room); /* tn_class.names */
 
 #endif

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Interrupts bert tune and gpt tune at random times, alternately by Ctrl-C and kill -9, and resumes them: the result
 # must have the bits of an uninterrupted run. tune_kills.sh [COUNT]; for a classifier with gradual unfreezing and
-# layer-wise learning rates, evaluated after each epoch; for a tagger with a CRF; for a GPT on a text; and for adapters of a GPT in
-# int8 on answers.
+# layer-wise learning rates, evaluated after each epoch; for a tagger with a CRF; for a GPT on a text; and for adapters
+# of a GPT in int8 on answers.
 . "$(dirname "$0")/common.sh"
 fresh tune_kills
 bert=$build/bin/bert gpt=$build/bin/gpt kills=${1:-30}

@@ -150,7 +150,7 @@ static bool statement(tn__parser *p)
                           p->t.kind == T_END ? "" : p->c->text + p->t.a);
 }
 
-/* Writes the text up to a tag at `to`. bare: without blanks at its end; line: without those that start the tag's line. */
+/* Writes the text up to a tag at `to`. bare: without blanks at its end; line: without those at its line's start. */
 static void text(tn__parser *p, size_t from, size_t to, bool bare, bool line)
 {
     const char *s = p->c->text;

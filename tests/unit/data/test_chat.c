@@ -73,7 +73,8 @@ START_TEST(expressions)
          "yesuser1assistant"},
         {"{% for m in messages %}{{ loop.index }}{{ loop.last }}{{ m.role[:2] }};{% endfor %}", "1Falseus;2Trueas;"},
         {"{% for a in [] %}x{% else %}none{% endfor %}{% for a in [1] %}x{% else %}none{% endfor %}", "nonex"},
-        {"{% set n = namespace(x=1) %}{% for m in messages %}{% set n.x = n.x + 1 %}{% set y = 1 %}{% endfor %}{{ n.x }}"
+        {"{% set n = namespace(x=1) %}{% for m in messages %}{% set n.x = n.x + 1 %}{% set y = 1 %}{% endfor %}"
+         "{{ n.x }}"
          "{{ y is defined }}",
          "3False"},
         {"{% set t %}a{{ 1 }}{% endset %}{{ t }}{{ t is string }}", "a1True"},
