@@ -132,7 +132,7 @@ static int run(int w, const bench_options *o)
     return failed;
 }
 
-static bool infers(bench_workload *run) { return run == bench_encoder_infer || run == bench_seq2seq_infer; }
+static bool infers(bench_workload *w) { return w == bench_encoder_infer || w == bench_seq2seq_infer; }
 
 int main(int argc, char **argv)
 {
