@@ -72,6 +72,12 @@ static void *llama(double dropout)
     return tn_llama_new(.vocab = VOCAB, .kv_heads = 1, .window = 5, .pattern = "gl", .local_theta = 50,
                         .attention_dropout = dropout, SMALL);
 }
+static void *gemma(double dropout)
+{
+    return tn_llama_new(.vocab = VOCAB, .kv_heads = 1, .window = 4, .pattern = "lg", .local_theta = 100,
+                        .norm_results = true, .norm_add_one = true, .qk_norm = TN_QK_NORM_HEAD, .score_cap = 20,
+                        .logit_cap = 30, .attention_dropout = dropout, SMALL);
+}
 static tn_lm     *lm_layer(void *m) { return tn_at(tn_lm_blocks(m)->layers, 0); }
 static tn_tensor *lm_loss(void *m, const batch *b, int64_t more, int64_t pad)
 {
@@ -124,6 +130,7 @@ static tn_tensor *translator_outputs(void *m, const batch *b, int64_t more, bool
 
 static const kind kinds[] = {{"gpt", gpt, lm_layer, lm_loss, lm_outputs},
                              {"llama", llama, lm_layer, lm_loss, lm_outputs},
+                             {"gemma", gemma, lm_layer, lm_loss, lm_outputs},
                              {"bert", bert, bert_layer, bert_loss, bert_outputs},
                              {"seq2seq", translator, translator_layer, translator_loss, translator_outputs}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
