@@ -23,6 +23,7 @@ typedef enum {
     TN_BERT = 0,
     TN_ROBERTA,     /* positions start at .padding + 1, those of padding tokens are .padding; no next-sentence head */
     TN_XLM_ROBERTA, /* RoBERTa with another name in files */
+    TN_CAMEMBERT,   /* also */
     TN_DISTILBERT,  /* no segments, no pooler, no next-sentence head */
     TN_ALBERT,      /* layers share weights; .next predicts whether two segments are in their original order */
     TN_ELECTRA      /* no pooler, no next-sentence head; .replaced: the discriminator, else the generator */

@@ -97,6 +97,7 @@ static const struct {
                {"tenon-bert", "bert"},
                {"roberta", "bert"},
                {"xlm-roberta", "bert"},
+               {"camembert", "bert"},
                {"distilbert", "bert"},
                {"albert", "bert"},
                {"electra", "bert"},

@@ -99,7 +99,7 @@ static void add_encoder(tn_bert *m, const tn_bert_config *c)
 
 static void add_heads(tn_bert *m, const tn_bert_config *c)
 {
-    const bool gelu = c->kind == TN_ROBERTA || c->kind == TN_XLM_ROBERTA || c->kind == TN_ELECTRA;
+    const bool gelu = tn__is_roberta(c->kind) || c->kind == TN_ELECTRA;
     if (!c->no_pooler) m->pooler = tn_child(m, "bert.pooler.dense", tn_linear_new(.in = c->dim, .out = c->dim));
     if (!c->no_words && m->words)
         m->head = tn_child(m, "cls.predictions",

@@ -9,7 +9,8 @@ typedef tn__bert_stored stored;
 
 const char *tn_bert_kind_name(tn_bert_kind kind)
 {
-    static const char *const names[] = {"BERT", "RoBERTa", "XLM-RoBERTa", "DistilBERT", "ALBERT", "ELECTRA"};
+    static const char *const names[] = {"BERT",       "RoBERTa", "XLM-RoBERTa", "CamemBERT",
+                                        "DistilBERT", "ALBERT",  "ELECTRA"};
     return (unsigned)kind <= TN_ELECTRA ? names[kind] : "unknown kind";
 }
 
@@ -48,7 +49,7 @@ static bool check_kind(const char *who, const tn_bert_config *c)
     else if (c->replaced && !electra) tn_raise(TN_EINVAL, "%s: .replaced needs .kind = TN_ELECTRA, not %s", who, name);
     else if (c->kind == TN_DISTILBERT && c->eps != 1e-12)
         tn_raise(TN_EINVAL, "%s: .eps is %g, but must be 1e-12 for %s", who, c->eps, name);
-    else if ((c->kind == TN_ROBERTA || c->kind == TN_XLM_ROBERTA) && c->padding < 0)
+    else if (tn__is_roberta(c->kind) && c->padding < 0)
         tn_raise(TN_EINVAL, "%s: %s counts positions from the padding id; set .padding", who, name);
     return tn_error() == TN_OK;
 }

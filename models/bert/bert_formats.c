@@ -263,6 +263,8 @@ static const tn__bert_format formats[] = {
      "roberta.", "roberta.pooler" DENSE, "lm_head" DENSE, NULL, NULL, 1},
     {"xlm-roberta", TN_XLM_ROBERTA, TN_HF_FILES(bert_rows, roberta_names), "XLMRobertaModel", "XLMRobertaForMaskedLM",
      NULL, NULL, "roberta.", "roberta.pooler" DENSE, "lm_head" DENSE, NULL, NULL, 1},
+    {"camembert", TN_CAMEMBERT, TN_HF_FILES(bert_rows, roberta_names), "CamembertModel", "CamembertForMaskedLM", NULL,
+     NULL, "roberta.", "roberta.pooler" DENSE, "lm_head" DENSE, NULL, NULL, 1},
     {"distilbert", TN_DISTILBERT, TN_HF_FILES(distilbert_rows, distilbert_names), "DistilBertModel",
      "DistilBertForMaskedLM", NULL, NULL, "distilbert.", NULL, "vocab_transform.weight", NULL, NULL, 0},
     {"albert", TN_ALBERT, TN_HF_FILES(albert_rows, albert_names), "AlbertModel", "AlbertForMaskedLM",
@@ -273,8 +275,8 @@ static const tn__bert_format formats[] = {
      "discriminator_predictions" DENSE, 0},
 };
 /* clang-format on */
-const char *const tn__bert_types[] = {
-    "bert", "roberta-prelayernorm", "tenon-bert", "roberta", "xlm-roberta", "distilbert", "albert", "electra", NULL};
+const char *const tn__bert_types[] = {"bert",      "roberta-prelayernorm", "tenon-bert", "roberta", "xlm-roberta",
+                                      "camembert", "distilbert",           "albert",     "electra", NULL};
 
 const tn__bert_format *tn__bert_format_of_type(const char *type)
 {

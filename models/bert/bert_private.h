@@ -6,11 +6,17 @@
 #include "models/bert.h"
 #include "models/files/hf_config.h"
 
+/* True for RoBERTa under any name. */
+static inline bool tn__is_roberta(tn_bert_kind k)
+{
+    return k == TN_ROBERTA || k == TN_XLM_ROBERTA || k == TN_CAMEMBERT;
+}
+
 /* The row of the position embedding for the first token. For RoBERTa, and for a BERT with norm_first, which Hugging
  * Face opens as RobertaPreLayerNorm, it is padding + 1: the rows up to padding are for padding tokens. */
 static inline int64_t tn__bert_first_position(const tn_bert_config *c)
 {
-    const bool behind = c->kind == TN_ROBERTA || c->kind == TN_XLM_ROBERTA || (c->kind == TN_BERT && c->norm_first);
+    const bool behind = tn__is_roberta(c->kind) || (c->kind == TN_BERT && c->norm_first);
     return behind && c->padding >= 0 ? c->padding + 1 : 0;
 }
 

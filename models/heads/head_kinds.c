@@ -27,7 +27,8 @@ tn__head tn__head_for(const tn_bert_config *e, tn_task task)
         h.active = tn_gelu;
         return h;
     case TN_ROBERTA:
-    case TN_XLM_ROBERTA: h = own; break;
+    case TN_XLM_ROBERTA:
+    case TN_CAMEMBERT: h = own; break;
     default:
         if (e->norm_first) h = own; /* RobertaPreLayerNorm */
     }

@@ -14,10 +14,10 @@ import sys
 
 try:
     import transformers
-    from transformers import (AlbertConfig, BertConfig, DeiTConfig, DistilBertConfig, ElectraConfig, Gemma2Config,
-                              Gemma3TextConfig, GPT2Config, GPTJConfig, GPTNeoXConfig, LlamaConfig, MistralConfig,
-                              Olmo2Config, Phi3Config, Qwen2Config, Qwen3Config, ReformerConfig, RobertaConfig,
-                              RobertaPreLayerNormConfig, SmolLM3Config, ViTConfig, XLMRobertaConfig)
+    from transformers import (AlbertConfig, BertConfig, CamembertConfig, DeiTConfig, DistilBertConfig, ElectraConfig,
+                              Gemma2Config, Gemma3TextConfig, GPT2Config, GPTJConfig, GPTNeoXConfig, LlamaConfig,
+                              MistralConfig, Olmo2Config, Phi3Config, Qwen2Config, Qwen3Config, ReformerConfig,
+                              RobertaConfig, RobertaPreLayerNormConfig, SmolLM3Config, ViTConfig, XLMRobertaConfig)
 except ImportError as problem:
     print("skipped: %s" % problem)
     sys.exit(77)
@@ -39,7 +39,7 @@ ALWAYS = ("model_type", "per_layer_config", "quantization_config")
 
 TABLES = {  # (file, names of tables in it): config classes
     ("models/bert/bert_formats.c", "bert_rows"): (
-        BertConfig, RobertaConfig, RobertaPreLayerNormConfig, XLMRobertaConfig),
+        BertConfig, CamembertConfig, RobertaConfig, RobertaPreLayerNormConfig, XLMRobertaConfig),
     ("models/bert/bert_formats.c", "electra_rows"): (ElectraConfig,),
     ("models/bert/bert_formats.c", "albert_rows"): (AlbertConfig,),
     ("models/bert/bert_formats.c", "distilbert_rows"): (DistilBertConfig,),
@@ -70,7 +70,8 @@ def keys(path, tables):
     for name, body in 2 * re.findall(r"#define ([A-Z_0-9]+)(?:\([^)]*\))?((?:.*\\\n)*.*)", text):
         if re.search(r"\b%s\b" % name, rows):
             rows += body
-    found = re.findall(r'\{[\s\\]*"([^"]+)",[\s\\]*TN_HF_', rows) + re.findall(r'\b(?:TN_HF|TN__IDS|PART|SIZE|CAP|UNUSED)\("([^"]+)"', rows)
+    found = re.findall(r'\{[\s\\]*"([^"]+)",[\s\\]*TN_HF_', rows)
+    found += re.findall(r'\b(?:TN_HF|TN__IDS|PART|SIZE|CAP|UNUSED)\("([^"]+)"', rows)
     for also in re.findall(r'\.also = "([^"]+)"', rows):
         found += also.split()
     found += ["rope_parameters." + name for name in re.findall(r'NESTED\("([^"]+)"\)', rows)]

@@ -36,7 +36,7 @@ static const char *places(void *model)
 
 START_TEST(encoders)
 {
-    static const tn_bert_kind alike[] = {TN_BERT, TN_ROBERTA, TN_XLM_ROBERTA, TN_ELECTRA};
+    static const tn_bert_kind alike[] = {TN_BERT, TN_ROBERTA, TN_XLM_ROBERTA, TN_CAMEMBERT, TN_ELECTRA};
     ck_assert_str_eq(places(BERT(.kind = alike[_i], .attention_dropout = 0.125)), EMBEDDINGS LAYER("0") OUTPUT("0"));
 }
 END_TEST

@@ -234,7 +234,7 @@ static const struct {
     tn_bert_config c;
     const char    *says;
 } wrong_configs[] = {
-    {{WHOLE, .kind = (tn_bert_kind)6}, "tn_bert_new: .kind is 6, which is not a tn_bert_kind"},
+    {{WHOLE, .kind = (tn_bert_kind)7}, "tn_bert_new: .kind is 7, which is not a tn_bert_kind"},
     {{WHOLE, .embedding = 4},
      "tn_bert_new: .embedding is 4 and .dim is 8, but in BERT they must be equal; omit .embedding"},
     {{WHOLE, .kind = TN_ROBERTA, .groups = 1},
@@ -321,7 +321,7 @@ static const struct {
     {ROBERTA, "model_type", "\"roberta-prelayernorm\"", TN_EFORMAT, NULL},
     {ROBERTA, "model_type", "\"deberta-v2\"", TN_EUNSUPPORTED,
      "'%s/config.json': model_type is 'deberta-v2'; supported: 'bert', 'roberta-prelayernorm', 'tenon-bert', "
-     "'roberta', 'xlm-roberta', 'distilbert', 'albert' and 'electra'"},
+     "'roberta', 'xlm-roberta', 'camembert', 'distilbert', 'albert' and 'electra'"},
 };
 
 /* A copy of a directory with one member of its config replaced. */

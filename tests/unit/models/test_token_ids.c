@@ -25,6 +25,7 @@ static int bert(tn_bert_kind kind) { return save(tn_bert_new(SMALL, .kind = kind
 static int a_bert(void) { return bert(TN_BERT); }
 static int a_roberta(void) { return bert(TN_ROBERTA); }
 static int an_xlm_roberta(void) { return bert(TN_XLM_ROBERTA); }
+static int a_camembert(void) { return bert(TN_CAMEMBERT); }
 static int a_distilbert(void) { return bert(TN_DISTILBERT); }
 static int an_albert(void) { return bert(TN_ALBERT); }
 static int an_electra(void) { return bert(TN_ELECTRA); }
@@ -59,6 +60,7 @@ static const struct {
     {"bert", a_bert, "0", false},
     {"roberta", a_roberta, "1", true},
     {"xlm-roberta", an_xlm_roberta, "1", true},
+    {"camembert", a_camembert, "1", true},
     {"distilbert", a_distilbert, "0", false},
     {"albert", an_albert, "0", false},
     {"electra", an_electra, "0", false},
