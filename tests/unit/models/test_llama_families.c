@@ -111,8 +111,8 @@ END_TEST
 
 /* ---- config.json ------------------------------------------------------------------------------------------------- */
 
-/* A folder with the weights of a golden model, and its config.json without the members `without` (NULL-terminated), with
- * the members of the object `with`. */
+/* A folder with the weights of a golden model, and its config.json without the members `without` (NULL-terminated),
+ * with the members of the object `with`. */
 static const char *changed(const char *name, const char *const *without, const char *with)
 {
     char            path[1200];
