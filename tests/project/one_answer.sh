@@ -35,8 +35,8 @@ if [ "${1:-}" = aarch64 ]; then
         "$root"/tests/project/one_answer.c "$root"/bench/{bert,gpt,lstm,seq2seq,sizes}.c "$work/aarch64/libtenon.a" \
         -Wl,--gc-sections -static -lm -pthread -o "$work/one_answer.aarch64"
     answer tiny tiny "$program"
-    answer aarch64 tiny qemu-aarch64 "$work/one_answer.aarch64"
-    same tiny aarch64
+    answer under-qemu tiny qemu-aarch64 "$work/one_answer.aarch64"
+    same tiny under-qemu
     exit $wrong
 fi
 
