@@ -8,6 +8,7 @@
 #include "long_texts.h"
 #include "op.h"
 #include "ops.h"
+#include "recompute.h"
 #include "replay.h"
 #include "rope.h"
 #include "steps.h"
@@ -73,14 +74,6 @@ TN_API tn_tensor *tn_grad_wrt(tn_tensor *root, tn_tensor *wrt, bool create_graph
 typedef tn_tensor *(*tn_grad_hook)(tn_tensor *grad, void *user);
 TN_API tn_status tn_on_grad(tn_tensor *t, tn_grad_hook hook, void *user);
 TN_API tn_status tn_retain_grad(tn_tensor *t); /* also collect the gradient of a tensor that is not a leaf */
-
-/* ---- gradient checkpointing -------------------------------------------------------------------------------------- */
-
-/* Runs fn without a tape, so that nothing inside is saved; the backward runs fn again, with the same random numbers
- * from the current generator, and differentiates that run. So fn must do the same each time and not change its inputs,
- * and user must be valid until then. Parameters inside get gradients; changing one between the runs is an error. */
-typedef tn_tensor *(*tn_segment)(tn_tensor *const *in, int n, void *user);
-TN_API tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *const *in);
 
 /* ---- mixed precision --------------------------------------------------------------------------------------------- */
 

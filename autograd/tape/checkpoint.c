@@ -2,7 +2,10 @@
  * needed.
  *
  * The second run uses a copy of the generator from before the first, so that dropout draws the same mask. Leaves used
- * inside (parameters) collect in the running backward. */
+ * inside (parameters) collect in the running backward. The second run's backward adds to the gradients that the inputs
+ * already have from later ops: so all sums have the same order as without a checkpoint. */
+#include "autograd/tape/budget.h"
+#include "autograd/tape/engine.h"
 #include "autograd/tape/history.h"
 #include "autograd/tape/unchanged.h"
 #include "autograd/tape/unwind.h"
@@ -12,7 +15,9 @@ typedef struct {
     void        *user;
     tn_generator before;
     tn_mode      mode;
-    tn__used     used; /* filled by the first run, in the node's copy of these args */
+    tn__used     used;   /* filled by the first run, in the node's copy of these args */
+    tn_budget   *budget; /* the budget that chose segment `at`; may be NULL */
+    int64_t      at;
 } args_t;
 
 static void free_args(void *args) { tn__used_free(&((args_t *)args)->used); }
@@ -23,6 +28,17 @@ static bool infer(tn_ctx *c)
     return true; /* not called: tn_checkpoint records the node itself */
 }
 static void forward(tn_ctx *c) { (void)c; }
+
+/* Moves the gradient that input i has from later ops to *to; NULL if it has none, or is a leaf. */
+static void take_gradient(const tn_back *b, int i, tn_tensor **to)
+{
+    tn__engine_run *r = ((void **)b->engine)[0];
+    const tn__node *n = ((void **)b->engine)[1];
+    bool            bad;
+    tn_tensor     **has = n->edge[i].node ? tn__target(r, n, i, &bad) : NULL;
+    *to = has ? *has : NULL;
+    if (has) *has = NULL;
+}
 
 static void backward(tn_back *b)
 {
@@ -36,7 +52,13 @@ static void backward(tn_back *b)
     int           count = 0;
     size_t        bytes = 2 * (size_t)b->nin * sizeof *wrt;
     tn__self.mode = a->mode;
-    tn_tensor *out = a->fn(b->in, b->nin, a->user);
+    tn__budget_before(a->budget, a->at);
+    tn_budget     *open = tn__tape.budget;
+    const tn_scope s = tn_scope_begin();
+    tn__tape.budget = NULL;
+    tn_tensor *out = tn_scope_return(s, a->fn(b->in, b->nin, a->user));
+    tn__tape.budget = open;
+    tn__budget_after(a->budget, a->at, out);
     if (out && !tn__up_to_date(out, "tn_checkpoint", "the segment's result", -1)) out = NULL;
     if (out && out->node && tn__node_of(out)->seq <= floor)
         out = tn_view(out, out->l.shape); /* the segment returned an input: a view of it has a node of the second run */
@@ -54,13 +76,14 @@ static void backward(tn_back *b)
     if (b->nin > 4 && !(wrt = tn__mem_get(bytes))) goto done;
     tn_tensor **grad = wrt + b->nin;
     for (int i = 0; i < b->nin; i++)
-        if (b->need[i]) wrt[count++] = b->in[i];
+        if (b->need[i]) take_gradient(b, i, grad + count), wrt[count++] = b->in[i];
     tn__backward_pass p = {.roots = 1,
                            .root = &out,
                            .seed = b->gy,
                            .count = count,
                            .wrt = wrt,
                            .grad = grad,
+                           .adds = true,
                            .inputs = b->nin,
                            .input = b->in,
                            .create_graph = tn__creates_graph(b),
@@ -86,7 +109,8 @@ static const tn_op op = {.size = sizeof(tn_op),
 
 static void drop_node(tn__node **n) { tn__node_drop(*n); }
 
-tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *const *in)
+/* tn_checkpoint as segment `at` of b's pass; b may be NULL. */
+static tn_tensor *checkpoint(tn_segment fn, void *user, int n, tn_tensor *const *in, tn_budget *b, int64_t at)
 {
     if (tn__blocked()) return NULL;
     if (!fn || n < 0 || (n && !in))
@@ -105,7 +129,7 @@ tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *const *in)
 
     /* Recorded before it runs, so that a segment that overwrites its inputs is detected; and even if no input requires
      * grad, since parameters inside may. */
-    args_t     args = {.fn = fn, .user = user, .before = *g, .mode = tn__self.mode};
+    args_t     args = {.fn = fn, .user = user, .before = *g, .mode = tn__self.mode, .budget = b, .at = at};
     bool       few[16], *need = few;
     tn_tensor *out = NULL;
     if (n > 16 && !(need = tn__mem_get((size_t)n))) return NULL;
@@ -116,7 +140,10 @@ tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *const *in)
         tn__used *used = &((args_t *)node->args)->used;
         tn_scope  s = tn_no_grad_begin();
         tn__used_begin(used);
+        tn_budget *open = tn__tape.budget;
+        tn__tape.budget = NULL;
         tn_tensor *y = fn(in, n, user);
+        tn__tape.budget = open;
         tn__used_end(used);
         if (!y && tn__self.error == TN_OK) tn_raise(TN_EINVAL, "tn_checkpoint: the segment returned NULL");
         if (tn__self.error == TN_OK) out = tn__alias_owned(y, &y->l);
@@ -126,4 +153,30 @@ tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *const *in)
     out = tn__scoped(out);
     if (!out) *g = args.before; /* a failed call draws no random numbers */
     return out;
+}
+
+tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *const *in)
+{
+    return checkpoint(fn, user, n, in, NULL, 0);
+}
+
+tn_tensor *tn_recomputable(tn_segment fn, void *user, int n, tn_tensor *const *in)
+{
+    int64_t at;
+    bool    recomputed;
+    if (tn__blocked()) return NULL;
+    if (!fn || n < 0 || (n && !in))
+        return tn_raise_null(TN_EINVAL, "tn_recomputable: needs a function and an array of inputs");
+    for (int i = 0; i < n; i++)
+        if (!in[i]) return tn_raise_null(TN_EINVAL, "tn_recomputable: input %d is NULL", i);
+    TN__UNWINDS u = tn__unwind_begin();
+    tn_budget  *b = tn__tape.budget;
+    if (!tn_budget_is_open() || !n) return fn(in, n, user);
+    if (!tn__budget_segment(b, in[0], &at, &recomputed)) return NULL;
+    if (recomputed) return checkpoint(fn, user, n, in, b, at);
+    const tn_scope s = tn_scope_begin(); /* frees all that is not on the tape, as after a second run */
+    tn__tape.budget = NULL;
+    tn_tensor *y = tn_scope_return(s, fn(in, n, user));
+    tn__tape.budget = b;
+    return y;
 }

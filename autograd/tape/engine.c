@@ -180,7 +180,7 @@ static tn_status pass(tn__engine_run *r)
     tn_scope                 outer = tn_scope_begin();
     r->id = ++tn__tape.runs, r->thread = tn__thread_id();
     tn__self.mode = (tn_mode){.no_grad = !p->create_graph}; /* autocast off: the tape holds the conversions */
-    if (p->count && !(r->found = tn__mem_zeroed((size_t)p->count * sizeof *r->found))) goto done;
+    if (p->count && !tn__begin_targets(r)) goto done;
     if (collect(r) != TN_OK) goto done;
     if (r->found) tn__mark_wanted(r);
     if (seed_roots(r) != TN_OK || (r->ready && tn__count_uses(r) != TN_OK)) goto done;
@@ -247,7 +247,7 @@ tn_status tn__backward_inside(const tn__backward_pass *p, void *engine, uint64_t
 {
     __attribute__((cleanup(end_run))) tn__engine_run r = {
         .p = p, .outer = ((void **)engine)[0], .around = tn__tape.running, .floor = floor, .open = true};
-    for (int k = 0; k < p->count; k++) p->grad[k] = NULL;
+    for (int k = 0; k < p->count && !p->adds; k++) p->grad[k] = NULL;
     tn__tape.running = &r;
     pass(&r);
     tn__deliver_targets(&r);

@@ -20,9 +20,10 @@ void      tn__attach_leaves(tn__engine_run *r);
 tn_status tn__set_aside(tn__engine_run *r, tn__node *n);
 void      tn__retain(const tn__engine_run *r, bool success);
 
-/* engine_targets.c, for tn_grad_of: marks the nodes that lead to a target, the others are not computed; stores the
- * gradients of targets that are results of n, whose turn has come; calls the hooks of targets that are leaves; moves
- * the gradients to the caller's scope. */
+/* engine_targets.c, for tn_grad_of: allocates r->found, with the gradients to add to (false: raised); marks the nodes
+ * that lead to a target, the others are not computed; stores the gradients of targets that are results of n, whose turn
+ * has come; calls the hooks of targets that are leaves; moves the gradients to the caller's scope. */
+bool tn__begin_targets(tn__engine_run *r);
 void tn__mark_wanted(tn__engine_run *r);
 void tn__take_targets(tn__engine_run *r, const tn__node *n);
 void tn__target_hooks(tn__engine_run *r);

@@ -2,6 +2,18 @@
  * gradients are stored in r->found until the pass has succeeded. */
 #include "autograd/tape/engine_parts.h"
 
+bool tn__begin_targets(tn__engine_run *r)
+{
+    const tn__backward_pass *p = r->p;
+    r->found = tn__mem_zeroed((size_t)p->count * sizeof *r->found);
+    for (int k = 0; p->adds && k < p->count; k++) {
+        if (r->found) r->found[k] = p->grad[k];
+        else tn_drop(p->grad[k]);
+        p->grad[k] = NULL;
+    }
+    return r->found != NULL;
+}
+
 /* Reverses the list while it works, so that inputs come first. */
 void tn__mark_wanted(tn__engine_run *r)
 {

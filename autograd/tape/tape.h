@@ -68,6 +68,7 @@ typedef struct {
     struct tn__used       *used;    /* ops add the leaves that they use (unchanged.h); may be NULL */
     struct tn_replay      *replay;  /* the replay that is being recorded (replay.h); may be NULL */
     struct tn_profile     *profile; /* the open profile, which times ops (profile.h); may be NULL */
+    struct tn_budget      *budget;  /* the open memory budget (budget.c); NULL also inside a segment */
     /* above 0 while the library calls ops in a backward: anomaly mode then reports the backward, not these ops */
     int       inside;
     uint64_t  steps; /* backwards since anomaly mode was switched on */
@@ -119,6 +120,7 @@ typedef struct {
     int               count;  /* number of tn_grad_of's targets; 0: leaves collect */
     tn_tensor *const *wrt;    /* [count]: the targets */
     tn_tensor       **grad;   /* [count]: out */
+    bool              adds;   /* grad[] are also in, owned and moved: gradients to add to; NULL entries: none */
     int               inputs; /* number of a checkpoint's inputs, at which its tape ends */
     tn_tensor *const *input;
     tn_grad_ready     ready; /* called for complete gradients; may be NULL */

@@ -12,12 +12,13 @@ typedef struct {
     tn_generator          *generator;
     struct tn__engine_run *running;
     struct tn__used       *used;
+    struct tn_budget      *budget;
 } tn__unwind;
 
 static inline tn__unwind tn__unwind_begin(void)
 {
-    return (tn__unwind){tn__self.mode,      tn__self.path_depth, tn__tape.inside,
-                        tn__self.generator, tn__tape.running,    tn__tape.used};
+    return (tn__unwind){tn__self.mode,    tn__self.path_depth, tn__tape.inside, tn__self.generator,
+                        tn__tape.running, tn__tape.used,       tn__tape.budget};
 }
 
 /* After a normal return it changes nothing: the function has restored the same values. */
@@ -25,6 +26,7 @@ static inline void tn__unwind_end(const tn__unwind *u)
 {
     tn__self.mode = u->mode, tn__self.path_depth = u->path, tn__self.generator = u->generator;
     tn__tape.inside = u->inside, tn__tape.running = u->running, tn__tape.used = u->used;
+    tn__tape.budget = u->budget;
 }
 #define TN__UNWINDS __attribute__((cleanup(tn__unwind_end), unused)) const tn__unwind
 

@@ -83,9 +83,11 @@ static void default_free(void *user, void *p, size_t bytes)
 
 /* State of the process: the allocator, set before anything is alive, and the statistics. */
 static tn_allocator      allocator = {default_alloc, default_free, NULL};
-static _Atomic(int64_t)  live, peak, tensors; /* reported by the threads; may be below 0 for a moment */
-static _Atomic(size_t)   held;                /* obtained from the allocator and not freed */
-static _Atomic(size_t)   memory_limit, cache_limit = SIZE_MAX;
+static _Atomic(int64_t)  live, peak, tensors;      /* reported by the threads; may be below 0 for a moment */
+static _Atomic(size_t)   held;                     /* obtained from the allocator and not freed */
+static _Atomic(size_t)   memory_limit, held_limit; /* of live, of held; 0: none */
+static _Atomic(size_t)   cache_limit = SIZE_MAX;
+static _Atomic(size_t)   refused; /* see tn__mem_refused */
 static _Atomic(uint64_t) mallocs;
 
 /* ---- statistics -------------------------------------------------------------------------------------------------- */
@@ -174,10 +176,10 @@ static void give_back(block *b, size_t bytes)
     errno = keep;
 }
 
-/* True if `more` bytes and those held, live and cached, exceed the memory limit. */
+/* True if `more` bytes and those held, live and cached, exceed their limit. */
 static inline bool above_limit(size_t more)
 {
-    const size_t limit = atomic_load_explicit(&memory_limit, memory_order_relaxed);
+    const size_t limit = atomic_load_explicit(&held_limit, memory_order_relaxed);
     return __builtin_expect(limit != 0, 0) && atomic_load_explicit(&held, memory_order_relaxed) + more > limit;
 }
 
@@ -226,6 +228,22 @@ static void end_thread(void)
     report();
 }
 
+size_t tn__mem_refused(bool reset) { return reset ? atomic_exchange(&refused, 0) : atomic_load(&refused); }
+
+void tn__mem_raise_peak(size_t bytes)
+{
+    int64_t top = atomic_load(&peak);
+    while ((int64_t)bytes > top && !atomic_compare_exchange_weak(&peak, &top, (int64_t)bytes)) continue;
+}
+
+static __attribute__((noinline, cold)) void *refuse(int64_t used, int64_t now)
+{
+    subtract_live(used);
+    size_t most = atomic_load(&refused);
+    while (at_least_0(now) > most && !atomic_compare_exchange_weak(&refused, &most, at_least_0(now))) continue;
+    return NULL;
+}
+
 void *tn__mem_try(size_t bytes)
 {
     if (bytes > (size_t)1 << 46) return NULL;
@@ -234,7 +252,7 @@ void *tn__mem_try(size_t bytes)
 
     const int64_t used = counted(bytes), now = add_live(used);
     const size_t  limit = atomic_load_explicit(&memory_limit, memory_order_relaxed);
-    if (limit && at_least_0(now) > limit) return subtract_live(used), NULL;
+    if (limit && at_least_0(now) > limit) return refuse(used, now);
     int64_t top = atomic_load_explicit(&peak, memory_order_relaxed);
     while (now > top && !atomic_compare_exchange_weak(&peak, &top, now)) continue;
 
@@ -344,9 +362,10 @@ tn_memory tn_memory_now(void)
                        .tensors = tensors};
 }
 void tn_reset_peak(void) { atomic_store(&peak, report()); }
-void tn_set_memory_limit(size_t bytes)
+void tn_set_memory_limit(size_t bytes) { tn__mem_limit(bytes, bytes); }
+void tn__mem_limit(size_t live_bytes, size_t held_bytes)
 {
-    atomic_store(&memory_limit, bytes);
+    atomic_store(&memory_limit, live_bytes), atomic_store(&held_limit, held_bytes);
     report();
     if (above_limit(0)) tn_trim();
 }

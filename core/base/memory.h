@@ -21,6 +21,13 @@ void  tn__strfree(char *s);
  * quarantine for a while; its count marks it as freed, so that a later use is reported. */
 void tn__mem_retire(tn__object *o, size_t bytes);
 void tn__count_tensor(void); /* counts one tensor more */
-void tn__mem_report(void);   /* adds this thread's pending counts to the process's statistics */
+/* tn_set_memory_limit with another limit for the sum of live and cached memory. */
+void tn__mem_limit(size_t live_bytes, size_t held_bytes);
+/* The bytes that would be in use, at most, after the allocations that the memory limit refused since the last reset; 0:
+ * none. */
+size_t tn__mem_refused(bool reset);
+void   tn__mem_raise_peak(size_t bytes); /* the peak is at least `bytes` */
+
+void tn__mem_report(void); /* adds this thread's pending counts to the process's statistics */
 
 #endif
