@@ -8,6 +8,7 @@
  * with ff(x) = linear2(activation(linear1(x))), or, if gated, linear2(activation(gate(x)) · linear1(x)); with dropout.
  * With a causal mask and no memory it is the block of a decoder-only language model. Absent parts are NULL. */
 #include "nn/attention/block.h"
+#include "nn/base/look_private.h"
 
 #include <math.h>
 #include <string.h>
@@ -239,6 +240,82 @@ static tn_tensor *in_turn(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_
     return tn__add_and_norm(x, fed_forward(m, x, rows), drop, norm, rows).normed;
 }
 
+/* ---- recomputing ------------------------------------------------------------------------------------------------- */
+
+/* The tensors of a call, in the order of a segment's inputs, of which absent ones are omitted. The last input holds the
+ * numbers: bit i of `present` for tensor i, and the other members. */
+enum { TENSORS = 12, PRESENT = 0, CAUSAL, BATCH, LENGTH, MEMORY_BATCH, MEMORY_LENGTH, NUMBERS };
+
+static void list_tensors(const tn_block_args *a, tn_tensor *t[TENSORS])
+{
+    const tn_unpadded  none = {.batch = 0}, *u = a->unpadded ? a->unpadded : &none;
+    const tn_unpadded *v = a->memory_unpadded ? a->memory_unpadded : &none;
+    tn_tensor *const   list[TENSORS] = {
+          a->x,    a->memory,  a->attn_mask, a->key_padding_mask, a->memory_mask, a->memory_key_padding_mask, a->angles,
+          a->bias, u->offsets, u->rows,      v->offsets,          v->rows};
+    for (int i = 0; i < TENSORS; i++) t[i] = list[i];
+}
+
+static tn_tensor *segment(tn_tensor *const *in, int n, void *user)
+{
+    tn_block      *m = user;
+    const int64_t *number = tn_data(in[n - 1]);
+    tn_tensor     *t[TENSORS];
+    if (!number) return NULL;
+    for (int i = 0; i < TENSORS; i++) t[i] = number[PRESENT] >> i & 1 ? *in++ : NULL;
+    const tn_unpadded u = {
+        .batch = number[BATCH], .length = number[LENGTH], .offsets = t[8], .rows = t[9], .in_order = true};
+    const tn_unpadded   v = {.batch = number[MEMORY_BATCH],
+                             .length = number[MEMORY_LENGTH],
+                             .offsets = t[10],
+                             .rows = t[11],
+                             .in_order = true};
+    const tn_block_args a = {.x = t[0],
+                             .memory = t[1],
+                             .attn_mask = t[2],
+                             .key_padding_mask = t[3],
+                             .memory_mask = t[4],
+                             .memory_key_padding_mask = t[5],
+                             .angles = t[6],
+                             .bias = t[7],
+                             .causal = number[CAUSAL],
+                             .unpadded = u.rows ? &u : NULL,
+                             .memory_unpadded = v.rows ? &v : NULL};
+    return m->parallel ? in_parallel(m, a.x, &a, NULL) : in_turn(m, a.x, &a, NULL, NULL);
+}
+
+/* The block as a segment that a memory budget may recompute. */
+static tn_tensor *as_segment(tn_block *m, const tn_block_args *a)
+{
+    tn_tensor *t[TENSORS], *in[TENSORS + 1], *last = tn_zeros_of(TN_I64, TN_SHAPE(NUMBERS));
+    int64_t   *number = last ? tn_data_mut(last) : NULL;
+    int        n = 0;
+    if (!number) return NULL;
+    list_tensors(a, t);
+    for (int i = 0; i < TENSORS; i++)
+        if (t[i]) number[PRESENT] |= (int64_t)1 << i, in[n++] = t[i];
+    number[CAUSAL] = a->causal;
+    if (a->unpadded) number[BATCH] = a->unpadded->batch, number[LENGTH] = a->unpadded->length;
+    if (a->memory_unpadded)
+        number[MEMORY_BATCH] = a->memory_unpadded->batch, number[MEMORY_LENGTH] = a->memory_unpadded->length;
+    in[n++] = last;
+    return tn_recomputable(segment, m, n, in);
+}
+
+bool tn__any_hooks(const void *module)
+{
+    for (tn_each e = tn_module_each((void *)(uintptr_t)module, TN_EACH_MODULE); tn_next(&e);)
+        if (e.module->base->hooks) return true;
+    return false;
+}
+
+/* Hooks and looks would be called twice. */
+static bool is_segment(const tn_block *m, const tn_block_args *a)
+{
+    return tn_budget_is_open() && a->x && !a->cache && !a->weights && !a->memory_weights && !tn__look_active() &&
+           !tn__any_hooks(m);
+}
+
 tn_tensor *tn_block_run(tn_block *m, tn_block_args a)
 {
     if (a.weights) *a.weights = NULL;
@@ -253,7 +330,8 @@ tn_tensor *tn_block_run(tn_block *m, tn_block_args a)
         tn_raise(TN_EINVAL, "block: .memory and .memory_... need a block created with .memory = true");
     if (!a.bias) a.bias = tn__block_bias(m, &a, before.own);
     if (tn_error() == TN_OK) {
-        x = m->parallel ? in_parallel(m, x, &a, own) : in_turn(m, x, &a, own, memory);
+        if (is_segment(m, &a)) x = as_segment(m, &a);
+        else x = m->parallel ? in_parallel(m, x, &a, own) : in_turn(m, x, &a, own, memory);
         if (tn_error() != TN_OK) tn__cache_undo(a.cache, a.layer, before);
     }
     if (!own && !memory) return tn_leave(f, x);

@@ -117,13 +117,6 @@ typedef struct {
     tn_unpadded x, memory;
 } kept_rows;
 
-static bool any_hooks(const tn_blocks *m)
-{
-    for (tn_each e = tn_module_each((void *)(uintptr_t)m, TN_EACH_MODULE); tn_next(&e);)
-        if (e.module->base->hooks) return true;
-    return false;
-}
-
 /* True if the layers can run without the padding. Otherwise they take the masks: those who look at the layers, or at
  * their weights, get padded tensors, and other masks and biases are made for padded batches. */
 static bool can_unpad(const tn_blocks *m, const tn_block_args *a)
@@ -132,7 +125,7 @@ static bool can_unpad(const tn_blocks *m, const tn_block_args *a)
     return a->skip_padding && (a->key_padding_mask || a->memory_key_padding_mask) && !a->unpadded && !a->attn_mask &&
            !a->memory_mask && !a->weights && !a->memory_weights && !a->cache && !a->angles && !a->bias && block &&
            !block->relative && !block->self_attn->time_first && a->x && tn_ndim(a->x) == 3 &&
-           (!a->memory || tn_ndim(a->memory) == 3) && !tn__look_active() && !any_hooks(m);
+           (!a->memory || tn_ndim(a->memory) == 3) && !tn__look_active() && !tn__any_hooks(m);
 }
 
 static tn_tensor *no_padding(const tn_tensor *x)
