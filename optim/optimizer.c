@@ -17,6 +17,21 @@ bool tn__state_same(const tn_optimizer *o, const tn__weight *w, tn_shape *s)
     return true;
 }
 
+size_t tn_optimizer_missing(const tn_optimizer *o)
+{
+    size_t   bytes = 0;
+    tn_shape shape;
+    for (int64_t i = 0; o && i < o->weights; i++) {
+        const tn__weight *w = o->weight + i;
+        for (int k = 0; k < TN__STATES && tn_needs_grad(w->t); k++) {
+            if (w->state[k] || !o->kind->state[k].name || !o->kind->state[k].shape(o, w, &shape)) continue;
+            const int64_t part = w->to - w->from, n = part < w->n ? part : tn_shape_numel(shape);
+            bytes += (size_t)n * (w->dtype == TN_F64 ? 8 : 4);
+        }
+    }
+    return bytes;
+}
+
 /* ---- creating and freeing ---------------------------------------------------------------------------------------- */
 
 static bool take_weights(tn_optimizer *o, void *module)

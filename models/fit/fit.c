@@ -11,13 +11,19 @@
 static void add_batch(const tn__fit *f, const tn_batch *b, double share, double *mean)
 {
     const tn_fit_args *c = &f->c;
-    const tn_scope     s = tn_scope_begin(), narrow = tn_autocast_begin(c->autocast);
-    tn_tensor         *loss = tn_scope_return(narrow, c->loss(c->module, b, c->user));
-    if (tn__fit_loss_is_valid(f, loss)) {
-        *mean += share * tn_item(loss);
-        tn_backward(loss, .seed = share < 1 ? tn_full_like(loss, share) : NULL);
-    }
-    tn_scope_end(s);
+    double             value = 0;
+    do {
+        const tn_scope s = tn_scope_begin();
+        tn_budget_begin(f->budget, f->budget ? tn_optimizer_missing(c->optimizer) : 0);
+        const tn_scope narrow = tn_autocast_begin(c->autocast);
+        tn_tensor     *loss = tn_scope_return(narrow, c->loss(c->module, b, c->user));
+        if (tn__fit_loss_is_valid(f, loss)) {
+            value = tn_item(loss);
+            tn_backward(loss, .seed = share < 1 ? tn_full_like(loss, share) : NULL);
+        }
+        tn_scope_end(s);
+    } while (tn_budget_again(f->budget));
+    *mean += share * value;
 }
 
 /* Draws all batches of a step, because their shares depend on the sum of weights; false: an epoch ended before the
@@ -77,6 +83,7 @@ static void step(tn__fit *f)
     if (!whole || !exchange(f) ||
         (c->world ? tn_replica_step(f->replica, c->optimizer) : tn_step(c->optimizer)) != TN_OK) {
         if (tn_error() == TN_OK) return;
+        tn__fit_memory_raise(f);
         discard_gradients(f);
         *tn_current_generator() = before;
         return;
@@ -87,6 +94,7 @@ static void step(tn__fit *f)
     f->all += f->items;
     f->stepped = f->unsaved = true;
     tn__fit_report(f, TN_FIT_STEP, NULL, false);
+    tn__fit_memory_note(f);
 }
 
 /* ---- between two steps ------------------------------------------------------------------------------------------- */
@@ -146,7 +154,7 @@ static bool begin(tn__fit *f)
         c->train.begin(c->train.user, NULL);
     }
     f->r.begin = f->r.steps;
-    if (tn_error() != TN_OK) return false;
+    if (tn_error() != TN_OK || !tn__fit_memory_begin(f)) return false;
     f->started = true;
     tn__fit_report(f, TN_FIT_START, NULL, false);
     return tn_error() == TN_OK && (!c->folder || f->r.steps || !f->unsaved || tn__fit_save(f));
@@ -184,6 +192,7 @@ static void end(tn__fit *f)
     if (!f->open) return;
     f->open = false;
     tn_mem_put(f->sums, f->sums ? f->sums_bytes : 0);
+    tn_budget_free(f->budget);
     if (!f->returns) {
         tn_use_generator(f->generator);
         if (f->swapped) tn_ema_swap(f->c.ema);

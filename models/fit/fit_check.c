@@ -28,6 +28,7 @@ static bool check_ranks(const tn_fit_args *c)
         return invalid(".shards, .zero and .zero3 need a .world");
     if (c->zero3 && c->ema)
         return invalid(".zero3 does not support .ema, which reads all weights at each step; use .zero");
+    if (c->world && c->memory) return invalid(".memory does not support .world");
     if (c->world && c->accumulate != 1)
         return invalid(".accumulate does not support .world; use larger batches and multiply .shards instead");
     return true;

@@ -49,6 +49,8 @@ typedef struct {
     bool          unsaved;             /* something has changed since the last checkpoint */
     bool          started;             /* TN_FIT_START has been reported */
     tn_replica   *replica;             /* with .world */
+    tn_budget    *budget;              /* with .memory */
+    int64_t       recomputed;          /* segments recomputed, as last reported; -1: not reported yet */
     bool          shared;              /* validation is also split over the ranks */
     bool          validating, swapped; /* the modules are in eval mode; the EMA's weights are in the module */
     bool          open, returns;       /* begun and not ended; an exception of a callback ends it without a return */
@@ -81,6 +83,13 @@ void               tn__fit_restore_modes(tn__fit *f);
 /* Write and read the best weights, a file with a checksum (fit_best.c). False: raised. */
 bool tn__fit_best_save(void *module, const char *path);
 bool tn__fit_best_load(void *module, const char *path);
+
+/* .memory (fit_memory.c): creates the budget, and checks that weights, gradients and the optimizer's state fit; raises
+ * the error of a step that does not fit; reports the choice of the last pass, if new. They do nothing without .memory.
+ */
+bool tn__fit_memory_begin(tn__fit *f);
+void tn__fit_memory_raise(const tn__fit *f);
+void tn__fit_memory_note(tn__fit *f);
 
 /* The next batch; false: an epoch is over, or raised (fit_batch.c). */
 bool tn__fit_next_batch(tn__fit *f, tn_batch *b);
