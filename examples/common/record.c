@@ -293,25 +293,32 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-double step_seconds(void *module, tn_source s, tn_fit_loss loss, void *user, bool autocast)
+double step_seconds(void *module, tn_source s, tn_fit_loss loss, void *user, bool autocast, size_t memory)
 {
     enum { WARM = 3, TIMED = 11 };
     tn_generator      *g = tn_current_generator();
     const tn_generator was = *g;
     tn_module         *m = module;
     tn_optimizer      *o = m ? tn_adamw_new(m, .lr = 1e-6, .clip.norm = 1) : NULL;
+    tn_budget         *budget = memory ? tn_budget_new(memory) : NULL;
     double             took[TIMED] = {0};
     tn_batch           b;
     for (int i = 0; o && i < WARM + TIMED && tn_error() == TN_OK; i++) {
         const tn_scope scope = tn_scope_begin();
         const double   began = seconds_now();
         if (!tn_source_next(&s, &b) && tn_error() == TN_OK) tn_source_next(&s, &b);
-        const tn_scope inner = tn_autocast_begin(autocast);
-        tn_backward(tn_scope_return(inner, loss(module, &b, user)));
+        do {
+            const tn_scope pass = tn_scope_begin();
+            tn_budget_begin(budget, tn_optimizer_missing(o));
+            const tn_scope inner = tn_autocast_begin(autocast);
+            tn_backward(tn_scope_return(inner, loss(module, &b, user)));
+            tn_scope_end(pass);
+        } while (tn_budget_again(budget));
         tn_step(o);
         tn_scope_end(scope);
         if (i >= WARM) took[i - WARM] = seconds_now() - began;
     }
+    tn_budget_free(budget);
     tn_optimizer_free(o);
     tn_module_free(module);
     *g = was;

@@ -36,6 +36,25 @@ static void choose_duration(training *t)
     if (!program_typed("minutes")) a->minutes = 0;
 }
 
+/* Sets .memory from --memory. Returns 0 or program_usage. */
+static int read_memory(training *t)
+{
+    static const char units[] = "KMGT";
+    const char       *text = t->asked.memory;
+    if (!text) return 0;
+    const size_t n = strlen(text);
+    const char  *unit = n ? strchr(units, text[n - 1]) : NULL;
+    double       bytes = 0;
+    const bool   valid = n && tn_parse_double(text, unit ? n - 1 : n, &bytes);
+    for (int64_t i = unit ? unit - units : -1; i >= 0; i--) bytes *= 1024;
+    if (!valid || !(bytes >= 1 << 20 && bytes < 0x1p50))
+        return program_usage("--memory is '%s', but must be a number of bytes of at least 1M, such as 500M or 2G",
+                             text);
+    if (t->world) return program_usage("--memory is for one process; omit --ranks");
+    t->fit.memory = (size_t)bytes;
+    return 0;
+}
+
 /* Checks the options, before anything is created. Returns 0 or an exit code. */
 static int check_options(training *t)
 {
@@ -52,7 +71,8 @@ static int check_options(training *t)
         return program_usage("--%s is for several processes; set --ranks, too", a->zero3  ? "zero3"
                                                                                 : a->zero ? "zero"
                                                                                           : "shards");
-    return t->kind->check(t);
+    const int wrong = read_memory(t);
+    return wrong ? wrong : t->kind->check(t);
 }
 
 static bool read_texts(training *t)
@@ -96,12 +116,13 @@ static void *model_for(training *t)
 }
 
 /* The approximate bytes of memory of the training: four f32 values per weight that is trained, one per frozen weight,
- * and the activations kept for the backward pass. */
+ * and the activations kept for the backward pass; at most --memory. */
 static double memory_of(const training *t)
 {
     const double inner = (double)t->asked.dim * (22 * (double)t->asked.layers + 8);
-    return 4 * (double)tn_module_count(t->net, false) + 12 * (double)tn_module_count(t->net, true) +
-           4 * (double)t->width * inner;
+    const double all = 4 * (double)tn_module_count(t->net, false) + 12 * (double)tn_module_count(t->net, true) +
+                       4 * (double)t->width * inner;
+    return t->fit.memory ? fmin(all, (double)t->fit.memory) : all;
 }
 
 /* The approximate bytes on disk: fit.keep + 1 checkpoints of three f32 values per weight (one if it is frozen), the
@@ -123,7 +144,7 @@ static int64_t steps_for(training *t, double *seconds)
     if (a->minutes > 0 || (!settings.quiet && !t->untimed)) {
         void *net = t->net;
         t->net = NULL; /* only one model is in memory at a time */
-        *seconds = step_seconds(net, t->fit.train, t->fit.loss, t->fit.user, t->fit.autocast);
+        *seconds = step_seconds(net, t->fit.train, t->fit.loss, t->fit.user, t->fit.autocast, t->fit.memory);
         if (tn_error() != TN_OK || !(t->net = model_for(t))) return 0;
     }
     if (a->steps || a->epochs) return a->steps ? a->steps : a->epochs * t->batches;
@@ -249,7 +270,8 @@ static bool set_shards(training *t)
 static bool prepare(training *t)
 {
     train_asked *a = &t->asked;
-    t->fit = TN_WITH(tn_fit_args, TN_FIT_ARGS_DEFAULTS, .autocast = !strcmp(a->dtype, "bf16"), .lr = a->lr);
+    t->fit = TN_WITH(tn_fit_args, TN_FIT_ARGS_DEFAULTS, .autocast = !strcmp(a->dtype, "bf16"), .lr = a->lr,
+                     .memory = t->fit.memory);
     if (!run_check(&a->compare) || !read_texts(t)) return false;
     if (!record_lock_folder(a->out, &a->resume)) return false;
     t->new_folder = !a->resume;

@@ -16,7 +16,7 @@
 
 /* The options of every training. 0, or NaN for dropout: the value of --size. */
 typedef struct {
-    const char *out, *size, *dtype, *vocab;
+    const char *out, *size, *dtype, *vocab, *memory;
     int64_t     vocab_size, steps, epochs, seed, layers, heads, dim, ranks, shards;
     double      minutes, lr, warmup, dropout;
     bool        resume, force, zero, zero3;
@@ -57,6 +57,9 @@ typedef struct {
         OPTION_REAL("minutes", 'm', "N", &(a).minutes,                                                                 \
                     "train for about N minutes (default: " minutes_ ", unless --steps or --epochs is set)",            \
                     .least = 0.01, .most = 1e6, .resume = RESUME_FREE),                                                \
+        OPTION_TEXT("memory", 0, "SIZE", &(a).memory,                                                                  \
+                    "maximum memory in bytes, such as 500M or 2G; layers that do not fit are recomputed",              \
+                    .resume = RESUME_FREE),                                                                            \
         OPTION_TEXT("dtype", 0, "TYPE", &(a).dtype, "dtype of the computation; bf16 is faster if the CPU supports it", \
                     .choices = "f32|bf16"),                                                                            \
         OPTION_REAL("lr", 0, "RATE", &(a).lr, "maximum learning rate", .least = 1e-9, .most = 100, .otherwise = rate), \

@@ -141,7 +141,7 @@ static bool try_model(int k, result *o)
     int64_t         todo = steps;
     tn_fit_result   r = {.why = TN_FIT_FAILED};
     if (net && minutes > 0) {
-        const double seconds = step_seconds(tn_copy(net), source, pairs_plain_loss, NULL, false);
+        const double seconds = step_seconds(tn_copy(net), source, pairs_plain_loss, NULL, false, 0);
         todo = (int64_t)(60 * minutes / MODELS / seconds) + 1;
     }
     o->step = calloc((size_t)todo + 1, sizeof *o->step), o->loss = calloc((size_t)todo + 1, sizeof *o->loss);
