@@ -20,6 +20,7 @@ typedef struct {
     bool        q8, f16, int8; /* 8-bit, f16 or int8 weights; everything else is f32 */
     const char *gguf;          /* model file of the workload llama; NULL: random weights */
     bench_sizes sizes;         /* 0: the workload's default */
+    double      memory;        /* MiB of a memory budget; 0: none */
 
     tn_world *world; /* of `bench ranks`; NULL: another command */
     int64_t   steps;

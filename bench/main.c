@@ -43,7 +43,7 @@ static int usage(FILE *to)
 {
     fputs(
         "Usage: bench WORKLOAD [--threads N] [--dtype f32|bf16] [--seconds S] [--layers N] [--d-model N] [--heads N]\n"
-        "             [--ffn N] [--vocab N] [--batch N] [--seq N]\n"
+        "             [--ffn N] [--vocab N] [--batch N] [--seq N] [--memory MIB]\n"
         "       bench llama ... [--dtype q8_0|f16] [--gguf FILE]\n"
         "       bench encoder-infer|seq2seq-infer ... [--dtype int8]\n"
         "       bench lora ... [--dtype q8_0|int8]\n"
@@ -88,6 +88,7 @@ int bench_option(bench_options *o, char **argv)
     if (!strcmp(name, "--size")) return o->size = text, 2;
     if (!strcmp(name, "--steps")) return (o->steps = (int64_t)number(text, 1e9)) > 0 ? 2 : 0;
     if (!strcmp(name, "--threads")) return (o->threads = (int)number(text, 4096)) >= 0 ? 2 : 0;
+    if (!strcmp(name, "--memory")) return (o->memory = number(text, 1e9)) > 0 ? 2 : 0;
     if (!strcmp(name, "--seconds")) return (o->seconds = number(text, 86400)) > 0 ? 2 : 0;
     if (!strcmp(name, "--dtype")) {
         o->dtype = strcmp(text, "bf16") != 0 ? TN_F32 : TN_BF16;
