@@ -83,8 +83,7 @@ static void step(tn__fit *f)
     if (!whole || !exchange(f) ||
         (c->world ? tn_replica_step(f->replica, c->optimizer) : tn_step(c->optimizer)) != TN_OK) {
         if (tn_error() == TN_OK) return;
-        tn__fit_memory_raise(f);
-        discard_gradients(f);
+        tn__fit_memory_raise(f), discard_gradients(f);
         *tn_current_generator() = before;
         return;
     }
