@@ -94,7 +94,7 @@ typedef struct tn_fit_args {
     int64_t            steps, epochs; /* one of them, or both: the first reached ends the run */
     int64_t accumulate TN_IS(1);      /* batches per step, one mean (.weight); a rest after .epochs makes no step */
     bool               autocast;      /* loss runs in bf16 where that is safe: see tn_autocast_begin */
-    /* Maximum live memory in bytes, 0: none. Layers that do not fit are recomputed in the backward (tn_budget): the same
+    /* Maximum live memory in bytes, 0: none. Layers that do not fit are recomputed in the backward (tn_budget): same
      * bits. A TN_FIT_NOTE states the number. If a step cannot fit, the run ends before it. Not with .world. */
     size_t          memory;
     tn_fit_exchange exchange;
