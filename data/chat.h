@@ -1,7 +1,7 @@
 /* chat.h — conversations as text, in the form that a model was trained on: the chat template of a
  * tokenizer_config.json, a program in a subset of Jinja. Part of data.h: include that.
  *
- *     tn_chat   *c = tn_chat_parse(model.chat_template.at, model.chat_template.bytes);
+ *     tn_chat   *c = tn_chat_parse(chat_template.at, chat_template.bytes);
  *     tn_message said[] = {{"user", "Who wrote Faust?"}};
  *     tn_string  text = {0};
  *     tn_chat_text(c, 1, said, &text, .answer = true, .begin = "<s>", .end = "</s>");

@@ -2,7 +2,7 @@
  * Part of models.h: include that.
  *
  *     tn_peft_save(model, "adapter");   // PeftModel.from_pretrained(base, "adapter") reads it
- *     tn_peft_load(other, "adapter");   // adds the adapters to a model of the same sizes, with the same results
+ *     tn_peft_load(net, "adapter");     // adds the adapters to a model of the same sizes, with the same results
  *
  * The names of layers are those of Hugging Face's directories; of a custom module without tn_class.names, its own. */
 #ifndef TENON_MODELS_PEFT_H

@@ -1,9 +1,9 @@
 /* lora.h — low-rank adapters (LoRA, Hu et al. 2021): train a small addition to the linear layers of any model while its
  * weights stay as they are. Part of nn.h: include that.
  *
- *     tn_lora(net, .rank = 8);                             // all linear layers; or .names = "q_proj v_proj"
- *     tn_fit(net, .train = …, .loss = …, .lr = 2e-4);      // trains only the adapters
- *     tn_lora_merge(net);                                  // adds them to the weights
+ *     tn_lora(net, .rank = 8);                                 // all linear layers; or .names = "q_proj v_proj"
+ *     tn_fit(net, .train = data, .loss = gpt_loss, .lr = 2e-4); // trains only the adapters
+ *     tn_lora_merge(net);                                      // adds them to the weights
  *
  * Each layer computes x Wᵀ + b + alpha / rank · (x Aᵀ) Bᵀ, with A [rank, in] and B [out, rank]. B starts at 0, so new
  * adapters change no result. W may be packed (tn_quantize, tn_halve): the model then takes a quarter of the memory, and

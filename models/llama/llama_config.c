@@ -1,4 +1,5 @@
 /* llama_config.c — configs of LLaMA and its relatives: defaults, checks, config.json by the tables of families.c. */
+#include "core/base/toolbox.h"
 #include "models/llama/llama_private.h"
 
 #include <math.h>
@@ -65,7 +66,7 @@ void tn__llama_set_options(tn_llama_config *c, unsigned options)
 static int64_t query_scale(const tn_llama_config *c)
 {
     const double q = round(1 / (c->scale * c->scale));
-    return q >= 1 && q <= 1e6 && pow(q, -0.5) == c->scale ? (int64_t)q : 0;
+    return q >= 1 && q <= 1e6 && tn__libm_pow(q, -0.5) == c->scale ? (int64_t)q : 0;
 }
 
 /* True if the family has these options; the embedding's scale is given by the width. */
@@ -175,7 +176,7 @@ static void apply_defaults(stored *s)
     tn__llama_set_options(c, s->family->must | (s->attention_bias ? TN__ATTENTION_BIAS : 0) |
                                  (s->mlp_bias ? TN__FF_BIAS : 0) | (parallel ? TN__PARALLEL : 0));
     if (!c->ff) c->ff = 4 * c->dim;
-    if (s->query_scale) c->scale = pow((double)s->query_scale, -0.5);
+    if (s->query_scale) c->scale = tn__libm_pow((double)s->query_scale, -0.5);
     if (s->family->must & TN__EMBEDDING_SCALE) c->embedding_scale = sqrt((double)c->dim);
     const int64_t head = c->head_dim ? c->head_dim : c->dim / c->heads;
     c->rope.dim = s->rotary_dim ? s->rotary_dim : (int64_t)((double)head * s->partial);
