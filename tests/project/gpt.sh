@@ -141,7 +141,9 @@ talk=(--model letters --temperature 0 --tokens 20)
 
 # With a template, the conversation is the text that the template writes; the model does not read a part twice.
 "${train[@]}" --pieces characters --length 400 --batch 1 --steps 20 --lr 0.01 --out answering >/dev/null
-echo '{"chat_template": "{% for m in messages %}<|im_start|>..."}' >answering/tokenizer_config.json
+template="{% for m in messages %}<|im_start|>{{ m.role + '\\n' + m.content }}<|im_end|>{{ '\\n' }}{% endfor %}"
+template+="{% if add_generation_prompt %}<|im_start|>assistant{{ '\\n' }}{% endif %}"
+printf '{"chat_template": "%s"}\n' "$template" >answering/tokenizer_config.json
 sed -i /tokenizer_config/d answering/SHA256SUMS # the file was changed on purpose
 printf 'größer\nals\n' | "$gpt" write "${talk[@]}" --model answering --chat >chat.txt ||
     wrong "--chat with a template fails"
@@ -156,9 +158,9 @@ first=$(answered "${begin}größer$end" && echo .) && first=${first%.}
 second=$(answered "${begin}größer$end$first<|im_end|>"$'\n'"${begin}als$end" && echo .) && second=${second%.}
 printf '%s\n%s\n' "$first" "$second" | cmp - chat.txt || wrong "a conversation is not what its template writes"
 echo '{"chat_template": "{% for m in messages %}<start_of_turn>..."}' >answering/tokenizer_config.json
-says 7 "has an unknown chat template" "$gpt" write "${talk[@]}" --model answering --chat
+says 7 "chat template, line 1: a tag is not closed" "$gpt" write "${talk[@]}" --model answering --chat
 printf 'größer\n' | "$gpt" write "${talk[@]}" --model answering --chat --stop $'\n' >chat.txt ||
-    wrong "--chat --stop with an unknown template fails"
+    wrong "--chat --stop with a wrong template fails"
 
 # With a draft the text is the same, and the accepted tokens are reported; --sinks generates without a limit.
 "$gpt" write "${talk[@]}" --prompt größer >plain.txt
