@@ -1,5 +1,5 @@
-/* q8.h — weights in 8 bits or f16, for inference. Part of core.h: include that. tn_quantize (nn/module.h) and tn_halve
- * (nn/state.h) convert all such weights of a module. */
+/* q8.h — weights in 8 bits or f16, for inference or under adapters (nn/lora.h): no gradients. Part of core.h: include
+ * that. tn_quantize (nn/module.h) and tn_halve (nn/state.h) convert all such weights of a module. */
 #ifndef TENON_CORE_Q8_H
 #define TENON_CORE_Q8_H
 

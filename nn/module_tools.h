@@ -72,7 +72,7 @@ TN_API tn_tensor *tn_module_find_tensor(void *m, const char *path); /* "encoder.
 TN_API void      tn_module_freeze(void *m, bool on);
 TN_API void      tn_module_zero_grad(void *m);
 TN_API tn_status tn_module_to(void *m, tn_dtype dt); /* converts floating parameters, buffers, gradients: all or none */
-/* For inference: converts weights (tn_weight) to 8 bits, llama.cpp's Q8_0, a quarter of f32 (docs/quantisation.md). All
+/* For inference or tn_lora: converts weights (tn_weight) to Q8_0, a quarter of f32 (docs/quantisation.md). All
  * or none. Freezes the other parameters and sets eval mode. To change the dtype, call tn_module_to before. */
 TN_API tn_status tn_module_quantize(void *m);
 /* The same with more options. activations: products also round each row of their input to 8 bits, which is faster and

@@ -366,7 +366,7 @@ static tn_tensor *gradient(int f, tn_tensor *x, tn_tensor *w, tn_tensor *b, tn_t
     return tn_grad(x);
 }
 
-/* Gradients pass through packed weights: those of the weights that they stand for. */
+/* Backward through packed weights: the gradients of x and bias equal those with the unpacked weights. */
 START_TEST(gradients)
 {
     tn_seed(7);
