@@ -85,6 +85,12 @@ static void finish(const tn__gemm_plan *plan, const operands *m, int64_t row, in
 
 /* ---- a task of tiles --------------------------------------------------------------------------------------------- */
 
+/* Bytes of dense memory; NULL: none. */
+typedef struct {
+    const char *at;
+    int64_t     bytes;
+} region;
+
 /* Strips [s0, s1) by panels [p0, p1) of one matrix. */
 typedef struct {
     const gemm_job      *job;
@@ -97,9 +103,9 @@ typedef struct {
     /* the current block of k: steps [k0, k0 + kc) */
     int64_t     k0, kc;
     bool        last;
-    const char *bias;   /* that the tile kernel adds to strip s, from column 0; NULL: none */
-    const char *next_b; /* with a kept b: data that the next block, or the next task, reads; NULL: none */
-    int        *begun;  /* the mr of the last call of the kernel's begin */
+    const char *bias;    /* that the tile kernel adds to strip s, from column 0; NULL: none */
+    region      next[2]; /* dense data that the next block or task reads; prefetched by the tile kernel */
+    int        *begun;   /* the mr of the last call of the kernel's begin */
 } tile_task;
 
 static tile_task task_of(const gemm_job *job, char *workspace, const operands *m, int64_t s0, int64_t s1, int64_t p0,
@@ -120,15 +126,17 @@ static const char *shared_b_at(const gemm_job *job, int64_t k0, int64_t kc, int6
     return job->shared_b + (k0 * plan->vectors * plan->kernels->lanes + col * kc) * plan->unit_bytes;
 }
 
-/* Address of the data of a kept b that is read after this block: the next block of the same panels, or the panels of
- * the next task. It is prefetched while all strips but the first are computed, whose own lines are in L2. */
-static const char *next_kept(const tile_task *t)
+/* The part of a kept b that is read after this block: the next block of the same panels, or the panels of the next
+ * task. It is prefetched while all strips but the first are computed, whose own lines are in L2. */
+static region next_kept(const tile_task *t)
 {
     const tn__gemm_plan *plan = t->plan;
     const int64_t        k1 = t->k0 + t->kc;
-    if (k1 == plan->steps && t->p1 == plan->panel.parts) return NULL;
+    if (k1 == plan->steps && t->p1 == plan->panel.parts) return (region){NULL, 0};
     const int64_t k = k1 < plan->steps ? k1 : 0;
-    return shared_b_at(t->job, k, tn__min_i64(plan->kc, plan->steps - k), tn__panel_at(plan, k ? t->p0 : t->p1));
+    const char   *at =
+        shared_b_at(t->job, k, tn__min_i64(plan->kc, plan->steps - k), tn__panel_at(plan, k ? t->p0 : t->p1));
+    return (region){at, t->cols * plan->unit_bytes * t->kc};
 }
 
 /* Starts a block of k: packs b if this task must. */
@@ -139,7 +147,7 @@ static void prepare_block(tile_task *t, int64_t k0)
     if (plan->packs_b && !plan->shares_b) tn__gemm_pack_b(plan, t->m->b, k0, t->kc, t->p0, t->p1, t->packed_b);
     else if (!plan->packs_b && t->col0 + t->cols > plan->call.n) /* only the last panel, which is partial */
         tn__gemm_pack_b(plan, t->m->b, k0, t->kc, t->p1 - 1, t->p1, t->packed_b);
-    t->next_b = plan->keeps_b ? next_kept(t) : NULL;
+    if (plan->keeps_b) t->next[0] = next_kept(t);
 }
 
 /* A strip of a: packed if this task must; sets its address for the kernel. */
@@ -209,6 +217,15 @@ static void prefetch_output(const tile_task *t, int64_t row, int64_t col, int64_
         tn__prefetch_rows(t->m->pre + (row * g->pre.row + col) * size, rows, g->pre.row * size, width * size, true);
 }
 
+/* The lines of the next data that tile i prefetches, one with each step of k; NULL: none. Negative i: none. */
+static const char *next_lines(const tile_task *t, int64_t i)
+{
+    const int64_t each = t->kc * 64;
+    for (int r = 0; r < 2 && i >= 0; i -= tn__ceil_div(t->next[r++].bytes, each))
+        if (i * each < t->next[r].bytes) return t->next[r].at + i * each;
+    return NULL;
+}
+
 /* Computes the tile of strip s, at row, and panel p. Its sums go to the next block of k, or directly to c if there is
  * no epilogue, or through a tile in the workspace. All panels of a strip reuse one step, set member by member: copying
  * the struct would load, 16 bytes at a time, what narrower stores have just written, and the CPU cannot forward that (a
@@ -224,10 +241,7 @@ static void compute_tile(const tile_task *t, int64_t s, int64_t row, int64_t p, 
     char *const sum = t->sums + ((row - t->row0) * t->cols + (col - t->col0)) * plan->unit_bytes;
     step->nv = (int)(width / plan->kernels->lanes);
     place_b(t, col, width, step);
-    /* one line of the next b with each step of k */
-    const int64_t fetched = ((s - t->s0 - 1) * (t->p1 - t->p0) + p - t->p0) * 64;
-    const bool    fetches = t->next_b && fetched >= 0 && fetched < t->cols * plan->unit_bytes;
-    step->prefetch = fetches ? t->next_b + fetched * t->kc : NULL;
+    step->prefetch = next_lines(t, (s - t->s0 - 1) * (t->p1 - t->p0) + p - t->p0);
     step->from = t->k0 ? sum : NULL, step->from_row = t->cols;
     if (!t->last) step->to = sum, step->to_row = t->cols;
     else if (straight)
@@ -373,6 +387,22 @@ static operands operands_of(const tn__gemm_plan *plan, int64_t i)
     return m;
 }
 
+/* Sets what the task after this one reads, if both are whole matrices of a batch, dense and read in place: a small
+ * matrix is too short for the hardware's prefetching. */
+static void place_next(tile_task *t, int64_t matrix)
+{
+    const tn__gemm_plan *plan = t->plan;
+    const tn__gemm_call *g = &plan->call;
+    if (matrix + 1 >= plan->matrices || plan->strip_tasks.parts * plan->panel_tasks.parts > 1 || plan->keeps_b) return;
+    const operands next = operands_of(plan, matrix + 1);
+    const int64_t  a = g->m * g->k * plan->in_bytes, b = g->k * g->n * plan->in_bytes;
+    if (plan->matrices * (a + b) < tn__caches().l2) return;
+    if (next.b != t->m->b && tn__max_i64(g->b_row, g->b_col) == (g->b_col == 1 ? g->n : g->k))
+        t->next[0] = (region){next.b, b};
+    if (next.a != t->m->a && tn__max_i64(g->a_row, g->a_col) == (g->a_col == 1 ? g->k : g->m))
+        t->next[1] = (region){next.a, a};
+}
+
 static void run_tasks(int64_t from, int64_t to, void *user)
 {
     const gemm_job      *job = user;
@@ -391,6 +421,7 @@ static void run_tasks(int64_t from, int64_t to, void *user)
             const int64_t s0 = tn__cut_at(&plan->strip_tasks, i), s1 = tn__cut_at(&plan->strip_tasks, i + 1);
             tile_task     tiles = task_of(job, workspace, &m, s0, s1, p0, p1);
             tiles.begun = &begun;
+            place_next(&tiles, matrix);
             run_tiles(&tiles);
         }
     }
