@@ -55,18 +55,6 @@ static void place_a(const tn__gemm_plan *plan, const char *a, int64_t k0, int64_
     else step->a_row = step->k + TN__GEMM_PAD, step->a_col = 1;
 }
 
-/* Prefetches the next strip of a while this one is computed: rows, or columns too far apart for the hardware. */
-static void prefetch_strip(const tn__gemm_plan *plan, const char *a, int64_t k0, int64_t kc, int64_t s)
-{
-    const tn__gemm_call *g = &plan->call;
-    const int64_t        row = tn__strip_at(plan, s), rows = tn__strip_at(plan, s + 1) - row,
-                  some = tn__gemm_terms(plan, k0, kc);
-    a += (row * g->a_row + k0 * plan->pair * g->a_col) * plan->in_bytes;
-    if (g->a_col == 1) tn__prefetch_rows(a, rows, g->a_row * plan->in_bytes, some * plan->in_bytes, false);
-    else if (g->a_row == 1 && g->a_col * plan->in_bytes > TN__SET_BYTES)
-        tn__prefetch_rows(a, some, g->a_col * plan->in_bytes, rows * plan->in_bytes, false);
-}
-
 /* The epilogue of the block of c at (row, col); acc: its sums, NULL: none. */
 static void finish(const tn__gemm_plan *plan, const operands *m, int64_t row, int64_t col, int64_t rows, int64_t cols,
                    void *acc, int64_t acc_row)
@@ -160,7 +148,7 @@ static void prepare_strip(const tile_task *t, int64_t s, int64_t row, tn__gemm_s
         tn__gemm_pack_a(plan, t->m->a, t->k0, t->kc, s, tn__min_i64(s + plan->a_strips, t->s1), t->packed_a);
     if (plan->shares_a) packed = t->job->shared_a + (t->k0 * plan->call.m + row * t->kc) * plan->unit_bytes;
     place_a(plan, t->m->a, t->k0, row, packed, step);
-    if (!plan->packs_a && s + 1 < t->s1) prefetch_strip(plan, t->m->a, t->k0, t->kc, s + 1);
+    if (!plan->packs_a && s + 1 < t->s1) tn__gemm_prefetch_a(plan, t->m->a, t->k0, t->kc, s + 1);
 }
 
 static void fill_f32(float *to, int64_t n, float v)

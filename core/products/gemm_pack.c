@@ -1,4 +1,4 @@
-/* gemm_pack.c — packs blocks of a and b into the form that the kernels read. */
+/* gemm_pack.c — packs blocks of a and b into the form that the kernels read, or prefetches them. */
 #include "core/products/gemm_plan.h"
 
 /* Copies a block of a or b to dense rows of width units, zero-filled. */
@@ -89,4 +89,15 @@ void tn__gemm_pack_a(const tn__gemm_plan *plan, const char *a, int64_t k0, int64
             else tn__gemm_pack(plan, true, mr, t, kc + TN__GEMM_PAD, from, g->a_row, g->a_col, strip);
         }
     }
+}
+
+void tn__gemm_prefetch_a(const tn__gemm_plan *plan, const char *a, int64_t k0, int64_t kc, int64_t s)
+{
+    const tn__gemm_call *g = &plan->call;
+    const int64_t        row = tn__strip_at(plan, s), rows = tn__strip_at(plan, s + 1) - row,
+                  some = tn__gemm_terms(plan, k0, kc);
+    a += (row * g->a_row + k0 * plan->pair * g->a_col) * plan->in_bytes;
+    if (g->a_col == 1) tn__prefetch_rows(a, rows, g->a_row * plan->in_bytes, some * plan->in_bytes, false);
+    else if (g->a_row == 1 && g->a_col * plan->in_bytes > TN__SET_BYTES)
+        tn__prefetch_rows(a, some, g->a_col * plan->in_bytes, rows * plan->in_bytes, false);
 }

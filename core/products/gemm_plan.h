@@ -84,6 +84,8 @@ void tn__gemm_pack_b(const tn__gemm_plan *plan, const char *b, int64_t k0, int64
                      char *to);
 void tn__gemm_pack_a(const tn__gemm_plan *plan, const char *a, int64_t k0, int64_t kc, int64_t s0, int64_t s1,
                      char *to);
+/* Prefetches strip s of an a read in place: rows, or columns too far apart for the hardware. */
+void tn__gemm_prefetch_a(const tn__gemm_plan *plan, const char *a, int64_t k0, int64_t kc, int64_t s);
 
 /* Prefetches a block of dense rows: before it is packed, because the hardware does not follow short pieces of rows; or
  * before it is written, because a cache miss takes as long as computing a tile. */
