@@ -31,16 +31,26 @@ typedef struct tn_seq2seq_config {
     int             zero_;
     tn_seq2seq_kind kind;
     int64_t         source_words, target_words; /* vocabulary sizes; target 0: as the source */
-    bool            shared;                     /* one embedding for source, target and output */
-    bool            untied;                 /* without shared: separate output weights, not the target embedding's */
-    int64_t         dim;                    /* 0: 512; recurrent: 256 */
-    int64_t         layers, decoder_layers; /* 0: 6; recurrent: 1; decoder 0: as the encoder */
+    bool            shared;                     /* one embedding for source, target and, if not untied, output */
+    bool            untied;                     /* separate output weights, not those of the target embedding */
+    int64_t         dim;                        /* 0: 512; recurrent: 256 */
+    int64_t         layers, decoder_layers;     /* 0: 6; recurrent: 1; decoder 0: as the encoder */
     double dropout  TN_IS(0.1);
     int64_t padding, begin TN_IS(2), end TN_IS(3);     /* token ids */
     int64_t heads TN_IS(8), ff, positions TN_IS(1024); /* Transformer: ff 0: 4 dim; positions: maximum tokens */
-    bool          norm_first;                          /* Transformer only */
     bool          lstm, one_way;                       /* recurrent: LSTM, not GRU; unidirectional encoder */
-    int           end_;
+    /* Transformer only, this member and all below. The first lines are those of tn_transformer_config; T5 sets all. */
+    bool        norm_first, rms_norm, gated, no_bias; /* no_bias: also in the output layer */
+    int64_t     head_dim;                             /* 0: dim / heads */
+    double      scale, eps;                           /* eps 0: 1e-5 */
+    int64_t     relative, relative_distance; /* buckets of relative positions, which replace the sinusoids and have no
+                                                maximum; 0: none. relative_distance 0: 128 */
+    const char *activation;                  /* Hugging Face's name; NULL: "relu" */
+    bool        plain_embedding;             /* embeddings are not multiplied by √dim */
+    bool        free_padding;                /* padding has an embedding like other tokens: .begin may be .padding */
+    bool        end_dropout;                 /* dropout after the encoder's and the decoder's final norm, too */
+    double      out_scale;                   /* factor of the decoder's result before the output layer; 0: 1 */
+    int         end_;
 } TN_KEYWORDS_ONLY tn_seq2seq_config;
 #define TN_SEQ2SEQ_DEFAULTS .dropout = 0.1, .begin = 2, .end = 3, .heads = 8, .positions = 1024
 
@@ -58,15 +68,17 @@ typedef struct {
     tn_module             base;
     tn_seq2seq_config     config; /* with defaults filled in */
     tn_embedding         *source, *target;
-    tn_tensor            *out, *out_bias; /* [target_words, dim], [target_words] */
+    tn_tensor            *out, *out_bias; /* [target_words, dim]; [target_words], NULL with .no_bias */
     tn_dropout           *dropout;
-    tn_positions         *positions;   /* Transformer; else NULL */
+    tn_positions         *positions;   /* Transformer without .relative; else NULL */
     tn_transformer       *transformer; /* Transformer; else NULL */
     tn_seq2seq_recurrent *recurrent;   /* recurrent kinds; else NULL */
 } tn_seq2seq;
 
 /* "tiny" (4 + 4 layers, dim 128), "small" (3 + 3, dim 256), "base" and "big" of the paper. Raises for other names. */
 TN_RETURNS_CONFIG_(TN_API tn_seq2seq_config tn_seq2seq_size(const char *name);)
+/* c as T5 v1.1 with tied weights (Raffel et al. 2020): sets the options of the Transformer, .head_dim if it is 0. */
+TN_RETURNS_CONFIG_(TN_API tn_seq2seq_config tn_seq2seq_t5(tn_seq2seq_config c);)
 TN_API tn_seq2seq *tn_seq2seq_create(tn_seq2seq_config c);
 
 typedef struct tn_seq2seq_args {

@@ -135,19 +135,26 @@ typedef struct tn_transformer_config {
     int                    zero_;
     int64_t dim            TN_IS(512), heads TN_IS(8);
     int64_t encoder_layers TN_IS(6), decoder_layers TN_IS(6);
-    int64_t ff             TN_IS(2048); /* this member and all below: see tn_block_config */
-    double dropout         TN_IS(0.1);
+    bool                   no_final_norm; /* no norm after the last layer of encoder and decoder */
+    int64_t ff             TN_IS(2048);   /* this member and all below: see tn_block_config */
+    bool                   gated;
+    int64_t                head_dim;
+    double dropout         TN_IS(0.1), attention_dropout TN_IS(-1), activation_dropout TN_IS(-1);
     tn_tensor *(*activation)(tn_tensor *x);
-    double eps TN_IS(1e-5);
-    bool       norm_first, no_bias, time_first;
-    tn_dtype   dtype;
-    int        end_;
+    tn_norm_kind              norm;
+    double eps                TN_IS(1e-5), scale;
+    int64_t                   relative; /* in the encoder for keys on both sides, in the decoder for a causal mask */
+    int64_t relative_distance TN_IS(128);
+    bool                      norm_first, no_bias, time_first;
+    tn_dtype                  dtype;
+    int                       end_;
 } TN_KEYWORDS_ONLY tn_transformer_config;
-#define TN_TRANSFORMER_DEFAULTS \
-    .dim = 512, .heads = 8, .encoder_layers = 6, .decoder_layers = 6, .ff = 2048, .dropout = 0.1, .eps = 1e-5
+#define TN_TRANSFORMER_DEFAULTS                                                                   \
+    .dim = 512, .heads = 8, .encoder_layers = 6, .decoder_layers = 6, .ff = 2048, .dropout = 0.1, \
+    .attention_dropout = -1, .activation_dropout = -1, .eps = 1e-5, .relative_distance = 128
 typedef struct {
     tn_module               base;
-    tn_transformer_encoder *encoder; /* encoder and decoder have a final norm */
+    tn_transformer_encoder *encoder;
     tn_transformer_decoder *decoder;
 } tn_transformer;
 TN_API tn_transformer *tn_transformer_create(tn_transformer_config c); /* matrices are initialised Xavier-uniform */

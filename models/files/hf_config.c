@@ -255,6 +255,7 @@ static bool is_omitted(const tn_hf_row *r, const char *at)
     case TN_HF_REAL: return *(const double *)(const void *)at == r->otherwise;
     case TN_HF_BOOL: return (*(const bool *)at != r->opposite) == (r->otherwise != 0);
     case TN_HF_CHOICE: return *(const char *const *)(const void *)at == r->choices[0];
+    case TN_HF_ACTIVATION: return !strcmp(*(const char *const *)(const void *)at, r->text);
     case TN_HF_PAIR:
     case TN_HF_IDS: return !*(const int64_t *)(const void *)at;
     case TN_HF_LAYERS: return !*at;

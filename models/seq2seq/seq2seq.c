@@ -16,15 +16,18 @@ static void describe(const void *self, char *text, size_t size)
 static const tn_class tn_seq2seq_class = {
     .size = sizeof(tn_class), .name = "Seq2Seq", .bytes = sizeof(tn_seq2seq), .describe = describe};
 
-/* An embedding as in the paper: variance 1 / dim, because it is multiplied by √dim; the padding row is 0. */
+/* An embedding as in the paper: variance 1 / dim, because it is multiplied by √dim; the padding row is 0. T5 multiplies
+ * the output by 1 / √dim instead, and the variance is 1. */
 static tn_embedding *table(tn_seq2seq *m, int64_t words)
 {
-    const int64_t padding = m->config.padding;
-    tn_embedding *e = tn_embedding_new(.count = words, .dim = m->config.dim, .padding = padding);
+    const tn_seq2seq_config *c = &m->config;
+    const int64_t            padding = c->free_padding ? -1 : c->padding;
+    tn_embedding            *e = tn_embedding_new(.count = words, .dim = c->dim, .padding = padding);
     if (!e) return NULL;
-    tn_init_normal(e->weight, 0, 1 / sqrt((double)m->config.dim));
+    tn_init_normal(e->weight, 0, c->relative ? 1 : 1 / sqrt((double)c->dim));
+    if (padding < 0) return e;
     const tn_scope s = tn_no_grad_begin();
-    tn_init_zeros(tn_narrow(e->weight, 0, m->config.padding, 1));
+    tn_init_zeros(tn_narrow(e->weight, 0, padding, 1));
     tn_scope_end(s);
     return e;
 }
@@ -40,11 +43,11 @@ tn_seq2seq *tn_seq2seq_create(tn_seq2seq_config c)
     m->dropout = tn_child(m, "dropout", tn_dropout_new(.p = c.dropout));
     if (c.kind == TN_SEQ2SEQ_TRANSFORMER) tn__transformer_build(m);
     else tn__recurrent_build(m);
-    if (c.untied && !c.shared)
+    if (c.untied)
         m->out = tn_param(m, "out.weight",
                           tn_init_normal(tn_empty(TN_SHAPE(c.target_words, c.dim)), 0, 1 / sqrt((double)c.dim)));
     else if (m->target) m->out = tn_tie(m, "out.weight", m->target->weight);
-    m->out_bias = tn_param(m, "out.bias", tn_zeros(TN_SHAPE(c.target_words)));
+    if (!c.no_bias) m->out_bias = tn_param(m, "out.bias", tn_zeros(TN_SHAPE(c.target_words)));
     return tn_built(m);
 }
 
@@ -73,7 +76,7 @@ static tn_tensor *decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target,
     tn_tensor *y = m->config.kind == TN_SEQ2SEQ_TRANSFORMER ? tn__transformer_decode(m, r, target, alignment)
                                                             : tn__recurrent_decode(m, r, target, alignment);
     r->at += tn_size(target, 1);
-    return y;
+    return y && m->config.out_scale != 0 ? tn_mul_scalar(y, m->config.out_scale) : y;
 }
 
 tn_tensor *tn_seq2seq_run(tn_seq2seq *m, tn_seq2seq_args a)

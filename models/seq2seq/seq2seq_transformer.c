@@ -1,29 +1,53 @@
-/* seq2seq_transformer.c — the Transformer (Vaswani et al. 2017) with its embeddings.
+/* seq2seq_transformer.c — the Transformer (Vaswani et al. 2017) with its embeddings, and T5 (Raffel et al. 2020).
  *
- *   x = dropout(√dim · word + position), on both sides */
+ *   x = dropout(√dim · word + position), on both sides
+ *   relative positions: x = dropout(√dim · word), and a bias of the attention scores */
 #include "models/seq2seq/seq2seq_private.h"
 
 #include <math.h>
+#include <string.h>
+
+/* T5's initial values: each matrix keeps the variance of its input, and queries are small enough for the scores to have
+ * variance 1 with the factor .scale. */
+static void initialise(tn_seq2seq *m)
+{
+    const tn_seq2seq_config *c = &m->config;
+    const double head = (double)(c->head_dim ? c->head_dim : c->dim / c->heads), scale = c->scale > 0 ? c->scale : 1;
+    for (tn_each p = tn_parameters(m->transformer); tn_next(&p);) {
+        if (tn_ndim(p.tensor) != 2) continue;
+        const bool   table = strstr(p.name, "relative.") != NULL;
+        const double std = 1 / sqrt((double)(table ? c->dim : tn_size(p.tensor, 1)));
+        tn_init_normal(p.tensor, 0, strstr(p.name, "q_proj") && c->scale > 0 ? std / (scale * sqrt(head)) : std);
+    }
+}
 
 bool tn__transformer_build(tn_seq2seq *m)
 {
     const tn_seq2seq_config *c = &m->config;
-    m->positions = tn_child(m, "positions", tn_sinusoidal_positions_new(.dim = c->dim, .length = c->positions));
+    if (!c->relative)
+        m->positions = tn_child(m, "positions", tn_sinusoidal_positions_new(.dim = c->dim, .length = c->positions));
     m->transformer = tn_child(m, "transformer",
-                              tn_transformer_new(.dim = c->dim, .heads = c->heads, .encoder_layers = c->layers,
-                                                 .decoder_layers = c->decoder_layers, .ff = c->ff,
-                                                 .dropout = c->dropout, .norm_first = c->norm_first));
+                              tn_transformer_new(.dim = c->dim, .heads = c->heads, .head_dim = c->head_dim,
+                                                 .encoder_layers = c->layers, .decoder_layers = c->decoder_layers,
+                                                 .ff = c->ff, .gated = c->gated,
+                                                 .activation = tn_hf_activation(c->activation), .dropout = c->dropout,
+                                                 .norm = c->rms_norm ? TN_NORM_RMS : TN_NORM_LAYER, .eps = c->eps,
+                                                 .norm_first = c->norm_first, .no_bias = c->no_bias, .scale = c->scale,
+                                                 .relative = c->relative, .relative_distance = c->relative_distance));
+    if (m->transformer && c->relative) initialise(m);
     return tn_error() == TN_OK;
 }
 
 static tn_tensor *embedded(tn_seq2seq *m, tn_embedding *words, tn_tensor *ids, int64_t at)
 {
     const int64_t n = tn_size(ids, 1);
+    tn_tensor    *x = tn_call(words, ids);
+    if (!m->config.plain_embedding) x = tn_mul_scalar(x, sqrt((double)m->config.dim));
+    if (!m->positions) return tn_call(m->dropout, x);
     if (n > m->config.positions - at)
         return tn_raise_null(
             TN_ESHAPE, "seq2seq: a sequence of %lld tokens is longer than the model's %lld positions; truncate it",
             (long long)(at + n), (long long)m->config.positions);
-    tn_tensor *x = tn_mul_scalar(tn_call(words, ids), sqrt((double)m->config.dim));
     return tn_call(m->dropout, tn_positions_forward(m->positions, x, at));
 }
 
@@ -35,6 +59,7 @@ void tn__transformer_encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state 
         r->memory = tn_transformer_encoder_forward(m->transformer->encoder, x, .key_padding_mask = r->padding,
                                                    .skip_padding = true);
     tn_path_pop();
+    if (r->memory && m->config.end_dropout) r->memory = tn_call(m->dropout, r->memory);
 }
 
 tn_tensor *tn__transformer_decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment)
@@ -50,5 +75,5 @@ tn_tensor *tn__transformer_decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor
     tn_path_pop();
     if (y && alignment) *alignment = tn_mean(weights[n - 1], .dims = TN_DIMS(1));
     if (weights) tn_mem_put(weights, (size_t)n * sizeof *weights);
-    return y;
+    return y && m->config.end_dropout ? tn_call(m->dropout, y) : y;
 }

@@ -9,8 +9,10 @@ tn_transformer *tn_transformer_create(tn_transformer_config c)
     static const char *const who = "tn_transformer_new";
     const int64_t            in = c.encoder_layers, out = c.decoder_layers;
     tn_block_config          s = {TN_BLOCK_DEFAULTS};
-    s.final_norm = true, s.dim = c.dim, s.heads = c.heads, s.ff = c.ff;
-    s.dropout = c.dropout, s.activation = c.activation, s.eps = c.eps, s.norm_first = c.norm_first;
+    s.final_norm = !c.no_final_norm, s.dim = c.dim, s.heads = c.heads, s.head_dim = c.head_dim, s.ff = c.ff;
+    s.dropout = c.dropout, s.attention_dropout = c.attention_dropout, s.activation_dropout = c.activation_dropout;
+    s.activation = c.activation, s.gated = c.gated, s.norm = c.norm, s.eps = c.eps, s.norm_first = c.norm_first;
+    s.scale = c.scale, s.relative = c.relative, s.relative_distance = c.relative_distance;
     s.no_bias = c.no_bias, s.time_first = c.time_first, s.dtype = c.dtype;
     tn_block_config layer = s;
     if (!tn__at_least(who, "encoder_layers", in, 1) || !tn__at_least(who, "decoder_layers", out, 1) ||
@@ -19,6 +21,7 @@ tn_transformer *tn_transformer_create(tn_transformer_config c)
     tn_transformer *m = tn_module_new(tn_transformer);
     if (!m) return NULL;
     s.layers = in, m->encoder = tn_child(m, "encoder", tn_transformer_encoder_create(s));
+    s.relative_causal = c.relative != 0;
     s.layers = out, m->decoder = tn_child(m, "decoder", tn_transformer_decoder_create(s));
     for (tn_each p = tn_parameters(m); tn_next(&p);)
         if (tn_ndim(p.tensor) > 1) tn_init_xavier_uniform(p.tensor, 1);

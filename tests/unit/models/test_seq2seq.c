@@ -18,8 +18,8 @@ static const int64_t targets[B * T] = {2, 8, 7, 6, 5, 3, 2, 10, 9, 3, 0, 0, 2, 1
 static tn_tensor    *source(void) { return tn_from_data(TN_I64, TN_SHAPE(B, S), sources); }
 static tn_tensor    *target(void) { return tn_from_data(TN_I64, TN_SHAPE(B, T), targets); }
 
-/* Eight models: the four kinds, and variants. */
-enum { MODELS = 8 };
+/* Ten models: the four kinds, and variants; the last two are T5's, with tied and with separate output weights. */
+enum { MODELS = 10, T5 = 8 };
 static tn_seq2seq *model(int i, double dropout)
 {
     tn_seq2seq_config c = {.source_words = WORDS,
@@ -30,9 +30,15 @@ static tn_seq2seq *model(int i, double dropout)
                            .layers = i == 5 || i == 6 ? 2 : 1,
                            .positions = 20,
                            .dropout = dropout == 0 ? 0 : dropout,
-                           .kind = (tn_seq2seq_kind)(i % 4)};
+                           .kind = (tn_seq2seq_kind)(i < T5 ? i % 4 : 0)};
     c.shared = i % 2 == 0, c.untied = i == 5, c.lstm = i > 4, c.one_way = i == 6, c.norm_first = i == 4;
     if (i == 6) c.decoder_layers = 3;
+    if (i >= T5) {
+        c.shared = c.norm_first = c.rms_norm = c.no_bias = c.plain_embedding = c.free_padding = c.end_dropout = true;
+        c.target_words = WORDS, c.layers = 2, c.decoder_layers = 3, c.heads = 3, c.head_dim = 6, c.scale = 1;
+        c.eps = 1e-6, c.relative = 8, c.relative_distance = 9;
+        c.untied = c.gated = i > T5, c.activation = i > T5 ? "gelu_new" : NULL, c.out_scale = i > T5 ? 0 : 0.25;
+    }
     tn_seq2seq *m = tn_seq2seq_create(c);
     fine();
     return m;
@@ -182,6 +188,71 @@ START_TEST(what_is_saved_is_loaded)
 }
 END_TEST
 
+/* The options of T5, as a composition of the model's parts, in training mode. */
+START_TEST(as_its_parts)
+{
+    tn_seq2seq              *m = model(T5 + _i, 0.3);
+    const tn_seq2seq_config *c = &m->config;
+    ck_assert(!m->positions && !m->out_bias && (m->out == m->source->weight) == !_i && m->source == m->target);
+    tn_seed(7);
+    tn_tensor *y = tn_seq2seq_forward(m, source(), target());
+    tn_backward(tn_sum(tn_square(y)));
+    tn_tensor *grad = tn_clone(tn_grad(m->source->weight));
+    fine();
+    tn_zero_grads(m);
+    tn_seed(7);
+    tn_tensor *padding = tn_padding_mask(source(), 0);
+    tn_tensor *x = tn_call(m->dropout, tn_embedding(m->source->weight, source(), -1, false));
+    tn_tensor *memory =
+        tn_call(m->dropout, tn_transformer_encoder_forward(m->transformer->encoder, x, .key_padding_mask = padding));
+    x = tn_call(m->dropout, tn_embedding(m->source->weight, target(), -1, false));
+    x = tn_call(m->dropout, tn_transformer_decoder_forward(m->transformer->decoder, x, memory, .causal = true,
+                                                           .memory_key_padding_mask = padding));
+    if (c->out_scale != 0) x = tn_mul_scalar(x, c->out_scale);
+    x = tn_linear(x, m->out, NULL);
+    ck_assert(tn_same_bits(x, y));
+    tn_backward(tn_sum(tn_square(x)));
+    ck_assert(tn_same_bits(tn_grad(m->source->weight), grad));
+    fine();
+    tn_free(m);
+}
+END_TEST
+
+/* The embedding of a begin token that is also the padding gets a gradient with .free_padding only. */
+START_TEST(padding_that_begins)
+{
+    static const int64_t pair[] = {0, 8, 7, 3};
+    tn_seq2seq *m = tn_seq2seq_new(.source_words = WORDS, .shared = true, .untied = true, .dim = 8, .heads = 2, .ff = 8,
+                                   .layers = 1, .begin = 0, .free_padding = _i);
+    tn_tensor  *y = tn_from_data(TN_I64, TN_SHAPE(1, 4), pair);
+    tn_backward(tn_seq2seq_loss(m, tn_narrow(y, 1, 1, 3), y));
+    fine();
+    tn_tensor *row = tn_select(tn_grad(m->source->weight), 0, 0);
+    ck_assert((tn_item(tn_sum(tn_abs(row))) > 0) == _i);
+    ck_assert((tn_item(tn_sum(tn_abs(tn_select(m->source->weight, 0, 0)))) > 0) == _i);
+    tn_free(m);
+}
+END_TEST
+
+/* The logits of a decoding, token by token, have the bits of those of one call. */
+START_TEST(the_same_bits_with_and_without_a_cache)
+{
+    tn_seq2seq *m = model(_i, 0);
+    if (m->config.kind == TN_SEQ2SEQ_TRANSFORMER) {
+        tn_eval(m);
+        const tn_scope s = tn_no_grad_begin();
+        tn_tensor     *y = tn_seq2seq_forward(m, source(), target());
+        tn_decoding   *d = tn_seq2seq_decoding(m, source(), 1, T);
+        for (int64_t t = 0; t < T; t++)
+            ck_assert(tn_same_bits(d->kind->scores(d, tn_narrow(target(), 1, t, 1)), tn_select(y, 1, t)));
+        fine();
+        tn_decoding_free(d);
+        tn_scope_end(s);
+    }
+    tn_free(m);
+}
+END_TEST
+
 static double once(int i)
 {
     const tn_scope s = tn_scope_begin();
@@ -212,6 +283,14 @@ START_TEST(wrong_use)
     ck_error(TN_EINVAL, "tn_seq2seq_new: .shared needs equal vocabularies, but .source_words is 9 and .target_words 8");
     ck_assert_ptr_null(tn_seq2seq_new(.source_words = 9, .kind = (tn_seq2seq_kind)4));
     ck_error(TN_EINVAL, "tn_seq2seq_new: .kind is 4, which is not a tn_seq2seq_kind");
+    ck_assert_ptr_null(tn_seq2seq_new(.source_words = 9, .kind = TN_SEQ2SEQ_LUONG, .gated = true));
+    ck_error(TN_EINVAL, "tn_seq2seq_new: .rms_norm, .gated, .no_bias, .head_dim, .scale, .relative and "
+                        ".plain_embedding are for the Transformer, but .kind is 'luong'");
+    ck_assert_ptr_null(tn_seq2seq_new(.source_words = 9, .activation = "gelo"));
+    ck_error(TN_EINVAL, "tn_seq2seq_new: unknown activation 'gelo'; use gelu, gelu_new, gelu_fast, gelu_python, "
+                        "gelu_pytorch_tanh, relu, silu, swish or tanh");
+    ck_assert_ptr_null(tn_seq2seq_new(.source_words = 9, .out_scale = -1));
+    ck_error(TN_EINVAL, "tn_seq2seq_new: .out_scale is -1, but must be from 0 to 1000000");
     ck_assert_ptr_null(tn_seq2seq_new(.source_words = 9, .kind = TN_SEQ2SEQ_BAHDANAU, .decoder_layers = 2));
     ck_error(TN_EINVAL, "tn_seq2seq_new: Bahdanau's decoder has one layer; omit .decoder_layers");
     tn_seq2seq_size("huge");
@@ -241,6 +320,9 @@ int main(void)
     tcase_add_loop_test(c, learns_and_generates, 0, MODELS);
     tcase_add_loop_test(c, autocast, 0, MODELS);
     tcase_add_loop_test(c, what_is_saved_is_loaded, 0, MODELS);
+    tcase_add_loop_test(c, as_its_parts, 0, 2);
+    tcase_add_loop_test(c, padding_that_begins, 0, 2);
+    tcase_add_loop_test(c, the_same_bits_with_and_without_a_cache, 0, MODELS);
     tcase_add_test(c, wrong_use);
     TCase *m = tcase_create("memory");
     suite_add_tcase(s, m);

@@ -1,5 +1,6 @@
 /* test_relative.c — T5's relative positions: buckets and an encoder compared with Hugging Face's (tests/golden/t5.py),
- * gradients by finite differences, masks together with the bias, the same bits with and without a cache, and errors. */
+ * gradients by finite differences, masks together with the bias, T5's encoder and decoder together, the same bits with
+ * and without a cache, and errors. */
 #include "nn/nn.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
@@ -191,6 +192,120 @@ START_TEST(gradients)
 }
 END_TEST
 
+/* ---- encoder and decoder of T5 ----------------------------------------------------------------------------------- */
+
+/* Heads · head_dim is not dim, and the scores are not divided by √head_dim. */
+#define T5_LAYERS                                                                                          \
+    .dim = 6, .heads = 3, .head_dim = 4, .ff = 5, .gated = true, .activation = tn_gelu_tanh, .dropout = 0, \
+    .norm = TN_NORM_RMS, .eps = 1e-6, .norm_first = true, .no_bias = true, .scale = 0.7, .relative = 4,    \
+    .relative_distance = 3
+enum { SOURCE = 6, TARGET = 5 };
+
+static tn_transformer *translator(tn_dtype dtype)
+{
+    tn_transformer *m = tn_transformer_new(T5_LAYERS, .encoder_layers = 2, .decoder_layers = 2, .dtype = dtype);
+    fine();
+    for (tn_each p = tn_parameters(m); tn_next(&p);)
+        if (tn_ndim(p.tensor) == 2) tn_init_normal(p.tensor, 0, 0.6);
+    return m;
+}
+static tn_tensor *no_source(void)
+{
+    tn_tensor *t = tn_zeros_of(TN_BOOL, TN_SHAPE(2, SOURCE));
+    return tn_set_at(t, TN_SHAPE(1, -1), 1), t;
+}
+static tn_tensor *translated(tn_tensor *const *x, int n, void *user)
+{
+    (void)n;
+    tn_tensor *padding = no_source();
+    return tn_transformer_forward((tn_transformer *)user, x[0], x[1], .causal = true, .src_key_padding_mask = padding,
+                                  .memory_key_padding_mask = padding);
+}
+
+START_TEST(gradients_of_encoder_and_decoder)
+{
+    static const char *const names[] = {"encoder.layers.0.relative.weight",
+                                        "decoder.layers.0.relative.weight",
+                                        "encoder.layers.1.self_attn.q_proj.weight",
+                                        "decoder.layers.0.multihead_attn.k_proj.weight",
+                                        "decoder.layers.1.self_attn.out_proj.weight",
+                                        "decoder.layers.1.gate.weight",
+                                        "encoder.norm.weight",
+                                        "decoder.layers.0.norm2.weight"};
+    enum { N = sizeof names / sizeof *names };
+    tn_transformer *m = translator(TN_F64);
+    tn_tensor      *in[2 + N] = {tn_requires_grad(tn_normal_of(TN_F64, TN_SHAPE(2, SOURCE, 6), 0, 1)),
+                                 tn_requires_grad(tn_normal_of(TN_F64, TN_SHAPE(2, TARGET, 6), 0, 1))};
+    for (int i = 0; i < N; i++) ck_assert_msg((in[2 + i] = tn_find_tensor(m, names[i])) != NULL, "%s", names[i]);
+    ck_assert_msg(tn_gradcheck(translated, .count = 2 + N, .inputs = in, .user = m, .name = "T5") == TN_OK, "%s",
+                  tn_error_message());
+    tn_free(m);
+}
+END_TEST
+
+/* The options of tn_transformer are those of its stacks: relative positions to both sides in the encoder, causal ones
+ * in the decoder, none in the attention to the memory. */
+START_TEST(encoder_and_decoder_are_stacks)
+{
+    tn_seed(5);
+    tn_transformer         *m = translator(TN_F32);
+    tn_transformer_encoder *in = tn_transformer_encoder_new(T5_LAYERS, .layers = 2, .final_norm = true);
+    tn_transformer_decoder *out =
+        tn_transformer_decoder_new(T5_LAYERS, .layers = 2, .final_norm = true, .relative_causal = true);
+    tn_transformer_decoder *plain =
+        tn_transformer_decoder_new(.dim = 6, .heads = 3, .head_dim = 4, .ff = 5, .gated = true,
+                                   .activation = tn_gelu_tanh, .dropout = 0, .norm = TN_NORM_RMS, .eps = 1e-6,
+                                   .norm_first = true, .no_bias = true, .scale = 0.7, .layers = 2, .final_norm = true);
+    tn_assign(in, m->encoder), tn_assign(out, m->decoder);
+    tn_tensor *x[2] = {tn_normal(TN_SHAPE(2, SOURCE, 6), 0, 1), tn_normal(TN_SHAPE(2, TARGET, 6), 0, 1)};
+    tn_tensor *padding = no_source(), *memory = tn_transformer_encoder_forward(in, x[0], .key_padding_mask = padding);
+    tn_tensor *want =
+        tn_transformer_decoder_forward(out, x[1], memory, .causal = true, .memory_key_padding_mask = padding);
+    ck_assert(tn_same_bits(translated(x, 2, m), want));
+    fine();
+    /* without its table the decoder has no bias */
+    tn_init_zeros(layer(m->decoder, 0)->relative->weight);
+    ck_assert_int_eq(tn_save(m->decoder, tn_test_file("decoder.safetensors")), TN_OK);
+    tn_load(plain, tn_test_file("decoder.safetensors"), .allow_unexpected = true);
+    fine();
+    ck_assert_double_le(
+        furthest(translated(x, 2, m), tn_transformer_decoder_forward(plain, x[1], memory, .causal = true,
+                                                                     .memory_key_padding_mask = padding)),
+        1e-6);
+    /* .no_final_norm */
+    tn_transformer *bare = tn_transformer_new(.dim = 6, .heads = 2, .ff = 4, .encoder_layers = 1, .decoder_layers = 1,
+                                              .no_final_norm = true);
+    ck_assert(bare && !bare->encoder->norm && !bare->decoder->norm && m->encoder->norm && m->decoder->norm);
+    ck_assert_ptr_null(tn_transformer_new(.dim = 6, .heads = 2, .ff = 4, .relative_distance = 64));
+    ck_error(TN_EINVAL, "tn_transformer_new: .relative_distance needs .relative");
+    tn_free(m), tn_free(in), tn_free(out), tn_free(plain), tn_free(bare);
+}
+END_TEST
+
+START_TEST(decoder_with_a_cache)
+{
+    tn_seed(4);
+    tn_transformer *m = translator(TN_F32);
+    const tn_scope  s = tn_no_grad_begin();
+    tn_tensor      *memory = tn_normal(TN_SHAPE(2, SOURCE, 6), 0, 1), *x = tn_normal(TN_SHAPE(2, TARGET, 6), 0, 1);
+    tn_tensor      *padding = no_source();
+    tn_tensor      *y =
+        tn_transformer_decoder_forward(m->decoder, x, memory, .causal = true, .memory_key_padding_mask = padding);
+    tn_kv_cache *cache = tn_transformer_decoder_cache(m->decoder, 2, TARGET, SOURCE);
+    for (int64_t t = 0, n; t < TARGET; t += n) {
+        n = t ? 1 : 2;
+        tn_tensor *some =
+            tn_transformer_decoder_forward(m->decoder, tn_narrow(x, 1, t, n), t ? NULL : memory, .causal = true,
+                                           .memory_key_padding_mask = padding, .cache = cache);
+        ck_assert(tn_same_bits(some, tn_narrow(y, 1, t, n)));
+    }
+    fine();
+    tn_kv_cache_free(cache);
+    tn_scope_end(s);
+    tn_free(m);
+}
+END_TEST
+
 START_TEST(wrong_use)
 {
     ck_assert_ptr_null(tn_relative_positions_new(.heads = 2, .buckets = 3));
@@ -223,6 +338,9 @@ int main(void)
     tcase_add_test(c, masks_that_do_not_fit);
     tcase_add_test(c, the_same_bits_with_and_without_a_cache);
     tcase_add_test(c, gradients);
+    tcase_add_test(c, gradients_of_encoder_and_decoder);
+    tcase_add_test(c, encoder_and_decoder_are_stacks);
+    tcase_add_test(c, decoder_with_a_cache);
     tcase_add_test(c, wrong_use);
     return tn_check_main(s);
 }
