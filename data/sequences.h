@@ -29,6 +29,31 @@ TN_API tn_windows        *tn_windows_create(const int32_t *ids, int64_t n, tn_wi
 TN_API tn_source          tn_windows_source(tn_windows *w);
 TN_API void               tn_windows_free(tn_windows *w);
 
+/* ---- spans: T5's pretraining (Raffel et al. 2020, span corruption) ------------------------------------------- */
+
+/* Windows of a text without the tokens of some spans, which the model predicts. In x i64 [batch, length] a sentinel
+ * replaces each span, and .end follows; in y i64 [batch, T] each sentinel is followed by the tokens of its span, after
+ * .begin and before .end. The first sentinel is .sentinel, the next ones have the ids below it. Spans have random
+ * lengths and places; their number and the number of their tokens are equal in all windows. By default drawn from the
+ * current generator: such a source has no epochs, so that tn_fit needs .steps. */
+typedef struct tn_spans_config {
+    int               zero_;
+    int64_t batch     TN_IS(16), length TN_IS(128); /* windows per batch; tokens of x per window */
+    double noise      TN_IS(0.15);                  /* fraction of the tokens that spans take away */
+    double span       TN_IS(3);                     /* mean number of tokens of a span */
+    int32_t           begin, end, sentinel;         /* token ids */
+    int64_t sentinels TN_IS(100);                   /* number of sentinels: the maximum number of spans */
+    bool              in_order; /* one window after the other, each once in an epoch, with spans from .seed: for
+                                   validation */
+    int64_t           most;     /* with .in_order: tokens per epoch, in windows spread evenly over the text; 0: all */
+    uint64_t          seed;
+    int               end_;
+} TN_KEYWORDS_ONLY      tn_spans_config;
+typedef struct tn_spans tn_spans;
+TN_API tn_spans        *tn_spans_create(const int32_t *ids, int64_t n, tn_spans_config c); /* borrows ids */
+TN_API tn_source        tn_spans_source(tn_spans *s);
+TN_API void             tn_spans_free(tn_spans *s);
+
 /* ---- columns: for recurrent models (truncated back-propagation through time) ------------------------------------- */
 
 /* A text as `batch` contiguous columns: x i64 [batch, length] and y, the next token of each. A batch continues where
@@ -68,10 +93,13 @@ TN_API void          tn_sentences_free(tn_sentences *s);
 
 TN_C_END_
 #define TN_WINDOWS_DEFAULTS .batch = 16, .length = 128
+#define TN_SPANS_DEFAULTS .batch = 16, .length = 128, .noise = 0.15, .span = 3, .sentinels = 100
 #define TN_COLUMNS_DEFAULTS .batch = 20, .length = 35
 #define TN_SENTENCES_DEFAULTS .batch = 32
 #define tn_windows_new(...) TN_CALL_(tn_windows_create(TN_WINDOWS_NEW_(__VA_ARGS__, TN_END_)))
 #define TN_WINDOWS_NEW_(ids, n, ...) ids, n, TN_FILLED_(tn_windows_config, TN_WINDOWS_DEFAULTS, __VA_ARGS__)
+#define tn_spans_new(...) TN_CALL_(tn_spans_create(TN_SPANS_NEW_(__VA_ARGS__, TN_END_)))
+#define TN_SPANS_NEW_(ids, n, ...) ids, n, TN_FILLED_(tn_spans_config, TN_SPANS_DEFAULTS, __VA_ARGS__)
 #define tn_columns_new(...) TN_CALL_(tn_columns_create(TN_COLUMNS_NEW_(__VA_ARGS__, TN_END_)))
 #define TN_COLUMNS_NEW_(ids, n, ...) ids, n, TN_FILLED_(tn_columns_config, TN_COLUMNS_DEFAULTS, __VA_ARGS__)
 #define tn_sentences_new(...) TN_CALL_(tn_sentences_create(TN_SENTENCES_NEW_(__VA_ARGS__, TN_END_)))

@@ -155,6 +155,7 @@ static void *dataset(void) { return made(tn_dataset_new(.x = tensor(), .batch = 
 static const int32_t ids[] = {1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4};
 static void         *columns(void) { return made(tn_columns_new(ids, 12, .batch = 2, .length = 3)); }
 static void         *windows(void) { return made(tn_windows_new(ids, 12, .batch = 2, .length = 3)); }
+static void *spans(void) { return made(tn_spans_new(ids, 12, .batch = 2, .length = 6, .noise = 0.4, .sentinel = 120)); }
 
 /* Objects that read files; a line has one id per word. */
 static const char *file, *cache;
@@ -214,7 +215,7 @@ static const _Alignas(64) char zeros[8192];
         MADE(tn_rnn_lm, i, rnn_lm), MADE(tn_elmo, i, elmo), MADE(tn_skip_thought, i, skip_thought), \
         MADE(tn_vit, i, vit), MADE(tn_decoding, i, decoding), MADE(tn_ema, i, ema), MADE(tn_replica, i, replica), \
         MADE(tn_dataset, i, dataset), MADE(tn_columns, i, columns), \
-        MADE(tn_windows, i, windows), MADE(tn_sentences, i, sentences), \
+        MADE(tn_windows, i, windows), MADE(tn_spans, i, spans), MADE(tn_sentences, i, sentences), \
         MADE(tn_lines, i, lines), MADE(tn_pairs, i, pairs), MADE(tn_pairs_batches, i, pairs_batches), \
         MADE(tn_corpus, i, corpus), MADE(tn_mlm, i, mlm), char *: right(i) ? room() : NULL, \
         MADE(double, i, room), MADE(float, i, room), MADE(long, i, room), MADE(int, i, room), MADE(size_t, i, room), \

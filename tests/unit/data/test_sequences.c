@@ -1,6 +1,7 @@
-/* test_sequences.c — sources for language models: windows at random positions and in order, columns, sentences with
- * their neighbours. Shards and resuming: test_source.c. */
+/* test_sequences.c — sources for language models: windows at random positions and in order, T5's spans, columns,
+ * sentences with their neighbours. Shards and resuming: test_source.c. */
 #include "data/data.h"
+#include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
 #include "tests/common/faults.h"
@@ -65,6 +66,132 @@ START_TEST(windows_in_order)
     ck_assert(!tn_source_next(&s, &b));
     tn_windows_free(w);
     fine();
+}
+END_TEST
+
+/* ---- spans: T5's corruption -------------------------------------------------------------------------------------- */
+
+/* T5's noise_span_to_unique_sentinel, from its formulas: each run of tokens with the mark `hidden` becomes a sentinel.
+ * Returns the number of tokens. */
+static int64_t with_sentinels(int64_t n, const int64_t *ids, const bool *noise, bool hidden, int64_t sentinel,
+                              int64_t *to)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const bool before = i > 0 && noise[i - 1] == hidden;
+        if (noise[i] == hidden && !before) to[count++] = sentinel--;
+        if (noise[i] != hidden) to[count++] = ids[i];
+    }
+    return count;
+}
+
+START_TEST(sentinels_of_the_reference)
+{
+    static const int64_t ids[] = {10, 11, 12, 13, 14, 15}, inputs[] = {999, 12, 13, 998, 15};
+    static const bool    noise[] = {true, true, false, false, true, false};
+    int64_t              got[6];
+    ck_assert_int_eq(with_sentinels(6, ids, noise, true, 999, got), 5);
+    ck_assert(!memcmp(got, inputs, sizeof inputs));
+}
+END_TEST
+
+/* Sizes of T5's random_spans_helper, and rows of T5's formulas for a mask whose first and last tokens are as there. */
+START_TEST(spans_as_in_the_reference)
+{
+    static const struct {
+        int64_t length;
+        double  noise, span;
+        int64_t tokens, targets;
+    } sizes[] = {{64, 0.2, 2, 70, 22}, {64, 0.2, 1, 63, 27}, {512, 0.15, 3, 568, 114}};
+    enum { BEGIN = 0, END = 1, SENTINEL = 5000, ROWS = 4, MOST = 600 };
+    static int32_t long_text[2000];
+    static int64_t marks[MOST];
+    const int64_t  n = sizes[_i].tokens;
+    for (int32_t i = 0; i < 2000; i++) long_text[i] = 2 + i;
+    tn_spans *w = tn_spans_new(long_text, 2000, .batch = ROWS, .length = sizes[_i].length, .noise = sizes[_i].noise,
+                               .span = sizes[_i].span, .begin = BEGIN, .end = END, .sentinel = SENTINEL);
+    tn_source s = tn_spans_source(w);
+    fine();
+    ck_assert(s.batches == -1 && !s.begin && !s.save);
+    tn_seed(3);
+    for (int batch = 0; batch < 50; batch++) {
+        tn_batch b;
+        ck_assert(tn_source_next(&s, &b));
+        const int64_t in = tn_size(b.x, 1), out = tn_size(b.y, 1);
+        ck_assert_int_eq(in, sizes[_i].length);
+        ck_assert_int_eq(out, sizes[_i].targets + 1); /* with BEGIN */
+        ck_assert_int_eq(b.items, ROWS * n);
+        for (int64_t r = 0; r < ROWS; r++) {
+            const int64_t *x = (const int64_t *)tn_data(b.x) + r * in, *y = (const int64_t *)tn_data(b.y) + r * out;
+            bool           noise[MOST] = {false};
+            int64_t        ids[MOST], want[MOST], first = x[0];
+            ck_assert(first >= 2 && first + n <= 2002); /* a window, whose first token stays */
+            for (int64_t i = 0; i < n; i++) ids[i] = first + i, noise[i] = true;
+            for (int64_t i = 0; i < in; i++)
+                if (x[i] > END && x[i] <= SENTINEL - 100) noise[x[i] - first] = false;
+            ck_assert(noise[n - 1]);
+            for (int64_t i = 0; i < n; i++) marks[i] += noise[i];
+            int64_t count = with_sentinels(n, ids, noise, true, SENTINEL, want);
+            want[count++] = END;
+            ck_assert(count == in && !memcmp(want, x, (size_t)count * sizeof *x));
+            want[0] = BEGIN, count = 1 + with_sentinels(n, ids, noise, false, SENTINEL, want + 1);
+            want[count++] = END;
+            ck_assert(count == out && !memcmp(want, y, (size_t)count * sizeof *y));
+        }
+    }
+    int64_t least = 50 * ROWS, most = 0; /* spans are everywhere in the middle of a window */
+    for (int64_t i = n / 4; i < n / 2; i++) least = marks[i] < least ? marks[i] : least;
+    for (int64_t i = n / 4; i < n / 2; i++) most = marks[i] > most ? marks[i] : most;
+    ck_assert_msg(least > 5 && most < 50 * ROWS / 2, "from %d to %d", (int)least, (int)most);
+    memset(marks, 0, sizeof marks);
+    tn_spans_free(w);
+}
+END_TEST
+
+/* The two divisions are uniform: of 5 tokens that stay, in 2 parts, each first length from 1 to 4 is equally likely. */
+START_TEST(spans_are_uniform)
+{
+    tn_spans *w = tn_spans_new(text, N, .batch = 1, .length = 8, .noise = 0.45, .span = 2, .end = 1, .sentinel = 99,
+                               .sentinels = 9);
+    tn_source s = tn_spans_source(w);
+    int64_t   count[9] = {0};
+    fine();
+    tn_seed(1);
+    for (int i = 0; i < 4000; i++) {
+        const tn_scope scope = tn_scope_begin();
+        tn_batch       b;
+        ck_assert(tn_source_next(&s, &b));
+        ck_assert(tn_size(b.x, 1) == 8 && tn_size(b.y, 1) == 8); /* 9 tokens, 4 of them hidden */
+        for (int64_t k = 0; k < 8; k++)
+            if (tn_get_i64(b.x, k) == 99) count[k]++;
+        tn_scope_end(scope);
+    }
+    for (int k = 1; k <= 4; k++) ck_assert_msg(count[k] > 880 && count[k] < 1120, "%d: %d", k, (int)count[k]);
+    tn_spans_free(w);
+}
+END_TEST
+
+/* Validation: the same windows and spans in each epoch, each window once. */
+START_TEST(spans_in_order)
+{
+    tn_spans *w = tn_spans_new(text, N, .batch = 2, .length = 6, .noise = 0.2, .span = 1, .begin = 0, .end = 1,
+                               .sentinel = 99, .sentinels = 9, .in_order = true, .seed = 4);
+    tn_source s = tn_spans_source(w);
+    tn_batch  b[2][3];
+    fine();
+    ck_assert_int_eq(s.batches, 3); /* 26 tokens: 5 windows of 5 */
+    for (int epoch = 0; epoch < 2; epoch++) {
+        tn_seed((uint64_t)epoch);
+        for (int i = 0; i < 3; i++) ck_assert(tn_source_next(&s, &b[epoch][i]));
+        tn_batch none;
+        ck_assert(!tn_source_next(&s, &none));
+    }
+    for (int i = 0; i < 3; i++) {
+        ck_assert(tn_same_bits(b[0][i].x, b[1][i].x) && tn_same_bits(b[0][i].y, b[1][i].y) &&
+                  b[0][i].rows == (i < 2 ? 2 : 1));
+        ck_assert_int_eq(tn_get_i64(b[0][i].x, 0), text[10 * i]);
+    }
+    tn_spans_free(w);
 }
 END_TEST
 
@@ -180,12 +307,15 @@ static double once(int kind)
     tn_windows    *w = kind == 0 ? tn_windows_new(text, N, .batch = 2, .length = 5, .in_order = true) : NULL;
     tn_columns    *c = kind == 1 ? tn_columns_new(text, N, .batch = 2, .length = 5) : NULL;
     tn_sentences  *o = kind == 2 ? tn_sentences_new(LINES, lines, letters, .batch = 2, .neighbours = true) : NULL;
-    tn_source      s = w ? tn_windows_source(w) : c ? tn_columns_source(c) : tn_sentences_source(o);
-    tn_batch       b;
-    double         sum = 0;
+    tn_spans *p = kind == 3 ? tn_spans_new(text, N, .batch = 2, .length = 6, .noise = 0.3, .end = 1, .sentinel = 99,
+                                           .sentinels = 9, .in_order = true)
+                            : NULL;
+    tn_source s = w ? tn_windows_source(w) : c ? tn_columns_source(c) : p ? tn_spans_source(p) : tn_sentences_source(o);
+    tn_batch  b;
+    double    sum = 0;
     for (int i = 1; s.next && tn_source_next(&s, &b); i++)
         for (int64_t k = 0; k < tn_numel(b.x); k++) sum += i * tn_get(b.x, k);
-    tn_windows_free(w), tn_columns_free(c), tn_sentences_free(o);
+    tn_windows_free(w), tn_columns_free(c), tn_sentences_free(o), tn_spans_free(p);
     tn_scope_end(scope);
     return sum;
 }
@@ -220,6 +350,18 @@ START_TEST(refuses)
     ck_error(TN_EINVAL, "tn_windows_new: .most needs .in_order");
     ck_assert(!tn_windows_new(text, N, .length = 5, .batch = 0));
     ck_error_has(TN_EINVAL, "tn_windows_new: .batch is 0");
+    ck_assert(!tn_spans_source(NULL).next && !tn_spans_new(text, N, .length = 20, .sentinel = 9));
+    ck_error(TN_EINVAL, "tn_spans_new: .sentinels is 100, but must be from 1 to 10");
+    ck_assert(!tn_spans_new(text, N, .length = 30, .sentinel = 999));
+    ck_error(TN_EINVAL, "tn_spans_new: 26 tokens are too few for .length 30; expected at least 32");
+    ck_assert(!tn_spans_new(text, N, .length = 20, .noise = 0.4, .span = 1, .sentinel = 999, .sentinels = 7));
+    ck_error(TN_EINVAL, "tn_spans_new: .length 20 gives 8 spans, but there must be from 1 to .sentinels, 7");
+    ck_assert(!tn_spans_new(text, N, .length = 4, .noise = 0.01, .sentinel = 999));
+    ck_error(TN_EINVAL, "tn_spans_new: .length 4 gives 0 spans, but there must be from 1 to .sentinels, 100");
+    ck_assert(!tn_spans_new(text, N, .noise = 0.6, .sentinel = 999));
+    ck_error(TN_EINVAL,
+             "tn_spans_new: .noise is 0.6 and .span 3, but .noise must be above 0 and at most 0.5, and .span "
+             "from 1 to 1e6");
     ck_assert(!tn_columns_new(text, 25, .batch = 20));
     ck_error(TN_EINVAL, "tn_columns_new: 25 tokens are too few for 20 columns; use a longer text or a smaller .batch");
     ck_assert(!tn_sentences_new(LINES, lines, (tn_encoder){0}));
@@ -240,6 +382,12 @@ START_TEST(refuses)
     ck_error(TN_EINDEX, "tn_sentences_source: the checkpoint is at sentence 6 of epoch 0, but there are 4");
     in_order.begin(in_order.user, at);
     ck_error(TN_EINDEX, "tn_windows_source: the checkpoint is at window 6, but an epoch has 5");
+    tn_spans *p =
+        tn_spans_new(text, N, .length = 6, .noise = 0.2, .span = 1, .sentinel = 99, .in_order = true, .sentinels = 9);
+    const tn_source spans = tn_spans_source(p);
+    spans.begin(spans.user, at);
+    ck_error(TN_EINDEX, "tn_spans_source: the checkpoint is at window 6, but an epoch has 5");
+    tn_spans_free(p);
     ck_assert(tn_source_next(&s, &b) && tn_source_next(&in_order, &b));
     tn_json_free(at);
     tn_sentences_free(o), tn_windows_free(w);
@@ -253,11 +401,15 @@ int main(void)
     TCase *c = tn_tcase(s, "batches");
     tcase_add_test(c, windows_at_random);
     tcase_add_test(c, windows_in_order);
+    tcase_add_test(c, sentinels_of_the_reference);
+    tcase_add_loop_test(c, spans_as_in_the_reference, 0, 3);
+    tcase_add_test(c, spans_are_uniform);
+    tcase_add_test(c, spans_in_order);
     tcase_add_test(c, columns_side_by_side);
     tcase_add_test(c, sentences_and_neighbours);
     tcase_add_test(c, sentences_shuffled);
     c = tn_tcase(s, "mistakes");
-    tcase_add_loop_test(c, no_memory, 0, 3);
+    tcase_add_loop_test(c, no_memory, 0, 4);
     tcase_add_test(c, the_batch_again);
     tcase_add_test(c, refuses);
     return tn_check_main(s);

@@ -123,6 +123,7 @@ enum {
     PAIRS,
     LABELLED,
     WINDOWS,
+    SPANS,
     SENTENCES,
     MLM,
     MLM_PAIRS,
@@ -137,6 +138,7 @@ typedef struct {
     tn_pairs         *pairs;
     tn_pairs_batches *pairs_batches;
     tn_windows       *windows;
+    tn_spans         *spans;
     tn_sentences     *sentences;
     tn_tokenizer     *tokenizer;
     tn_labelled      *labelled;
@@ -191,11 +193,14 @@ static void corpus_open(corpus *c, int kind, uint64_t seed)
         c->features = tn_features_new(c->labelled, c->tokenizer, c->labels, .batch = 9, .length = 12, .seed = seed);
         c->source = tn_features_source(c->features);
     }
-    if (kind == WINDOWS) {
+    if (kind == WINDOWS || kind == SPANS) {
         static int32_t text[301];
         for (int32_t i = 0; i < 301; i++) text[i] = 1 + i;
-        c->windows = tn_windows_new(text, 301, .batch = 7, .length = 6, .in_order = true);
-        c->source = tn_windows_source(c->windows);
+        if (kind == WINDOWS) c->windows = tn_windows_new(text, 301, .batch = 7, .length = 6, .in_order = true);
+        else
+            c->spans = tn_spans_new(text, 301, .batch = 7, .length = 9, .noise = 0.4, .span = 2, .begin = 600,
+                                    .end = 601, .sentinel = 800, .in_order = true, .seed = seed);
+        c->source = kind == WINDOWS ? tn_windows_source(c->windows) : tn_spans_source(c->spans);
     }
     if (kind == SENTENCES) {
         tn_lines *l = tn_lines_load(text_file("sentences", seed, false));
@@ -224,6 +229,7 @@ static void corpus_close(corpus *c)
     tn_pairs_batches_free(c->pairs_batches);
     tn_pairs_free(c->pairs);
     tn_windows_free(c->windows);
+    tn_spans_free(c->spans);
     tn_sentences_free(c->sentences);
     tn_features_free(c->features);
     tn_labels_free(c->labels);
