@@ -100,6 +100,8 @@ typedef struct tn_tokenizer_train_args {
     int64_t alphabet   TN_IS(1000);  /* maximum number of distinct characters, the most frequent: 1000; not for
                                         bytes; TN_UNIGRAM keeps those that cover 99.95 % of the text */
     bool               cased;        /* keep capitals and accents (TN_UNIGRAM always does) */
+    int64_t            t5;           /* of TN_UNIGRAM: T5's rules, with this number of sentinels; 0: not. .special must
+                                        have <pad>, </s> and <unk>; the sentinels follow the other tokens */
     const char *const *special;      /* in the order of their ids, ended by NULL; NULL: [PAD] [UNK] [CLS] [SEP]
                                         [MASK]; for bytes <|endoftext|>, for Unigram <unk> <s> </s> */
     void (*progress)(const char *what, double part, void *user); /* "reading", "merging", "pruning"; 0 to 1 */

@@ -169,6 +169,9 @@ void tn__template_bert(tn_tokenizer *t);
  * texts, all of segment 0. */
 void tn__template_frame(tn_tokenizer *t, int32_t first, int32_t end, bool roberta);
 void tn__template_ends(tn_tokenizer *t, int32_t first, int32_t last); /* around each text; -1: none */
+/* Gives a Unigram tokenizer of SentencePiece the rules of Hugging Face's T5Tokenizer, and adds T5's sentinels, of which
+ * some may exist; tn__tokenizer_finish must follow. Raises. (t5.c) */
+bool tn__t5_rules(tn_tokenizer *t, const char *caller, int64_t sentinels);
 /* The byte that a text like "<0x0A>" names, here 10; -1: not of this form. */
 int tn__byte_of_token(const char *text, size_t n);
 /* Completes TN_SENTENCE_BPE or TN_UNIGRAM after tokens, types and scores are set. Raises. */

@@ -35,7 +35,7 @@ static const struct {
     {"Qwen2Tokenizer", "qwen2", TN__CLASS_QWEN2},
     {"LlamaTokenizer", "llama", TN__CLASS_LLAMA},
     {"AlbertTokenizer", "albert", TN__CLASS_NONE},
-    {"T5Tokenizer", "t5", TN__CLASS_NONE},
+    {"T5Tokenizer", "t5", TN__CLASS_T5},
 };
 enum { CLASSES = sizeof classes / sizeof *classes };
 
@@ -107,6 +107,7 @@ static const char *const default_tokens[TN__CLASSES][ROLES] = {
     [TN__CLASS_ROBERTA] = {"<pad>", "<unk>", "<s>", "</s>", "<mask>", "<s>", "</s>"},
     [TN__CLASS_QWEN2] = {"<|endoftext|>", "<|endoftext|>", "", "", "", "", "<|endoftext|>"},
     [TN__CLASS_LLAMA] = {"", "", "", "", "", "", ""},
+    [TN__CLASS_T5] = {"<pad>", "<unk>", "", "", "", "", "</s>"},
 };
 
 /* Makes a token special. If it is already matched in texts, it keeps its other options. */
@@ -119,7 +120,7 @@ static bool add_known(tn_tokenizer *t, int32_t id)
 /* True if the vocabulary file specifies which tokens are matched in texts, as SentencePiece's does. */
 static bool file_decides(const tn_tokenizer *t, const tn__side_files *s)
 {
-    return t->split == TN__SPLIT_SENTENCE && !s->json;
+    return t->split == TN__SPLIT_SENTENCE && !s->json && t->score; /* without .score: T5's */
 }
 
 /* Adds a token of a role: v is its text, or an object with options; *id: its token id. */
@@ -274,10 +275,18 @@ static void name_roles(tn_tokenizer *t, const int32_t id[ROLES])
     if (id[EOS] >= 0) r->last = id[EOS];
 }
 
+static bool t5_rules(tn_tokenizer *t, const char *caller, const tn__side_files *s)
+{
+    const int64_t sentinels = tn_json_i64_or(tn_json_get(s->config, "extra_ids"), 100);
+    if (sentinels < 0 || sentinels > 1000) return tn__needs_json(caller, "extra_ids", "not a number from 0 to 1000");
+    return t->unknown == 2 ? tn__t5_rules(t, caller, sentinels)
+                           : tn__needs_json(caller, "<unk>", "not token 2, as in T5");
+}
+
 bool tn__class_rules(tn_tokenizer *t, const char *caller, const tn__side_files *s, tn__class class)
 {
     int32_t id[ROLES];
-    if (!check_options(s, caller, t, class)) return false;
+    if (!check_options(s, caller, t, class) || (class == TN__CLASS_T5 && !t5_rules(t, caller, s))) return false;
     t->bytes.prefix_space =
         class != TN__CLASS_LLAMA && tn_json_bool_or(tn_json_get(s->config, "add_prefix_space"), false);
     if (class == TN__CLASS_QWEN2) {

@@ -43,6 +43,7 @@ typedef enum {
     TN__CLASS_ROBERTA,
     TN__CLASS_QWEN2,
     TN__CLASS_LLAMA,
+    TN__CLASS_T5,
     TN__CLASSES
 } tn__class;
 typedef struct {

@@ -239,7 +239,7 @@ static tn_tokenizer *load_json(const char *path)
 
 static tn_tokenizer *load_model(const char *path, tn_tokenizer_config o, const tn__side_files *side)
 {
-    static const tn__class fit[3] = {TN__CLASS_LLAMA};
+    static const tn__class fit[3] = {TN__CLASS_LLAMA, TN__CLASS_T5};
     char                   label[TN__LABEL];
     const char            *caller = tn__label(label, "tn_tokenizer_load", path);
     tn__class class;

@@ -178,11 +178,14 @@ static bool check(const tn_tokenizer_train_args *args)
     const char *invalid = args->vocab_size < 0 || args->vocab_size > INT32_MAX ? "vocab_size"
                           : args->min_count < 0                                ? "min_count"
                           : args->alphabet < 0                                 ? "alphabet"
+                          : args->t5 < 0 || args->t5 > 1000                    ? "t5"
                           : (unsigned)args->kind > TN_SUBWORD                  ? "kind"
                                                                                : NULL;
     if (args->kind == TN_SENTENCE_BPE)
         return tn_raise_false(TN_EUNSUPPORTED, "tn_tokenizer_train: TN_SENTENCE_BPE cannot be trained; use TN_UNIGRAM "
                                                "or TN_BPE");
+    if (args->t5 && args->kind != TN_UNIGRAM)
+        return tn_raise_false(TN_EINVAL, "tn_tokenizer_train: .t5 is for TN_UNIGRAM");
     if (args->kind == TN_SUBWORD && args->special)
         return tn_raise_false(TN_EINVAL, "tn_tokenizer_train: .special is set, but TN_SUBWORD has no special tokens");
     if (invalid) tn_raise(TN_EINVAL, "tn_tokenizer_train: .%s is negative or too large", invalid);
@@ -243,6 +246,7 @@ static tn_tokenizer *train(int n, const tn__source *sources, tn_tokenizer_train_
     tn__mem_put(w.text, text);
     t->longest_word = longest_word;
     if (ok && t->split == TN__SPLIT_BERT) tn__template_bert(t);
+    if (ok && args.t5) ok = tn__t5_rules(t, "tn_tokenizer_train", args.t5);
     if (ok && tn__tokenizer_finish(t, "tn_tokenizer_train")) return t;
     return tn_tokenizer_free(t), NULL;
 }

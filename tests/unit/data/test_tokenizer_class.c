@@ -177,6 +177,96 @@ START_TEST(heeds_a_models_class)
 }
 END_TEST
 
+/* T5Tokenizer's rules for a Unigram .model, compared with transformers (tests/golden/t5.py): its own splits, sentinels
+ * and end token; once saved, the same from the tokenizer.json. */
+START_TEST(t5_as_transformers)
+{
+    enum { MOST = 100, SENTINELS = 100 };
+    const char    *dir = tn_test_folder("t5"), *pieces[MOST];
+    float          scores[MOST];
+    int32_t        types[MOST];
+    char           path[1200];
+    tn_json       *golden = tn_json_load(tn_test_data("golden/t5/tokens.json"));
+    const tn_json *list = tn_json_get(golden, "pieces"), *all = tn_json_get(golden, "scores");
+    const int64_t  n = tn_json_count(list);
+    ck_assert(n > 50 && n <= MOST);
+    for (int64_t i = 0; i < n; i++) {
+        pieces[i] = tn_json_string(tn_json_at(list, i)), scores[i] = (float)tn_json_double(tn_json_at(all, i));
+        types[i] = i < 2 ? TN_TYPE_CONTROL : i == 2 ? TN_TYPE_UNKNOWN : TN_TYPE_NORMAL;
+    }
+    tn_tokenizer *t = tn_tokenizer_from_vocab(n, pieces, .kind = TN_UNIGRAM, .scores = scores, .types = types);
+    ck_assert_msg(t && tn_tokenizer_save(t, dir) == TN_OK, "%s", tn_error_message());
+    tn_tokenizer_free(t);
+    snprintf(path, sizeof path, "%s/spiece.model", dir);
+    ck_assert_int_eq(rename(tn_test_in(dir, "tokenizer.model"), path), 0);
+    unlink(tn_test_in(dir, "SHA256SUMS")), unlink(tn_test_in(dir, "tokenizer.json"));
+    unlink(tn_test_in(dir, "special_tokens_map.json"));
+    write_or_not(tn_test_in(dir, "tokenizer_config.json"), _i ? NULL : "{\"tokenizer_class\": \"T5Tokenizer\"}");
+    write_or_not(tn_test_in(dir, "config.json"), _i ? "{\"model_type\": \"t5\"}" : NULL);
+    for (int saved = 0; saved < 2; saved++) {
+        t = tn_tokenizer_load(dir);
+        ck_assert_msg(t != NULL, "%s", tn_error_message());
+        ck_assert(tn_tokenizer_size(t) == n + SENTINELS && tn_tokenizer_id(t, "<extra_id_0>") == n + SENTINELS - 1 &&
+                  tn_tokenizer_id(t, "<extra_id_99>") == n && tn_tokenizer_is_special(t, n));
+        ck_assert(tn_tokenizer_special(t).pad == 0 && tn_tokenizer_special(t).last == 1);
+        tn_encoding *e = tn_encoding_new();
+        for (const tn_json *c = tn_json_first(tn_json_get(golden, "cases")); c; c = tn_json_next(c)) {
+            const char    *text = tn_json_string(tn_json_get(c, "text"));
+            const tn_json *ids[] = {tn_json_get(c, "ids"), tn_json_get(c, "bare")};
+            for (int bare = 0; bare < 2; bare++) {
+                tn_tokenizer_encode(t, e, text, strlen(text), .bare = bare);
+                ck_assert_msg(e->n == tn_json_count(ids[bare]), "'%s': %d ids", text, (int)e->n);
+                for (int64_t i = 0; i < e->n; i++)
+                    ck_assert_msg(e->id[i] == tn_json_i64(tn_json_at(ids[bare], i)), "'%s': id %d is %d", text, (int)i,
+                                  e->id[i]);
+            }
+            tn_tokenizer_encode(t, e, text, strlen(text));
+            tn_string to = {0};
+            ck_assert_int_eq(tn_string_add(&to, (tn_text){"", 0}), TN_OK);
+            tn_tokenizer_decode(t, e->id, e->n, &to);
+            tn_string_add(&to, (tn_text){"", 1});
+            ck_assert_str_eq(to.at, tn_json_string(tn_json_get(c, "decoded")));
+            tn_string_free(&to);
+        }
+        tn_encoding_free(e);
+        ck_assert_msg(tn_tokenizer_save(t, dir) == TN_OK, "%s", tn_error_message());
+        tn_tokenizer_free(t);
+    }
+    tn_json_free(golden);
+}
+END_TEST
+
+/* Models that T5Tokenizer does not accept as they are. */
+START_TEST(not_of_t5)
+{
+    static const struct {
+        int         unknown;
+        const char *config, *says;
+    } wrong[] = {
+        {0, "{\"tokenizer_class\": \"T5Tokenizer\"}", "<unk> is 'not token 2, as in T5'"},
+        {2, "{\"tokenizer_class\": \"T5Tokenizer\", \"extra_ids\": -1}", "extra_ids is 'not a number from 0 to 1000'"},
+    };
+    const char *pieces[2][4] = {{"<unk>", "<pad>", "</s>", "a"}, {"<pad>", "</s>", "<unk>", "a"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        const char   *dir = tn_test_folder("not_t5");
+        const int32_t types[2][4] = {{TN_TYPE_UNKNOWN, TN_TYPE_CONTROL, TN_TYPE_CONTROL, TN_TYPE_NORMAL},
+                                     {TN_TYPE_CONTROL, TN_TYPE_CONTROL, TN_TYPE_UNKNOWN, TN_TYPE_NORMAL}};
+        const int     k = wrong[i].unknown == 2;
+        tn_tokenizer *t = tn_tokenizer_from_vocab(4, pieces[k], .kind = TN_UNIGRAM, .types = types[k],
+                                                  .scores = (const float[]){0, 0, 0, -1});
+        ck_assert_msg(t && tn_tokenizer_save(t, dir) == TN_OK, "%s", tn_error_message());
+        tn_tokenizer_free(t);
+        unlink(tn_test_in(dir, "SHA256SUMS")), unlink(tn_test_in(dir, "tokenizer.json"));
+        write_or_not(tn_test_in(dir, "tokenizer_config.json"), wrong[i].config);
+        ck_assert_ptr_null(tn_tokenizer_load(dir));
+        ck_assert_msg(strstr(tn_error_message(), wrong[i].says) != NULL, "%s", tn_error_message());
+        tn_clear_error();
+    }
+    ck_assert_ptr_null(tn_tokenizer_train_text("a b", 3, .kind = TN_BYTE_BPE, .t5 = 3));
+    ck_error(TN_EINVAL, "tn_tokenizer_train: .t5 is for TN_UNIGRAM");
+}
+END_TEST
+
 /* ---- next to a tokenizer.json ------------------------------------------------------------------------------------ */
 
 #define PIECE(id, text) "{\"id\":" id ",\"content\":\"" text "\",\"special\":true,\"normalized\":false},"
@@ -317,6 +407,8 @@ int main(void)
     TCase *c = tn_tcase(s, "classes");
     tcase_add_loop_test(c, heeds_the_class, 0, (int)(sizeof folders / sizeof *folders));
     tcase_add_loop_test(c, heeds_a_models_class, 0, (int)(sizeof models / sizeof *models));
+    tcase_add_loop_test(c, t5_as_transformers, 0, 2);
+    tcase_add_test(c, not_of_t5);
     tcase_add_loop_test(c, heeded_beside_json, 0, (int)(sizeof beside / sizeof *beside));
     tcase_add_loop_test(c, special_beside_json, 0, 2);
     return tn_check_main(s);
