@@ -84,6 +84,9 @@ set(TENON_FILES_FOR_SIZE autograd/ops/einsum.c autograd/rooms/attention_shapes.c
 # ... and these with -O2, because they call the kernels. (The loops of ops and optimizers would take up to seven times
 # as long.)
 set(TENON_FOR_O2 autograd/tape autograd/tools core/base core/products)
+# Ops whose loops -O3 only makes larger. "dynamic" vectorizes loops of any length, like -O3.
+set(TENON_OPS_FOR_O2 amax logsumexp max prod)
+list(TRANSFORM TENON_OPS_FOR_O2 REPLACE "(.+)" "autograd/ops/\\1.c")
 # Files with inner loops in these folders have -O3.
 set(TENON_FILES_FOR_SPEED core/products/attention.c core/products/convolve.c data/images/image_batches.c
   data/images/processor.c data/images/raster.c data/images/resize.c data/vectors/lexicon.c data/vectors/shard.c
@@ -100,9 +103,9 @@ function(tenon_optimise folder level)
 endfunction()
 
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
-  foreach(file IN LISTS TENON_FILES_FOR_SIZE TENON_FILES_FOR_SPEED)
+  foreach(file IN LISTS TENON_FILES_FOR_SIZE TENON_FILES_FOR_SPEED TENON_OPS_FOR_O2)
     if(NOT EXISTS ${PROJECT_SOURCE_DIR}/${file})
-      message(FATAL_ERROR "${file} does not exist; update TENON_FILES_FOR_SIZE or TENON_FILES_FOR_SPEED")
+      message(FATAL_ERROR "${file} does not exist; update the lists of files for size and speed")
     endif()
   endforeach()
   foreach(folder IN LISTS TENON_FOR_O2)
@@ -112,6 +115,8 @@ if(CMAKE_BUILD_TYPE STREQUAL "Release")
     tenon_optimise(${folder} -Os)
   endforeach()
   set_source_files_properties(${TENON_FILES_FOR_SIZE} PROPERTIES COMPILE_OPTIONS -Os)
+  tenon_known_flags(dynamic -fvect-cost-model=dynamic)
+  set_source_files_properties(${TENON_OPS_FOR_O2} PROPERTIES COMPILE_OPTIONS "-O2;${dynamic}")
 endif()
 
 # With sanitizers, what the tests spend little time in is not optimised: gcc and clang then compile it in half the time,
@@ -139,6 +144,12 @@ foreach(isa baseline ${isas})
     add_library(tenon_kernels_${isa} OBJECT ${files})
     target_compile_definitions(tenon_kernels_${isa} PRIVATE TN__ISA=${isa})
     target_compile_options(tenon_kernels_${isa} PRIVATE ${isa_${isa}})
+    if(CMAKE_BUILD_TYPE STREQUAL "Release") # no kernel calls a user's function, so no exception passes through it
+      target_compile_options(tenon_kernels_${isa} PRIVATE -fno-exceptions -fno-asynchronous-unwind-tables)
+    endif()
+    if(CMAKE_BUILD_TYPE STREQUAL "Release" AND isa STREQUAL "baseline" AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86|AMD64")
+      target_compile_options(tenon_kernels_baseline PRIVATE -O2) # for CPUs made before 2013: 52 KB less
+    endif()
     list(APPEND objects tenon_kernels_${isa})
   endif()
 endforeach()
