@@ -32,6 +32,7 @@ struct tn_kv_cache {
     int64_t            removed; /* number of positions removed from the start; later positions keep their numbers */
     size_t             bytes;
     tn_tensor         *keys[2], *values[2]; /* [layers, batch, heads, length, head_dim]: own, memory */
+    int64_t           *memory_of;           /* [batch]: rows with the same number have the same memory */
     cache_replay       replay;
     slot               layer[];
 };
@@ -40,6 +41,12 @@ static void forget_replay(cache_replay *r)
 {
     tn_drop(r->at), tn_drop(r->angles[0]), tn_drop(r->angles[1]);
     *r = (cache_replay){.at = NULL};
+}
+
+/* After a memory was written: each row's may be another one. */
+static void memories_differ(tn_kv_cache *c)
+{
+    for (int64_t i = 0; i < c->c.batch; i++) c->memory_of[i] = i;
 }
 
 /* ---- creating and freeing ---------------------------------------------------------------------------------------- */
@@ -53,14 +60,19 @@ tn_kv_cache *tn_kv_cache_create(tn_kv_cache_config c)
         !tn__at_least(who, "heads", c.heads, 1) || !tn__at_least(who, "head_dim", c.head_dim, 1) ||
         !tn__floating(who, c.dtype))
         return NULL;
-    size_t bytes;
+    size_t bytes, numbers;
     if (__builtin_mul_overflow((uint64_t)c.layers, sizeof(slot), &bytes) ||
         __builtin_add_overflow(bytes, sizeof(tn_kv_cache), &bytes))
         return tn_raise_null(TN_EINVAL, "%s: .layers is %lld, too many for any memory", who, (long long)c.layers);
+    if (__builtin_mul_overflow((uint64_t)c.batch, sizeof(int64_t), &numbers) ||
+        __builtin_add_overflow(bytes, numbers, &bytes))
+        return tn_raise_null(TN_EINVAL, "%s: .batch is %lld, too many for any memory", who, (long long)c.batch);
     tn_kv_cache *k = tn_mem_get(bytes);
     if (!k) return NULL;
     k->replay = (cache_replay){.at = NULL};
     k->c = c, k->bytes = bytes, k->rows = -1;
+    k->memory_of = (int64_t *)(void *)(k->layer + c.layers);
+    memories_differ(k);
     for (int64_t i = 0; i < c.layers; i++) k->layer[i].memory = -1;
     for (int i = 0; i < 2 && tn_error() == TN_OK; i++) {
         const int64_t n = i ? c.memory_length : c.length;
@@ -225,6 +237,7 @@ bool tn__cache_write(tn_kv_cache *c, int64_t layer, bool memory, int64_t made, t
         return tn_raise_false(TN_ESHAPE, "kv_cache: no room for %lld positions after %lld; %s is %lld", (long long)n,
                               (long long)from, memory ? ".memory_length" : ".length", (long long)room);
     if (n == 0) return true;
+    if (memory) memories_differ(c);
     if (c->replay.recording) {
         const int64_t all_keys = c->c.length;
         if (n != 1 || memory)
@@ -394,25 +407,26 @@ tn_tensor *tn__cache_angles(tn_kv_cache *c, tn_rope_config rope)
 
 /* ---- beams ------------------------------------------------------------------------------------------------------- */
 
-/* Reorders the rows of one layer's keys or values: copies all rows that change to `apart`, then to their new places. */
-static bool move_rows(tn_tensor *t, int64_t layer, int64_t filled, int64_t n, const int64_t *from, char *apart)
+/* Reorders the rows of all layers' own positions, or of their memories. from: not changed. room: for five numbers of each
+ * row and a spare row. A row whose memory is the same as that of the row it becomes, another beam of its text, keeps it. */
+static bool reorder(tn_kv_cache *c, bool memory, const int64_t *from, int64_t n, int64_t *room)
 {
-    const tn_shape s = tn_shape_of(t);
-    const size_t   size = tn_dtype_size(tn_dtype_of(t)) * (size_t)s.d[4], used = size * (size_t)filled;
-    const size_t   head = size * (size_t)s.d[3], row = head * (size_t)s.d[2];
-    const size_t   heads = (size_t)s.d[2];
-    char          *base = tn_data_mut(t);
-    if (!base) return false;
-    base += (size_t)layer * (size_t)s.d[1] * row;
-    for (int back = 0; back < 2; back++)
-        for (size_t i = 0; i < (size_t)n; i++) {
-            if (from[i] == (int64_t)i) continue;
-            for (size_t h = 0; h < heads; h++) {
-                char *aside = apart + (i * heads + h) * used;
-                if (back) memcpy(base + i * row + h * head, aside, used);
-                else memcpy(aside, base + (size_t)from[i] * row + h * head, used);
-            }
-        }
+    const int64_t   batch = c->c.batch;
+    int64_t        *source = room, *readers = source + batch;
+    tn__cache_move *moves = (tn__cache_move *)(void *)(readers + batch);
+    for (int64_t i = 0; i < batch; i++) readers[i] = 0;
+    for (int64_t i = 0; i < n; i++) source[i] = memory && c->memory_of[from[i]] == c->memory_of[i] ? i : from[i];
+    const int64_t count = tn__plan_moves(source, n, readers, moves);
+    for (int64_t i = 0; i < c->c.layers; i++) {
+        const int64_t filled = memory ? c->layer[i].memory : c->layer[i].own;
+        char *const   spare = (char *)(moves + batch + batch / 2);
+        if (filled > 0 && !(tn__move_rows(c->keys[memory], i, filled, moves, count, spare) &&
+                            tn__move_rows(c->values[memory], i, filled, moves, count, spare)))
+            return false;
+    }
+    if (!memory) return true;
+    for (int64_t i = 0; i < n; i++) source[i] = c->memory_of[from[i]];
+    for (int64_t i = 0; i < n; i++) c->memory_of[i] = source[i];
     return true;
 }
 
@@ -436,27 +450,15 @@ tn_status tn_kv_cache_reorder(tn_kv_cache *c, const tn_tensor *index)
                             (long long)tn_get_i64(index, i), (long long)i, (long long)rows);
     if (c->rows < 0) return TN_OK;
 
-    int64_t longest = 0;
-    for (int64_t i = 0; i < c->c.layers; i++) {
-        if (c->layer[i].own > longest) longest = c->layer[i].own;
-        if (c->layer[i].memory > longest) longest = c->layer[i].memory;
-    }
-    const size_t one = (size_t)longest * (size_t)c->c.heads * (size_t)c->c.head_dim * tn_dtype_size(c->c.dtype);
-    const size_t bytes = (size_t)n * (sizeof(int64_t) + one); /* no overflow: less than the cache's own memory */
+    const int64_t longest = c->c.length > c->c.memory_length ? c->c.length : c->c.memory_length;
+    const size_t  one = (size_t)longest * (size_t)c->c.heads * (size_t)c->c.head_dim * tn_dtype_size(c->c.dtype);
+    const size_t  bytes = (size_t)c->c.batch * 6 * sizeof(int64_t) + one; /* no overflow: the cache exists */
     if (n > 0) {
-        char *apart = tn_mem_get(bytes);
-        if (!apart) return tn_error();
-        int64_t *from = (int64_t *)(void *)apart;
+        int64_t *from = tn_mem_get(bytes);
+        if (!from) return tn_error();
         for (int64_t i = 0; i < n; i++) from[i] = tn_get_i64(index, i);
-        for (int64_t i = 0; i < c->c.layers; i++)
-            for (int memory = 0; memory < 2; memory++) {
-                const int64_t filled = memory ? c->layer[i].memory : c->layer[i].own;
-                if (filled <= 0) continue;
-                if (!move_rows(c->keys[memory], i, filled, n, from, apart + (size_t)n * sizeof *from) ||
-                    !move_rows(c->values[memory], i, filled, n, from, apart + (size_t)n * sizeof *from))
-                    break;
-            }
-        tn_mem_put(apart, bytes);
+        if (reorder(c, false, from, n, from + n)) reorder(c, true, from, n, from + n);
+        tn_mem_put(from, bytes);
     }
     if (tn_error() == TN_OK) c->rows = n;
     return tn_error();

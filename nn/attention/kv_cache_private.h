@@ -29,6 +29,16 @@ int64_t tn__cache_removed(const tn_kv_cache *c);
 /* While a step is recorded (tn_kv_cache_record): angles of its position, of all layers of a kind. NULL: raised. */
 tn_tensor *tn__cache_angles(tn_kv_cache *c, tn_rope_config rope);
 
+/* Copies of rows, in order; -1: the spare row (kv_cache_rows.c). */
+typedef struct {
+    int64_t to, from;
+} tn__cache_move;
+/* The copies that make row i of n rows a copy of row from[i]; returns their number, at most n + n / 2. Destroys from;
+ * readers: 0 for each row that exists. */
+int64_t tn__plan_moves(int64_t *from, int64_t n, int64_t *readers, tn__cache_move *to);
+/* Makes the copies in one layer's keys or values, of `filled` positions of each head. spare: as large as a row. */
+bool tn__move_rows(tn_tensor *t, int64_t layer, int64_t filled, const tn__cache_move *move, int64_t moves, char *spare);
+
 /* After a failure: removes the positions that the layer did not have before. */
 void tn__cache_undo(tn_kv_cache *c, int64_t layer, tn__cached_lengths before);
 

@@ -198,6 +198,44 @@ START_TEST(beams)
 }
 END_TEST
 
+/* Any order of any number of rows, with cycles, copies and new rows; also after a new memory was read. */
+START_TEST(random_beams)
+{
+    enum { MOST = 6, PAST = 3 };
+    tn_transformer_decoder *d = seq2seq(TN_F32);
+    tn_kv_cache            *c = tn_transformer_decoder_cache(d, MOST, PAST + 1, 5);
+    const tn_scope          all = tn_no_grad_begin();
+    tn_tensor              *past = NULL, *memory = NULL, *index = NULL;
+    for (int i = 0; i < 200; i++) {
+        const tn_scope s = tn_scope_begin();
+        const bool     anew = i % 20 == 0;
+        if (anew) {
+            tn_drop(past), tn_drop(memory);
+            const int64_t n = tn_random_below(tn_current_generator(), MOST) + 1;
+            past = tn_take(noise(TN_F32, n, PAST, D)), memory = tn_take(noise(TN_F32, n, 5, D));
+            tn_kv_cache_clear(c);
+            tn_transformer_decoder_forward(d, past, memory, .causal = true, .cache = c);
+        } else {
+            index = tn_randint(TN_SHAPE(tn_random_below(tn_current_generator(), MOST) + 1), 0, tn_kv_cache_rows(c));
+            tn_kv_cache_reorder(c, index);
+            tn_tensor *p = tn_take(tn_index_select(past, 0, index)), *m = tn_take(tn_index_select(memory, 0, index));
+            tn_drop(past), tn_drop(memory);
+            past = p, memory = m;
+        }
+        tn_tensor *x = noise(TN_F32, tn_kv_cache_rows(c), 1, D);
+        tn_tensor *y = tn_transformer_decoder_forward(d, x, NULL, .causal = true, .cache = c);
+        tn_tensor *want = tn_transformer_decoder_forward(d, tn_cat(1, past, x), memory, .causal = true);
+        fine();
+        ck_assert_msg(tn_same_bits(y, part(want, PAST, 1)), "order %d", i);
+        tn_kv_cache_trim(c, PAST);
+        tn_scope_end(s);
+    }
+    tn_drop(past), tn_drop(memory);
+    tn_scope_end(all);
+    tn_kv_cache_free(c), tn_free(d);
+}
+END_TEST
+
 /* ---- removing positions ------------------------------------------------------------------------------------------ */
 
 START_TEST(trimmed_and_cleared)
@@ -577,6 +615,7 @@ int main(void)
     TCase *c = tn_tcase(s, "cache");
     tcase_add_loop_test(c, as_without, 0, 12);
     tcase_add_loop_test(c, long_texts, 0, 3);
+    tcase_add_test(c, random_beams);
     tcase_add_test(c, with_masks);
     tcase_add_test(c, time_first);
     tcase_add_loop_test(c, beams, 0, 2);

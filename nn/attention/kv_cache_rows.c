@@ -1,0 +1,45 @@
+/* kv_cache_rows.c — reorders the rows of a cache in place: row i becomes a copy of row from[i]. */
+#include "nn/attention/kv_cache_private.h"
+
+#include <string.h>
+
+/* A row that no other row still has to read is overwritten at once, and then perhaps the row that it was copied from.
+ * What remains are cycles: one row of each waits in the spare row. So every row is copied once. */
+int64_t tn__plan_moves(int64_t *from, int64_t n, int64_t *readers, tn__cache_move *to)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (from[i] != i) readers[from[i]]++;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t row = i, source; row < n && from[row] != row && !readers[row]; row = source) {
+            source = from[row];
+            to[count++] = (tn__cache_move){row, source};
+            readers[source]--, from[row] = row;
+        }
+    for (int64_t i = 0; i < n; i++) {
+        if (from[i] == i) continue;
+        to[count++] = (tn__cache_move){-1, i};
+        for (int64_t row = i, source; from[row] != row; row = source) {
+            source = from[row];
+            to[count++] = (tn__cache_move){row, source == i ? -1 : source};
+            from[row] = row;
+        }
+    }
+    return count;
+}
+
+bool tn__move_rows(tn_tensor *t, int64_t layer, int64_t filled, const tn__cache_move *move, int64_t moves, char *spare)
+{
+    const tn_shape s = tn_shape_of(t); /* [layers, batch, heads, length, width] */
+    const size_t   one = tn_dtype_size(tn_dtype_of(t)) * (size_t)s.d[4], head = one * (size_t)s.d[3];
+    const size_t   heads = (size_t)s.d[2], row = head * heads, used = one * (size_t)filled;
+    char          *base = tn_data_mut(t);
+    if (!base) return false;
+    base += (size_t)layer * (size_t)s.d[1] * row;
+    for (int64_t i = 0; i < moves; i++) {
+        char       *to = move[i].to < 0 ? spare : base + (size_t)move[i].to * row;
+        const char *from = move[i].from < 0 ? spare : base + (size_t)move[i].from * row;
+        for (size_t h = 0; h < heads; h++) memcpy(to + h * head, from + h * head, used);
+    }
+    return true;
+}
