@@ -3,8 +3,8 @@
 #include "core/kernels/kernels.h"
 #include "core/kernels/simd.h"
 
-/* Rows per pass, by four vectors of columns. With AVX2 one row takes eight, which is the whole panel: a second pass would
- * read it from L2, and nothing from memory meanwhile. */
+/* Rows per pass, by four vectors of columns. With AVX2 one row takes eight, which is the whole panel: a second pass
+ * would read it from L2, and nothing from memory meanwhile. */
 #if defined(__AVX512F__) || defined(__aarch64__) /* 32 registers */
 enum { ROWS = 4 };
 #else

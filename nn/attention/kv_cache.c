@@ -407,8 +407,8 @@ tn_tensor *tn__cache_angles(tn_kv_cache *c, tn_rope_config rope)
 
 /* ---- beams ------------------------------------------------------------------------------------------------------- */
 
-/* Reorders the rows of all layers' own positions, or of their memories. from: not changed. room: for five numbers of each
- * row and a spare row. A row whose memory is the same as that of the row it becomes, another beam of its text, keeps it. */
+/* Reorders the rows of all layers' own positions, or of their memories. from: not changed. room: for five numbers of
+ * each row and a spare row. A row whose memory is that of the row it becomes, of another beam of its text, keeps it. */
 static bool reorder(tn_kv_cache *c, bool memory, const int64_t *from, int64_t n, int64_t *room)
 {
     const int64_t   batch = c->c.batch;
