@@ -183,7 +183,12 @@ if(kind STREQUAL "SHARED")
   set_target_properties(tenon_static PROPERTIES OUTPUT_NAME tenon_tests)
   target_link_options(tenon_static PRIVATE ${TENON_LINK})
 endif()
-set_target_properties(tenon PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+# Before 1.0, a minor version may change the ABI: libtenon.so.0.2. docs/adr/0056
+set(soversion ${PROJECT_VERSION_MAJOR})
+if(soversion EQUAL 0)
+  set(soversion 0.${PROJECT_VERSION_MINOR})
+endif()
+set_target_properties(tenon PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${soversion})
 target_link_options(tenon PRIVATE ${TENON_LINK})
 # A program's dlclose() must not unload the library: threads that it started still wait in it.
 check_linker_flag(C "-Wl,-z,nodelete" TENON_HAS_Z_NODELETE)

@@ -38,10 +38,10 @@
 TN_C_BEGIN_
 
 #define TN_VERSION_MAJOR 0
-#define TN_VERSION_MINOR 1
+#define TN_VERSION_MINOR 2
 #define TN_VERSION_PATCH 0
 
-/* "0.1.0"; one line on the compiler, instructions and threads in use, with reasons; true if bf16 products are fast. */
+/* "0.2.0"; one line on the compiler, instructions and threads in use, with reasons; true if bf16 products are fast. */
 TN_API const char *tn_version(void);
 TN_API const char *tn_build_info(void);
 TN_API bool        tn_has_bf16(void);

@@ -43,6 +43,12 @@ for program in "$build"/bin/bench "$build"/bin/readme; do
     grep -q 'Type: *DYN' head || wrong "$program is not position-independent"
 done
 
+# The names of the last release are still part of the ABI that the soname promises.
+findings < <("$root/packaging/symbols" "$TENON_SO")
+echo 'int tn_add;' >planted.c && gcc -shared -fPIC planted.c -o planted.so -Wl,-soname,libtenon.so.0.2
+"$root/packaging/symbols" planted.so >planted && wrong "packaging/symbols accepts a library without its names"
+grep -q '^tn_sub is part of' planted || wrong "packaging/symbols does not name tn_sub: $(head -n 2 planted)"
+
 strip -o stripped.so "$TENON_SO"
 bytes=$(stat -c %s stripped.so)
 echo "$(wc -l <exported) names exported, $bytes bytes stripped"
