@@ -10,7 +10,7 @@ static void avg_pool1d_compose(tn_ctx *c)
 }
 
 #define POOL(size, stride, padding, dilation, ignore)                           \
-    .args = &(tn_pool)                                                          \
+    .args = &(tn__pool)                                                         \
     {                                                                           \
         {{1, size}, {1, stride}, {0, padding}, {1, dilation}, 1}, ignore, { 0 } \
     }
@@ -34,12 +34,12 @@ static const tn__sample samples[] = {
      TN__FAILS(TN_EINVAL, "avg_pool1d: stride must be 1 to 2147483647, got -1")},
 };
 
-const tn_op tn__op_avg_pool1d = {TN__ROOM("avg_pool1d", TN_AS_IS), .inputs = 1, .args_size = sizeof(tn_pool),
+const tn_op tn__op_avg_pool1d = {TN__ROOM("avg_pool1d", TN_AS_IS), .inputs = 1, .args_size = sizeof(tn__pool),
                                  .infer = avg_pool1d_infer, .compose = avg_pool1d_compose};
 TN__SAMPLES(avg_pool1d, samples);
 
 tn_tensor *tn_avg_pool1d_run(tn_pool1d_args a)
 {
-    const tn_pool p = {tn__pool_windows_1d(&a), a.ignore_padding, {0}};
+    const tn__pool p = {tn__pool_windows_1d(&a), a.ignore_padding, {0}};
     return tn_apply_args(&tn__op_avg_pool1d, &p, a.x);
 }

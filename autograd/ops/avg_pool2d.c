@@ -12,7 +12,7 @@ static bool avg_pool2d_infer(tn_ctx *c) { return tn__infer_pool(c, 2); }
 static void avg_pool2d_forward(tn_ctx *c)
 {
     const int64_t  *x = c->in[0]->l.shape.d, *y = c->out[0]->l.shape.d;
-    const tn__image m = {*(const tn_pool *)c->args, {x[2], x[3]}, {y[2], y[3]}};
+    const tn__image m = {*(const tn__pool *)c->args, {x[2], x[3]}, {y[2], y[3]}};
     tn_scope        s = tn_scope_begin();
     tn_tensor      *in = tn__images(c->in[0]), *out = tn__images(c->out[0]);
     if (in && out) tn__rows(TN__REALS(avg_pool2d_fwd), 2, TN__LIST(out), TN__LIST(in), &m);
@@ -21,13 +21,13 @@ static void avg_pool2d_forward(tn_ctx *c)
 
 static void avg_pool2d_backward_ops(tn_back *b)
 {
-    tn_pool p = *(const tn_pool *)b->args;
+    tn__pool p = *(const tn__pool *)b->args;
     p.in[0] = b->in_shape[0].d[2], p.in[1] = b->in_shape[0].d[3];
     b->gx[0] = tn_apply_args(&tn__op_avg_pool2d_grad, &p, b->gy[0]);
 }
 
 #define POOL(k0, k1, s0, s1, p0, p1, d0, d1, ignore)               \
-    .args = &(tn_pool)                                             \
+    .args = &(tn__pool)                                            \
     {                                                              \
         {{k0, k1}, {s0, s1}, {p0, p1}, {d0, d1}, 1}, ignore, { 0 } \
     }
@@ -56,13 +56,13 @@ static const tn__sample samples[] = {
 };
 
 const tn_op tn__op_avg_pool2d = {TN__ROOM("avg_pool2d", TN_AS_IS), .inputs = 1,
-                                 .args_size = sizeof(tn_pool),     .infer = avg_pool2d_infer,
+                                 .args_size = sizeof(tn__pool),    .infer = avg_pool2d_infer,
                                  .forward = avg_pool2d_forward,    .backward_ops = avg_pool2d_backward_ops};
 TN__SAMPLES(avg_pool2d, samples);
 
 tn_tensor *tn_avg_pool2d_run(tn_pool2d_args a)
 {
-    const tn_pool p = {tn__pool_windows(&a), a.ignore_padding, {0}};
+    const tn__pool p = {tn__pool_windows(&a), a.ignore_padding, {0}};
     return tn_apply_args(&tn__op_avg_pool2d, &p, a.x);
 }
 

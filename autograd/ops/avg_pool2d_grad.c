@@ -10,10 +10,10 @@
 
 static bool avg_pool2d_grad_infer(tn_ctx *c)
 {
-    const tn_pool *p = c->args;
-    const tn_shape gy = c->in[0]->l.shape;
-    char           text[192];
-    int64_t        out[2];
+    const tn__pool *p = c->args;
+    const tn_shape  gy = c->in[0]->l.shape;
+    char            text[192];
+    int64_t         out[2];
     if (!tn__need_real(c, 0)) return false;
     if (!tn__pool_fit(c, &p->windows, 2, p->in, out)) return false;
     if (gy.n != 4 || gy.d[2] != out[0] || gy.d[3] != out[1])
@@ -26,7 +26,7 @@ static bool avg_pool2d_grad_infer(tn_ctx *c)
 static void avg_pool2d_grad_forward(tn_ctx *c)
 {
     const int64_t  *y = c->in[0]->l.shape.d, *x = c->out[0]->l.shape.d;
-    const tn__image m = {*(const tn_pool *)c->args, {x[2], x[3]}, {y[2], y[3]}};
+    const tn__image m = {*(const tn__pool *)c->args, {x[2], x[3]}, {y[2], y[3]}};
     tn_scope        s = tn_scope_begin();
     tn_tensor      *in = tn__images(c->in[0]), *out = tn__images(c->out[0]);
     if (in && out) tn__rows(TN__REALS(avg_pool2d_grad_fwd), 2, TN__LIST(out), TN__LIST(in), &m);
@@ -35,11 +35,11 @@ static void avg_pool2d_grad_forward(tn_ctx *c)
 
 static void avg_pool2d_grad_backward_ops(tn_back *b)
 {
-    b->gx[0] = tn_apply_args(&tn__op_avg_pool2d, (const tn_pool *)b->args, b->gy[0]);
+    b->gx[0] = tn_apply_args(&tn__op_avg_pool2d, (const tn__pool *)b->args, b->gy[0]);
 }
 
 #define POOL(h, w, k0, k1, s0, s1, p0, p1, d0, d1, ignore)            \
-    .args = &(tn_pool)                                                \
+    .args = &(tn__pool)                                               \
     {                                                                 \
         {{k0, k1}, {s0, s1}, {p0, p1}, {d0, d1}, 1}, ignore, { h, w } \
     }
@@ -59,7 +59,7 @@ static const tn__sample samples[] = {
 
 const tn_op tn__op_avg_pool2d_grad = {
     TN__ROOM("avg_pool2d_grad", TN_AS_IS), .inputs = 1,
-    .args_size = sizeof(tn_pool),          .infer = avg_pool2d_grad_infer,
+    .args_size = sizeof(tn__pool),         .infer = avg_pool2d_grad_infer,
     .forward = avg_pool2d_grad_forward,    .backward_ops = avg_pool2d_grad_backward_ops};
 TN__SAMPLES(avg_pool2d_grad, samples);
 

@@ -19,14 +19,15 @@
 
 enum { R, Z, N, S, H };
 
-static void gru_spread(const tn_steps *a, tn_tensor *const *k, tn_tensor *gh, tn_tensor *gc, tn_tensor **g)
+static void gru_spread(const tn__steps *a, tn_tensor *const *k, tn_tensor *gh, tn_tensor *gc, tn_tensor **g)
 {
     (void)a, (void)gc;
     g[Z] = tn_mul(gh, tn_sub(k[H], k[N]));
     g[N] = tn_mul(gh, tn_rsub_scalar(k[Z], 1));
     g[H] = tn_mul(gh, k[Z]);
 }
-static void gru_chain(const tn_steps *a, tn_tensor *const *k, tn_tensor *const *g, tn_tensor **gx, tn_tensor **gproduct)
+static void gru_chain(const tn__steps *a, tn_tensor *const *k, tn_tensor *const *g, tn_tensor **gx,
+                      tn_tensor **gproduct)
 {
     tn_tensor *n = tn__tanh_back(g[N], k[N]), *z = tn__sigmoid_back(g[Z], k[Z]);
     tn_tensor *r = tn__sigmoid_back(tn__add_optional(g[R], tn_mul(n, k[S])), k[R]);
@@ -49,7 +50,7 @@ static void gru_backward(tn_back *b) { tn__steps_backward(b, &cell); }
 static void gru_backward_ops(tn_back *b) { tn__steps_backward_ops(b, &cell); }
 
 #define SIZES(...) \
-    .args = &(tn_steps) { .sizes = __VA_ARGS__ }
+    .args = &(tn__steps) { .sizes = __VA_ARGS__ }
 #define NO_BIAS .kind = {[TN__STEPS_BIAS] = TN__ARG_ABSENT}
 static const int64_t    falling[] = {3, 2, 1};
 static const tn__sample samples[] = {
@@ -68,7 +69,7 @@ const tn_op tn__op_gru = {TN__ROOM("gru", TN_NARROW(3)),
                           .outputs = 3,
                           .optional = TN__IN(TN__STEPS_BIAS),
                           .saves = TN_SAVE_IN(TN__STEPS_WEIGHT) | TN_SAVE_OUT(2),
-                          .args_size = sizeof(tn_steps),
+                          .args_size = sizeof(tn__steps),
                           .args_copy = tn__steps_copy,
                           .args_free = tn__steps_free,
                           .infer = gru_infer,

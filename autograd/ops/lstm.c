@@ -19,7 +19,7 @@
 
 enum { I, F, G, O, C, H };
 
-static void lstm_spread(const tn_steps *a, tn_tensor *const *k, tn_tensor *gh, tn_tensor *gc, tn_tensor **g)
+static void lstm_spread(const tn__steps *a, tn_tensor *const *k, tn_tensor *gh, tn_tensor *gc, tn_tensor **g)
 {
     tn_tensor *t = tn_tanh(tn_add(tn_mul(k[F], k[C]), tn_mul(k[I], k[G])));
     (void)a;
@@ -27,7 +27,7 @@ static void lstm_spread(const tn_steps *a, tn_tensor *const *k, tn_tensor *gh, t
     g[I] = tn_mul(gc, k[G]), g[F] = tn_mul(gc, k[C]), g[G] = tn_mul(gc, k[I]), g[O] = tn_mul(gh, t);
     g[C] = tn_mul(gc, k[F]);
 }
-static void lstm_chain(const tn_steps *a, tn_tensor *const *k, tn_tensor *const *g, tn_tensor **gx,
+static void lstm_chain(const tn__steps *a, tn_tensor *const *k, tn_tensor *const *g, tn_tensor **gx,
                        tn_tensor **gproduct)
 {
     (void)a;
@@ -49,7 +49,7 @@ static void lstm_backward(tn_back *b) { tn__steps_backward(b, &cell); }
 static void lstm_backward_ops(tn_back *b) { tn__steps_backward_ops(b, &cell); }
 
 #define SIZES(...) \
-    .args = &(tn_steps) { .sizes = __VA_ARGS__ }
+    .args = &(tn__steps) { .sizes = __VA_ARGS__ }
 static const int64_t    falling[] = {3, 2, 1}, rising[] = {1, 2}, none[] = {2, 0};
 static const tn__sample samples[] = {
     {.in = {{2, {6, 8}}, {2, {8, 2}}, {2, {3, 2}}, {2, {3, 2}}}, SIZES(NULL, .steps = 2)},
@@ -96,7 +96,7 @@ const tn_op tn__op_lstm = {TN__ROOM("lstm", TN_NARROW(3)),
                            .inputs = 4,
                            .outputs = 4,
                            .saves = TN_SAVE_IN(TN__STEPS_WEIGHT) | TN_SAVE_OUT(3),
-                           .args_size = sizeof(tn_steps),
+                           .args_size = sizeof(tn__steps),
                            .args_copy = tn__steps_copy,
                            .args_free = tn__steps_free,
                            .infer = lstm_infer,

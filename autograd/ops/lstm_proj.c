@@ -67,7 +67,7 @@ static bool lstm_proj_infer(tn_ctx *c)
 
 static void lstm_proj_forward(tn_ctx *c)
 {
-    const tn_steps  *a = c->args;
+    const tn__steps *a = c->args;
     const tn_scope   s = tn_no_grad_begin();
     tn_tensor *const x = c->in[X], *const y = c->out[Y], *const h = c->out[LAST], *const last = c->out[LAST_C];
     const int64_t packed = x->l.shape.d[0], all = h->l.shape.d[0], gates = x->l.shape.d[1];
@@ -99,7 +99,7 @@ static void lstm_proj_forward(tn_ctx *c)
 
 static void lstm_proj_backward(tn_back *b)
 {
-    const tn_steps  *a = b->args;
+    const tn__steps *a = b->args;
     tn_tensor *const w = b->in[WEIGHT], *const proj = b->in[PROJ], *const kept = b->out[KEPT];
     tn_tensor *const gy = b->gy[Y], *const gkept = b->gy[KEPT], *const gbefore = b->gy[BEFORE];
     const tn_shape sums = b->in_shape[X], states = b->in_shape[STATE], cells = b->in_shape[CELL];
@@ -157,7 +157,7 @@ static tn_tensor *step_backward(const tn_back *b, const tn__steps_walk *s, tn_te
 
 static void lstm_proj_backward_ops(tn_back *b)
 {
-    const tn_steps  *a = b->args;
+    const tn__steps *a = b->args;
     tn_tensor *const w = b->in[WEIGHT], *const kept = b->out[KEPT];
     const tn_shape states = b->in_shape[STATE], cells = b->in_shape[CELL];
     const int64_t  packed = b->in_shape[X].d[0], hidden = cells.d[1];
@@ -188,7 +188,7 @@ static void lstm_proj_backward_ops(tn_back *b)
 }
 
 #define SIZES(...) \
-    .args = &(tn_steps) { .sizes = __VA_ARGS__ }
+    .args = &(tn__steps) { .sizes = __VA_ARGS__ }
 static const int64_t    falling[] = {3, 2, 1};
 static const tn__sample samples[] = {
     {.in = {{2, {6, 12}}, {2, {12, 2}}, {2, {3, 2}}, {2, {3, 3}}, {2, {2, 3}}}, SIZES(NULL, .steps = 2)},
@@ -230,7 +230,7 @@ const tn_op tn__op_lstm_proj = {TN__ROOM("lstm_proj", TN_WIDE),
                                 .outputs = RESULTS,
                                 .saves =
                                     TN_SAVE_IN(WEIGHT) | TN_SAVE_IN(PROJ) | TN_SAVE_OUT(KEPT) | TN_SAVE_OUT(BEFORE),
-                                .args_size = sizeof(tn_steps),
+                                .args_size = sizeof(tn__steps),
                                 .args_copy = tn__steps_copy,
                                 .args_free = tn__steps_free,
                                 .infer = lstm_proj_infer,
@@ -241,8 +241,8 @@ TN__SAMPLES(lstm_proj, samples);
 
 tn_tensor *tn__lstm_proj_call(tn_steps_args a)
 {
-    tn_tensor     *in[INPUTS] = {a.x, a.weight, a.h, a.c, a.proj}, *out[RESULTS];
-    const tn_steps s = {a.sizes, a.steps, a.reverse, a.relu};
+    tn_tensor      *in[INPUTS] = {a.x, a.weight, a.h, a.c, a.proj}, *out[RESULTS];
+    const tn__steps s = {a.sizes, a.steps, a.reverse, a.relu};
     if (!tn__steps_options(&tn__op_lstm_proj, &a, true, false)) return NULL;
     tn__promote_all(INPUTS, in);
     if (tn_op_call(&tn__op_lstm_proj, INPUTS, in, RESULTS, out, &s) != TN_OK) return NULL;

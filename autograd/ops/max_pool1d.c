@@ -12,7 +12,7 @@ static void max_pool1d_compose(tn_ctx *c)
 }
 
 #define POOL(size, stride, padding, dilation)                                  \
-    .args = &(tn_pool)                                                         \
+    .args = &(tn__pool)                                                        \
     {                                                                          \
         {{1, size}, {1, stride}, {0, padding}, {1, dilation}, 1}, false, { 0 } \
     }
@@ -36,13 +36,13 @@ static const tn__sample samples[] = {
      TN__FAILS(TN_EINVAL, "max_pool1d: stride must be 1 to 2147483647, got -1")},
 };
 
-const tn_op tn__op_max_pool1d = {TN__ROOM("max_pool1d", TN_AS_IS), .inputs = 1, .args_size = sizeof(tn_pool),
+const tn_op tn__op_max_pool1d = {TN__ROOM("max_pool1d", TN_AS_IS), .inputs = 1, .args_size = sizeof(tn__pool),
                                  .infer = max_pool1d_infer, .compose = max_pool1d_compose};
 TN__SAMPLES(max_pool1d, samples);
 
 tn_tensor *tn_max_pool1d_run(tn_pool1d_args a)
 {
-    const tn_pool p = {tn__pool_windows_1d(&a), false, {0}};
+    const tn__pool p = {tn__pool_windows_1d(&a), false, {0}};
     if (!tn__no_ignore_padding("tn_max_pool1d", a.ignore_padding)) return NULL;
     return tn_apply_args(&tn__op_max_pool1d, &p, a.x);
 }

@@ -19,7 +19,7 @@ static bool max_pool2d_infer(tn_ctx *c)
 static void max_pool2d_forward(tn_ctx *c)
 {
     const int64_t  *x = c->in[0]->l.shape.d, *y = c->out[0]->l.shape.d;
-    const tn__image m = {*(const tn_pool *)c->args, {x[2], x[3]}, {y[2], y[3]}};
+    const tn__image m = {*(const tn__pool *)c->args, {x[2], x[3]}, {y[2], y[3]}};
     tn_scope        s = tn_scope_begin();
     tn_tensor      *in = tn__images(c->in[0]), *out = tn__images(c->out[0]), *at = tn__images(c->out[1]);
     if (in && out && at) tn__rows(TN__REALS(max_pool2d_fwd), 2, TN__LIST(out, at), TN__LIST(in), &m);
@@ -37,7 +37,7 @@ static void max_pool2d_backward_ops(tn_back *b)
 }
 
 #define POOL(k0, k1, s0, s1, p0, p1, d0, d1)                      \
-    .args = &(tn_pool)                                            \
+    .args = &(tn__pool)                                           \
     {                                                             \
         {{k0, k1}, {s0, s1}, {p0, p1}, {d0, d1}, 1}, false, { 0 } \
     }
@@ -73,7 +73,7 @@ static const tn__sample samples[] = {
 const tn_op tn__op_max_pool2d = {TN__ROOM("max_pool2d", TN_AS_IS),
                                  .inputs = 1,
                                  .outputs = 2,
-                                 .args_size = sizeof(tn_pool),
+                                 .args_size = sizeof(tn__pool),
                                  .saves = TN_SAVE_OUT(1),
                                  .infer = max_pool2d_infer,
                                  .forward = max_pool2d_forward,
@@ -82,8 +82,8 @@ TN__SAMPLES(max_pool2d, samples);
 
 tn_tensor *tn_max_pool2d_run(tn_pool2d_args a)
 {
-    const tn_pool p = {.windows = tn__pool_windows(&a)};
-    tn_tensor    *y[2];
+    const tn__pool p = {.windows = tn__pool_windows(&a)};
+    tn_tensor     *y[2];
     if (!tn__no_ignore_padding("tn_max_pool2d", a.ignore_padding)) return NULL;
     tn_op_call(&tn__op_max_pool2d, 1, &a.x, 2, y, &p);
     return y[0];

@@ -14,12 +14,13 @@
 #define TN__TEMPLATE "autograd/ops/rnn.c"
 #include "core/real.h"
 
-static void rnn_spread(const tn_steps *a, tn_tensor *const *k, tn_tensor *gh, tn_tensor *gc, tn_tensor **g)
+static void rnn_spread(const tn__steps *a, tn_tensor *const *k, tn_tensor *gh, tn_tensor *gc, tn_tensor **g)
 {
     (void)a, (void)k, (void)gc;
     g[0] = gh;
 }
-static void rnn_chain(const tn_steps *a, tn_tensor *const *k, tn_tensor *const *g, tn_tensor **gx, tn_tensor **gproduct)
+static void rnn_chain(const tn__steps *a, tn_tensor *const *k, tn_tensor *const *g, tn_tensor **gx,
+                      tn_tensor **gproduct)
 {
     *gx = *gproduct = a->relu ? tn_masked_fill(g[0], tn_le(k[0], tn_scalar(0)), 0) : tn__tanh_back(g[0], k[0]);
 }
@@ -37,7 +38,7 @@ static void rnn_backward(tn_back *b) { tn__steps_backward(b, &cell); }
 static void rnn_backward_ops(tn_back *b) { tn__steps_backward_ops(b, &cell); }
 
 #define SIZES(...) \
-    .args = &(tn_steps) { .sizes = __VA_ARGS__ }
+    .args = &(tn__steps) { .sizes = __VA_ARGS__ }
 static const int64_t    falling[] = {3, 2, 1};
 static const tn__sample samples[] = {
     {.in = {{2, {6, 2}}, {2, {2, 2}}, {2, {3, 2}}}, SIZES(NULL, .steps = 2)},
@@ -54,7 +55,7 @@ const tn_op tn__op_rnn = {TN__ROOM("rnn", TN_NARROW(3)),
                           .inputs = 3,
                           .outputs = 3,
                           .saves = TN_SAVE_IN(TN__STEPS_WEIGHT) | TN_SAVE_OUT(2),
-                          .args_size = sizeof(tn_steps),
+                          .args_size = sizeof(tn__steps),
                           .args_copy = tn__steps_copy,
                           .args_free = tn__steps_free,
                           .infer = rnn_infer,
@@ -73,7 +74,7 @@ static void TN__(rnn_fwd)(int64_t n, void *const *out, const void *const *in, co
     const TN__REAL *const x = in[0];
     memcpy(k + n, in[1], (size_t)n * sizeof *k); /* may be out[1] itself */
     for (int64_t j = 0; j < n; j++) k[j] += x[j];
-    if (((const tn_steps *)args)->relu)
+    if (((const tn__steps *)args)->relu)
         for (int64_t j = 0; j < n; j++) k[j] = k[j] <= 0 ? 0 : k[j]; /* NaN stays */
     else TN__(tn__tanh)(n, k, k);
     memcpy(y, k, (size_t)n * sizeof *k), memcpy(out[1], k, (size_t)n * sizeof *k);
@@ -87,7 +88,7 @@ static void TN__(rnn_bwd)(int64_t n, void *const *out, const void *const *in, co
     memcpy(gx, gh, (size_t)m * sizeof *gx), memset(gh, 0, (size_t)m * sizeof *gh);
     for (int64_t j = 0; gy && j < m; j++) gx[j] += gy[j];
     for (int64_t j = 0; gk && j < m; j++) gx[j] += gk[j], gh[j] = gk[m + j];
-    if (((const tn_steps *)args)->relu)
+    if (((const tn__steps *)args)->relu)
         for (int64_t j = 0; j < m; j++) gx[j] = k[j] <= 0 ? 0 : gx[j];
     else
         for (int64_t j = 0; j < m; j++) gx[j] *= 1 - k[j] * k[j];

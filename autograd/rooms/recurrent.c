@@ -14,7 +14,7 @@ static int kept_at(const tn__cell *cell) { return cell->state ? 3 : 2; }
 
 /* ---- the walk ---------------------------------------------------------------------------------------------------- */
 
-tn__steps_walk tn__steps_begin(const tn_steps *a, bool down, int64_t packed, int64_t all)
+tn__steps_walk tn__steps_begin(const tn__steps *a, bool down, int64_t packed, int64_t all)
 {
     return (tn__steps_walk){.a = a, .t = down ? a->steps : -1, .at = down ? packed : 0, .all = all, .down = down};
 }
@@ -50,7 +50,7 @@ bool tn__steps_fail(const tn_ctx *c, const char *name, const tn_tensor *x, tn_sh
                          tn_shape_text(want, b, sizeof b), why);
 }
 
-bool tn__steps_sizes_fit(const tn_ctx *c, const tn_steps *a, int64_t packed, int64_t rows)
+bool tn__steps_sizes_fit(const tn_ctx *c, const tn__steps *a, int64_t packed, int64_t rows)
 {
     int64_t sum = 0, most = rows;
     if (a->steps < 0)
@@ -113,7 +113,7 @@ bool tn__steps_infer(tn_ctx *c, const tn__cell *cell)
 
 bool tn__steps_copy(void *to, const void *from)
 {
-    tn_steps    *a = to;
+    tn__steps   *a = to;
     const size_t bytes = (size_t)a->steps * sizeof *a->sizes;
     (void)from;
     if (!a->sizes) return true;
@@ -125,7 +125,7 @@ bool tn__steps_copy(void *to, const void *from)
 }
 void tn__steps_free(void *args)
 {
-    tn_steps *a = args;
+    tn__steps *a = args;
     if (a->sizes) tn__mem_put((void *)(uintptr_t)a->sizes, (size_t)a->steps * sizeof *a->sizes);
 }
 
@@ -148,7 +148,7 @@ tn_tensor tn__step_weight(tn_tensor *w, int64_t steps)
 
 void tn__steps_forward(tn_ctx *c, const tn__cell *cell)
 {
-    const tn_steps  *a = c->args;
+    const tn__steps *a = c->args;
     const tn_scope   s = tn_no_grad_begin();
     tn_tensor *const x = c->in[TN__STEPS_X], *const state = cell->state ? c->in[TN__STEPS_C] : NULL;
     tn_tensor *const bias = cell->split ? c->in[TN__STEPS_BIAS] : NULL, *const y = c->out[TN__STEPS_Y];
@@ -181,7 +181,7 @@ tn_tensor *tn__step_state_grad(tn_dtype dt, tn_shape s, const tn_tensor *g)
 
 void tn__steps_backward(tn_back *b, const tn__cell *cell)
 {
-    const tn_steps  *a = b->args;
+    const tn__steps *a = b->args;
     tn_tensor *const w = b->in[TN__STEPS_WEIGHT], *const kept = b->out[kept_at(cell)], *const gy = b->gy[TN__STEPS_Y];
     tn_tensor *const gkept = b->gy[kept_at(cell)];
     const tn_shape   sums = b->in_shape[TN__STEPS_X], states = b->in_shape[TN__STEPS_H];
@@ -219,7 +219,7 @@ tn_tensor *tn__step_replace_rows(tn_tensor *x, tn_tensor *y, int64_t n)
 
 void tn__steps_backward_ops(tn_back *b, const tn__cell *cell)
 {
-    const tn_steps  *a = b->args;
+    const tn__steps *a = b->args;
     tn_tensor *const w = b->in[TN__STEPS_WEIGHT], *const kept = b->out[kept_at(cell)], *const gy = b->gy[TN__STEPS_Y];
     tn_tensor *const gkept = b->gy[kept_at(cell)];
     const tn_shape   sums = b->in_shape[TN__STEPS_X], states = b->in_shape[TN__STEPS_H];
@@ -284,7 +284,7 @@ tn_tensor *tn__steps_call(const tn_op *op, tn_steps_args a, bool state, bool bia
     tn_tensor *in[4] = {a.x, a.weight, a.h, state ? a.c : bias ? a.bias : NULL}, *out[4];
     if (!tn__steps_options(op, &a, state, bias)) return NULL;
     tn__promote_all(4, in);
-    const tn_steps s = {a.sizes, a.steps, a.reverse, a.relu};
+    const tn__steps s = {a.sizes, a.steps, a.reverse, a.relu};
     if (tn_op_call(op, state || bias ? 4 : 3, in, state ? 4 : 3, out, &s) != TN_OK) return NULL;
     if (a.last_h) *a.last_h = out[TN__STEPS_LAST];
     if (a.last_c) *a.last_c = out[TN__STEPS_LAST_C];

@@ -23,7 +23,7 @@ typedef struct {
     int64_t        steps;
     bool           reverse; /* from the last step to the first */
     bool           relu;    /* rnn */
-} tn_steps;
+} tn__steps;
 
 enum { TN__MOST_KEPT = 6 };
 typedef struct {
@@ -31,14 +31,14 @@ typedef struct {
     bool state;       /* the cell has a second state, c */
     bool split;       /* the gradient of the product differs from that of x */
     /* Writes a row each of y, h, c, kept (which holds the product on entry); reads a row each of x, h, c, bias. h and c
-     * are updated in place. args: tn_steps. */
+     * are updated in place. args: tn__steps. */
     tn__kernel_set forward;
     /* Writes a row each of gx, gproduct (if split), and updates gh, gc; reads a row each of kept, gy, gkept, of which
      * the last two may be absent. The caller adds the part of gh that comes through the product. */
     tn__kernel_set backward;
     /* The same, made of ops: k[] are the kept values, g[] their gradients, NULL for zero. */
-    void (*spread)(const tn_steps *a, tn_tensor *const *k, tn_tensor *gh, tn_tensor *gc, tn_tensor **g);
-    void (*chain)(const tn_steps *a, tn_tensor *const *k, tn_tensor *const *g, tn_tensor **gx, tn_tensor **gproduct);
+    void (*spread)(const tn__steps *a, tn_tensor *const *k, tn_tensor *gh, tn_tensor *gc, tn_tensor **g);
+    void (*chain)(const tn__steps *a, tn_tensor *const *k, tn_tensor *const *g, tn_tensor **gx, tn_tensor **gproduct);
 } tn__cell;
 
 bool tn__steps_infer(tn_ctx *c, const tn__cell *cell);
@@ -52,12 +52,12 @@ void tn__steps_free(void *args);
 
 /* The steps in rising or falling order: for (tn__steps_walk w = tn__steps_begin(…); tn__steps_next(&w);) */
 typedef struct {
-    const tn_steps *a;
-    int64_t         t, at, n; /* the step, its first packed row, its number of rows */
-    int64_t         all;      /* number of rows of every step, if a->sizes is NULL */
-    bool            down;     /* falling order */
+    const tn__steps *a;
+    int64_t          t, at, n; /* the step, its first packed row, its number of rows */
+    int64_t          all;      /* number of rows of every step, if a->sizes is NULL */
+    bool             down;     /* falling order */
 } tn__steps_walk;
-tn__steps_walk tn__steps_begin(const tn_steps *a, bool down, int64_t packed, int64_t all);
+tn__steps_walk tn__steps_begin(const tn__steps *a, bool down, int64_t packed, int64_t all);
 bool           tn__steps_next(tn__steps_walk *w);
 /* A view of rows [at, at + n) of x, and of columns [from, from + width) (width 0: all columns). */
 tn_tensor tn__step_part(const tn_tensor *x, int64_t at, int64_t n, int64_t from, int64_t width);
@@ -71,7 +71,7 @@ tn_tensor *tn__step_replace_rows(tn_tensor *x, tn_tensor *y, int64_t n);
 /* For infer: raises "op: what is [..], but must be [..]: why". Checks that the sizes of the steps add up to
  * `packed`. */
 bool tn__steps_fail(const tn_ctx *c, const char *name, const tn_tensor *x, tn_shape want, const char *why);
-bool tn__steps_sizes_fit(const tn_ctx *c, const tn_steps *a, int64_t packed, int64_t rows);
+bool tn__steps_sizes_fit(const tn_ctx *c, const tn__steps *a, int64_t packed, int64_t rows);
 
 /* Sets the outputs to NULL and raises if an option is set that this op does not have. state, bias: it has them. */
 bool       tn__steps_options(const tn_op *op, const tn_steps_args *a, bool state, bool bias);

@@ -114,7 +114,7 @@ bool tn__infer_pool(tn_ctx *c, int dims)
         return tn_infer_fail(c, TN_ESHAPE, "x must be %s, got %s", image_dims[dims],
                              tn_shape_text(x, text, sizeof text));
     if (dims == 2) in[0] = x.d[2];
-    if (!tn__pool_fit(c, &((const tn_pool *)c->args)->windows, dims, in, out)) return false;
+    if (!tn__pool_fit(c, &((const tn__pool *)c->args)->windows, dims, in, out)) return false;
     c->result[0] = (tn_result){c->in[0]->dtype, {.n = dims + 2, .d = {x.d[0], x.d[1], out[2 - dims], out[1]}}};
     return true;
 }

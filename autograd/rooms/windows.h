@@ -28,18 +28,18 @@ typedef struct {
     tn__windows windows;
     bool        ignore_padding; /* averages: divide by the number of elements that are not padding */
     int64_t     in[2];          /* for avg_pool2d_grad: the size of the images                      */
-} tn_pool;
+} tn__pool;
 /* For maxima, which never take padding: raises if .ignore_padding is set. */
 bool tn__no_ignore_padding(const char *caller, bool ignore_padding);
-/* infer of poolings: input x, args are tn_pool. */
+/* infer of poolings: input x, args are tn__pool. */
 bool tn__infer_pool(tn_ctx *c, int dims);
 /* tn__windows_fit for poolings: also raises if a window has no element inside the image. */
 bool tn__pool_fit(const tn_ctx *c, const tn__windows *w, int dims, const int64_t in[2], int64_t out[2]);
 
 /* The args of the kernels of poolings: an image of size in[0] by in[1], and out[0] by out[1] windows on it. */
 typedef struct {
-    tn_pool p;
-    int64_t in[2], out[2];
+    tn__pool p;
+    int64_t  in[2], out[2];
 } tn__image;
 /* The taps first … end-1 of window o are inside the image; tap k is at *start + k · dilation. */
 static inline void tn__taps(const tn__image *m, int dim, int64_t o, int64_t *start, int64_t *first, int64_t *end)

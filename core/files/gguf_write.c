@@ -282,7 +282,7 @@ static tn_tensor *checked(tn_gguf_writer *w, const char *label, const char *path
     if (w->strings_left)
         return tn_raise_null(TN_ESTATE, "%s: %lld strings of the open array are missing", label,
                              (long long)w->strings_left);
-    if (packed) p.packed = !strcmp(packed, "F32") ? 0 : !strcmp(packed, "BF16") ? 30 : TN__Q8_0;
+    if (packed) p.packed = !strcmp(packed, "F32") ? 0 : !strcmp(packed, "BF16") ? 30 : TN__GGUF_Q8_0;
     if (packed && strcmp(packed, tn__quant_blocks[p.packed].name) != 0)
         return tn_raise_null(TN_EINVAL, "%s: packed is '%.20s', but must be F32, BF16 or Q8_0", label, packed);
     p.items = tn__st_items(w->tensors, &p.count);

@@ -11,7 +11,7 @@ typedef struct {
     int8_t      element;                                  /* in tn__elements, if blocks are plain elements; or -1 */
     void (*widen)(const unsigned char *block, float *to); /* NULL: known, but not supported */
 } tn__quant_block;
-enum { TN__QUANT_BLOCKS = 42, TN__Q8_0 = 8 };
+enum { TN__QUANT_BLOCKS = 42, TN__GGUF_Q8_0 = 8 };
 extern const tn__quant_block tn__quant_blocks[TN__QUANT_BLOCKS]; /* by GGUF's number */
 
 int tn__quant_block_of_element(int element); /* the plain type; -1: none */

@@ -303,7 +303,7 @@ static void TN__(take_queries)(TN__(gradients) * d)
         TN__(transpose)(job, &d->y, t0 + r, n, job->out, y, TRANSPOSED_ROW, ws->scores, job->e_row);
         if (job->pairs) TN__(transpose)(job, &d->gy, t0 + r, n, job->out, gy, TRANSPOSED_ROW, ws->scores, job->e_row);
         else job->kn->transpose(n, job->out, d->gy_units.p + r * d->gy_units.row, d->gy_units.row, gy, TRANSPOSED_ROW);
-        job->kn->dot_columns(n, job->out, y, gy, TRANSPOSED_ROW, ws->part + r);
+        job->kn->dot_columns(n, job->out, y, gy, TRANSPOSED_ROW, ws->partial + r);
     }
     for (int64_t r = 0; r < rows; r++) {
         const TN__REAL *from = entry(&d->stat, t0 + r, 0);
@@ -320,7 +320,7 @@ static void TN__(back_block)(TN__(gradients) * d, const block *b, bool common, b
     const TN__(workspace) *ws = d->ws;
     const int64_t      r = b->t - d->t0;
     tn__attention_step s = TN__(step_of)(job, ws, b, r);
-    s.g = ws->gscores, s.part = ws->part + r;
+    s.g = ws->gscores, s.part = ws->partial + r;
     TN__(scores)(job, ws, b, job->dim, d->q_units, r, ws->k_t, ws->scores);
     TN__(scores)(job, ws, b, job->out, d->gy_units, r, ws->v_t, ws->gscores);
     if (c->cap > 0) TN__(cap)(job, ws, b, ws->slope);

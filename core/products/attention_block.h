@@ -144,7 +144,7 @@ static const tn_dtype TN__(own) = sizeof(TN__REAL) == sizeof(float) ? TN_F32 : T
 typedef struct {
     TN__REAL       *q, *out;            /* [most, d_row], [most, e_row]: queries; y, or gq [most, d_row] */
     TN__REAL       *gy, *max, *sum;     /* [most, e_row], [most], [most]: of a row, its maximum, and Σ exp or 1 / Σ */
-    TN__REAL       *part, *factor;      /* [most]: Σ gy · y; [QUERIES]: by which earlier sums are multiplied */
+    TN__REAL       *partial, *factor;   /* [most]: Σ gy · y; [QUERIES]: by which earlier sums are multiplied */
     TN__REAL       *k, *v, *k_t, *v_t;  /* [KEYS, d_row], [KEYS, e_row]; transposed: [D, key_row], [E, key_row] */
     TN__REAL       *gk, *gv;            /* [KEYS, d_row], [KEYS, e_row] */
     TN__REAL       *scores, *gscores;   /* [QUERIES, key_row]: scores, then weights; the gradients of either */
@@ -166,7 +166,7 @@ static inline size_t TN__(lay_out)(const attention_job *job, char *base, TN__(wo
 #define PART(name, n) \
     (p->name = base ? (void *)(base + at) : NULL, at += ((size_t)(n) * sizeof *p->name + LINE - 1) / LINE * LINE)
     PART(q, job->most * job->d_row), PART(out, job->most * (job->back ? job->d_row : job->e_row));
-    PART(max, job->most), PART(sum, job->most), PART(part, job->back ? job->most : 0), PART(factor, rows);
+    PART(max, job->most), PART(sum, job->most), PART(partial, job->back ? job->most : 0), PART(factor, rows);
     PART(k_t, job->dim * job->key_row), PART(scores, tn__max_i64(all, job->back ? rows * job->e_row : 0)),
         PART(clean, tn__max_i64(tn__max_i64(keys, rows) * wide, job->back ? 2 * job->out * TRANSPOSED_ROW : 0));
     PART(row, keys);

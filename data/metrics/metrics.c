@@ -10,7 +10,7 @@
 
 static int category(uint32_t c) { return c < 0x110000 ? tn__category(c) : UTF8PROC_CATEGORY_CN; }
 
-tn__class tn__class_of(uint32_t c)
+tn__char_class tn__class_of(uint32_t c)
 {
     int k = category(c);
     if (tn__is_number(k)) return TN__NUMBER;

@@ -9,8 +9,8 @@
 /* The rules are those of this sacreBLEU. */
 #define TN__SACREBLEU "2.5.1"
 
-typedef enum { TN__OTHER = 0, TN__NUMBER, TN__PUNCTUATION, TN__SYMBOL } tn__class;
-tn__class tn__class_of(uint32_t c); /* Unicode's general categories N, P and S */
+typedef enum { TN__OTHER = 0, TN__NUMBER, TN__PUNCTUATION, TN__SYMBOL } tn__char_class;
+tn__char_class tn__class_of(uint32_t c); /* Unicode's general categories N, P and S */
 
 /* Lower-cases in place, as Python's str.lower(). */
 bool tn__points_lower(tn__points *p);

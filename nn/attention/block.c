@@ -191,49 +191,49 @@ static tn_tensor *remembered(tn_block *m, tn_tensor *x, const tn_block_args *a, 
                           .keys_unpadded = a->memory_unpadded);
 }
 
-static tn__rows rows_of(const tn_block_args *a)
+static tn__kept rows_of(const tn_block_args *a)
 {
     const tn_unpadded *u = a->unpadded;
-    return u ? (tn__rows){u->rows, u->batch * u->length} : (tn__rows){NULL, 0};
+    return u ? (tn__kept){u->rows, u->batch * u->length} : (tn__kept){NULL, 0};
 }
 
-static tn_tensor *fed_forward(tn_block *m, tn_tensor *x, tn__rows rows)
+static tn_tensor *fed_forward(tn_block *m, tn_tensor *x, tn__kept rows)
 {
     tn_tensor *h = tn__linear_activated(m->gate ? m->gate : m->linear1, x, m->activation);
     if (m->gate) h = tn_mul(h, tn_call(m->linear1, x));
-    return tn_call(m->linear2, tn__dropped(m->dropout, h, rows));
+    return tn_call(m->linear2, tn__dropout(m->dropout, h, rows));
 }
 
 static tn_tensor *in_parallel(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w)
 {
     tn_tensor     *first = tn_call(m->norm1, x), *second = m->norm2 ? tn_call(m->norm2, x) : first;
-    const tn__rows rows = rows_of(a);
-    tn_tensor     *h = tn__dropped(m->dropout1, attended(m, first, a, w), rows);
-    return tn_add(tn_add(x, h), tn__dropped(m->dropout2, fed_forward(m, second, rows), rows));
+    const tn__kept rows = rows_of(a);
+    tn_tensor     *h = tn__dropout(m->dropout1, attended(m, first, a, w), rows);
+    return tn_add(tn_add(x, h), tn__dropout(m->dropout2, fed_forward(m, second, rows), rows));
 }
 
 static tn_tensor *with_normed_results(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w)
 {
-    const tn__rows rows = rows_of(a);
+    const tn__kept rows = rows_of(a);
     tn_tensor     *h = tn_call(m->result_norm1, attended(m, m->norm1 ? tn_call(m->norm1, x) : x, a, w));
     tn__residual   r = {NULL, NULL};
     if (m->norm2) r = tn__add_and_norm(x, h, m->dropout1, m->norm2, rows);
-    else r.sum = r.normed = tn_add(x, tn__dropped(m->dropout1, h, rows));
-    return tn_add(r.sum, tn__dropped(m->dropout2, tn_call(m->result_norm2, fed_forward(m, r.normed, rows)), rows));
+    else r.sum = r.normed = tn_add(x, tn__dropout(m->dropout1, h, rows));
+    return tn_add(r.sum, tn__dropout(m->dropout2, tn_call(m->result_norm2, fed_forward(m, r.normed, rows)), rows));
 }
 
 static tn_tensor *in_turn(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w, tn_tensor **memory)
 {
     tn_layer_norm *norm = m->norm3 ? m->norm3 : m->norm2; /* the norm of the feed-forward */
     tn_dropout    *drop = m->dropout3 ? m->dropout3 : m->dropout2;
-    const tn__rows rows = rows_of(a);
+    const tn__kept rows = rows_of(a);
     if (m->result_norm1) return with_normed_results(m, x, a, w);
     if (m->norm_first) {
         tn_tensor   *h = attended(m, tn_call(m->norm1, x), a, w);
         tn__residual r = tn__add_and_norm(x, h, m->dropout1, m->norm2, rows);
         if (m->multihead_attn)
             r = tn__add_and_norm(r.sum, remembered(m, r.normed, a, memory), m->dropout2, m->norm3, rows);
-        return tn_add(r.sum, tn__dropped(drop, fed_forward(m, r.normed, rows), rows));
+        return tn_add(r.sum, tn__dropout(drop, fed_forward(m, r.normed, rows), rows));
     }
     x = tn__add_and_norm(x, attended(m, x, a, w), m->dropout1, m->norm1, rows).normed;
     if (m->multihead_attn) x = tn__add_and_norm(x, remembered(m, x, a, memory), m->dropout2, m->norm2, rows).normed;

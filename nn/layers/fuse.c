@@ -26,18 +26,18 @@ tn_tensor *tn__linear_activated(tn_linear *m, tn_tensor *x, tn_tensor *(*activat
     return tn_leave(f, fused(x, m->weight, m->bias));
 }
 
-tn_tensor *tn__dropped(tn_dropout *m, tn_tensor *x, tn__rows rows)
+tn_tensor *tn__dropout(tn_dropout *m, tn_tensor *x, tn__kept rows)
 {
     if (!rows.index || watched(&m->base)) return tn_call(m, x);
     return m->base.training ? tn_dropout_rows(x, m->p, rows.index, rows.padded) : x;
 }
 
-tn__residual tn__add_and_norm(tn_tensor *x, tn_tensor *h, tn_dropout *dropout, tn_layer_norm *norm, tn__rows rows)
+tn__residual tn__add_and_norm(tn_tensor *x, tn_tensor *h, tn_dropout *dropout, tn_layer_norm *norm, tn__kept rows)
 {
     tn__residual r = {NULL, NULL};
     if (tn_error() != TN_OK) return r;
     if (watched(&dropout->base) || watched(&norm->base) || !tn__is_layer_norm(&norm->base)) {
-        r.sum = tn_add(x, tn__dropped(dropout, h, rows));
+        r.sum = tn_add(x, tn__dropout(dropout, h, rows));
         r.normed = tn_call(norm, r.sum);
         return r;
     }

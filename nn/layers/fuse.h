@@ -11,15 +11,15 @@ tn_tensor *tn__linear_activated(tn_linear *m, tn_tensor *x, tn_tensor *(*activat
 typedef struct {
     tn_tensor *index;
     int64_t    padded;
-} tn__rows;
+} tn__kept;
 /* tn_call(m, x), but dropped as in the padded batch. */
-tn_tensor *tn__dropped(tn_dropout *m, tn_tensor *x, tn__rows rows);
+tn_tensor *tn__dropout(tn_dropout *m, tn_tensor *x, tn__kept rows);
 
 /* sum: x + dropout(h); normed: norm(sum). */
 typedef struct {
     tn_tensor *sum, *normed;
 } tn__residual;
-tn__residual tn__add_and_norm(tn_tensor *x, tn_tensor *h, tn_dropout *dropout, tn_layer_norm *norm, tn__rows rows);
+tn__residual tn__add_and_norm(tn_tensor *x, tn_tensor *h, tn_dropout *dropout, tn_layer_norm *norm, tn__kept rows);
 
 bool tn__is_linear(const tn_module *m);     /* of class Linear exactly, not of a user's class (layers/linear.c) */
 bool tn__is_layer_norm(const tn_module *m); /* of class LayerNorm exactly, not RMSNorm (layers/norm.c) */

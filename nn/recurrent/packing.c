@@ -30,7 +30,7 @@ static tn_tensor *indices(int64_t n, int64_t **to)
 }
 
 /* Sorts the sequences by length, the longest first; equal lengths keep their order. */
-static bool sort(tn__packing *p, const tn_tensor *lengths, bool time_first)
+static bool sort(tn__by_steps *p, const tn_tensor *lengths, bool time_first)
 {
     int64_t *from, *order, *place;
     p->bytes = (size_t)(2 * p->length + 1) * sizeof *p->sizes;
@@ -50,10 +50,10 @@ static bool sort(tn__packing *p, const tn_tensor *lengths, bool time_first)
     return true;
 }
 
-bool tn__packing_begin(tn__packing *p, const char *who, int64_t batch, int64_t length, const tn_tensor *lengths,
+bool tn__packing_begin(tn__by_steps *p, const char *who, int64_t batch, int64_t length, const tn_tensor *lengths,
                        bool time_first)
 {
-    *p = (tn__packing){.batch = batch, .length = length, .steps = batch ? length : 0, .packed = batch * length};
+    *p = (tn__by_steps){.batch = batch, .length = length, .steps = batch ? length : 0, .packed = batch * length};
     if (!lengths) return true;
     if (!lengths_fit(who, lengths, batch, length)) return false;
     p->steps = p->packed = 0;
@@ -67,20 +67,20 @@ bool tn__packing_begin(tn__packing *p, const char *who, int64_t batch, int64_t l
     return true;
 }
 
-void tn__packing_end(tn__packing *p)
+void tn__packing_end(tn__by_steps *p)
 {
     if (p->sizes) tn_mem_put(p->sizes, p->bytes);
     p->sizes = NULL;
 }
 
-tn_tensor *tn__pack(const tn__packing *p, tn_tensor *x, bool time_first)
+tn_tensor *tn__pack(const tn__by_steps *p, tn_tensor *x, bool time_first)
 {
     const int64_t n = x ? tn_size(x, 2) : 0;
     if (!p->ragged) return tn_reshape(time_first ? x : tn_transpose(x, 0, 1), TN_SHAPE(p->packed, n));
     return tn_index_select(tn_reshape(x, TN_SHAPE(p->batch * p->length, n)), 0, p->from);
 }
 
-tn_tensor *tn__unpack(const tn__packing *p, tn_tensor *y, bool time_first)
+tn_tensor *tn__unpack(const tn__by_steps *p, tn_tensor *y, bool time_first)
 {
     const int64_t n = y ? tn_size(y, 1) : 0, t = p->length, b = p->batch;
     if (p->ragged) y = tn_index_add(tn_zeros_of(tn_dtype_of(y), TN_SHAPE(b * t, n)), 0, p->from, y);
@@ -89,17 +89,17 @@ tn_tensor *tn__unpack(const tn__packing *p, tn_tensor *y, bool time_first)
     return time_first ? y : tn_contiguous(tn_transpose(y, 0, 1)); /* sequences are contiguous, as callers read them */
 }
 
-tn_tensor *tn__pack_states(const tn__packing *p, tn_tensor *h)
+tn_tensor *tn__pack_states(const tn__by_steps *p, tn_tensor *h)
 {
     return p->ragged ? tn_index_select(h, -2, p->order) : h;
 }
-tn_tensor *tn__unpack_states(const tn__packing *p, tn_tensor *h)
+tn_tensor *tn__unpack_states(const tn__by_steps *p, tn_tensor *h)
 {
     return p->ragged ? tn_index_select(h, -2, p->place) : h;
 }
 
 /* Row i of each step belongs to the same sequence, so all steps use row i of the mask. */
-tn_tensor *tn__pack_locked(const tn__packing *p, tn_tensor *x, double chance)
+tn_tensor *tn__pack_locked(const tn__by_steps *p, tn_tensor *x, double chance)
 {
     const int64_t n = x ? tn_size(x, 1) : 0;
     int64_t      *row;

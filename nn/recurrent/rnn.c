@@ -143,13 +143,13 @@ static tn_tensor *state_of(tn_tensor *all, int64_t i, const tn_tensor *x, int64_
     return all ? tn_select(all, 0, i) : tn_zeros_of(tn_dtype_of(x), TN_SHAPE(batch, size));
 }
 
-static tn_tensor *dropped(const tn_rnn *m, const tn__packing *p, tn_tensor *x)
+static tn_tensor *dropped(const tn_rnn *m, const tn__by_steps *p, tn_tensor *x)
 {
     if (!m->base.training || m->dropout <= 0) return x;
     return m->locked ? tn__pack_locked(p, x, m->dropout) : tn_dropout(x, m->dropout);
 }
 
-static tn_tensor *layers(tn_rnn *m, const tn__packing *p, tn_rnn_args *a, tn_tensor **last)
+static tn_tensor *layers(tn_rnn *m, const tn__by_steps *p, tn_rnn_args *a, tn_tensor **last)
 {
     const int64_t n = m->layers * m->directions;
     tn_tensor    *x = tn__pack(p, a->x, m->time_first);
@@ -184,7 +184,7 @@ tn_tensor *tn_rnn_run(tn_rnn *m, tn_rnn_args a)
     if (rnn_fits(m, &a, &batch, &length)) {
         const size_t bytes = (size_t)(2 * m->layers * m->directions) * sizeof(tn_tensor *);
         tn_tensor  **last = tn_mem_get(bytes);
-        tn__packing  p = {.sizes = NULL};
+        tn__by_steps p = {.sizes = NULL};
         if (last && tn__packing_begin(&p, tn__kind_name(&m->base), batch, length, a.lengths, m->time_first))
             y = layers(m, &p, &a, last);
         tn__packing_end(&p);

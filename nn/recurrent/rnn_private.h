@@ -33,21 +33,21 @@ typedef struct {
     bool       ragged;        /* at least one sequence is shorter than length */
     tn_tensor *from;          /* i64 [packed]: index of each packed row in x, whose first two dims are joined */
     tn_tensor *order, *place; /* i64 [batch]: the sequence at each sorted place; the sorted place of each sequence */
-} tn__packing;
+} tn__by_steps;
 
 /* Computes the layout of sequences [batch, length] with these lengths (NULL: all full). False: raised. The caller calls
  * tn__packing_end in both cases. `who` names the caller in messages. */
-bool tn__packing_begin(tn__packing *p, const char *who, int64_t batch, int64_t length, const tn_tensor *lengths,
+bool tn__packing_begin(tn__by_steps *p, const char *who, int64_t batch, int64_t length, const tn_tensor *lengths,
                        bool time_first);
-void tn__packing_end(tn__packing *p);
+void tn__packing_end(tn__by_steps *p);
 
-tn_tensor *tn__pack(const tn__packing *p, tn_tensor *x, bool time_first); /* [B, T, n] -> [packed, n] */
-tn_tensor *tn__unpack(const tn__packing *p, tn_tensor *y,
+tn_tensor *tn__pack(const tn__by_steps *p, tn_tensor *x, bool time_first); /* [B, T, n] -> [packed, n] */
+tn_tensor *tn__unpack(const tn__by_steps *p, tn_tensor *y,
                       bool time_first); /* [packed, n] -> [B, T, n], 0 for padding */
 /* Reorder states [.., B, hidden] to the sorted order of the packed sequences, and back. */
-tn_tensor *tn__pack_states(const tn__packing *p, tn_tensor *h);
-tn_tensor *tn__unpack_states(const tn__packing *p, tn_tensor *h);
+tn_tensor *tn__pack_states(const tn__by_steps *p, tn_tensor *h);
+tn_tensor *tn__unpack_states(const tn__by_steps *p, tn_tensor *h);
 /* Dropout of packed rows with one mask for all steps of a sequence. */
-tn_tensor *tn__pack_locked(const tn__packing *p, tn_tensor *x, double chance);
+tn_tensor *tn__pack_locked(const tn__by_steps *p, tn_tensor *x, double chance);
 
 #endif

@@ -253,7 +253,7 @@ static tn__value      is_defined(const arguments *c) { return tn__bool_value(typ
 static tn__value      is_undefined(const arguments *c) { return tn__bool_value(type_of(c) == V_UNDEFINED); }
 static tn__value      is_none(const arguments *c) { return tn__bool_value(type_of(c) == V_NONE); }
 static tn__value      is_string(const arguments *c) { return tn__bool_value(type_of(c) == V_TEXT); }
-static tn__value      is_number(const arguments *c) { return tn__bool_value(c->n && tn__is_number(c->a[0])); }
+static tn__value      is_number(const arguments *c) { return tn__bool_value(c->n && tn__is_numeric(c->a[0])); }
 static tn__value      is_integer(const arguments *c) { return tn__bool_value(type_of(c) == V_INTEGER); }
 static tn__value      is_boolean(const arguments *c) { return tn__bool_value(type_of(c) == V_BOOL); }
 static tn__value      is_true(const arguments *c) { return tn__bool_value(type_of(c) == V_BOOL && c->a[0].n); }

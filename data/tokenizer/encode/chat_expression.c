@@ -74,7 +74,7 @@ static bool string(tn__parser *p)
         if (s[end] == '\\') end++, plain = false;
     }
     if (end >= p->n) return tn__parse_fail(p, "a string has no end");
-    p->t = (tn__token){.kind = T_STRING, .a = (int32_t)p->at + 1, .b = (int32_t)(end - p->at - 1)};
+    p->t = (tn__chat_token){.kind = T_STRING, .a = (int32_t)p->at + 1, .b = (int32_t)(end - p->at - 1)};
     for (size_t i = p->at + 1; !plain && i < end; i++) {
         static const char from[] = "nrt0abfv\\'\"", is[] = "\n\r\t\0\a\b\f\v\\'\"";
         const char       *e = s[i] == '\\' ? strchr(from, s[i + 1]) : NULL;
@@ -126,11 +126,11 @@ bool tn__parse_next(tn__parser *p)
     if (p->at >= p->n) return tn__parse_fail(p, "a tag has no end");
     const char  *here = s + p->at;
     const size_t left = p->n - p->at;
-    if (at_end(p, here, left)) return p->t = (tn__token){.kind = T_END}, true;
+    if (at_end(p, here, left)) return p->t = (tn__chat_token){.kind = T_END}, true;
     if (*here == '"' || *here == '\'') return string(p);
     size_t n = 0;
     while (n < left && is_word(here[n])) n++;
-    p->t = (tn__token){.kind = n ? T_NAME : T_OTHER, .a = (int32_t)p->at, .b = 1};
+    p->t = (tn__chat_token){.kind = n ? T_NAME : T_OTHER, .a = (int32_t)p->at, .b = 1};
     if (n && *here >= '0' && *here <= '9') {
         if (!number(p, here, n, n < left && here[n] == '.')) return false;
     } else if (!n) n = left > 1 && is_pair(here) ? 2 : 1;
@@ -228,7 +228,7 @@ static bool filter_or_test(tn__parser *p, uint8_t op)
     const bool negated = op == STEP_TEST && tn__parse_is(p, "not");
     if (negated && !tn__parse_next(p)) return false;
     if (p->t.kind != T_NAME) return tn__parse_fail(p, "expected the name of a %s", op == STEP_TEST ? "test" : "filter");
-    const tn__token t = p->t;
+    const tn__chat_token t = p->t;
     if (!tn__parse_next(p)) return false;
     if (tn__parse_is(p, "(")) return open_call(p, op, t.a, t.b, negated);
     tn__parse_emit(p, op, 0, t.a, t.b);
@@ -309,8 +309,8 @@ static bool name(tn__parser *p)
         uint8_t     op;
     } constants[] = {{"true", STEP_TRUE},   {"True", STEP_TRUE}, {"false", STEP_FALSE},
                      {"False", STEP_FALSE}, {"none", STEP_NONE}, {"None", STEP_NONE}};
-    const tn__token t = p->t;
-    tn__entry      *e = p->depth ? &p->stack[p->depth - 1] : NULL;
+    const tn__chat_token t = p->t;
+    tn__entry           *e = p->depth ? &p->stack[p->depth - 1] : NULL;
     for (size_t i = 0; i < sizeof constants / sizeof *constants; i++)
         if (tn__parse_is(p, constants[i].text))
             return tn__parse_emit(p, constants[i].op, 0, 0, 0), p->operand = false, tn__parse_next(p);
@@ -326,7 +326,7 @@ static bool name(tn__parser *p)
 
 static bool read_operand(tn__parser *p)
 {
-    const tn__token t = p->t;
+    const tn__chat_token t = p->t;
     if (t.kind == T_STRING) {
         tn__parse_emit(p, STEP_STRING, 0, t.a, t.b);
         p->operand = false;

@@ -75,8 +75,8 @@ static bool tag_endif(tn__parser *p)
 
 static bool tag_for(tn__parser *p)
 {
-    tn__token names[2];
-    int       n = 0;
+    tn__chat_token names[2];
+    int            n = 0;
     do {
         if (!tn__parse_next(p) || p->t.kind != T_NAME || n == 2)
             return tn__parse_fail(p, "expected one or two names after 'for'");
@@ -100,8 +100,8 @@ static bool tag_endfor(tn__parser *p)
 static bool tag_set(tn__parser *p)
 {
     if (!tn__parse_next(p) || p->t.kind != T_NAME) return tn__parse_fail(p, "expected a name after 'set'");
-    const tn__token t = p->t;
-    tn__token       member = {.kind = T_END};
+    const tn__chat_token t = p->t;
+    tn__chat_token       member = {.kind = T_END};
     if (!tn__parse_next(p)) return false;
     if (tn__parse_is(p, ".")) {
         if (!tn__parse_next(p) || p->t.kind != T_NAME) return tn__parse_fail(p, "expected a name after '.'");

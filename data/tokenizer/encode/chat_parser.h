@@ -12,7 +12,7 @@ typedef struct {
     tn__token_kind kind;
     int32_t        a, b; /* the text, of a string in c->text */
     int32_t        number;
-} tn__token;
+} tn__chat_token;
 
 /* An open bracket (the first ones), a pending operator, or half of a conditional expression. */
 typedef enum { GROUP, LIST, DICT, INDEX, CALL, BINARY, NOT, NEGATE, AND, OR, IF, ELSE } tn__entry_kind;
@@ -34,13 +34,13 @@ typedef struct {
 } tn__block;
 
 typedef struct {
-    tn_chat  *c;
-    size_t    n, at; /* of the template; of the next character */
-    int       line, depth, blocks, braces;
-    bool      operand; /* an operand is expected */
-    tn__token t;
-    tn__entry stack[TN__CHAT_DEPTH];
-    tn__block open[TN__CHAT_DEPTH];
+    tn_chat       *c;
+    size_t         n, at; /* of the template; of the next character */
+    int            line, depth, blocks, braces;
+    bool           operand; /* an operand is expected */
+    tn__chat_token t;
+    tn__entry      stack[TN__CHAT_DEPTH];
+    tn__block      open[TN__CHAT_DEPTH];
 } tn__parser;
 
 /* Raises "chat template, line 3: ..."; false. */

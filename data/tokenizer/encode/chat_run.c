@@ -57,7 +57,7 @@ static tn__value value_of(const tn__chat_vm *v, tn__value name)
 static tn__value arithmetic(tn__chat_vm *v, char op, bool two, tn__value x, tn__value y)
 {
     int64_t n = 0;
-    if (!tn__is_number(x) || !tn__is_number(y)) return tn__chat_fail(v, "'%c' needs two numbers", op), x;
+    if (!tn__is_numeric(x) || !tn__is_numeric(y)) return tn__chat_fail(v, "'%c' needs two numbers", op), x;
     if ((op == '/' || op == '%') && !y.n) return tn__chat_fail(v, "division by 0"), x;
     if (op == '/' && !two)
         return tn__chat_fail(v, "'/' gives numbers with a point, which are not supported; use '//'"), x;
@@ -74,7 +74,7 @@ static tn__value arithmetic(tn__chat_vm *v, char op, bool two, tn__value x, tn__
 
 static int order(tn__chat_vm *v, tn__value x, tn__value y)
 {
-    if (tn__is_number(x) && tn__is_number(y)) return (x.n > y.n) - (x.n < y.n);
+    if (tn__is_numeric(x) && tn__is_numeric(y)) return (x.n > y.n) - (x.n < y.n);
     if (x.type != V_TEXT || y.type != V_TEXT) return tn__chat_fail(v, "'<' and '>' need two numbers or two texts"), 0;
     const int c = memcmp(x.text, y.text, (size_t)(x.n < y.n ? x.n : y.n));
     return c ? c : (x.n > y.n) - (x.n < y.n);

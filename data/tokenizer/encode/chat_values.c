@@ -42,7 +42,7 @@ bool tn__value_truth(const tn__chat_vm *v, tn__value x)
 
 bool tn__value_equal(tn__value x, tn__value y)
 {
-    if (tn__is_number(x) && tn__is_number(y)) return x.n == y.n;
+    if (tn__is_numeric(x) && tn__is_numeric(y)) return x.n == y.n;
     if (x.type != y.type) return false;
     if (x.type == V_TEXT) return x.n == y.n && !memcmp(x.text, y.text, (size_t)x.n);
     if (x.type == V_LIST) return x.n == y.n && (x.n == 0 || x.list == y.list);
@@ -156,14 +156,14 @@ tn__value tn__substring(tn__value x, int64_t from, int64_t to)
 
 static int64_t bound(tn__value x, int64_t n, int64_t otherwise, int64_t low, int64_t high)
 {
-    if (!tn__is_number(x)) return otherwise;
+    if (!tn__is_numeric(x)) return otherwise;
     const int64_t i = x.n < 0 ? x.n + n : x.n;
     return i < low ? low : i > high ? high : i;
 }
 
 tn__value tn__value_slice(tn__chat_vm *v, tn__value x, tn__value from, tn__value to, tn__value by)
 {
-    const int64_t n = tn__value_length(v, x), step = tn__is_number(by) ? by.n : 1;
+    const int64_t n = tn__value_length(v, x), step = tn__is_numeric(by) ? by.n : 1;
     if (n < 0 || x.type == V_DICT || step == 0)
         return tn__chat_fail(v, "a slice needs a text or a list, and a step other than 0"), x;
     const int64_t low = step < 0 ? -1 : 0, high = step < 0 ? n - 1 : n;

@@ -71,7 +71,7 @@ static inline tn__value tn__text_value(const char *text, size_t n)
 }
 static inline tn__value tn__bool_value(bool b) { return (tn__value){.type = V_BOOL, .n = b}; }
 static inline tn__value tn__integer_value(int64_t n) { return (tn__value){.type = V_INTEGER, .n = n}; }
-static inline bool      tn__is_number(tn__value x) { return x.type == V_BOOL || x.type == V_INTEGER; }
+static inline bool      tn__is_numeric(tn__value x) { return x.type == V_BOOL || x.type == V_INTEGER; }
 bool                    tn__value_is(tn__value x, const char *text); /* the text */
 
 bool      tn__value_truth(const tn__chat_vm *v, tn__value x);
