@@ -14,6 +14,14 @@
 
 TN_C_BEGIN_
 
+/* What .adjust may change before the next token of a text is chosen. */
+typedef struct {
+    int64_t        row;                 /* the prompt */
+    int64_t        length, made, vocab; /* tokens of the text; the new ones among them; token ids */
+    const int64_t *tokens;              /* the text: .before, the prompt, the new tokens */
+    float         *scores; /* [vocab]: log-probabilities, or for greedy decoding logits; -INFINITY forbids a token */
+} tn_next_token;
+
 typedef struct tn_generate_args {
     int                   zero_;
     tn_decoding          *from;        /* the decoding; it is new, or has read .read tokens */
@@ -26,18 +34,23 @@ typedef struct tn_generate_args {
     int64_t beams         TN_IS(1);    /* beam width; 1: greedy; the decoding needs B · beams rows */
     int64_t best          TN_IS(1);    /* texts to return per prompt, at most beams */
     double length_penalty TN_IS(1);    /* beams are ranked by log-probability / tokens ^ this, .end included; 0: sum */
-    bool                  early_stopping; /* end a beam search as soon as .beams texts have ended */
-    int64_t               no_repeat;      /* forbid repeated n-grams of this length; 0: allow all */
-    bool                  sample;         /* sample each token */
-    double temperature    TN_IS(1);       /* divides the logits before sampling */
-    int64_t               top_k;          /* sample among the k most likely tokens; 0: all */
-    double top_p          TN_IS(1);       /* then among the fewest tokens whose probabilities reach this sum; 1: all */
-    double                min_p; /* then among tokens at least this times as probable as the likeliest; 0: all */
+    bool                  gnmt;        /* ... by log-probability / ((5 + tokens) / 6) ^ .length_penalty (Wu 2016) */
+    double  coverage;       /* ... + this · Σ log(min(Σ attention, 1)) over the tokens of a tn_seq2seq's source */
+    bool    early_stopping; /* end a beam search as soon as .beams texts have ended */
+    int64_t no_repeat;      /* forbid repeated n-grams of this length; 0: allow all */
+    bool    sample;         /* sample each token */
+    double temperature TN_IS(1); /* divides the logits before sampling */
+    int64_t            top_k;    /* sample among the k most likely tokens; 0: all */
+    double top_p       TN_IS(1); /* then among the fewest tokens whose probabilities reach this sum; 1: all */
+    double             min_p;    /* then among tokens at least this times as probable as the likeliest; 0: all */
     double repetition_penalty
          TN_IS(1); /* scores of tokens in the text (beams: log-probabilities) above 0: / this; below: * this */
     bool unscored; /* greedy: scores are sums of logits, not log-probabilities, which saves the softmax */
     /* Called with each token of each row as it is chosen (greedy and sampling); false stops that row. */
     bool (*each)(int64_t row, int64_t word, void *user);
+    /* Called for each text after the rules above and before its next token is chosen. A text whose tokens are all
+     * forbidden ends. Any result but TN_OK ends tn_generate with that error. */
+    tn_status (*adjust)(const tn_next_token *next, void *user);
     void *user;
     int   end_;
 } TN_KEYWORDS_ONLY tn_generate_args;

@@ -67,9 +67,9 @@ static bool translate_batch(const translator *m, const translate_options *how, i
     tn_tensor   *begin = tn_full_of(TN_I64, TN_SHAPE(n, 1), (double)c->begin);
     tn_decoding *d = tn_error() == TN_OK ? tn_seq2seq_decoding(m->net, source, how->beams, length) : NULL;
     if (d) {
-        tn_generated g =
-            tn_generate(d, begin, .most_each = limits, .beams = how->beams, .best = how->best, .end = c->end,
-                        .length_penalty = how->length_penalty, .unscored = how->beams == 1 && !scores);
+        tn_generated  g = tn_generate(d, begin, .most_each = limits, .beams = how->beams, .best = how->best,
+                                      .end = c->end, .length_penalty = how->length_penalty, .gnmt = how->gnmt,
+                                      .coverage = how->coverage, .unscored = how->beams == 1 && !scores);
         const int64_t longest = g.tokens ? tn_size(g.tokens, 2) : 0;
         int32_t      *ids = tn_mem_get((size_t)(longest + 1) * sizeof *ids);
         for (int64_t i = 0; ids && g.tokens && i < n * how->best; i++) {

@@ -23,7 +23,8 @@ typedef struct {
  * to[i · best], ..., and sets their scores, if scores is not NULL. A blank line has an empty translation. */
 typedef struct {
     int64_t beams, best, batch, most; /* batch: lines per batch; most: tokens of a translation, 0: by its length */
-    double  length_penalty;
+    double  length_penalty, coverage;
+    bool    gnmt;  /* GNMT's length penalty */
     faults *found; /* may be NULL */
 } translate_options;
 bool translate_lines(const translator *m, const translate_options *how, int64_t n, const tn_text *lines, tn_string *to,

@@ -135,6 +135,9 @@ static int run(int count, char **operands)
     if (config.best > config.beams)
         return program_usage("--top is %lld, but --beam is %lld; --top must not exceed --beam", (long long)config.best,
                              (long long)config.beams);
+    if (config.beams == 1 && (config.gnmt || config.coverage > 0))
+        return program_usage("--%s ranks the texts of a beam search; set --beam above 1",
+                             config.gnmt ? "gnmt" : "coverage");
     config.length_penalty = length_penalty;
     model      m;
     tn_string *out = tn_mem_get(sizeof(tn_string) * MOST * BEST);
@@ -160,6 +163,11 @@ static const option options[] = {
                "maximum tokens of a translation (default: twice the line's tokens plus 20)", .least = 2,
                .most = 100000),
     OPTION_REAL("length-penalty", 0, "P", &length_penalty, "divide scores by the number of tokens to the power P",
+                .least = 0, .most = 10),
+    OPTION_FLAG("gnmt", 0, &config.gnmt,
+                "GNMT's length penalty: divide scores by ((5 + tokens) / 6) to the power P instead"),
+    OPTION_REAL("coverage", 0, "B", &config.coverage,
+                "GNMT's coverage penalty: add B times the sum of log(min(attention, 1)) over the line's tokens",
                 .least = 0, .most = 10),
     OPTION_FLAG("scores", 0, &print_scores, "print line number (from 0) and score before each translation"),
     OPTION_FLAG("json", 0, &json, "print a line of JSON for each line: \"source\" and \"translations\", best first"),

@@ -6,27 +6,12 @@
 #include "core/base/toolbox.h"
 #include "models/generate/lm_private.h"
 
-typedef struct {
-    tn_decoding     base;
-    void           *model;
-    tn_decoder_step step;
-    tn_kv_cache    *cache;
-    int64_t         read;   /* tokens read; more than the cache has if old ones were dropped */
-    int64_t         room;   /* maximum positions in the cache; 0: never drop any */
-    int64_t         window; /* windowed: positions that a layer attends to; else 0 */
-    int64_t         sinks;  /* rolling: first positions, which are kept */
-    tn_decoder_turn turn;
-    bool            replays; /* single tokens may be read by replays */
-    int             singles; /* number of calls with a single token since the last replay could not be used */
-    tn_replay      *replay;  /* of the step, for the token in .ids; NULL: none */
-    tn_tensor      *ids;     /* [rows, 1] */
-} decoding;
+typedef tn__cached decoding;
 
 /* Attention sums over keys in blocks of this size (ADR 0016): keeping positions aligned to blocks keeps the bits. */
 enum { BLOCK = 128 };
 
-/* Drops positions if needed, so that n more fit. */
-static tn_status make_room(decoding *d, int64_t n)
+tn_status tn__cached_make_room(decoding *d, int64_t n)
 {
     const int64_t have = tn_kv_cache_length(d->cache);
     if (!d->room || have + n <= d->room) return tn_error();
@@ -84,7 +69,7 @@ static tn_tensor *scores(tn_decoding *base, tn_tensor *tokens)
     tn_tensor    *y = NULL;
     for (int64_t at = 0; at < n && tn_error() == TN_OK; at += most) {
         const int64_t k = at + most < n ? most : n - at;
-        if (make_room(d, k) == TN_OK) y = n == 1 ? replayed(d, tokens) : NULL;
+        if (tn__cached_make_room(d, k) == TN_OK) y = n == 1 ? replayed(d, tokens) : NULL;
         if (!y && tn_error() == TN_OK) y = d->step(d->model, tn_narrow(tokens, 1, at, k), d->cache);
         if (tn_error() == TN_OK) d->read += k;
     }
@@ -102,6 +87,8 @@ static void end(tn_decoding *base)
 }
 static int64_t                 tokens_read(const tn_decoding *base) { return ((const decoding *)base)->read; }
 static const tn__counting_kind kind = {{sizeof(tn__counting_kind), scores, reorder, end}, tokens_read};
+
+tn__cached *tn__as_cached(tn_decoding *base) { return base && base->kind == &kind.base ? (decoding *)base : NULL; }
 
 tn_decoding *tn_cached_decoding(void *model, tn_decoder_step step, tn_kv_cache *cache, int64_t rows, int64_t length)
 {
@@ -156,7 +143,7 @@ tn_decoding *tn_rolling_decoding(void *model, tn_decoder_step step, tn_decoder_t
 tn_status tn_cached_decoding_trim(tn_decoding *base, int64_t length)
 {
     static const char *const who = "tn_cached_decoding_trim";
-    decoding *const          d = base && base->kind == &kind.base ? (decoding *)base : NULL;
+    decoding *const          d = tn__as_cached(base);
     if (tn__blocked()) return tn_error();
     if (!d) return tn_raise(TN_EINVAL, "%s: this decoding was not made by tn_cached_decoding", who);
     if (length < 0 || length > d->read)

@@ -10,6 +10,7 @@
 #include "models/generate/lm_private.h"
 #include "models/generate/sampling.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -20,6 +21,7 @@ typedef struct {
     int64_t  n;     /* tokens, including the prompt */
     int64_t  row;   /* row of the decoding */
     int64_t *words;
+    float   *covered; /* .coverage: the sum of attention to each token of the source, [source]; else NULL */
 } text;
 
 typedef struct {
@@ -27,14 +29,15 @@ typedef struct {
     int64_t          prompts, beams, begin, most, least, end, vocab; /* begin: tokens of a prompt; end -1: none */
     int64_t          before;                                         /* tokens of begin that are from .before */
     int64_t          rows;                                           /* rows in use of the decoding */
+    int64_t          source; /* tokens of a source, for .coverage; 0: not known yet */
     double           penalty;
     bool             early;               /* a prompt is done when `beams` texts are finished */
     text            *alive, *next, *done; /* [prompts, beams] */
     int64_t         *nalive, *ndone;      /* [prompts] */
     tn__choice      *room;                /* candidates of a row */
     tn_generator     g;                   /* the generator's state at the start */
-    void            *memory[8];
-    size_t           bytes[8];
+    void            *memory[9];
+    size_t           bytes[9];
     int              blocks;
 } state;
 
@@ -93,7 +96,12 @@ static bool check_decoding(const state *s)
     const tn_decoding *d = s->a.from;
     const int64_t      room = d->length - s->a.read, prompt = s->begin - s->before;
     if (s->a.read < 0) return invalid("read", s->a.read, "at least 0");
-    if (d->kind->size == sizeof(tn__counting_kind)) {
+    if (s->a.coverage > 0 && d->kind->size != sizeof(tn__attending_kind))
+        return tn_raise_false(TN_EUNSUPPORTED,
+                              "tn_generate: .coverage is %g, but this decoding has no attention to a source; only that "
+                              "of tn_seq2seq_decoding has",
+                              s->a.coverage);
+    if (d->kind->size >= sizeof(tn__counting_kind)) {
         const int64_t read = ((const tn__counting_kind *)(const void *)d->kind)->read(d);
         if (read != s->a.read)
             return tn_raise(TN_ESTATE,
@@ -116,31 +124,6 @@ static bool check_decoding(const state *s)
     return true;
 }
 
-static bool check_sampling(const tn_generate_args *a)
-{
-    if (a->top_k < 0) return invalid("top_k", a->top_k, "at least 0");
-    if (!(a->top_p > 0 && a->top_p <= 1))
-        return tn_raise_false(TN_EINVAL, "tn_generate: .top_p is %g, but must be above 0 and at most 1", a->top_p);
-    if (!(a->min_p >= 0 && a->min_p <= 1))
-        return tn_raise_false(TN_EINVAL, "tn_generate: .min_p is %g, but must be from 0 to 1", a->min_p);
-    if (!(a->repetition_penalty > 0) || isinf(a->repetition_penalty))
-        return tn_raise_false(TN_EINVAL,
-                              "tn_generate: .repetition_penalty is %g, but must be greater than 0, and finite",
-                              a->repetition_penalty);
-    if (!(a->temperature > 0) || isinf(a->temperature))
-        return tn_raise_false(TN_EINVAL, "tn_generate: .temperature is %g, but must be greater than 0, and finite",
-                              a->temperature);
-    if (a->unscored && (a->sample || a->beams > 1))
-        return tn_raise_false(TN_EINVAL, "tn_generate: .unscored is only for greedy decoding; unset .unscored");
-    if (!a->sample && (a->top_k || a->top_p < 1 || a->min_p > 0 || a->temperature != 1))
-        return tn_raise_false(
-            TN_EINVAL, "tn_generate: .temperature, .top_k, .top_p and .min_p have no effect without .sample; set "
-                       ".sample = true");
-    if (!isfinite(a->length_penalty))
-        return tn_raise_false(TN_EINVAL, "tn_generate: .length_penalty is %g, but must be finite", a->length_penalty);
-    return true;
-}
-
 static bool check_arguments(state *s)
 {
     const tn_generate_args *a = &s->a;
@@ -158,7 +141,7 @@ static bool check_arguments(state *s)
     if (a->most < 0) return invalid("most", a->most, "at least 0");
     if (s->least < 0 || s->least > s->most) return invalid("least", a->least, "from 0 to .most");
     if (a->no_repeat < 0) return invalid("no_repeat", a->no_repeat, "at least 0");
-    return check_sampling(a) && check_decoding(s);
+    return tn__check_choice(a) && check_decoding(s);
 }
 
 /* The maximum number of new tokens of prompt b's texts. */
@@ -201,19 +184,26 @@ static bool begin(state *s)
 
 /* ---- one step ---------------------------------------------------------------------------------------------------- */
 
-static void copy_text(text *to, const text *from)
+static void copy_text(const state *s, text *to, const text *from)
 {
     int64_t *words = to->words;
+    float   *covered = to->covered;
     memcpy(words, from->words, (size_t)from->n * sizeof *words);
+    if (covered) memcpy(covered, from->covered, (size_t)s->source * sizeof *covered);
     *to = *from;
-    to->words = words;
+    to->words = words, to->covered = covered;
 }
 
-/* The ranking value of a text with that log-probability. words: its new tokens, including .end if that ended it. */
-static double ranking(const state *s, double score, int64_t words)
+/* The ranking value of a text with that log-probability. words: its new tokens, including .end if that ended it.
+ * covered: NULL for a text that may still cover all of its source. */
+static double ranking(const state *s, double score, int64_t words, const float *covered)
 {
+    const double n = words > 0 ? (double)words : 1;
+    double       sum = 0;
     if (s->a.sample || s->beams == 1) return score;
-    return score / tn__libm_pow((double)(words > 0 ? words : 1), s->penalty);
+    for (int64_t i = 0; covered && i < s->source; i++)
+        sum += tn__libm_log(covered[i] < FLT_MIN ? (double)FLT_MIN : fmin((double)covered[i], 1));
+    return score / tn__libm_pow(s->a.gnmt ? (5 + n) / 6 : n, s->penalty) + s->a.coverage * sum;
 }
 
 /* True if prompt b's search ends although texts are alive. best: the best of them. */
@@ -223,7 +213,7 @@ static bool is_over(const state *s, int64_t b, const text *best)
     double      worst = INFINITY;
     if (s->ndone[b] < s->beams || s->early) return s->ndone[b] == s->beams;
     for (int64_t i = 0; i < s->beams; i++) worst = fmin(worst, done[i].score);
-    return !(ranking(s, best->score, best->n - s->begin) > worst);
+    return !(ranking(s, best->score, best->n - s->begin, NULL) > worst);
 }
 
 /* Finishes a text. words: its new tokens, including .end if that ended it. If `beams` texts are already finished, it
@@ -232,7 +222,7 @@ static void finish(state *s, int64_t b, const text *t, double score, int64_t wor
 {
     text   *done = &s->done[b * s->beams];
     int64_t n = s->ndone[b], worst = 0;
-    score = ranking(s, score, words);
+    score = ranking(s, score, words, t->covered);
     if (n == s->beams) {
         for (int64_t i = 1; i < n; i++) worst = done[i].score <= done[worst].score ? i : worst;
         if (!(done[worst].score < score)) return;
@@ -240,7 +230,7 @@ static void finish(state *s, int64_t b, const text *t, double score, int64_t wor
         for (n--; worst < n; worst++) done[worst] = done[worst + 1];
         done[n] = goes;
     }
-    copy_text(&done[n], t);
+    copy_text(s, &done[n], t);
     done[n].score = score, s->ndone[b] = n + 1;
 }
 
@@ -256,7 +246,8 @@ typedef struct {
     const float *p;
 } rows_of_scores;
 
-/* The best continuations of prompt b's texts, at most 2 · beams, best first; returns their number. */
+/* The best continuations of prompt b's texts, at most 2 · beams, best first; returns their number. With .adjust, a text
+ * without any ends here. */
 static int64_t find_candidates(state *s, int64_t b, rows_of_scores r, candidate *best)
 {
     int64_t n = 0;
@@ -267,11 +258,14 @@ static int64_t find_candidates(state *s, int64_t b, rows_of_scores r, candidate 
         const int64_t made = t->n - s->begin;
         if (made < s->least && s->end >= 0 && s->end < s->vocab) row[s->end] = -INFINITY;
         tn__forbid_repeats(row, s->vocab, t->words, t->n, s->a.no_repeat);
+        const tn_next_token next = {b, t->n, made, s->vocab, t->words, row};
+        if (s->a.adjust && !tn__adjust(&s->a, &next)) return 0;
         int64_t m;
         if (s->a.sample) {
             tn_generator g = {s->g.seed, s->g.position + (uint64_t)(b * s->most + made)};
             m = tn__sample_token(row, s->vocab, &s->a, tn_random_double(&g), s->room, &s->room[0]);
         } else m = tn__choose_best(row, s->vocab, 2 * s->beams, s->room);
+        if (m == 0 && s->a.adjust) finish(s, b, t, t->score, made);
         for (int64_t k = 0; r.p && r.p != r.from && k < m; k++)
             s->room[k].score = (double)r.p[t->row * s->vocab + s->room[k].word];
         for (int64_t k = 0; k < m; k++) {
@@ -299,13 +293,13 @@ static void extend(state *s, int64_t b, rows_of_scores r)
             continue;
         }
         text *to = &next[kept];
-        copy_text(to, t);
+        copy_text(s, to, t);
         to->words[to->n++] = best[k].c.word, to->score = best[k].c.score;
         const bool on = !s->a.each || s->a.each(b, best[k].c.word, s->a.user);
         if (on && to->n < s->begin + most_of(s, b)) kept++;
         else if (k < s->beams) finish(s, b, to, to->score, to->n - s->begin);
     }
-    if (n == 0) /* no token is allowed: the texts end */
+    if (n == 0 && !s->a.adjust) /* no token is allowed: the texts end */
         for (int64_t i = 0; i < s->nalive[b]; i++) finish(s, b, &alive[i], alive[i].score, alive[i].n - s->begin);
     s->nalive[b] = kept && !is_over(s, b, next) ? kept : 0;
 }
@@ -374,7 +368,7 @@ static rows_of_scores rows_of(state *s, tn_tensor *y)
     rows_of_scores r = {.from = NULL};
     const bool     penalty = s->a.repetition_penalty != 1, greedy = s->beams == 1 && !s->a.sample;
     if (penalty && s->beams == 1) y = apply_penalty(s, y);
-    else if (greedy && (s->least || s->a.no_repeat)) y = tn_clone(y); /* some will be forbidden */
+    else if (greedy && (s->least || s->a.no_repeat || s->a.adjust)) y = tn_clone(y); /* some will be forbidden */
     tn_tensor *p = greedy && s->a.unscored ? NULL : tn_contiguous(tn_log_softmax(y, -1));
     if (penalty && s->beams > 1) p = apply_penalty(s, p);
     const float *scores = tn_error() == TN_OK ? tn_data(y) : NULL;
@@ -385,9 +379,39 @@ static rows_of_scores rows_of(state *s, tn_tensor *y)
     return r;
 }
 
+/* Adds the attention of the last step, f32 [rows, source], to what each text covers. */
+static bool add_attention(state *s, const tn_tensor *attention)
+{
+    const float  *from = tn_data(attention);
+    const int64_t n = attention ? tn_size(attention, 1) : 0, each = s->prompts * s->beams;
+    if (from && !s->source) {
+        text  *lists[] = {s->alive, s->next, s->done};
+        float *all = each <= INT64_MAX / 3 / n ? allocate(s, 3 * each * n, sizeof *all) : NULL;
+        for (int64_t i = 0; all && i < 3 * each; i++) lists[i / each][i % each].covered = all + i * n;
+        if (all) memset(all, 0, (size_t)(3 * each * n) * sizeof *all), s->source = n;
+    }
+    if (!from || n != s->source || tn_error() != TN_OK) return false;
+    for (int64_t b = 0; b < s->prompts; b++)
+        for (int64_t i = 0; i < s->nalive[b]; i++) {
+            text *t = &s->alive[b * s->beams + i];
+            for (int64_t k = 0; k < n; k++) t->covered[k] += from[t->row * n + k];
+        }
+    return true;
+}
+
+static tn_tensor *scores_of(state *s, tn_tensor *tokens)
+{
+    tn_decoding *const      d = s->a.from;
+    const tn_decoding_kind *kind = d->kind;
+    tn_tensor              *attention = NULL;
+    if (!(s->a.coverage > 0)) return kind->scores(d, tokens);
+    tn_tensor *y = ((const tn__attending_kind *)(const void *)kind)->attended(d, tokens, &attention);
+    return y && add_attention(s, attention) ? y : NULL;
+}
+
 static bool step(state *s, tn_tensor **tokens)
 {
-    tn_tensor *y = s->a.from->kind->scores(s->a.from, *tokens);
+    tn_tensor *y = scores_of(s, *tokens);
     if (!y || tn_error() != TN_OK) return false;
     const rows_of_scores r = rows_of(s, tn_contiguous(tn_to(y, TN_F32)));
     if (!r.from) return false;

@@ -16,6 +16,27 @@ tn_decoding *tn__lm_plain_decoding(const char *who, void *m, int64_t rows, int64
  * made of ops and depend on nothing but the model, the ids and the cache (cached.c). */
 tn_decoding *tn__replayed(tn_decoding *d);
 
+/* A decoding with a key/value cache (cached.c). */
+typedef struct {
+    tn_decoding     base;
+    void           *model;
+    tn_decoder_step step;
+    tn_kv_cache    *cache;
+    int64_t         read;   /* tokens read; more than the cache has if old ones were dropped */
+    int64_t         room;   /* maximum positions in the cache; 0: never drop any */
+    int64_t         window; /* windowed: positions that a layer attends to; else 0 */
+    int64_t         sinks;  /* rolling: first positions, which are kept */
+    tn_decoder_turn turn;
+    bool            replays; /* single tokens may be read by replays */
+    int             singles; /* number of calls with a single token since the last replay could not be used */
+    tn_replay      *replay;  /* of the step, for the token in .ids; NULL: none */
+    tn_tensor      *ids;     /* [rows, 1] */
+} tn__cached;
+tn__cached *tn__as_cached(tn_decoding *d); /* NULL: another kind of decoding */
+
+/* Drops positions if needed, so that n more fit. */
+tn_status tn__cached_make_room(tn__cached *d, int64_t n);
+
 /* A tn_decoder_step: the logits after the last of ids, [rows, 1, vocab]; cache may be NULL. */
 tn_tensor *tn__lm_step(void *m, tn_tensor *ids, tn_kv_cache *cache);
 
@@ -28,9 +49,16 @@ void tn__lm_init(void *m, double init, int64_t layers);
 
 /* A kind of decoding that counts the tokens of each row that it has read: tn_generate compares them with .read. */
 typedef struct {
-    tn_decoding_kind base; /* .size is sizeof(tn__counting_kind) */
+    tn_decoding_kind base; /* .size is sizeof(tn__counting_kind), or more */
     int64_t (*read)(const tn_decoding *d);
 } tn__counting_kind;
+
+/* A kind of decoding that attends to a source. */
+typedef struct {
+    tn__counting_kind base; /* .base.size is sizeof(tn__attending_kind) */
+    /* As .scores; *attention: f32 [rows, source tokens], contiguous, of the last of tokens, 1 for padding. */
+    tn_tensor *(*attended)(tn_decoding *d, tn_tensor *tokens, tn_tensor **attention);
+} tn__attending_kind;
 
 /* The tn_decoding of a model without a cache (uncached.c); step always gets NULL. */
 tn_decoding *tn__uncached_decoding(void *model, tn_decoder_step step, int64_t rows, int64_t length);

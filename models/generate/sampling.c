@@ -1,10 +1,56 @@
-/* sampling.c — chooses the next token: the most likely ones, or sampling; repetition rules. */
+/* sampling.c — chooses the next token: the most likely ones, or sampling; repetition rules; the caller's changes. */
 #include "core/base/toolbox.h"
 #include "models/generate/sampling.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+bool tn__check_choice(const tn_generate_args *a)
+{
+    if (a->top_k < 0)
+        return tn_raise_false(TN_EINVAL, "tn_generate: .top_k is %lld, but must be at least 0", (long long)a->top_k);
+    if (!(a->top_p > 0 && a->top_p <= 1))
+        return tn_raise_false(TN_EINVAL, "tn_generate: .top_p is %g, but must be above 0 and at most 1", a->top_p);
+    if (!(a->min_p >= 0 && a->min_p <= 1))
+        return tn_raise_false(TN_EINVAL, "tn_generate: .min_p is %g, but must be from 0 to 1", a->min_p);
+    if (!(a->repetition_penalty > 0) || isinf(a->repetition_penalty))
+        return tn_raise_false(TN_EINVAL,
+                              "tn_generate: .repetition_penalty is %g, but must be greater than 0, and finite",
+                              a->repetition_penalty);
+    if (!(a->temperature > 0) || isinf(a->temperature))
+        return tn_raise_false(TN_EINVAL, "tn_generate: .temperature is %g, but must be greater than 0, and finite",
+                              a->temperature);
+    if (a->unscored && (a->sample || a->beams > 1))
+        return tn_raise_false(TN_EINVAL, "tn_generate: .unscored is only for greedy decoding; unset .unscored");
+    if (!a->sample && (a->top_k || a->top_p < 1 || a->min_p > 0 || a->temperature != 1))
+        return tn_raise_false(
+            TN_EINVAL, "tn_generate: .temperature, .top_k, .top_p and .min_p have no effect without .sample; set "
+                       ".sample = true");
+    if (!isfinite(a->length_penalty))
+        return tn_raise_false(TN_EINVAL, "tn_generate: .length_penalty is %g, but must be finite", a->length_penalty);
+    if (!(a->coverage >= 0) || isinf(a->coverage))
+        return tn_raise_false(TN_EINVAL, "tn_generate: .coverage is %g, but must be at least 0, and finite",
+                              a->coverage);
+    if (a->beams == 1 && (a->gnmt || a->coverage > 0))
+        return tn_raise_false(TN_EINVAL, "tn_generate: .gnmt and .coverage have no effect with one beam; set .beams");
+    return true;
+}
+
+bool tn__adjust(const tn_generate_args *a, const tn_next_token *next)
+{
+    const tn_status e = a->adjust(next, a->user);
+    if (e != TN_OK && tn_error() == TN_OK)
+        tn_raise(e, "tn_generate: .adjust returned %s for prompt %lld, after %lld new tokens", tn_status_name(e),
+                 (long long)next->row, (long long)next->made);
+    for (int64_t w = 0; w < next->vocab && tn_error() == TN_OK; w++)
+        if (!(next->scores[w] < INFINITY))
+            tn_raise(TN_ENUMERIC,
+                     "tn_generate: .adjust set the score of token %lld of prompt %lld to %g, expected a number or "
+                     "-INFINITY",
+                     (long long)w, (long long)next->row, (double)next->scores[w]);
+    return tn_error() == TN_OK;
+}
 
 /* A prompt may contain ids outside the vocabulary, which only the decoding interprets. */
 static bool is_word(int64_t w, int64_t vocab) { return w >= 0 && w < vocab; }

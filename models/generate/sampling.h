@@ -9,6 +9,12 @@ typedef struct {
     int64_t word;
 } tn__choice;
 
+/* Checks the options of ranking and sampling. False: raised. */
+bool tn__check_choice(const tn_generate_args *a);
+
+/* Calls .adjust. False: raised. */
+bool tn__adjust(const tn_generate_args *a, const tn_next_token *next);
+
 /* Sets tokens that would repeat an n-gram of the text to -inf. */
 void tn__forbid_repeats(float *p, int64_t vocab, const int64_t *words, int64_t length, int64_t n);
 

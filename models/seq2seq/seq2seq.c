@@ -137,21 +137,31 @@ static void replace(tn_tensor **place, tn_tensor *t)
     *place = t;
 }
 
-static tn_tensor *scores(tn_decoding *base, tn_tensor *tokens)
+/* attention: NULL, or see tn__attending_kind. */
+static tn_tensor *attended(tn_decoding *base, tn_tensor *tokens, tn_tensor **attention)
 {
     decoding         *d = (decoding *)base;
     tn_seq2seq       *m = d->m;
     tn__seq2seq_state next = d->r;
+    const int64_t     last = tn_size(tokens, 1) - 1;
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    tn_tensor     *y = decode(m, &next, tokens, NULL);
-    if (y) y = tn_linear(tn_select(y, 1, tn_size(tokens, 1) - 1), m->out, m->out_bias);
-    if (y) {
+    tn_tensor     *w = NULL, *y = NULL;
+    if (attention && m->config.kind == TN_SEQ2SEQ_RNN)
+        tn_raise(TN_EINVAL, "seq2seq: this model has no attention to its source; omit .coverage");
+    else y = decode(m, &next, tokens, attention ? &w : NULL);
+    if (y) y = tn_linear(tn_select(y, 1, last), m->out, m->out_bias);
+    if (w) w = tn_contiguous(tn_masked_fill(tn_to(tn_select(w, 1, last), TN_F32), d->r.padding, 1));
+    if (y && tn_error() == TN_OK) {
         replace(&d->r.h, next.h), replace(&d->r.c, next.c);
         d->r.at = next.at;
     }
-    return tn_leave(f, y);
+    if (!attention) return tn_leave(f, y);
+    tn_leave_n(f, &y, &w);
+    *attention = w;
+    return y;
 }
+static tn_tensor *scores(tn_decoding *base, tn_tensor *tokens) { return attended(base, tokens, NULL); }
 
 static tn_tensor *select_rows(tn_tensor *t, int dim, tn_tensor *index)
 {
@@ -179,8 +189,8 @@ static void end(tn_decoding *base)
     tn_kv_cache_free(d->r.cache);
     tn_mem_put(d, sizeof *d);
 }
-static int64_t                 tokens_read(const tn_decoding *base) { return ((const decoding *)base)->r.at; }
-static const tn__counting_kind kind = {{sizeof(tn__counting_kind), scores, reorder, end}, tokens_read};
+static int64_t                  tokens_read(const tn_decoding *base) { return ((const decoding *)base)->r.at; }
+static const tn__attending_kind kind = {{{sizeof(tn__attending_kind), scores, reorder, end}, tokens_read}, attended};
 
 tn_decoding *tn_seq2seq_decoding(tn_seq2seq *m, tn_tensor *source, int64_t beams, int64_t length)
 {
@@ -190,7 +200,7 @@ tn_decoding *tn_seq2seq_decoding(tn_seq2seq *m, tn_tensor *source, int64_t beams
         return NULL;
     decoding *d = tn_mem_get(sizeof *d);
     if (!d) return NULL;
-    *d = (decoding){.base = {&kind.base, 0, length}, .m = m};
+    *d = (decoding){.base = {&kind.base.base, 0, length}, .m = m};
     const tn_scope    s = tn_no_grad_begin();
     const tn_frame    f = tn_enter(m);
     tn__seq2seq_state r;

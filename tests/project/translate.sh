@@ -27,6 +27,17 @@ for kind in transformer bahdanau luong rnn; do
 done
 [ "$("$translate" run --model transformer --beam 3 --top 2 --longest 14 <lines.txt | wc -l)" = 8 ] ||
     wrong "run --top 2 does not print two lines for each"
+# GNMT's penalties change the ranks: with alpha 0 and without coverage they are the sums.
+ranks() { "$translate" run --model "$1" --beam 3 --top 3 --longest 4 "${@:2}" <lines.txt | cut -f 2; }
+for kind in transformer bahdanau luong; do
+    ranks $kind --length-penalty 0 | cmp - <(ranks $kind --length-penalty 0 --gnmt) ||
+        wrong "$kind: alpha 0 ranks otherwise"
+    ! ranks $kind --gnmt | cmp -s - <(ranks $kind) && ! ranks $kind --coverage 0.2 | cmp -s - <(ranks $kind) ||
+        wrong "$kind: --gnmt or --coverage changes no rank"
+done
+! "$translate" run --model rnn --coverage 0.2 <lines.txt >out.txt 2>err.txt &&
+    grep -q 'this model has no attention to its source' err.txt || wrong "run --model rnn --coverage: $(cat err.txt)"
+says 2 "--coverage ranks the texts of a beam search" "$translate" run --model luong --beam 1 --coverage 0.2
 "$build/bin/look" align --model transformer --html look.html "3 May 2019" >/dev/null && grep -q '<svg' look.html &&
     grep -q '>␣' look.html || wrong "look align makes no picture, or blanks cannot be seen in it"
 "$build/bin/look" align --model bahdanau --html look.html "3 May 2019" >/dev/null && grep -q '<svg' look.html ||

@@ -137,6 +137,55 @@ START_TEST(learns_and_generates)
 }
 END_TEST
 
+/* GNMT's rank of n tokens, the last of which may be .end, from the model's logits and alignment of the whole text. */
+static double rank_by_formula(tn_seq2seq *m, tn_tensor *x, const int64_t *words, int64_t n, double alpha, double beta)
+{
+    int64_t    text[16] = {2};
+    tn_tensor *w = NULL;
+    memcpy(text + 1, words, (size_t)n * sizeof *words);
+    tn_tensor    *y = tn_seq2seq_forward(m, x, tn_from_data(TN_I64, TN_SHAPE(1, n), text), .alignment = &w);
+    tn_tensor    *p = tn_log_softmax(y, -1);
+    const int64_t vocab = m->config.target_words, source = tn_size(x, 1);
+    double        sum = 0, c = 0;
+    for (int64_t t = 0; t < n; t++) sum += tn_get(p, t * vocab + words[t]);
+    for (int64_t i = 0; i < source; i++) {
+        double covered = 0;
+        for (int64_t t = 0; t < n; t++) covered += tn_get(w, t * source + i);
+        c += log(fmin(covered, 1));
+    }
+    return sum / pow((5 + (double)n) / 6, alpha) + beta * c;
+}
+
+/* The ranks of a batch of padded sources equal the formula, computed from each source alone. */
+START_TEST(gnmt_penalties)
+{
+    enum { BEAMS = 4, MOST = 6 };
+    tn_seed(11 + (uint64_t)_i);
+    tn_seq2seq *m = model(_i, 0);
+    tn_eval(m);
+    tn_decoding *d = tn_seq2seq_decoding(m, source(), BEAMS, 10);
+    tn_generated g = tn_generate(d, tn_full_of(TN_I64, TN_SHAPE(B, 1), 2), .beams = BEAMS, .best = BEAMS, .end = 3,
+                                 .most = MOST, .gnmt = true, .length_penalty = 0.6, .coverage = 0.2);
+    tn_decoding_free(d);
+    if (m->config.kind == TN_SEQ2SEQ_RNN) {
+        ck_error(TN_EINVAL, "seq2seq: this model has no attention to its source; omit .coverage");
+        tn_free(m);
+        return;
+    }
+    fine();
+    for (int64_t i = 0; i < B * BEAMS; i++) {
+        int64_t words[MOST + 1], n = tn_get_i64(g.lengths, i), s = 0;
+        while (s < S && sources[i / BEAMS * S + s]) s++;
+        for (int64_t t = 0; t < n; t++) words[t] = tn_get_i64(g.tokens, i * tn_size(g.tokens, 2) + t);
+        if (n < MOST) words[n++] = 3;
+        tn_tensor   *x = tn_narrow(tn_narrow(source(), 0, i / BEAMS, 1), 1, 0, s);
+        const double want = rank_by_formula(m, x, words, n, 0.6, 0.2);
+        ck_assert_double_eq_tol(tn_get(g.scores, i), want, 2e-5 * (1 + fabs(want)));
+    }
+    tn_free(m);
+}
+END_TEST
+
 /* Under autocast every kind trains, and generates the same whether the cache was created inside or outside. */
 START_TEST(autocast)
 {
@@ -264,7 +313,8 @@ static double once(int i)
     if (m && tn_backward(tn_seq2seq_loss(m, source(), target())) == TN_OK)
         v = tn_item(tn_sum(tn_grad(m->source->weight)));
     tn_decoding *d = tn_seq2seq_decoding(m, source(), 2, 5);
-    tn_generated g = tn_generate(d, tn_full_of(TN_I64, TN_SHAPE(B, 1), 2), .beams = 2, .end = 3);
+    tn_generated g = tn_generate(d, tn_full_of(TN_I64, TN_SHAPE(B, 1), 2), .beams = 2, .end = 3,
+                                 .coverage = c.kind == TN_SEQ2SEQ_RNN ? 0 : 0.2);
     if (g.scores) v += tn_item(tn_sum(g.scores));
     tn_decoding_free(d);
     tn_free(m);
@@ -318,6 +368,7 @@ int main(void)
     tcase_add_loop_test(c, scores_and_alignments, 0, MODELS);
     tcase_add_loop_test(c, losses, 0, MODELS);
     tcase_add_loop_test(c, learns_and_generates, 0, MODELS);
+    tcase_add_loop_test(c, gnmt_penalties, 0, MODELS);
     tcase_add_loop_test(c, autocast, 0, MODELS);
     tcase_add_loop_test(c, what_is_saved_is_loaded, 0, MODELS);
     tcase_add_loop_test(c, as_its_parts, 0, 2);
