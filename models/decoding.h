@@ -33,6 +33,21 @@ TN_API tn_decoding *tn_cached_decoding(void *model, tn_decoder_step step, tn_kv_
                                        int64_t length);
 TN_API tn_status    tn_cached_decoding_trim(tn_decoding *d, int64_t length); /* keeps the first `length` tokens */
 
+/* Files of a prompt that was read, so that it need not be read again, with the same bits as without. The decoding has a
+ * key/value cache and one row; tokens: i64 or i32 [1, n].
+ *
+ *     tn_decoding *d = tn_lm_decoding(gpt, 1, 200);
+ *     int64_t      read = tn_prompt_cache_load(d, ids, "prompt.cache"); // of the longest start that ids share with it
+ *     tn_generate(d, tn_narrow(ids, 1, read, tn_size(ids, 1) - read), .read = read,
+ *                 .before = tn_narrow(ids, 1, 0, read));
+ *     if (tn_prompt_cache_save(d, ids, "prompt.cache") != TN_OK) puts(tn_error_message());
+ *
+ * load returns the number of tokens that count as read, at most n - 1; -1: raised. A file of a model with other
+ * weights, dtypes or settings is an error. save needs the first tokens that d has read, and replaces the file only when
+ * it is complete. */
+TN_API int64_t   tn_prompt_cache_load(tn_decoding *d, tn_tensor *tokens, const char *path);
+TN_API tn_status tn_prompt_cache_save(tn_decoding *d, tn_tensor *tokens, const char *path) TN_CHECKED;
+
 /* Texts longer than the cache. windowed: a layer attends to the last `window` positions only. The cache has at most
  * window + 384 positions, or the whole length if that is less; older ones are dropped, and the logits are bit-identical
  * to those with a full cache. rolling: the cache has `room` positions; the first `sinks` are kept, and the oldest after
@@ -48,10 +63,14 @@ TN_API tn_decoding *tn_lm_rolling(void *m, int64_t rows, int64_t room,
 
 /* Speculative decoding (Leviathan et al. 2023). The logits are bit-identical to those of tn_lm_decoding(m, 1, length)
  * for any draft, which is a smaller tn_lm with the same vocabulary. The draft proposes `ahead` tokens, the most likely
- * one each time, and m reads them all in one step; m need not read again those that tn_generate then chooses. */
+ * one each time, and m reads them all in one step; m need not read again those that tn_generate then chooses.
+ *
+ * Without a draft (NULL), up to `ahead` tokens are proposed that follow an earlier place in the text, one that ends in
+ * the same tokens: texts that repeat themselves or quote their prompt need fewer passes. Proposals stop while few of
+ * them are chosen. */
 typedef struct {
     int64_t proposed, accepted, readings; /* tokens, tokens; forward passes of m, without the prompt's */
-    double  plain;                        /* seconds of m's first pass, which reads a single token */
+    double  plain;                        /* seconds of m's fastest pass over a single token */
 } tn_speculation;
 TN_API tn_decoding *tn_speculative_decoding(void *m, void *draft, int64_t length, int64_t ahead, tn_speculation *count);
 

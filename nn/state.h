@@ -12,7 +12,7 @@
 #ifndef TENON_NN_STATE_H
 #define TENON_NN_STATE_H
 
-#include "module.h"
+#include "attention.h"
 
 TN_C_BEGIN_
 
@@ -88,6 +88,11 @@ TN_API tn_status   tn_save_run(void *m, tn_save_args c);
 /* Converts the weights to f16 as tn_quantize (module_tools.h) converts them to 8 bits: half the size of f32. Values
  * that were loaded from F16 stay exact. */
 TN_API tn_status tn_module_halve(void *m);
+
+/* The first `length` positions of a key/value cache with one row, as tensors "keys" and "values" of a file, and from a
+ * file of `stored` positions into an empty cache; length 0 only checks the file. models/decoding.h has whole files. */
+TN_API tn_status tn_kv_cache_put(const tn_kv_cache *c, int64_t length, tn_safetensors_writer *w);
+TN_API tn_status tn_kv_cache_take(tn_kv_cache *c, const tn_safetensors *f, int64_t stored, int64_t length);
 
 /* Copies all parameters and saved buffers from another module with the same names and shapes. */
 TN_API tn_status tn_module_assign(void *m, void *from);

@@ -155,11 +155,31 @@ static tn_decoding *new_decoding(writer *w)
 {
     const writer_options *how = w->options;
     if (how->sinks) return tn_lm_rolling(w->m->net, 1, w->m->about.positions, how->sinks);
-    if (!how->draft) return tn_lm_decoding(w->m->net, 1, w->room);
+    if (!how->draft && !how->lookup) return tn_lm_decoding(w->m->net, 1, w->room);
     const tn_speculation before = w->drafted; /* keep counting */
-    tn_decoding         *d = tn_speculative_decoding(w->m->net, how->draft->net, w->room, how->ahead, &w->drafted);
+    const int64_t        ahead = how->ahead ? how->ahead : how->draft ? 4 : 16;
+    void *const          draft = how->draft ? how->draft->net : NULL;
+    tn_decoding         *d = tn_speculative_decoding(w->m->net, draft, w->room, ahead, &w->drafted);
     if (before.plain > 0) w->drafted = before;
     return d;
+}
+
+/* Reads all of the prompt but its last token, what the file has from there; the file then has all of it. */
+static bool read_through_cache(writer *w)
+{
+    const char    *path = w->options->cache;
+    const tn_scope s = tn_no_grad_begin();
+    const int64_t  n = w->text.n - 1;
+    tn_tensor     *text = tn_to(tn_from_data(TN_I32, TN_SHAPE(1, n + 1), w->text.at), TN_I64);
+    w->read = text && file_exists(path) ? tn_prompt_cache_load(w->decoding, text, path) : 0;
+    if (settings.verbose && tn_error() == TN_OK)
+        fprintf(stderr, "cache    %lld of %lld tokens\n", (long long)w->read, (long long)n);
+    if (tn_error() == TN_OK && w->read < n) {
+        w->decoding->kind->scores(w->decoding, tn_narrow(text, 1, w->read, n - w->read));
+        if (tn_prompt_cache_save(w->decoding, tn_narrow(text, 1, 0, n), path) == TN_OK) w->read = n;
+    }
+    tn_scope_end(s);
+    return tn_error() == TN_OK;
 }
 
 /* Replaces the decoding, which is full or NULL, with a new one, and cuts a text that is too long to its last half. */
@@ -203,6 +223,7 @@ bool writer_write(writer *w)
     int64_t left = w->options->tokens;
     while (left > 0) {
         if ((!w->decoding || w->text.n >= w->room) && !restart_decoding(w)) break;
+        if (w->options->cache && !w->made && w->text.n > 1 && !read_through_cache(w)) break;
         if (!generate_some(w, &left)) break;
     }
     w->cut = !w->out.stopped;

@@ -28,8 +28,10 @@ typedef struct {
     int64_t          tokens;
     option_list      stop;
     uint64_t         seed;
-    const model     *draft; /* proposes `ahead` tokens at a time; NULL: none */
-    int64_t          ahead;
+    const model     *draft;  /* proposes `ahead` tokens at a time; NULL: none */
+    bool             lookup; /* earlier text proposes up to `ahead` tokens at a time */
+    int64_t          ahead;  /* 0: 4 of a draft, 16 of earlier text */
+    const char      *cache;  /* file of the read prompt: read if it exists, and written; NULL: none */
     int64_t
         sinks; /* a full context keeps its first `sinks` tokens and drops the oldest others; 0: keeps its last half */
 } writer_options;

@@ -10,7 +10,7 @@ enum { LINE_MOST = 1 << 20 }; /* bytes */
 
 static option_list    files;
 static const char    *dir, *tokenizer, *type, *prompt, *prompts, *draft;
-static writer_options how = {.how = {TN_GENERATE_ARGS_DEFAULTS}, .tokens = 200, .ahead = 4};
+static writer_options how = {.how = {TN_GENERATE_ARGS_DEFAULTS}, .tokens = 200};
 static int64_t        seed = 1;
 static double         temperature = 0.8;
 static bool           chat, json;
@@ -118,15 +118,16 @@ static void chat_plain(writer *w)
     free(line);
 }
 
-/* Reports the speedup from the draft: the large model reads several tokens in about the time of one. */
-static void report_draft(const writer *w)
+/* Reports the speedup from proposals: the model reads several tokens in about the time of one. */
+static void report_proposals(const writer *w)
 {
     const tn_speculation *d = &w->drafted;
     const int64_t         pieces = d->accepted + d->readings;
     if (tn_error() != TN_OK || !d->readings) return;
-    fprintf(stderr, "\ndraft    %lld of %lld proposed tokens accepted; %.2f tokens per pass of the model\n",
-            (long long)d->accepted, (long long)d->proposed, (double)pieces / (double)d->readings);
-    fprintf(stderr, "speedup  %.2f: %.2f s; without the draft about %.2f s\n",
+    fprintf(stderr, "\n%s   %lld of %lld proposed tokens accepted; %.2f tokens per pass of the model\n",
+            how.lookup ? "lookup" : "draft ", (long long)d->accepted, (long long)d->proposed,
+            (double)pieces / (double)d->readings);
+    fprintf(stderr, "speedup  %.2f: %.2f s; without proposals about %.2f s\n",
             d->plain * (double)pieces / (w->seconds > 0 ? w->seconds : 1), w->seconds, d->plain * (double)pieces);
 }
 
@@ -220,14 +221,19 @@ static void write_texts(writer *w, const model *m)
 static int check(void)
 {
     static const char *const of_text[] = {"prompt", "file", "prompts", "json"};
+    static const char *const of_decoding[] = {"draft", "lookup", "prompt-cache", "sinks"};
     for (int i = 0; i < 3; i++)
         for (int k = i + 1; k < 3; k++)
             if (program_either(of_text[i], of_text[k])) return EXIT_USAGE;
     for (int i = 0; chat && i < 4; i++)
         if (program_given(of_text[i]))
             return program_usage("--chat reads messages from standard input and does not take --%s", of_text[i]);
-    if (draft && how.sinks) return program_usage("--draft and --sinks cannot be combined");
-    if (!draft && program_given("ahead")) return program_stray("ahead", "--draft");
+    for (int i = 0; i < 4; i++) /* each is a decoding of its own */
+        for (int k = i + 1; k < 4; k++)
+            if (program_given(of_decoding[i]) && program_given(of_decoding[k]))
+                return program_usage("--%s and --%s cannot be combined", of_decoding[i], of_decoding[k]);
+    if (how.cache && (chat || prompts)) return program_stray("prompt-cache", "--prompt and --file");
+    if (!draft && !how.lookup && program_given("ahead")) return program_stray("ahead", "--draft and --lookup");
     return 0;
 }
 
@@ -253,7 +259,7 @@ static int run(int count, char **operands)
         write_texts(&w, &m);
     }
     report_speed(&w, loading);
-    if (how.draft && !settings.quiet) report_draft(&w);
+    if ((how.draft || how.lookup) && !settings.quiet) report_proposals(&w);
     writer_close(&w);
     model_close(&m), model_close(&small);
     return program_end();
@@ -283,7 +289,13 @@ static const option options[] = {
                 "if it has one"),
     OPTION_TEXT("draft", 0, "PATH", &draft,
                 "smaller model with the same vocabulary, for speculative decoding; the text stays the same"),
-    OPTION_INT("ahead", 0, "N", &how.ahead, "tokens that the draft proposes at a time", .least = 1, .most = 64),
+    OPTION_FLAG("lookup", 0, &how.lookup,
+                "propose the next tokens from earlier text, which is faster if the text repeats itself or its prompt; "
+                "the text stays the same"),
+    OPTION_INT("ahead", 0, "N", &how.ahead, "tokens proposed at a time (default: 4, or at most 16 with --lookup)",
+               .least = 1, .most = 64),
+    OPTION_TEXT("prompt-cache", 0, "FILE", &how.cache,
+                "file of the model's state after the prompt: a prompt that starts as the one in it is not read again"),
     OPTION_INT("sinks", 0, "N", &how.sinks,
                "generate without a limit: the first N tokens stay in the context, the oldest after them are dropped "
                "(only for rotary positions)",

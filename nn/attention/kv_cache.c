@@ -291,6 +291,14 @@ void tn__cache_undo(tn_kv_cache *c, int64_t layer, tn__cached_lengths before)
     reset_if_empty(c);
 }
 
+tn_tensor *tn__cache_tensor(const tn_kv_cache *c, int i) { return i ? c->values[0] : c->keys[0]; }
+
+void tn__cache_fill(tn_kv_cache *c, int64_t n)
+{
+    for (int64_t i = 0; i < c->c.layers; i++) c->layer[i].own = n;
+    c->rows = 1;
+}
+
 /* ---- replays ----------------------------------------------------------------------------------------------------- */
 
 /* The number of positions, if a step can add one to every layer; -1: raised. */

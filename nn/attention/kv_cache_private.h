@@ -26,6 +26,12 @@ bool tn__cache_memory_is(const tn_kv_cache *c, int64_t layer, const tn_tensor *o
 /* Number of positions removed from the start, which rotary positions still count. */
 int64_t tn__cache_removed(const tn_kv_cache *c);
 
+/* Keys (0) or values (1) of the layers' own positions: [layers, batch, heads, length, head_dim]. */
+tn_tensor *tn__cache_tensor(const tn_kv_cache *c, int i);
+
+/* The first n positions of one row were written to all layers of an empty cache; they count from now on. */
+void tn__cache_fill(tn_kv_cache *c, int64_t n);
+
 /* While a step is recorded (tn_kv_cache_record): angles of its position, of all layers of a kind. NULL: raised. */
 tn_tensor *tn__cache_angles(tn_kv_cache *c, tn_rope_config rope);
 

@@ -129,7 +129,7 @@ astray letters far transformer.ln_f.weight 107
 "$gpt" eval --model far wide.txt --json --quiet >far.txt || wrong "gpt eval of a huge loss failed"
 is_json far.txt && grep -q '"perplexity":null' far.txt || wrong "an infinite perplexity as JSON: $(cat far.txt)"
 says 1 "--stride 9 would skip the tokens between" "$gpt" eval --model letters --length 8 --stride 9 wide.txt
-says 2 "--ahead is for --draft" "$gpt" write --model letters --ahead 3
+says 2 "--ahead is for --draft and --lookup" "$gpt" write --model letters --ahead 3
 for penalty in 1 5; do # the penalty also applies to tokens of earlier messages
     talk=(--model letters --temperature 0 --tokens 20 --repetition-penalty $penalty)
     printf 'größer\nals\n' | "$gpt" write "${talk[@]}" --chat >chat.txt || wrong "gpt write --chat failed"
@@ -170,6 +170,51 @@ grep -qE '^draft +[0-9]+ of [0-9]+ proposed tokens accepted' said.txt && grep -q
 says 1 "they must have the same tokenizer" "$gpt" write "${talk[@]}" --prompt x --draft $model
 says 2 "--draft and --sinks cannot be combined" "$gpt" write "${talk[@]}" --prompt x --draft letters --sinks 4
 says 7 "only rotary positions are supported" "$gpt" write "${talk[@]}" --prompt x --sinks 4
+
+# Proposals from earlier text, and a prompt cache: the same text; sampled, too.
+"$gpt" write "${talk[@]}" --prompt größer --lookup 2>said.txt | cmp - plain.txt || wrong "--lookup, another text"
+grep -qE '^lookup +[0-9]+ of [0-9]+ proposed tokens accepted' said.txt || wrong "--lookup says: $(cat said.txt)"
+long=("$gpt" write --model $model --tokens 250 --prompt "The old man went to the") # longer than the context
+"${long[@]}" >plain.txt
+"${long[@]}" --lookup --ahead 3 --quiet | cmp - plain.txt || wrong "--lookup, another sampled text"
+for read in 0 "$("${long[@]}" --prompt-cache tokens.cache --verbose 2>&1 >out.txt | awk '/^cache/ { print $4 }')"; do
+    "${long[@]}" --prompt-cache old.cache --verbose 2>said.txt | cmp - plain.txt || wrong "--prompt-cache, another text"
+    grep -q "^cache    $read of " said.txt || wrong "--prompt-cache does not read $read tokens: $(cat said.txt)"
+done
+"$gpt" write --model $model --tokens 20 --prompt "The old man went to sea." --prompt-cache old.cache --verbose \
+    2>said.txt | cmp - <("$gpt" write --model $model --tokens 20 --prompt "The old man went to sea.") ||
+    wrong "--prompt-cache of a similar prompt, another text"
+grep -qE '^cache    [1-9][0-9]* of ' said.txt || wrong "--prompt-cache reads nothing of a similar prompt"
+says 3 "old.cache': a prompt cache of another model" \
+    "$gpt" write --model letters --prompt größer --prompt-cache old.cache
+says 3 "old.cache': a prompt cache of another model" "${long[@]}" --type int8 --prompt-cache old.cache
+head -c 1000 old.cache >cut.cache
+says 3 "'cut.cache'" "${long[@]}" --prompt-cache cut.cache
+says 2 "--draft and --prompt-cache cannot be combined" "${long[@]}" --draft $model --prompt-cache old.cache
+says 2 "--lookup and --sinks cannot be combined" "${long[@]}" --lookup --sinks 4
+says 2 "--prompt-cache is for --prompt and --file" "$gpt" write --model $model --chat --prompt-cache old.cache
+
+# The rules of the example: each text follows its rule, or the error names what was found and expected.
+constrain=$build/bin/constrain
+"$constrain" prefix $model "The old" " ship is" | grep -q '^ ship is' || wrong "constrain prefix does not begin so"
+"$constrain" ban $model "The old" e >banned.txt || wrong "constrain ban failed"
+[ "$(wc -c <banned.txt)" -gt 20 ] && ! grep -q e banned.txt || wrong "constrain ban writes: $(cat banned.txt)"
+"$constrain" answers $model "The old man went to the" " park" " house" " parks." >answered.txt
+[ "$(cut -d ' ' -f 3 answered.txt | LC_ALL=C sort | paste -sd,)" = house,park,parks. ] &&
+    cut -d ' ' -f 1 answered.txt | sort -rgc || wrong "constrain answers: $(cat answered.txt)"
+schema='{"type":"object","properties":{"name":{"type":"string","maxLength":8},"born":{"type":"object","properties":'
+schema+='{"year":{"type":"integer"}}},"mood":{"enum":["glad","glum","sad"]}},"required":["name"]}'
+for prompt in "The old" "The keys to the" "A"; do
+    "$constrain" json $model "$prompt" "$schema" >json.out || wrong "constrain json failed"
+    grep -qE '^\{"name":"[^"\]{0,8}","born":\{"year":-?[0-9]{1,9}\},"mood":"(glad|glum|sad)"\}$' json.out ||
+        wrong "constrain json writes: $(cat json.out)"
+done
+says 1 "schema: an enum has no values, expected at least one" "$constrain" json $model A '{"enum":[]}'
+says 1 "schema: 'age' has the type 'colour', expected object, string, integer or an enum" \
+    "$constrain" json $model A '{"type":"object","properties":{"age":{"type":"colour"}}}'
+says 1 "schema: 'all of it' has the member 'minimum', expected one of type" "$constrain" json $model A \
+    '{"type":"integer","minimum":3}'
+says 1 ", and no token of the model continues it" "$constrain" json $model A '{"enum":["🙂"]}'
 
 # Evaluation: windows and strides change the context of a token, not which tokens are counted.
 counted() { "$gpt" eval --model $model demo/held-out.txt --json --quiet "$@" | grep -o '"tokens.*'; }

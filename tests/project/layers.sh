@@ -43,7 +43,7 @@ parallel         |                               | core/base/toolbox.h
 parallel/mpi     |                               |
 models/files     |                               | core/base/toolbox.h core/base/checked.h core/files
                  |                               | core/tensor/tensor.h
-models/generate  |                               | core/base/toolbox.h
+models/generate  |                               | core/base/toolbox.h core/files
 models/bert      | files                         | core/base/toolbox.h
 models/heads     | files bert                    | core/base/toolbox.h
 models/gpt       | files generate                | core/base/toolbox.h

@@ -247,6 +247,37 @@ static double proposed(void)
     return written(tn_speculative_decoding(m, draft, 10, 2, &count), m, draft);
 }
 
+static double proposed_from_the_text(void)
+{
+    tn_llama      *m = tn_llama_new(LLAMA);
+    tn_speculation count = {0};
+    tn_eval(m);
+    tn_decoding *d = tn_speculative_decoding(m, NULL, 24, 4, &count);
+    tn_generated g = tn_generate(d, tn_ones_of(TN_I64, TN_SHAPE(1, 6)), .most = 16);
+    const double sum = g.scores ? tn_item(tn_sum(g.scores)) + digest(tn_to(g.tokens, TN_F64)) : NAN;
+    tn_decoding_free(d);
+    tn_module_free(m);
+    return sum;
+}
+static double read_from_a_file(void)
+{
+    tn_gpt        *m = tn_gpt_new(SIZES);
+    const char    *path = tn_test_file("prompt.cache");
+    const tn_scope s = tn_no_grad_begin();
+    tn_tensor     *x = ids(1, 5, 11);
+    double         sum = NAN;
+    tn_eval(m);
+    tn_decoding *d = tn_gpt_decoding(m, 1, 8), *e = tn_gpt_decoding(m, 1, 8);
+    if (d && e && d->kind->scores(d, x) && tn_prompt_cache_save(d, x, path) == TN_OK) {
+        const int64_t n = tn_prompt_cache_load(e, x, path);
+        sum = n < 0 ? NAN : digest(e->kind->scores(e, tn_narrow(x, 1, n, 5 - n)));
+    }
+    tn_scope_end(s);
+    tn_decoding_free(d), tn_decoding_free(e);
+    tn_free(m);
+    return sum;
+}
+
 /* ---- texts and files --------------------------------------------------------------------------------------------- */
 
 static double unigrams(void)
@@ -312,10 +343,18 @@ static double whatever_opens(void)
 
 /* ---- all scenarios ----------------------------------------------------------------------------------------------- */
 
-static const scenario scenarios[] = {
-    watched,     heads_taken_out, words_that_add, where_it_leads,     a_surface,       a_probe,         fitted,
-    averaged,    in_shards,       adapters,       a_tuned_folder,     answers,         filled_in,       without_end,
-    in_a_window, proposed,        unigrams,       a_folder_of_pieces, vectors_learned, scores_of_texts, whatever_opens};
+static const scenario scenarios[] = {watched,         heads_taken_out,
+                                     words_that_add,  where_it_leads,
+                                     a_surface,       a_probe,
+                                     fitted,          averaged,
+                                     in_shards,       adapters,
+                                     a_tuned_folder,  answers,
+                                     filled_in,       without_end,
+                                     in_a_window,     proposed,
+                                     unigrams,        a_folder_of_pieces,
+                                     vectors_learned, scores_of_texts,
+                                     whatever_opens,  proposed_from_the_text,
+                                     read_from_a_file};
 
 int main(void)
 {

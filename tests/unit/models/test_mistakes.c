@@ -174,6 +174,11 @@ static void *drafted(void *m, tn_tensor *x)
     tn_speculation n;
     return tn_speculative_decoding(m, m, x ? 4 : 0, 2, &n);
 }
+static void *looked_up(void *m, tn_tensor *x)
+{
+    tn_speculation n;
+    return tn_speculative_decoding(m, NULL, x ? 4 : 0, 2, &n);
+}
 static void *lm_decoding(void *m, tn_tensor *x) { return tn_lm_decoding(m, x ? 1 : 0, 4); }
 SAVED(lm, tn_lm_save)
 static void *an_rnn_lm(void) { return tn_rnn_lm_new(.vocab = 8, .dim = 4, .hidden = 4, .layers = 1); }
@@ -290,6 +295,7 @@ static const struct forward {
     {"tn_blocks_forget", "tn_blocks_forget: positions must be rotary", stack, blocks_forget, 0},
     {"tn_lm_rolling", "tn_kv_cache_new: .batch is 0", a_llama, lm_rolling, 0},
     {"tn_speculative_decoding", "tn_speculative_decoding: length is 0", a_llama, drafted, 0},
+    {"tn_speculative_decoding", "tn_speculative_decoding: length is 0", a_llama, looked_up, 0},
     {"tn_lm_save", "the directory is NULL", a_llama, lm_save, 0},
     {"tn_rnn_lm", "RnnLm: ids must be [batch, length], got NULL", an_rnn_lm, rnn_lm, 0},
     {"tn_rnn_lm_loss", "RnnLm: ids must be [batch, length], got NULL", an_rnn_lm, rnn_lm_loss, 0},

@@ -593,6 +593,48 @@ START_TEST(wrong_use)
 }
 END_TEST
 
+/* Positions go to a file and into another cache; a wrong call changes nothing. */
+START_TEST(as_a_file)
+{
+    const tn_scope s = tn_no_grad_begin();
+    tn_mha        *m = tn_mha_new(.dim = 8, .heads = 2);
+    tn_tensor     *x = tn_normal(TN_SHAPE(1, 5, 8), 0, 1), *next = tn_normal(TN_SHAPE(1, 1, 8), 0, 1);
+    tn_kv_cache   *from = tn_kv_cache_new(.batch = 2, .length = 6, .heads = 2, .head_dim = 4),
+                *to = tn_kv_cache_new(.batch = 1, .length = 4, .heads = 2, .head_dim = 4);
+    tn_safetensors_writer *w = tn_safetensors_writer_new();
+    ck_assert_int_ne(tn_kv_cache_put(from, 1, w), TN_OK);
+    ck_error(TN_EINVAL,
+             "tn_kv_cache_put: length is 1, of a cache with 0 rows of 0 positions, from position 0 on; it must "
+             "have one row and all positions from 0 on");
+    tn_mha_forward(m, x, x, x, .causal = true, .cache = from);
+    ck_assert_int_ne(tn_kv_cache_put(from, 6, w), TN_OK);
+    ck_error_has(TN_EINVAL, "tn_kv_cache_put: length is 6, of a cache with 1 rows of 5 positions");
+    ck_assert_int_eq(tn_kv_cache_put(from, 5, w), TN_OK);
+    tn_tensor      *bytes = tn_safetensors_write(w);
+    tn_safetensors *f = tn_safetensors_read(tn_data(bytes), (size_t)tn_numel(bytes));
+    fine();
+    ck_assert_int_ne(tn_kv_cache_take(to, f, 5, 5), TN_OK);
+    ck_error(TN_EINVAL, "tn_kv_cache_take: length is 5, of 5 positions in the file; the cache has room for 4");
+    ck_assert_int_ne(tn_kv_cache_take(to, f, 4, 3), TN_OK);
+    ck_error(TN_EFORMAT, "kv_cache: tensor 'keys' is [1, 1, 2, 5, 4], expected [1, 1, 2, 4, 4] for this cache");
+    ck_assert_int_eq(tn_kv_cache_take(to, f, 5, 0), TN_OK);
+    ck_assert_int_eq(tn_kv_cache_length(to), 0);
+    ck_assert_int_eq(tn_kv_cache_take(to, f, 5, 3), TN_OK);
+    ck_assert_int_eq(tn_kv_cache_length(to), 3);
+    ck_assert_int_ne(tn_kv_cache_take(to, f, 5, 3), TN_OK);
+    ck_error(TN_ESTATE, "tn_kv_cache_take: the cache is not empty; call tn_kv_cache_clear");
+    tn_kv_cache_trim(from, 3);
+    ck_assert(tn_same_bits(tn_mha_forward(m, next, next, next, .causal = true, .cache = from),
+                           tn_mha_forward(m, next, next, next, .causal = true, .cache = to)));
+    fine();
+    tn_scope_end(s);
+    tn_safetensors_close(f);
+    tn_safetensors_writer_free(w);
+    tn_kv_cache_free(from), tn_kv_cache_free(to);
+    tn_free(m);
+}
+END_TEST
+
 /* A memory that no attention reads is an error. */
 START_TEST(memory_of_no_use)
 {
@@ -628,6 +670,7 @@ int main(void)
     tcase_add_test(c, memory_fails);
     tcase_add_test(c, parts_that_fail);
     tcase_add_test(c, wrong_use);
+    tcase_add_test(c, as_a_file);
     tcase_add_test(c, memory_of_no_use);
     tcase_set_timeout(c, 120);
     return tn_check_main(s);
