@@ -1,12 +1,15 @@
 # cmake --install: libraries, headers, the files for find_package and pkg-config, and the programs that are built, with
-# their manual pages. The installation can be moved to another folder.
+# their manual pages. The installation can be moved to another folder. The components lib, dev and programs are
+# packages: packages.cmake.
 if(NOT TENON_INSTALL)
   return()
 endif()
 include(CMakePackageConfigHelpers)
 
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME dev)
 install(TARGETS tenon tenon_static EXPORT tenon
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT lib NAMELINK_COMPONENT dev
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(TENON_HAS_MPI)
   install(TARGETS tenon_mpi EXPORT tenon_mpi ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
@@ -43,12 +46,20 @@ list(JOIN pc_private " " pc_private)
 configure_file(cmake/tenon.pc.in ${PROJECT_BINARY_DIR}/tenon.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/tenon.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-# Programs with a manual page are installed; the others are examples to read.
+# Programs with a manual page are installed; the others are examples to read. In a package their names start with
+# tenon-: other packages have programs named look, vit and gpt.
 file(GLOB pages CONFIGURE_DEPENDS docs/man/*.1)
 if(TENON_PROGRAMS)
-  install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
   foreach(page IN LISTS pages)
     cmake_path(GET page STEM name)
-    install(PROGRAMS ${PROJECT_BINARY_DIR}/bin/${name} DESTINATION ${CMAKE_INSTALL_BINDIR} OPTIONAL)
+    install(PROGRAMS ${PROJECT_BINARY_DIR}/bin/${name} DESTINATION ${CMAKE_INSTALL_BINDIR}
+      RENAME ${TENON_PROGRAM_PREFIX}${name} COMPONENT programs OPTIONAL)
+    if(NOT TENON_PACKAGES)
+      install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 RENAME ${TENON_PROGRAM_PREFIX}${name}.1
+        COMPONENT programs)
+    endif()
   endforeach()
+endif()
+if(TENON_PACKAGES)
+  include(cmake/packages.cmake)
 endif()

@@ -51,11 +51,15 @@ option(TENON_TESTS "Build the tests (needs Check)" ${tests})
 option(TENON_PROGRAMS "Build the examples and the benchmarks" ${PROJECT_IS_TOP_LEVEL})
 option(TENON_INSTALL "Install rules" ${PROJECT_IS_TOP_LEVEL})
 
+option(TENON_PACKAGES "Rules for packages; packaging/deb sets it" OFF)
+option(TENON_SHARED_PROGRAMS "Link the programs with the shared library" OFF)
+set(TENON_PROGRAM_PREFIX "" CACHE STRING "What the names of installed programs start with")
 option(TENON_FUZZ "Build the fuzz targets with libFuzzer (needs clang)" OFF)
 option(TENON_COVERAGE "Measure test coverage" OFF)
 set(TENON_SANITIZE "" CACHE STRING "Sanitizers, the argument of -fsanitize=: address,undefined or thread")
 set(TENON_TEST_LAUNCHER "" CACHE STRING "Launcher of the test programs, as a list: valgrind;-q")
 set(TENON_TEST_TIMEOUT 300 CACHE STRING "Maximum seconds of a test program")
+mark_as_advanced(TENON_PACKAGES TENON_SHARED_PROGRAMS TENON_PROGRAM_PREFIX)
 mark_as_advanced(TENON_FUZZ TENON_COVERAGE TENON_SANITIZE TENON_TEST_LAUNCHER TENON_TEST_TIMEOUT)
 
 # Tenon does not use OpenMP; a test and the benchmarks of other libraries do.

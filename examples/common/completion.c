@@ -47,7 +47,7 @@ static const char script[] =
     "        *)\n"
     "            case $command in\n"
     "                '' | help) all=$(_PROGRAM_options commands) ;;\n"
-    "                completion) all='bash zsh' ;;\n"
+    "                completion) all='bash zsh fish' ;;\n"
     "                *) local IFS=$'\\n' && COMPREPLY=($(compgen -f -- \"$word\")) && return ;;\n"
     "            esac ;;\n"
     "    esac\n"
@@ -80,12 +80,43 @@ static void put_script(const program *p, bool zsh)
     put_text(script, p->name);
 }
 
+/* fish has a command for each option; `of` is the command, NULL for those of every command. */
+static void put_fish_options(const char *name, const char *of, const option *o)
+{
+    for (; o && o->name; o++) {
+        const bool folder = o->value && !strcmp(o->value, "DIR");
+        printf("complete -c %s", name);
+        if (of) printf(" -n '__fish_seen_subcommand_from %s'", of);
+        printf(" -l %s", o->name);
+        if (o->kind == KIND_FLAG) printf("\n");
+        else if (folder) printf(" -x -a '(__fish_complete_directories)'\n");
+        else if (!o->choices) printf(is_path(o) ? " -r -F\n" : " -x\n");
+        else {
+            printf(" -x -a '");
+            for (const char *c = o->choices; *c; c++) putchar(*c == '|' ? ' ' : *c);
+            printf("'\n");
+        }
+    }
+}
+
+static void put_fish(const program *p)
+{
+    printf("complete -c %s -n __fish_use_subcommand -f -a '", p->name);
+    for (const command *c = p->commands; c->name; c++) printf("%s ", c->name);
+    printf("help completion'\n");
+    printf("complete -c %s -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'\n", p->name);
+    for (const command *c = p->commands; c->name; c++) put_fish_options(p->name, c->name, c->options);
+    put_fish_options(p->name, NULL, common_options);
+}
+
 int completion_print(const program *p, const char *shell)
 {
-    const bool zsh = shell && !strcmp(shell, "zsh");
-    if (!shell || (!zsh && strcmp(shell, "bash") != 0))
-        return program_usage("completion needs a shell, bash or zsh%s%s; for example: source <(%s completion bash)",
+    const bool zsh = shell && !strcmp(shell, "zsh"), fish = shell && !strcmp(shell, "fish");
+    if (!shell || (!zsh && !fish && strcmp(shell, "bash") != 0))
+        return program_usage("completion needs a shell, bash, zsh or fish%s%s; for example: "
+                             "source <(%s completion bash)",
                              shell ? ", got " : "", shell ? shell : "", p->name);
-    put_script(p, zsh);
+    if (fish) put_fish(p);
+    else put_script(p, zsh);
     return EXIT_OK;
 }

@@ -84,7 +84,7 @@ void help_program(const program *p, FILE *to)
     for (const command *c = p->commands; c->run; c++) entry(to, c->name, c->summary);
     if (p->text) paragraphs(to, p->text);
     fprintf(to, "\n'%s COMMAND --help' or '%s help COMMAND' describes a command and its options.\n", p->name, p->name);
-    fprintf(to, "'%s completion bash' prints a script for the completion of options in bash or zsh.\n", p->name);
+    fprintf(to, "'%s completion bash' prints a script for the completion of options in bash, zsh or fish.\n", p->name);
 }
 
 void help_command(const program *p, const command *c, const option *common, FILE *to)

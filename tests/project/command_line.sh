@@ -52,7 +52,7 @@ bert tr|train
 bert --color never tr|train
 gpt c|convert completion
 bert help cla|classify
-bert completion EMPTY|bash zsh
+bert completion EMPTY|bash zsh fish
 bert train --obj|--objective
 bert train --objective ro|roberta
 bert train --objective = al|albert
@@ -64,7 +64,13 @@ bert --no|--no-progress
 vectors neighbours --to|--top
 END
 "$build/bin/bert" completion zsh >script && grep -q bashcompinit script || wrong "completion zsh lacks bashcompinit"
-says 2 "completion needs a shell, bash or zsh, got fish" "$build/bin/bert" completion fish
+"$build/bin/bert" completion fish >script
+for line in "-l objective -x -a 'bert roberta" '-l text -r -F' "-l out -x -a '(__fish_complete_directories)'" \
+    "-c bert -l quiet"; do
+    grep -qF -- "$line" script || wrong "completion fish lacks: $line"
+done
+! command -v fish >/dev/null || fish -n script || wrong "completion fish: fish rejects the script"
+says 2 "completion needs a shell, bash, zsh or fish, got tcsh" "$build/bin/bert" completion tcsh
 says 2 "unknown command 'trian'; did you mean train?" "$build/bin/bert" help trian
 says 2 "unexpected argument 'b' after 'help train'" "$build/bin/bert" help train b
 "$build/bin/bert" help | cmp - <("$build/bin/bert" --help) || wrong "bert help is not bert --help"

@@ -36,6 +36,15 @@ for target in tenon tenon_static; do
     project moved-cpp-$target CXX $target -DCMAKE_PREFIX_PATH="$PWD/second"
 done
 
+# Components: tenon::nn links neither utf8proc nor libpng.
+for target in nn text models; do
+    project component-$target C $target -DCMAKE_PREFIX_PATH="$PWD/second" "-DCOMPONENTS=nn;$target"
+done
+! grep -rhE 'utf8proc|png' component-nn/CMakeFiles/program.dir/link.txt || wrong "tenon::nn links more than it needs"
+grep -q utf8proc component-text/CMakeFiles/program.dir/link.txt || wrong "tenon::text does not link utf8proc"
+! cmake -S "$outside" -B component-other -DLANGUAGE=C -DTARGET=nn -DCMAKE_PREFIX_PATH="$PWD/second" -DCOMPONENTS=gpu \
+    >component-other.log 2>&1 || wrong "find_package accepts a component that does not exist"
+
 pc=$(find second -name tenon.pc)
 export PKG_CONFIG_PATH=$PWD/${pc%/*}
 libdir=$(pkg-config --variable=libdir tenon)

@@ -146,7 +146,8 @@ START_TEST(helps)
     ck_assert_str_eq(said, "prog: a program\n\nUsage: prog COMMAND [OPTION]...\n\nCommands:\n"
                            "  train                   train a model\n  fail                    fail\n\nSome text.\n\n"
                            "'prog COMMAND --help' or 'prog help COMMAND' describes a command and its options.\n"
-                           "'prog completion bash' prints a script for the completion of options in bash or zsh.\n");
+                           "'prog completion bash' prints a script for the completion of options in bash, zsh or "
+                           "fish.\n");
     ck_assert_int_eq(call(1, "train --help"), 0);
     ck_assert_msg(!strncmp(said,
                            "prog train: train a model\n\n"
