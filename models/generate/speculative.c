@@ -13,18 +13,18 @@ enum { SHORTEST = 2, LONGEST = 8 }; /* tokens of a match; longer ones are not di
  * most. While they are not trusted, what they would have proposed is still compared with the text. */
 typedef struct {
     double  trust[LONGEST + 1];
-    int64_t match; /* length of the last match; 0: none */
-    int64_t guess; /* the token that it expects, if nothing was proposed; -1: none */
+    double  start, each; /* extra time of a pass with proposals, and of each of them, in passes without */
+    int64_t match;       /* length of the last match; 0: none */
+    int64_t guess;       /* the token that it expects, if nothing was proposed; -1: none */
 } lookup;
 
-/* The number of tokens to propose, at most `most`, if each is chosen with probability p after those before it. A pass
- * takes as long as 1.3 passes that read one token, and 0.1 more for each token proposed. */
-static int64_t worth(double p, int64_t most)
+/* The number of tokens to propose, at most `most`, if each is chosen with probability p after those before it. */
+static int64_t worth(const lookup *l, double p, int64_t most)
 {
-    double  gain = -0.3, best = 0, part = p;
+    double  gain = -l->start, best = 0, part = p;
     int64_t k = 0;
     for (int64_t i = 1; i <= most; i++, part *= p) {
-        gain += part - 0.1;
+        gain += part - l->each;
         if (gain > best) best = gain, k = i;
     }
     return k;
@@ -41,7 +41,7 @@ static int64_t look_up(lookup *l, int64_t *words, int64_t n, int64_t most)
         if (same > l->match) l->match = same, from = i;
     }
     if (l->match < SHORTEST) return l->match = 0;
-    const int64_t k = worth(l->trust[l->match], most);
+    const int64_t k = worth(l, l->trust[l->match], most);
     for (int64_t i = 0; i < k; i++) words[n + i] = words[from + i]; /* the places may overlap */
     if (!k) l->guess = words[from];
     return k;
@@ -212,7 +212,8 @@ tn_decoding *tn_speculative_decoding(void *m, void *draft, int64_t length, int64
     if (!d) return NULL;
     *count = (tn_speculation){0};
     *d = (drafted){.base = {&drafted_kind.base, 1, length}, .draft = draft, .ahead = ahead, .count = count};
-    d->known.guess = -1;
+    const bool small = tn_module_count(m, false) < 5000000; /* a pass is mostly calls, which replays save */
+    d->known.guess = -1, d->known.start = small ? 2 : 0.5, d->known.each = small ? 0.7 : 0.25;
     for (int i = 0; i <= LONGEST; i++) d->known.trust[i] = 0.5;
     d->words = tn_mem_get(words_bytes(d));
     tn_decoding *large = tn__lm_decoding("tn_speculative_decoding", m, 1, length);
