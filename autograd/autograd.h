@@ -4,6 +4,7 @@
 #define TENON_AUTOGRAD_AUTOGRAD_H
 
 #include "../core/core.h"
+#include "experts.h"
 #include "fused.h"
 #include "long_texts.h"
 #include "op.h"

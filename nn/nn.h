@@ -12,6 +12,7 @@
 #include "losses.h"
 #include "attention.h"
 #include "look.h"
+#include "experts.h"
 #include "transformer.h"
 #include "rnn.h"
 #include "language.h"

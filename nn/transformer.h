@@ -12,6 +12,7 @@
 #define TENON_NN_TRANSFORMER_H
 
 #include "attention.h"
+#include "experts.h"
 
 TN_C_BEGIN_
 
@@ -24,6 +25,7 @@ typedef enum { TN_NORM_LAYER = 0, TN_NORM_RMS } tn_norm_kind;
  *     GPT-NeoX: .norm_first, .activation = tn_gelu_tanh, .parallel, .rotary
  *     GPT-J:    .norm_first, .activation = tn_gelu_tanh, .parallel, .one_norm, .rotary
  *     LLaMA:    .norm_first, .activation = tn_silu, .norm = TN_NORM_RMS, .rotary, .gated, .no_bias, .kv_heads
+ *     Mixtral:  LLaMA's with .experts
  *     OLMo 2:   LLaMA's without .norm_first, with .norm_results and .qk_norm = TN_QK_NORM_ALL
  *     Gemma 3:  LLaMA's with .norm_results, .norm_add_one, .qk_norm = TN_QK_NORM_HEAD, .pattern = "lllllg",
  *               .window = 512, .rope.theta = 1e6, .local_theta = 1e4, .activation = tn_gelu_tanh */
@@ -67,20 +69,24 @@ typedef struct tn_block_config {
     bool                      no_attention_bias; /* no bias in any projection of the attention */
     bool                      no_out_bias;       /* no bias in the output projection of the attention */
     bool                      no_ff_bias;        /* no bias in the linear layers of the feed-forward */
-    bool                      time_first;        /* tensors are [T, B, dim] instead of [B, T, dim] */
-    tn_dtype                  dtype;             /* dtype of the parameters */
-    int                       end_;
+    int64_t experts, experts_per_token TN_IS(2); /* feed-forwards of width .ff, of which a token uses a few; 0: one */
+    tn_expert_weights expert_weights;            /* these and the following: see tn_experts_config */
+    double            router_jitter, expert_capacity;
+    bool              time_first; /* tensors are [T, B, dim] instead of [B, T, dim] */
+    tn_dtype          dtype;      /* dtype of the parameters */
+    int               end_;
 } TN_KEYWORDS_ONLY tn_block_config;
-#define TN_BLOCK_DEFAULTS                                                                       \
-    .ff = 2048, .dropout = 0.1, .attention_dropout = -1, .activation_dropout = -1, .eps = 1e-5, \
-    .rope = {TN_ROPE_DEFAULTS}, .relative_distance = 128
+#define TN_BLOCK_DEFAULTS                                                                                  \
+    .ff = 2048, .experts_per_token = 2, .dropout = 0.1, .attention_dropout = -1, .activation_dropout = -1, \
+    .eps = 1e-5, .rope = {TN_ROPE_DEFAULTS}, .relative_distance = 128
 
 typedef struct {
     tn_module base;
     tn_tensor *(*activation)(tn_tensor *x);
     bool                   norm_first, parallel;
     tn_mha                *self_attn, *multihead_attn;  /* multihead_attn: to the memory; NULL without .memory */
-    tn_linear             *linear1, *gate, *linear2;    /* gate: NULL without .gated */
+    tn_linear             *linear1, *gate, *linear2;    /* gate: NULL without .gated; all with .experts */
+    tn_experts            *experts;                     /* NULL without .experts */
     tn_layer_norm         *norm1, *norm2, *norm3;       /* the struct of tn_rms_norm, too; absent norms are NULL */
     tn_layer_norm         *result_norm1, *result_norm2; /* of attention and feed-forward; NULL without .norm_results */
     tn_dropout            *dropout, *dropout1, *dropout2, *dropout3; /* dropout3: NULL without .memory */
@@ -104,6 +110,8 @@ typedef struct tn_block_args {
     tn_tensor *memory_mask, *memory_key_padding_mask; /* masks of the attention to the memory; may be NULL */
     /* output, may be NULL: attention weights [B, heads, T, S]; for a stack, arrays with one element per layer */
     tn_tensor  **weights, **memory_weights;
+    tn_tensor  **router; /* output, may be NULL: logits of the experts' router, see tn_experts_args; of a stack one per
+                          * layer, NULL without experts; with skip_padding, of the rows that are not padding */
     tn_kv_cache *cache; /* x follows the positions stored in it; after the first call memory may be NULL; may be NULL */
     int64_t      layer; /* the cache's layer to use; for single blocks only */
     tn_tensor   *angles; /* rotary angles of x's positions; NULL: those after the cached positions */

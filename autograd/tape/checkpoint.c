@@ -7,6 +7,7 @@
 #include "autograd/tape/budget.h"
 #include "autograd/tape/engine.h"
 #include "autograd/tape/history.h"
+#include "autograd/tape/op_api.h"
 #include "autograd/tape/unchanged.h"
 #include "autograd/tape/unwind.h"
 
@@ -99,7 +100,7 @@ done:
 static const tn_op op = {.size = sizeof(tn_op),
                          .name = "checkpoint",
                          .inputs = TN_ANY,
-                         .saves = TN__SAVE_ALL_IN,
+                         .saves = TN__SAVE_ALL_IN | TN__RUNS_AGAIN,
                          .args_size = sizeof(args_t),
                          .args_free = free_args,
                          .infer = infer,

@@ -6,7 +6,7 @@
 tn_status tn__count_uses(tn__engine_run *r)
 {
     for (const tn__node *n = r->list; n && r->ready; n = n->next) {
-        if (n->op->saves & TN__SAVE_ALL_IN) r->ready = NULL;
+        if (n->op->saves & TN__RUNS_AGAIN) r->ready = NULL;
         for (int i = 0; i < n->nin && r->ready; i++) {
             tn__grad_slot *s = n->edge[i].leaf ? tn__leaf_slot(r, n->edge[i].leaf) : NULL;
             if (s) s->uses++, s->products += !(n->op->saves & TN__FEW_ROWS);

@@ -1,6 +1,7 @@
 /* engine_targets.c — tn_grad_of in a backward pass: only nodes that lead to a target are computed, and the targets'
  * gradients are stored in r->found until the pass has succeeded. */
 #include "autograd/tape/engine_parts.h"
+#include "autograd/tape/op_api.h"
 
 bool tn__begin_targets(tn__engine_run *r)
 {
@@ -28,7 +29,7 @@ void tn__mark_wanted(tn__engine_run *r)
     for (r->list = NULL; back;) {
         n = back;
         n->wanted =
-            (n->op->saves & TN__SAVE_ALL_IN) != 0; /* a checkpoint: its leaves are not known before it runs again */
+            (n->op->saves & TN__RUNS_AGAIN) != 0; /* a checkpoint: its leaves are not known before it runs again */
         for (int i = 0; i < n->nin && !n->wanted; i++) {
             const tn__edge *e = &n->edge[i];
             n->wanted = (e->node && e->node->run == r->id && e->node->wanted) || (r->outer && e->leaf);

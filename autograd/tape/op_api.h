@@ -15,6 +15,8 @@
 /* In .saves of an op with fewer than 16 results: the gradient of input 0 is zero except in the rows at the indices in
  * input 1, which is saved. */
 #define TN__FEW_ROWS (1u << 31)
+/* In .saves of an op with fewer than 15 results: its backward runs code again, which may use any leaves. */
+#define TN__RUNS_AGAIN (1u << 30)
 
 /* True if these are only f32 and bf16, so that autocast converts them to one dtype. NULLs are skipped. */
 bool tn__autocast_covers(int n, tn_tensor *const *t);

@@ -5,6 +5,7 @@
  *
  * Leaves used inside (parameters) collect in the running backward, as in checkpoint.c. */
 #include "autograd/tape/history.h"
+#include "autograd/tape/op_api.h"
 #include "autograd/tape/unchanged.h"
 
 #include <string.h>
@@ -122,7 +123,7 @@ static const tn_op op = {.size = sizeof(tn_op),
                          .name = "reversible",
                          .inputs = 2,
                          .outputs = 2,
-                         .saves = TN__SAVE_ALL_IN | TN_SAVE_OUT(0) | TN_SAVE_OUT(1),
+                         .saves = TN__SAVE_ALL_IN | TN__RUNS_AGAIN | TN_SAVE_OUT(0) | TN_SAVE_OUT(1),
                          .args_size = sizeof(args_t),
                          .args_copy = take_args,
                          .args_free = free_args,

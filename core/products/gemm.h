@@ -20,6 +20,13 @@ typedef struct {
     bool             passing; /* b is written again without a new version: never kept packed */
 } tn__epilogue;
 void tn__gemm_with(const tn_tensor *a, const tn_tensor *b, tn_tensor *c, const tn__epilogue *e);
+/* c = a b + bias as in tn__gemm_with for each of n parts, all 2-d, of which none writes to another's operands. Parts
+ * that are too small for several threads are distributed over them. */
+typedef struct {
+    tn_tensor        a, b, c;
+    const tn_tensor *bias;
+} tn__gemm_part;
+void tn__gemm_parts(int64_t n, tn__gemm_part *part);
 /* c = a b, where a term whose a is 0 counts as 0 even if its b is NaN or infinite: zeros of a select (gemm_finite.c).
  * With finite b the same bits as tn__gemm. c is contiguous. */
 void tn__gemm_finite(const tn_tensor *a, const tn_tensor *b, tn_tensor *c);

@@ -6,7 +6,8 @@
  *   norm_results: x = x + result_norm1(self_attn(x)),  x = x + result_norm2(ff(x)); with norm_first of the norms of x
  *
  * with ff(x) = linear2(activation(linear1(x))), or, if gated, linear2(activation(gate(x)) · linear1(x)); with dropout.
- * With a causal mask and no memory it is the block of a decoder-only language model. Absent parts are NULL. */
+ * ff may be a mixture of such functions (nn/layers/experts.c). With a causal mask and no memory it is the block of a
+ * decoder-only language model. Absent parts are NULL. */
 #include "nn/attention/block.h"
 #include "nn/base/look_private.h"
 
@@ -44,6 +45,18 @@ static bool pattern_fits(const char *who, const tn_block_config *c)
     return true;
 }
 
+static bool experts_fit(const char *who, const tn_block_config *c)
+{
+    if (c->experts ? !tn__within(who, "experts", c->experts, 1, 65536) ||
+                         !tn__within(who, "experts_per_token", c->experts_per_token, 1, c->experts)
+                   : c->expert_weights || c->router_jitter != 0 || c->expert_capacity != 0)
+        return c->experts
+                   ? false
+                   : tn_raise_false(TN_EINVAL, "%s: .expert_weights, .router_jitter and .expert_capacity need .experts",
+                                    who);
+    return true;
+}
+
 bool tn__block_config(const char *who, tn_block_config *c, bool memory)
 {
     if (c->memory && !memory) return tn_raise_false(TN_EINVAL, "%s: .memory is set, but an encoder has no memory", who);
@@ -66,7 +79,7 @@ bool tn__block_config(const char *who, tn_block_config *c, bool memory)
         return tn_raise_false(TN_EINVAL, "%s: .norm_results excludes .parallel and .memory", who);
     if (c->norm_add_one && c->norm != TN_NORM_RMS)
         return tn_raise_false(TN_EINVAL, "%s: .norm_add_one needs .norm = TN_NORM_RMS", who);
-    return pattern_fits(who, c) && relative_fits(who, c);
+    return pattern_fits(who, c) && relative_fits(who, c) && experts_fit(who, c);
 }
 
 static tn_mha *attention(const tn_block_config *c, bool own)
@@ -78,6 +91,13 @@ static tn_mha *attention(const tn_block_config *c, bool own)
                       .qk_norm_add_one = own && c->qk_norm && c->norm_add_one, .window = own ? c->window : 0,
                       .rotary = own && c->rotary, .rope = own ? c->rope : (tn_rope_config){TN_ROPE_DEFAULTS},
                       .time_first = c->time_first, .dtype = c->dtype);
+}
+static tn_experts *experts(const tn_block_config *c)
+{
+    return tn_experts_new(.dim = c->dim, .ff = c->ff, .experts = c->experts, .per_token = c->experts_per_token,
+                          .weights = c->expert_weights, .gated = c->gated, .activation = c->activation,
+                          .dropout = c->activation_dropout, .jitter = c->router_jitter, .capacity = c->expert_capacity,
+                          .no_bias = c->no_bias || c->no_ff_bias, .dtype = c->dtype);
 }
 static tn_linear *linear(const tn_block_config *c, int64_t in, int64_t out)
 {
@@ -100,10 +120,18 @@ CLASS(encoder_layer, "TransformerEncoderLayer", block_forward);
 CLASS(decoder_layer, "TransformerDecoderLayer", NULL);
 CLASS(any_block, "Block", block_forward);
 
+static void build_feed_forward(tn_block *m, const tn_block_config *c)
+{
+    m->linear1 = tn_child(m, "linear1", linear(c, c->dim, c->ff));
+    if (c->gated) m->gate = tn_child(m, "gate", linear(c, c->dim, c->ff));
+    m->dropout = tn_child(m, "dropout", tn_dropout_new(.p = c->activation_dropout));
+    m->linear2 = tn_child(m, "linear2", linear(c, c->ff, c->dim));
+}
+
 tn_block *tn__block_of(const tn_block_config *c)
 {
     const bool ours = c->norm || c->gated || c->parallel || c->rotary || c->kv_heads || c->head_dim || c->window ||
-                      c->relative || c->norm_results || c->qk_norm || c->score_cap > 0;
+                      c->relative || c->norm_results || c->qk_norm || c->score_cap > 0 || c->experts;
     const bool before = c->norm_first || !c->norm_results; /* norms besides those of the results */
     tn_block  *m = tn_module_create(c->memory ? &decoder_layer : ours ? &any_block : &encoder_layer);
     if (!m) return NULL;
@@ -115,10 +143,8 @@ tn_block *tn__block_of(const tn_block_config *c)
                                                          .distance = c->relative_distance, .causal = c->relative_causal,
                                                          .dtype = c->dtype));
     if (c->memory) m->multihead_attn = tn_child(m, "multihead_attn", attention(c, false));
-    m->linear1 = tn_child(m, "linear1", linear(c, c->dim, c->ff));
-    if (c->gated) m->gate = tn_child(m, "gate", linear(c, c->dim, c->ff));
-    m->dropout = tn_child(m, "dropout", tn_dropout_new(.p = c->activation_dropout));
-    m->linear2 = tn_child(m, "linear2", linear(c, c->ff, c->dim));
+    if (c->experts) m->experts = tn_child(m, "experts", experts(c));
+    else build_feed_forward(m, c);
     if (before) m->norm1 = tn_child(m, "norm1", tn__block_norm(c));
     if (c->norm_results) m->result_norm1 = tn_child(m, "result_norm1", tn__block_norm(c));
     if (before && !c->one_norm) m->norm2 = tn_child(m, "norm2", tn__block_norm(c));
@@ -197,11 +223,12 @@ static tn__kept rows_of(const tn_block_args *a)
     return u ? (tn__kept){u->rows, u->batch * u->length} : (tn__kept){NULL, 0};
 }
 
-static tn_tensor *fed_forward(tn_block *m, tn_tensor *x, tn__kept rows)
+static tn_tensor *fed_forward(tn_block *m, tn_tensor *x, const tn_block_args *a)
 {
+    if (m->experts) return tn__experts(m->experts, x, rows_of(a), a->router);
     tn_tensor *h = tn__linear_activated(m->gate ? m->gate : m->linear1, x, m->activation);
     if (m->gate) h = tn_mul(h, tn_call(m->linear1, x));
-    return tn_call(m->linear2, tn__dropout(m->dropout, h, rows));
+    return tn_call(m->linear2, tn__dropout(m->dropout, h, rows_of(a)));
 }
 
 static tn_tensor *in_parallel(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w)
@@ -209,7 +236,7 @@ static tn_tensor *in_parallel(tn_block *m, tn_tensor *x, const tn_block_args *a,
     tn_tensor     *first = tn_call(m->norm1, x), *second = m->norm2 ? tn_call(m->norm2, x) : first;
     const tn__kept rows = rows_of(a);
     tn_tensor     *h = tn__dropout(m->dropout1, attended(m, first, a, w), rows);
-    return tn_add(tn_add(x, h), tn__dropout(m->dropout2, fed_forward(m, second, rows), rows));
+    return tn_add(tn_add(x, h), tn__dropout(m->dropout2, fed_forward(m, second, a), rows));
 }
 
 static tn_tensor *with_normed_results(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w)
@@ -219,7 +246,7 @@ static tn_tensor *with_normed_results(tn_block *m, tn_tensor *x, const tn_block_
     tn__residual   r = {NULL, NULL};
     if (m->norm2) r = tn__add_and_norm(x, h, m->dropout1, m->norm2, rows);
     else r.sum = r.normed = tn_add(x, tn__dropout(m->dropout1, h, rows));
-    return tn_add(r.sum, tn__dropout(m->dropout2, tn_call(m->result_norm2, fed_forward(m, r.normed, rows)), rows));
+    return tn_add(r.sum, tn__dropout(m->dropout2, tn_call(m->result_norm2, fed_forward(m, r.normed, a)), rows));
 }
 
 static tn_tensor *in_turn(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w, tn_tensor **memory)
@@ -233,18 +260,40 @@ static tn_tensor *in_turn(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_
         tn__residual r = tn__add_and_norm(x, h, m->dropout1, m->norm2, rows);
         if (m->multihead_attn)
             r = tn__add_and_norm(r.sum, remembered(m, r.normed, a, memory), m->dropout2, m->norm3, rows);
-        return tn_add(r.sum, tn__dropout(drop, fed_forward(m, r.normed, rows), rows));
+        return tn_add(r.sum, tn__dropout(drop, fed_forward(m, r.normed, a), rows));
     }
     x = tn__add_and_norm(x, attended(m, x, a, w), m->dropout1, m->norm1, rows).normed;
     if (m->multihead_attn) x = tn__add_and_norm(x, remembered(m, x, a, memory), m->dropout2, m->norm2, rows).normed;
-    return tn__add_and_norm(x, fed_forward(m, x, rows), drop, norm, rows).normed;
+    return tn__add_and_norm(x, fed_forward(m, x, a), drop, norm, rows).normed;
 }
 
 /* ---- recomputing ------------------------------------------------------------------------------------------------- */
 
 /* The tensors of a call, in the order of a segment's inputs, of which absent ones are omitted. The last input holds the
  * numbers: bit i of `present` for tensor i, and the other members. */
-enum { TENSORS = 12, PRESENT = 0, CAUSAL, BATCH, LENGTH, MEMORY_BATCH, MEMORY_LENGTH, NUMBERS };
+enum { TENSORS = 12, PRESENT = 0, CAUSAL, BATCH, LENGTH, MEMORY_BATCH, MEMORY_LENGTH, ROUTER, NUMBERS };
+
+/* A segment has one result: x and the logits of its router side by side, in the logits' dtype, which holds x exactly;
+ * an x of bf16 is marked by one more column. */
+static tn_tensor *joined(tn_tensor *x, tn_tensor *logits)
+{
+    if (!x || !logits) return NULL;
+    tn_shape       s = tn_shape_of(x);
+    const tn_dtype dt = tn_dtype_of(logits);
+    s.d[s.n - 1] = tn_size(logits, 1);
+    logits = tn_reshape(logits, s);
+    s.d[s.n - 1] = tn_dtype_of(x) == TN_BF16;
+    return tn_cat(-1, tn_to(x, dt), logits, tn_zeros_of(dt, s));
+}
+
+static tn_tensor *separated(const tn_block *m, tn_tensor *y, tn_tensor **logits)
+{
+    if (!y) return NULL;
+    const int64_t dim = m->experts->dim, n = m->experts->experts, width = tn_size(y, -1);
+    const bool    narrow = width > dim + n;
+    *logits = tn_reshape(tn_narrow(y, -1, dim, n), TN_SHAPE(tn_numel(y) / width, n));
+    return tn_to(tn_narrow(y, -1, 0, dim), narrow ? TN_BF16 : tn_dtype_of(y));
+}
 
 static void list_tensors(const tn_block_args *a, tn_tensor *t[TENSORS])
 {
@@ -270,6 +319,7 @@ static tn_tensor *segment(tn_tensor *const *in, int n, void *user)
                              .offsets = t[10],
                              .rows = t[11],
                              .in_order = true};
+    tn_tensor          *logits = NULL;
     const tn_block_args a = {.x = t[0],
                              .memory = t[1],
                              .attn_mask = t[2],
@@ -279,9 +329,11 @@ static tn_tensor *segment(tn_tensor *const *in, int n, void *user)
                              .angles = t[6],
                              .bias = t[7],
                              .causal = number[CAUSAL],
+                             .router = number[ROUTER] ? &logits : NULL,
                              .unpadded = u.rows ? &u : NULL,
                              .memory_unpadded = v.rows ? &v : NULL};
-    return m->parallel ? in_parallel(m, a.x, &a, NULL) : in_turn(m, a.x, &a, NULL, NULL);
+    tn_tensor          *y = m->parallel ? in_parallel(m, a.x, &a, NULL) : in_turn(m, a.x, &a, NULL, NULL);
+    return a.router ? joined(y, logits) : y;
 }
 
 /* The block as a segment that a memory budget may recompute. */
@@ -294,12 +346,14 @@ static tn_tensor *as_segment(tn_block *m, const tn_block_args *a)
     list_tensors(a, t);
     for (int i = 0; i < TENSORS; i++)
         if (t[i]) number[PRESENT] |= (int64_t)1 << i, in[n++] = t[i];
-    number[CAUSAL] = a->causal;
+    number[CAUSAL] = a->causal, number[ROUTER] = a->router && m->experts;
     if (a->unpadded) number[BATCH] = a->unpadded->batch, number[LENGTH] = a->unpadded->length;
     if (a->memory_unpadded)
         number[MEMORY_BATCH] = a->memory_unpadded->batch, number[MEMORY_LENGTH] = a->memory_unpadded->length;
+    const bool router = number[ROUTER];
     in[n++] = last;
-    return tn_recomputable(segment, m, n, in);
+    tn_tensor *y = tn_recomputable(segment, m, n, in);
+    return router ? separated(m, y, a->router) : y;
 }
 
 bool tn__any_hooks(const void *module)
@@ -320,10 +374,12 @@ tn_tensor *tn_block_run(tn_block *m, tn_block_args a)
 {
     if (a.weights) *a.weights = NULL;
     if (a.memory_weights) *a.memory_weights = NULL;
+    tn_tensor *w[3] = {NULL}, **const router = a.router;
+    if (router) *router = NULL, a.router = &w[2];
     if (!tn_ready(m)) return NULL;
     const tn_frame           f = tn_enter(m);
     const tn__cached_lengths before = tn__cache_lengths(a.cache, a.layer);
-    tn_tensor *x = a.x, *w[2] = {NULL}, **own = a.weights ? &w[0] : NULL, **memory = a.memory_weights ? &w[1] : NULL;
+    tn_tensor               *x = a.x, **own = a.weights ? &w[0] : NULL, **memory = a.memory_weights ? &w[1] : NULL;
     if (m->multihead_attn && !a.memory && before.memory < 0)
         tn_raise(TN_EINVAL, "transformer_decoder: memory is NULL; it may be omitted only if the cache contains it");
     if (!m->multihead_attn && (a.memory || a.memory_mask || a.memory_key_padding_mask || a.memory_weights))
@@ -334,8 +390,9 @@ tn_tensor *tn_block_run(tn_block *m, tn_block_args a)
         else x = m->parallel ? in_parallel(m, x, &a, own) : in_turn(m, x, &a, own, memory);
         if (tn_error() != TN_OK) tn__cache_undo(a.cache, a.layer, before);
     }
-    if (!own && !memory) return tn_leave(f, x);
-    tn_leave_n(f, &x, &w[0], &w[1]);
+    if (!own && !memory && !router) return tn_leave(f, x);
+    tn_leave_n(f, &x, &w[0], &w[1], &w[2]);
+    if (router) *router = w[2];
     if (own) *a.weights = w[0];
     if (memory) *a.memory_weights = w[1];
     return x;

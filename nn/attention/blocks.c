@@ -55,23 +55,28 @@ tn_blocks *tn_transformer_decoder_create(tn_block_config c)
     return create("tn_transformer_decoder_new", &decoder, c, true);
 }
 
-/* tn_leave for y and for the n tensors of each array (which may be NULL). If an error is set, all become NULL. */
-static tn_tensor *leave_all(tn_frame f, tn_tensor *y, int64_t n, tn_tensor **a, tn_tensor **b)
+enum { ARRAYS = 3 };
+
+static void set_null(int64_t n, tn_tensor **list)
 {
-    if (!a && !b) return tn_leave(f, y);
-    const size_t bytes = (size_t)(2 * n + 1) * sizeof(tn_tensor *);
-    tn_tensor  **all = tn_error() == TN_OK ? tn_mem_get(bytes) : NULL;
-    int          count = 0;
-    for (int64_t i = 0; i < n; i++) {
-        if (!all && a) a[i] = NULL;
-        if (!all && b) b[i] = NULL;
-        if (all && a) all[count++] = a[i];
-        if (all && b) all[count++] = b[i];
+    for (int64_t i = 0; list && i < n; i++) list[i] = NULL;
+}
+
+/* tn_leave for y and for the n tensors of each array (which may be NULL). If an error is set, all become NULL. */
+static tn_tensor *leave_all(tn_frame f, tn_tensor *y, int64_t n, tn_tensor **const of[ARRAYS])
+{
+    if (!of[0] && !of[1] && !of[2]) return tn_leave(f, y);
+    const size_t bytes = (size_t)(ARRAYS * n + 1) * sizeof(tn_tensor **);
+    tn_tensor ***all = tn_mem_get(bytes);
+    int          count = 1;
+    for (int64_t i = 0; i < ARRAYS * n; i++) {
+        if (!of[i / n]) continue;
+        if (all) all[count++] = of[i / n] + i % n;
+        else of[i / n][i % n] = NULL;
     }
     if (!all) return tn_leave(f, NULL);
-    if (tn__look_active()) y = tn__look_result(&f, y);
-    all[count++] = y;
-    tn_scope_return_list(f.scope, count, all);
+    all[0] = &y;
+    tn_leave_list(f, count, all);
     tn_mem_put(all, bytes);
     return y;
 }
@@ -159,8 +164,7 @@ static void unpad(tn_block_args *a, kept_rows *u)
 tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
 {
     const int64_t n = m ? m->depth : 0;
-    for (int64_t i = 0; a.weights && i < n; i++) a.weights[i] = NULL;
-    for (int64_t i = 0; a.memory_weights && i < n; i++) a.memory_weights[i] = NULL;
+    set_null(n, a.weights), set_null(n, a.memory_weights), set_null(n, a.router);
     if (!tn_ready(m)) return NULL;
     if (a.layer) return tn_raise_null(TN_EINVAL, "blocks: .layer is for a single block; a stack runs all layers");
     const tn_frame           f = tn_enter(m);
@@ -178,6 +182,7 @@ tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
         if (a.cache) b.layer = i;
         if (a.weights) b.weights = a.weights + i;
         if (a.memory_weights) b.memory_weights = a.memory_weights + i;
+        if (a.router) b.router = a.router + i;
         tn_block *block = block_of(m, i);
         b.angles = angles_of(block, &start, tn__cache_removed(a.cache) + before.own, &angles);
         b.x = tn_error() == TN_OK ? tn_block_run(block, b) : NULL;
@@ -188,7 +193,7 @@ tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
     if (tn_error() == TN_OK && m->norm) b.x = tn_call(m->norm, b.x);
     if (u.x.rows && tn_error() == TN_OK) b.x = tn_pad_rows(u.x, b.x);
     tn_drop(mine);
-    tn_tensor *y = leave_all(f, b.x, n, a.weights, a.memory_weights);
+    tn_tensor *y = leave_all(f, b.x, n, (tn_tensor * *[]){a.weights, a.memory_weights, a.router});
     for (int64_t i = 0; i < n && tn_error() != TN_OK; i++) tn__cache_undo(a.cache, i, before);
     return y;
 }

@@ -4,10 +4,11 @@
 
 void tn_leave_list(tn_frame f, int n, tn_tensor **const *y)
 {
-    enum { MOST = 16 };
-    tn_tensor *t[MOST];
+    enum { FEW = 16 };
+    tn_tensor   *few[FEW], **t = few;
+    const size_t bytes = n > FEW ? (size_t)n * sizeof *t : 0;
     if (n > 0 && !tn__not_null("tn_leave_list", "the list of results", y)) n = 0;
-    if (n > MOST) tn_raise(TN_EINVAL, "tn_leave_n: %d results, at most %d are supported", n, MOST);
+    if (bytes && tn_error() == TN_OK) t = tn_mem_get(bytes); /* NULL: raised */
     if (tn__look_active() && n > 0 && tn_error() == TN_OK) *y[0] = tn__look_result(&f, *y[0]);
     const bool ok = tn_error() == TN_OK;
     if (!ok) tn__restore_generator(f.generator, f.began);
@@ -17,4 +18,5 @@ void tn_leave_list(tn_frame f, int n, tn_tensor **const *y)
     }
     if (ok) tn_scope_return_list(f.scope, n, t);
     else tn_scope_end(f.scope);
+    if (t && t != few) tn_mem_put(t, bytes);
 }

@@ -52,6 +52,8 @@ static void *a_relative(void) { return tn_relative_positions_new(.heads = 2); }
 static void *relative(void *m, tn_tensor *x) { return tn_relative_positions_forward(m, x ? 1 : 2, 1); }
 static void *a_block(void) { return tn_block_new(.dim = 4, .heads = 2, .ff = 4); }
 static void *block(void *m, tn_tensor *x) { return tn_block_forward((tn_block *)m, x, .weights = out); }
+static void *some_experts(void) { return tn_experts_new(.dim = 4, .ff = 4, .experts = 2); }
+static void *experts(void *m, tn_tensor *x) { return tn_experts_forward((tn_experts *)m, x, .router = out); }
 static void *a_decoder_layer(void) { return tn_transformer_decoder_layer_new(.dim = 4, .heads = 2, .ff = 4); }
 static void *decoder_layer(void *m, tn_tensor *x)
 {
@@ -247,6 +249,7 @@ static const struct forward {
      0},
     {"tn_relative_positions_forward", "relative_positions: 2 queries, but must be from 0 to the number of keys, 1",
      a_relative, relative, 0},
+    {"tn_experts", "experts: x must be [..., 4], got NULL", some_experts, experts, 1},
     {"tn_block", "self_attn: mha: query is NULL", a_block, block, 1},
     {"tn_block", "transformer_decoder: memory is NULL", a_decoder_layer, decoder_layer, 2},
     {"tn_blocks", "layers.0.self_attn: mha: query is NULL", stack, blocks, 2},
@@ -440,6 +443,7 @@ OF_ZEROS(additive_attention, tn_additive_attention_config)
 OF_ZEROS(sinusoidal_positions, tn_positions_config)
 OF_ZEROS(learned_positions, tn_positions_config)
 OF_ZEROS(relative_positions, tn_relative_positions_config)
+OF_ZEROS(experts, tn_experts_config)
 OF_ZEROS(block, tn_block_config)
 OF_ZEROS(blocks, tn_block_config)
 OF_ZEROS(transformer_encoder_layer, tn_block_config)
@@ -538,6 +542,7 @@ static const struct {
     {"tn_sinusoidal_positions_new", new_sinusoidal_positions, false},
     {"tn_learned_positions_new", new_learned_positions, false},
     {"tn_relative_positions_new", new_relative_positions, false},
+    {"tn_experts_new", new_experts, false},
     {"tn_block_new", new_block, false},
     {"tn_blocks_new", new_blocks, false},
     {"tn_transformer_encoder_layer_new", new_transformer_encoder_layer, false},

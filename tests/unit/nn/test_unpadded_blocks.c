@@ -47,10 +47,14 @@ static struct kind kind_of(int i)
                              CONFIG(.norm = TN_NORM_RMS, .norm_first = true, .gated = true, .activation = tn_silu,
                                     .rotary = true, .kv_heads = 1, .window = 4, .dropout = 0.1),
                              true};
+    case 5:
+        return (struct kind){
+            "experts", CONFIG(.norm_first = true, .experts = 4, .gated = true, .router_jitter = 0.1, .dropout = 0.1),
+            true};
     default: return (struct kind){"parallel", CONFIG(.norm_first = true, .parallel = true, .dropout = 0.1), false};
     }
 }
-enum { KINDS = 6 };
+enum { KINDS = 7 };
 
 static tn_blocks *stack(const struct kind *k)
 {
@@ -119,7 +123,7 @@ END_TEST
 START_TEST(any_padding)
 {
     struct kind k = kind_of(_i);
-    k.c.dropout = 0, k.c.attention_dropout = -1, k.c.activation_dropout = -1;
+    k.c.dropout = 0, k.c.attention_dropout = -1, k.c.activation_dropout = -1, k.c.router_jitter = 0;
     tn_blocks *m = stack(&k);
     tn_tensor *x = tn_normal(TN_SHAPE(BATCH, 11, DIM), 0, 1);
     tn_tensor *memory = k.c.memory ? tn_normal(TN_SHAPE(BATCH, 9, DIM), 0, 1) : NULL;

@@ -18,6 +18,7 @@ typedef struct {
     tn_embedding *words;
     tn_linear    *layer[LAYERS], *out;
     tn_dropout   *drop;
+    tn_experts   *experts; /* or NULL */
 } net;
 
 static tn_tensor *net_forward(net *m, tn_tensor *x)
@@ -26,11 +27,12 @@ static tn_tensor *net_forward(net *m, tn_tensor *x)
     const tn_frame f = tn_enter(m);
     x = tn_call(m->drop, tn_call(m->words, x));
     for (int i = 0; i < LAYERS; i++) x = tn_add(x, tn_gelu(tn_call(m->layer[i], x)));
+    if (m->experts) x = tn_add(x, tn_call(m->experts, x));
     return tn_leave(f, tn_call(m->out, x));
 }
 TN_FORWARD(net);
 
-static net *net_new(void)
+static net *net_new(bool experts)
 {
     net *m = tn_module_new(net);
     if (!m) return NULL;
@@ -39,13 +41,14 @@ static net *net_new(void)
         m->layer[i] = tn_child(m, tn_name("layer.%d", i), tn_linear_new(.in = DIM, .out = DIM));
     m->out = tn_child(m, "out", tn_linear_new(.in = DIM, .out = WORDS));
     m->drop = tn_child(m, "drop", tn_dropout_new(.p = 0.3));
+    if (experts) m->experts = tn_child(m, "experts", tn_experts_new(.dim = DIM, .ff = 64, .experts = 4));
     return tn_built(m);
 }
 
 typedef struct {
     int      shards, fails; /* the rank that fails in step 1; -1: none */
     int64_t  resident, rows;
-    bool     zero3, bf16, checkpoint;
+    bool     zero3, bf16, checkpoint, experts;
     tn_dtype dtype;
     char     weights[TN_THREAD_RANKS][ROOM];
     int64_t  bytes[TN_THREAD_RANKS];
@@ -103,7 +106,7 @@ static void rank_body(tn_world *w, void *user)
 {
     job *j = user;
     tn_seed((uint64_t)(3 + tn_world_rank(w))); /* different on each rank: all use rank 0's weights */
-    net *m = net_new();
+    net *m = net_new(j->experts);
     if (m && j->dtype != TN_F32) tn_module_to(m, j->dtype);
     tn_optimizer *o = tn_adamw_new(m, .lr = 1e-2);
     tn_replica   *r = tn_replica_new(w, m, .shards = j->shards, .zero3 = j->zero3, .resident = j->resident,
@@ -156,7 +159,9 @@ START_TEST(bits)
     same_as_alone(&j);
     j.checkpoint = false, j.dtype = TN_F64;
     same_as_alone(&j);
-    j.dtype = TN_F32, j.rows = 7; /* shards without rows */
+    j.dtype = TN_F32, j.experts = true; /* also experts without rows */
+    same_as_alone(&j);
+    j.experts = false, j.rows = 7; /* shards without rows */
     same_as_alone(&j);
 }
 END_TEST
@@ -180,7 +185,7 @@ static void memory_body(tn_world *w, void *user)
     job          *j = user;
     const int64_t page = sysconf(_SC_PAGESIZE), bytes = DIM * DIM * 4;
     tn_seed(3);
-    net          *m = net_new();
+    net          *m = net_new(false);
     tn_optimizer *o = tn_adamw_new(m, .lr = 1e-2);
     tn_replica   *r = tn_replica_new(w, m, .shards = j->shards, .zero3 = true, .resident = 0);
     learn(w, r, m, o, j, 0);
@@ -217,7 +222,7 @@ static void        mistakes_body(tn_world *w, void *user)
 {
     job *j = user;
     tn_seed(3);
-    net          *m = net_new();
+    net          *m = net_new(false);
     tn_optimizer *o = tn_adamw_new(m, .lr = 1e-2), *whole = tn_lamb_new(m, .lr = 1e-2);
     ck_assert(!tn_replica_new(w, m, .zero3 = true, .overlap = true));
     ck_error_has(TN_EINVAL, ".overlap and .zero3 exclude each other");
@@ -244,7 +249,7 @@ static void        mistakes_body(tn_world *w, void *user)
     ck_assert_int_eq(tn_error(), TN_OK);
     tn_scope_end(s);
     if (tn_world_rank(w) == 1) ck_assert_int_eq(tn_save(m, saved_at), TN_OK); /* on this rank alone */
-    net *saved = net_new();
+    net *saved = net_new(false);
     tn_world_barrier(w);
     ck_assert_int_eq(tn_load(saved, saved_at), TN_OK);
     ck_assert_double_eq(sum_of(saved->layer[0]->weight), sum_of(m->layer[0]->weight));
@@ -289,7 +294,7 @@ static void failing_body(tn_world *w, void *user)
 {
     job *j = user;
     tn_seed(3);
-    net          *m = net_new();
+    net          *m = net_new(false);
     tn_optimizer *o = tn_adamw_new(m, .lr = 1e-2);
     tn_replica   *r = tn_replica_new(w, m, .shards = j->shards, .zero3 = true, .resident = j->resident);
     learn(w, r, m, o, j, 0);
@@ -332,7 +337,7 @@ static void damaged_body(tn_world *w, void *user)
     job *j = user;
     tn_seed(3);
     const bool    first = tn_world_rank(w) == 0;
-    net          *m = net_new();
+    net          *m = net_new(false);
     tn_optimizer *o = tn_adamw_new(m, .lr = 1e-2);
     tn_replica   *r = tn_replica_new(w, m, .shards = j->shards, .zero = true, .zero3 = j->zero3);
     learn(w, r, m, o, j, 0);
@@ -364,7 +369,7 @@ static void cut_body(tn_world *w, void *user)
 {
     job *j = user;
     tn_seed(3);
-    net          *m = net_new();
+    net          *m = net_new(false);
     tn_optimizer *o = tn_adamw_new(m, .lr = 1e-2);
     tn_replica   *r = tn_replica_new(w, m, .shards = j->shards, .zero3 = true);
     for (int i = 0; i < 2 && tn_error() == TN_OK; i++) learn(w, r, m, o, j, i);
@@ -419,7 +424,7 @@ static void fit_body(tn_world *w, void *user)
     const int              rank = tn_world_rank(w);
     volatile sig_atomic_t *stop = j->stop + rank;
     tn_seed(3);
-    net          *m = net_new();
+    net          *m = net_new(false);
     tn_tensor    *x = tn_randint(TN_SHAPE(60), 0, WORDS), *y = tn_randint(TN_SHAPE(60), 0, WORDS);
     tn_dataset   *d = tn_dataset_new(.x = x, .y = y, .batch = 24, .shuffle = true);
     tn_dataset   *v = tn_dataset_new(.x = tn_narrow(x, 0, 0, 31), .y = tn_narrow(y, 0, 0, 31), .batch = 24);

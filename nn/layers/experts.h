@@ -1,0 +1,11 @@
+/* experts.h — a mixture of experts within a block. Private to nn/. */
+#ifndef TENON_NN_LAYERS_EXPERTS_H
+#define TENON_NN_LAYERS_EXPERTS_H
+
+#include "nn/experts.h"
+#include "nn/layers/fuse.h"
+
+/* tn_experts_run, with dropout and jitter as in the padded batch of these rows. router may be NULL. */
+tn_tensor *tn__experts(tn_experts *m, tn_tensor *x, tn__kept rows, tn_tensor **router);
+
+#endif
