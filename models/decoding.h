@@ -88,9 +88,10 @@ typedef struct tn_decoder_args {
     bool         vectors; /* return the hidden states after the last norm, [B, T, dim], instead of logits */
     /* bool [B, T], true: padding, which no token attends to; NULL: none. skip_padding: do no work for it, as in
      * tn_block_args; its hidden states are 0 then. Models without tn_blocks ignore both. */
-    tn_tensor *key_padding_mask;
-    bool       skip_padding;
-    int        end_;
+    tn_tensor  *key_padding_mask;
+    bool        skip_padding;
+    tn_tensor **router; /* output, may be NULL: an array with an element per layer, as in tn_block_args */
+    int         end_;
 } TN_KEYWORDS_ONLY tn_decoder_args;
 
 TN_C_END_

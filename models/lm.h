@@ -23,14 +23,16 @@ typedef struct {
     bool        limited;   /* longer sequences are errors */
     tn_blocks  *blocks;    /* the model's, for a key/value cache; NULL: it has no cache */
     tn_tensor  *out,
-        *bias;        /* output layer [vocab, dim], [vocab]; bias may be NULL; unused if the class has run and loss */
-    double logit_cap; /* logits x become c·tanh(x / c); 0: not capped */
+        *bias;         /* output layer [vocab, dim], [vocab]; bias may be NULL; unused if the class has run and loss */
+    double  logit_cap; /* logits x become c·tanh(x / c); 0: not capped */
+    int64_t experts_per_token; /* with experts: what tn_lm_loss adds in training, see tn_router_loss_args */
+    double  balance, router_z;
 } tn_lm_info;
 TN_API tn_lm_info tn_lm_info_of(void *m);
 TN_API tn_tensor *tn_lm_run(void *m, tn_decoder_args a);
 /* The mean cross-entropy of ids[:, 1:], or of targets [B, T] (-100: ignored) if not NULL. What follows the last target
  * of a row, such as padding, is not computed: sequences of any lengths can be in one batch, and the loss and its
- * gradients have the same bits whatever their padding. */
+ * gradients have the same bits whatever their padding. In training the router's loss is added, if info has any. */
 TN_API tn_tensor *tn_lm_loss(void *m, tn_tensor *ids, tn_tensor *targets);
 TN_API tn_blocks *tn_lm_blocks(void *m); /* tn_blocks_cache(tn_lm_blocks(m), rows, length, 0): a cache for tn_lm_run */
 TN_API tn_decoding *tn_lm_decoding(void *m, int64_t rows, int64_t length);
@@ -42,7 +44,7 @@ TN_API tn_status    tn_lm_save(void *m, const char *dir) TN_CHECKED;
 typedef struct tn_lm_ops {
     tn_lm_info (*info)(const void *m);
     /* The hidden states after the last norm, [B, T, dim], of a.ids with a.cache (always NULL without .blocks),
-     * a.key_padding_mask and a.skip_padding, which tn_blocks_forward takes; a.last and a.vectors are ignored. */
+     * a.key_padding_mask, a.skip_padding, a.router, which tn_blocks_forward takes; a.last and a.vectors are ignored. */
     tn_tensor *(*hidden)(void *m, tn_decoder_args a);
     tn_tensor *(*run)(void *m, tn_decoder_args a);                   /* NULL: hidden, then the output layer */
     tn_tensor *(*loss)(void *m, tn_tensor *ids, tn_tensor *targets); /* NULL: of hidden and the output layer */

@@ -86,6 +86,8 @@ static const struct {
                {"phi3", "gpt"},
                {"gpt_neox", "gpt"},
                {"gptj", "gpt"},
+               {"mixtral", "gpt"},
+               {"qwen3_moe", "gpt"},
                {"reformer", "gpt"},
                {"tenon_rnn_lm", "lm"},
                {"tenon-seq2seq", "translate"},

@@ -68,10 +68,43 @@ static tn_tensor *after_targets(const tn_tensor *ids, const tn_tensor *targets)
     return tn_scope_return(s, any ? mask : NULL);
 }
 
+/* The router's loss of the layers' logits; loss itself if there are none. */
+static tn_tensor *with_router(tn_tensor *loss, const tn_lm_info *i, const tn_decoder_args *a)
+{
+    return !a->router
+               ? loss
+               : tn_add(loss, tn_router_loss(a->router, i->layers, .per_token = i->experts_per_token,
+                                             .balance = i->balance, .z = i->router_z, .padding = a->key_padding_mask));
+}
+
+/* tn_leave for y and for the logits of the layers' routers. */
+static tn_tensor *leave(tn_frame f, tn_tensor *y, tn_tensor **router, int64_t layers)
+{
+    const size_t bytes = (size_t)(layers + 1) * sizeof(tn_tensor **);
+    tn_tensor ***all = router && tn_error() == TN_OK ? tn_mem_get(bytes) : NULL;
+    for (int64_t i = 0; all && i < layers; i++) all[i + 1] = router + i;
+    if (all) all[0] = &y, tn_leave_list(f, (int)layers + 1, all), tn_mem_put(all, bytes);
+    else y = tn_leave(f, y);
+    for (int64_t i = 0; router && !all && i < layers; i++) router[i] = NULL;
+    return y;
+}
+
 static tn_tensor *logits(tn_tensor *y, const tn_lm_info *i)
 {
     y = tn_linear(y, i->out, i->bias);
     return i->logit_cap > 0 ? tn_mul_scalar(tn_tanh(tn_mul_scalar(y, 1 / i->logit_cap)), i->logit_cap) : y;
+}
+
+/* The loss of the hidden states y. */
+static tn_tensor *cross_entropy(void *m, tn_tensor *y, const tn_lm_info *i, tn_tensor *ids, tn_tensor *targets)
+{
+    const int64_t n = tn_size(ids, 1);
+    if (!targets && n < 2)
+        return tn_raise_null(TN_ESHAPE, "%s: a sequence of length %lld has no next token as target; pass targets",
+                             name_of(m), (long long)n);
+    if (!targets) y = tn_narrow(y, 1, 0, n - 1), targets = tn_narrow(ids, 1, 1, n - 1);
+    if (i->logit_cap > 0) return tn_cross_entropy(logits(y, i), targets, .ignore_index = IGNORED);
+    return tn_linear_cross_entropy(y, i->out, i->bias, targets, .ignore_index = IGNORED);
 }
 
 tn_tensor *tn__lm_run(const char *who, void *m, tn_decoder_args a)
@@ -80,9 +113,10 @@ tn_tensor *tn__lm_run(const char *who, void *m, tn_decoder_args a)
     if (!ops || ops->run) return ops ? ops->run(m, a) : NULL;
     const tn_lm_info i = ops->info(m);
     const tn_frame   f = tn_module_enter(m);
-    tn_tensor       *y = hidden_states(ops, m, &i, a);
+    for (int64_t k = 0; a.router && k < i.layers; k++) a.router[k] = NULL;
+    tn_tensor *y = hidden_states(ops, m, &i, a);
     if (y && a.last) y = tn_narrow(y, 1, tn_size(y, 1) - 1, 1);
-    return tn_leave(f, y && !a.vectors ? logits(y, &i) : y);
+    return leave(f, y && !a.vectors ? logits(y, &i) : y, a.router, i.layers);
 }
 
 tn_tensor *tn__lm_loss(const char *who, void *m, tn_tensor *ids, tn_tensor *targets)
@@ -92,17 +126,14 @@ tn_tensor *tn__lm_loss(const char *who, void *m, tn_tensor *ids, tn_tensor *targ
     const tn_lm_info i = ops->info(m);
     const tn_frame   f = tn_module_enter(m);
     tn_decoder_args  a = {.ids = ids, .skip_padding = true};
+    const bool       routed = ((tn_module *)m)->training && i.layers > 0 && (i.balance != 0 || i.router_z != 0);
+    const size_t     bytes = routed ? (size_t)i.layers * sizeof(tn_tensor *) : 0;
+    if (routed && (a.router = tn_mem_get(bytes))) memset(a.router, 0, bytes);
     if (tn__ids_fit(m, ids)) a.key_padding_mask = after_targets(ids, targets);
-    tn_tensor    *y = tn_error() == TN_OK ? hidden_states(ops, m, &i, a) : NULL;
-    const int64_t n = y ? tn_size(ids, 1) : 0;
-    if (y && !targets && n < 2) {
-        tn_raise(TN_ESHAPE, "%s: a sequence of length %lld has no next token as target; pass targets", name_of(m),
-                 (long long)n);
-        return tn_leave(f, NULL);
-    }
-    if (y && !targets) y = tn_narrow(y, 1, 0, n - 1), targets = tn_narrow(ids, 1, 1, n - 1);
-    if (y && i.logit_cap > 0) return tn_leave(f, tn_cross_entropy(logits(y, &i), targets, .ignore_index = IGNORED));
-    return tn_leave(f, y ? tn_linear_cross_entropy(y, i.out, i.bias, targets, .ignore_index = IGNORED) : NULL);
+    tn_tensor *y = tn_error() == TN_OK ? hidden_states(ops, m, &i, a) : NULL;
+    y = with_router(y ? cross_entropy(m, y, &i, ids, targets) : NULL, &i, &a);
+    if (a.router) tn_mem_put(a.router, bytes);
+    return tn_leave(f, y);
 }
 
 tn_tensor *tn_lm_run(void *m, tn_decoder_args a) { return tn__lm_run(__func__, m, a); }

@@ -21,8 +21,8 @@ static tn_lm_info info(const void *self)
 {
     const tn_gpt        *m = self;
     const tn_gpt_config *c = &m->config;
-    return (tn_lm_info){"gpt2",       c->vocab, c->dim,    c->layers, c->heads, c->heads,
-                        c->positions, true,     m->blocks, m->out,    NULL,     0};
+    return (tn_lm_info){"gpt2", c->vocab, c->dim, c->layers, c->heads, c->heads, c->positions, true, m->blocks,
+                        m->out, NULL,     0,      0,         0,        0};
 }
 static tn_tensor *hidden(void *self, tn_decoder_args a)
 {

@@ -197,6 +197,48 @@ static const tn_rename phi3_rules[] = {
     PIECE(LAYER "mlp.gate_up_proj", LAYER "linear1", 1, 2),
 };
 
+/* ---- Mixtral and Qwen3-MoE --------------------------------------------------------------------------------------- */
+
+#define ROUTER(k)                                                                                        \
+    TN_HF("num_experts_per_tok", stored, c.experts_per_token, .otherwise = (k), .low = 1, .high = 1024), \
+        TN_HF("output_router_logits", stored, c.balanced, .otherwise = false),                           \
+        TN_HF("router_aux_loss_coef", stored, c.balance, .otherwise = 0.001, .high = 1e6)
+static const tn_hf_row mixtral_rows[] = {
+    ROUTER(2),
+    POSITIONS(131072),
+    KV_HEADS(8),
+    TN_HF("num_local_experts", stored, c.experts, .also = "num_experts", .otherwise = 8, .low = 1, .high = 1024),
+    WINDOW_ROW(-1),
+    TN_HF("rms_norm_eps", stored, c.eps, .otherwise = 1e-5, .low = 1e-15, .high = 0.1),
+    TN_HF("rope_theta", stored, c.rope.theta, .otherwise = 1e6, .low = 1, .high = 1e12,
+          .also = "rope_parameters.rope_theta rope_scaling.rope_theta"),
+    TN_HF("router_jitter_noise", stored, c.router_jitter, .high = 1),
+};
+static const tn_hf_row qwen3_moe_rows[] = {
+    ROUTER(8),
+    POSITIONS(32768),
+    KV_HEADS(4),
+    TN_HF("num_experts", stored, c.experts, .also = "num_local_experts", .otherwise = 128, .low = 1, .high = 1024),
+    WINDOW_ROW(4096),
+    TN_HF("attention_bias", stored, attention_bias, .omitted = true),
+    {"decoder_sparse_step", TN_HF_MUST, .otherwise = 1, .silent = true},
+    UNUSED("intermediate_size"), /* of layers without experts */
+    {"mlp_only_layers", TN_HF_EMPTY, .silent = true},
+    TN_HF("moe_intermediate_size", stored, c.ff, .otherwise = 768, .low = 1, .high = 1048576),
+    TN_HF("norm_topk_prob", stored, shares, .otherwise = false),
+    TN_HF("use_sliding_window", stored, use_sliding_window, .otherwise = false),
+};
+#define MOE_RULES(router, gate, up, down)                                                           \
+    TN_RENAME(LAYER router, LAYER "experts.router"), TN_RENAME(LAYER gate, LAYER "experts.gate.*"), \
+        TN_RENAME(LAYER up, LAYER "experts.linear1.*"), TN_RENAME(LAYER down, LAYER "experts.linear2.*")
+#define SPARSE "block_sparse_moe."
+static const tn_rename mixtral_rules[] = {
+    MOE_RULES(SPARSE "gate", SPARSE "experts.*.w1", SPARSE "experts.*.w3", SPARSE "experts.*.w2"),
+};
+static const tn_rename qwen3_moe_rules[] = {
+    MOE_RULES("mlp.gate", "mlp.experts.*.gate_proj", "mlp.experts.*.up_proj", "mlp.experts.*.down_proj"),
+};
+
 /* ---- GPT-NeoX and GPT-J ------------------------------------------------------------------------------------------ */
 
 static const tn_hf_row neox_rows[] = {
@@ -288,8 +330,8 @@ enum {
     GEMMA = TN__NORM_RESULTS | TN__NORM_ADD_ONE | TN__EMBEDDING_SCALE,
     GEMMA_MAY = WINDOWS | TN__ATTENTION_BIAS | TN__SCALE | TN__CAPS,
 };
-const char *const      tn__llama_types[] = {"llama", "mistral", "qwen2", "qwen3",    "gemma2", "gemma3_text",
-                                            "olmo2", "smollm3", "phi3",  "gpt_neox", "gptj",   NULL};
+const char *const tn__llama_types[] = {"llama",   "mistral", "qwen2",    "qwen3", "gemma2",  "gemma3_text", "olmo2",
+                                       "smollm3", "phi3",    "gpt_neox", "gptj",  "mixtral", "qwen3_moe",   NULL};
 const tn__llama_family tn__llama_families[] = {
     {"llama", "LlamaForCausalLM", 0, ANY | TN__ATTENTION_BIAS | TN__FF_BIAS, ROWS(llama_rows)},
     {"mistral", "MistralForCausalLM", 0, ANY | TN__WINDOW, ROWS(mistral_rows)},
@@ -309,6 +351,10 @@ const tn__llama_family tn__llama_families[] = {
     {"gptj", "GPTJForCausalLM",
      TN__LAYER_NORM | TN__PLAIN_FF | TN__FF_BIAS | TN__HEAD_BIAS | TN__PARALLEL | TN__ONE_NORM | TN__INTERLEAVED,
      TN__PARTIAL, ROWS(gptj_rows), RULES(gptj_rules), .own_rows = true, .own_rules = true},
+    {"mixtral", "MixtralForCausalLM", TN__EXPERTS, ANY | TN__WINDOW | TN__ROUTER_JITTER, ROWS(mixtral_rows),
+     RULES(mixtral_rules)},
+    {"qwen3_moe", "Qwen3MoeForCausalLM", TN__EXPERTS | TN__QK_NORM_HEAD,
+     ANY | TN__WINDOW | TN__ATTENTION_BIAS | TN__EXPERT_PROBABILITIES, ROWS(qwen3_moe_rows), RULES(qwen3_moe_rules)},
     {NULL, NULL, 0, 0, NULL, NULL, 0, 0, false, false},
 };
 

@@ -22,8 +22,12 @@ static tn_lm_info info(const void *self)
 {
     const tn_llama        *m = self;
     const tn_llama_config *c = &m->config;
-    return (tn_lm_info){c->type,      c->vocab, c->dim,    c->layers, c->heads, c->kv_heads,
-                        c->positions, false,    m->blocks, m->out,    m->bias,  c->logit_cap};
+    tn_lm_info             i = {.type = c->type, .vocab = c->vocab, .dim = c->dim, .layers = c->layers};
+    i.heads = c->heads, i.kv_heads = c->kv_heads, i.positions = c->positions;
+    i.blocks = m->blocks, i.out = m->out, i.bias = m->bias, i.logit_cap = c->logit_cap;
+    i.experts_per_token = c->experts_per_token;
+    if (c->experts) i.balance = c->balanced ? c->balance : 0, i.router_z = c->router_z;
+    return i;
 }
 static tn_tensor *hidden(void *self, tn_decoder_args a)
 {
@@ -31,7 +35,8 @@ static tn_tensor *hidden(void *self, tn_decoder_args a)
     tn_tensor      *x = tn_call(m->words, a.ids);
     if (m->config.embedding_scale != 0) x = tn_mul_scalar(x, m->config.embedding_scale);
     return tn_blocks_forward(m->blocks, tn_call(m->dropout, x), .causal = true, .cache = a.cache,
-                             .key_padding_mask = a.key_padding_mask, .skip_padding = a.skip_padding);
+                             .key_padding_mask = a.key_padding_mask, .skip_padding = a.skip_padding,
+                             .router = a.router);
 }
 static tn_decoding *decoding(void *self, int64_t rows, int64_t length)
 {
@@ -87,7 +92,9 @@ tn_llama *tn_llama_create(tn_llama_config c)
                                        .norm_first = !c.no_first_norms, .norm_results = c.norm_results,
                                        .norm_add_one = c.norm_add_one, .qk_norm = c.qk_norm, .parallel = c.parallel,
                                        .one_norm = c.one_norm, .final_norm = true, .rotary = true, .rope = c.rope,
-                                       .gated = !c.plain_ff, .window = c.window, .pattern = c.pattern,
+                                       .gated = !c.plain_ff, .experts = c.experts,
+                                       .experts_per_token = c.experts_per_token, .expert_weights = c.expert_weights,
+                                       .router_jitter = c.router_jitter, .window = c.window, .pattern = c.pattern,
                                        .local_theta = c.local_theta, .scale = c.scale, .score_cap = c.score_cap,
                                        .activation = tn_hf_activation(c.activation), .no_attention_bias = !c.qkv_bias,
                                        .no_out_bias = !c.out_bias, .no_ff_bias = !c.ff_bias, .dropout = c.dropout,
@@ -119,7 +126,8 @@ void *tn__llama_load(const tn__hf_source *s)
     const tn_llama_config *k = &read.c;
     if (!tn__llama_config_read(s, &read)) return NULL;
     const int64_t   d = k->head_dim ? k->head_dim : k->dim / k->heads;
-    const int64_t   layer = k->dim * (2 * d * (k->heads + k->kv_heads) + (k->plain_ff ? 2 : 3) * k->ff);
+    const int64_t   each = (k->plain_ff ? 2 : 3) * k->ff; /* of a feed-forward */
+    const int64_t   layer = k->dim * (2 * d * (k->heads + k->kv_heads) + (k->experts ? k->experts * (each + 1) : each));
     tn__llama_files files;
     tn__llama_files_of(read.family, k, &files);
     const int64_t all = k->vocab * k->dim * (k->tied ? 1 : 2) + k->layers * layer;

@@ -43,6 +43,9 @@ unsigned tn__llama_options(const tn_llama_config *c)
         {c->head_dim * c->heads != c->dim, TN__HEAD_DIM},
         {c->kv_heads != c->heads, TN__GROUPED},
         {c->rope.scaling != TN_ROPE_PLAIN, TN__ROPE_SCALING},
+        {c->experts != 0, TN__EXPERTS},
+        {c->expert_weights == TN_EXPERT_WEIGHTS_PROBABILITIES, TN__EXPERT_PROBABILITIES},
+        {c->router_jitter != 0, TN__ROUTER_JITTER},
     };
     unsigned options = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) options |= all[i].set ? all[i].option : 0;
@@ -60,6 +63,9 @@ void tn__llama_set_options(tn_llama_config *c, unsigned options)
     c->norm_add_one = options & TN__NORM_ADD_ONE, c->plain_ff = options & TN__PLAIN_FF;
     c->parallel = options & TN__PARALLEL, c->one_norm = options & TN__ONE_NORM;
     c->rope.interleaved = options & TN__INTERLEAVED;
+    if (options & TN__EXPERTS)
+        c->expert_weights =
+            options & TN__EXPERT_PROBABILITIES ? TN_EXPERT_WEIGHTS_PROBABILITIES : TN_EXPERT_WEIGHTS_SHARES;
 }
 
 /* Gemma's query_pre_attn_scalar, an integer q with scale = 1/√q; 0: there is none. */
@@ -102,11 +108,20 @@ static bool within(const char *who, const tn_llama_config *c)
     return tn_hf_config_within(who, &files.files, &s);
 }
 
+static void complete_feed_forward(tn_llama_config *c)
+{
+    const int64_t used = c->experts && c->experts_per_token > 0 ? c->experts_per_token : 1;
+    if (!c->ff && c->dim > 0 && c->dim <= 65536)
+        c->ff = (c->plain_ff ? 4 * c->dim : (c->dim * 8 / 3 + 31) / 32 * 32) / used;
+    if (c->experts && !c->expert_weights)
+        c->expert_weights = c->experts_per_token > 1 ? TN_EXPERT_WEIGHTS_SHARES : TN_EXPERT_WEIGHTS_PROBABILITIES;
+}
+
 bool tn__llama_complete(const char *who, tn_llama_config *c)
 {
     if (!c->activation) c->activation = "silu";
     if (!c->kv_heads) c->kv_heads = c->heads;
-    if (!c->ff && c->dim > 0 && c->dim <= 65536) c->ff = c->plain_ff ? 4 * c->dim : (c->dim * 8 / 3 + 31) / 32 * 32;
+    complete_feed_forward(c);
     if (!tn__init_and_activation(who, c->init, &c->activation) || !within(who, c)) return false;
     if (!c->head_dim && c->dim % c->heads)
         return tn_raise_false(TN_EINVAL, "%s: .heads is %lld, which does not divide .dim %lld; set .head_dim", who,
@@ -174,7 +189,8 @@ static void apply_defaults(stored *s)
     const bool       parallel = c->parallel;
     if (c->kv_heads == ABSENT || !c->kv_heads) c->kv_heads = c->heads;
     tn__llama_set_options(c, s->family->must | (s->attention_bias ? TN__ATTENTION_BIAS : 0) |
-                                 (s->mlp_bias ? TN__FF_BIAS : 0) | (parallel ? TN__PARALLEL : 0));
+                                 (s->mlp_bias ? TN__FF_BIAS : 0) | (parallel ? TN__PARALLEL : 0) |
+                                 (s->shares ? 0 : TN__EXPERT_PROBABILITIES));
     if (!c->ff) c->ff = 4 * c->dim;
     if (s->query_scale) c->scale = tn__libm_pow((double)s->query_scale, -0.5);
     if (s->family->must & TN__EMBEDDING_SCALE) c->embedding_scale = sqrt((double)c->dim);
@@ -221,6 +237,9 @@ static bool check_consistent(const stored *s, const char *name)
                  (long long)s->padding, (long long)c->vocab);
     else if (s->window == 0 && s->family->may & TN__WINDOW)
         tn_raise(TN_EFORMAT, "'%s': sliding_window is 0, but must be null or at least 1", name);
+    else if (c->experts && c->experts_per_token > c->experts)
+        tn_raise(TN_EFORMAT, "'%s': num_experts_per_tok is %lld, but there are only %lld experts", name,
+                 (long long)c->experts_per_token, (long long)c->experts);
     else if (s->family->own_rows && s->residual_dropout != c->dropout)
         tn_raise(TN_EUNSUPPORTED, "'%s': embd_pdrop is %g and resid_pdrop %g; only equal ones are supported", name,
                  c->dropout, s->residual_dropout);
@@ -232,7 +251,8 @@ bool tn__llama_config_read(const tn__hf_source *source, stored *s)
     const tn_hf_row   type = {"model_type", TN_HF_TYPE, .at = offsetof(stored, c.type), .choices = tn__llama_types};
     const tn_hf_files first = {&type, 1, NULL, 0};
     tn__llama_files   files;
-    *s = (stored){.c = {TN_LLAMA_DEFAULTS}, .partial = 1, .use_sliding_window = true, .padding = NO_PADDING};
+    *s = (stored){
+        .c = {TN_LLAMA_DEFAULTS}, .partial = 1, .use_sliding_window = true, .shares = true, .padding = NO_PADDING};
     if (!tn__hf_read(source, &first, s)) return false;
     s->family = tn__llama_family_of(s->c.type);
     tn__llama_files_of(s->family, &s->c, &files);
@@ -281,6 +301,7 @@ bool tn__llama_config_write(const tn_llama_config *c, const char *dir, tn__llama
     *s = (stored){.c = *c, .family = f, .padding = c->padding < 0 ? NO_PADDING : c->padding};
     s->architecture = f->architecture, s->scaling = tn__llama_scalings[c->rope.scaling];
     s->attention_bias = c->out_bias, s->mlp_bias = c->ff_bias;
+    s->shares = c->expert_weights != TN_EXPERT_WEIGHTS_PROBABILITIES;
     if (c->rope.scaling == TN_ROPE_PLAIN) s->c.rope.factor = TN__LLAMA_NO_FACTOR;
     if (c->rope.scaling == TN_ROPE_LLAMA3) s->low = c->rope.low, s->high = c->rope.high, s->trained = c->rope.trained;
     s->rotary_dim = c->rope.dim, s->partial = (double)c->rope.dim / (double)c->head_dim;

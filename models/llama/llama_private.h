@@ -34,6 +34,9 @@ enum {
     TN__HEAD_DIM = 1 << 22,        /* heads · head_dim is not dim */
     TN__GROUPED = 1 << 23,         /* fewer key heads than query heads */
     TN__ROPE_SCALING = 1 << 24,
+    TN__EXPERTS = 1 << 25,
+    TN__EXPERT_PROBABILITIES = 1 << 26, /* as weights of the experts, instead of shares */
+    TN__ROUTER_JITTER = 1 << 27,
 };
 
 /* A family: a model_type, and how its files differ from LLaMA's (families.c). */
@@ -54,7 +57,7 @@ typedef struct {
     tn_llama_config         c;
     const tn__llama_family *family;
     const char             *architecture, *scaling;
-    bool                    attention_bias, mlp_bias, use_sliding_window;
+    bool                    attention_bias, mlp_bias, use_sliding_window, shares;
     int64_t                 window, max_window_layers, trained, period, interval, rotary_dim, query_scale;
     double                  low, high, partial, residual_dropout;
     tn_hf_layers            layers, rotated; /* g, l; g, n */

@@ -75,8 +75,8 @@ static tn_lm_info info(const void *self)
 {
     const tn_reformer        *m = self;
     const tn_reformer_config *c = &m->config;
-    return (tn_lm_info){"reformer",   c->vocab, c->dim, c->layers, c->heads, c->heads,
-                        c->positions, true,     NULL,   m->out,    m->bias,  0};
+    return (tn_lm_info){"reformer", c->vocab, c->dim, c->layers, c->heads, c->heads, c->positions, true, NULL,
+                        m->out,     m->bias,  0,      0,         0,        0};
 }
 static tn_status       save(void *self, const char *dir) { return tn_reformer_save(self, dir); }
 static const tn_lm_ops ops = {.info = info, .hidden = hidden, .save = save};

@@ -23,7 +23,7 @@ static tn_lm_info info(const void *self)
 {
     enum { LONG = 1 << 16 };
     const tn_rnn_lm_config *c = &((const tn_rnn_lm *)self)->config;
-    return (tn_lm_info){TN__RNN_LM_TYPE, c->vocab, c->dim, c->layers, 1, 1, LONG, false, NULL, NULL, NULL, 0};
+    return (tn_lm_info){TN__RNN_LM_TYPE, c->vocab, c->dim, c->layers, 1, 1, LONG, false, NULL, NULL, NULL, 0, 0, 0, 0};
 }
 static tn_tensor *run(void *self, tn_decoder_args a)
 {

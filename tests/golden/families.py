@@ -45,6 +45,11 @@ MODELS = {
     "gptj": lambda: hf.GPTJForCausalLM(hf.GPTJConfig(vocab_size=19, n_embd=18, n_layer=3, n_head=3, n_positions=32,
                                                      rotary_dim=4, bos_token_id=0, eos_token_id=0,
                                                      initializer_range=0.3)),
+    "mixtral": lambda: hf.MixtralForCausalLM(hf.MixtralConfig(**SIZES, **GROUPED, head_dim=6, num_local_experts=5,
+                                                              num_experts_per_tok=2, sliding_window=4,
+                                                              router_aux_loss_coef=0.5)),
+    "qwen3_moe": lambda: hf.Qwen3MoeForCausalLM(hf.Qwen3MoeConfig(**SIZES, **GROUPED, num_experts=4,
+                                                                  num_experts_per_tok=2, moe_intermediate_size=6)),
 }
 torch.set_num_threads(1)
 torch.manual_seed(7)
@@ -56,6 +61,8 @@ def main():
     answers = {"ids": IDS}
     for name, make in MODELS.items():
         m = make().eval()
+        if hasattr(m, "set_experts_implementation"):
+            m.set_experts_implementation("eager")  # others need sizes that are multiples of four
         with torch.no_grad():
             for p in m.parameters():
                 p.copy_(torch.randn(p.shape) * 0.3 + (p.dim() == 1 and p.mean() == 1))
@@ -69,6 +76,8 @@ def main():
         y = m.double()(IDS, labels=IDS)
         y.loss.backward()
         answers[name + ".scores"], answers[name + ".loss"] = y.logits.detach().float(), y.loss.detach().float()
+        if name == "mixtral":
+            answers[name + ".balance"] = m(IDS, labels=IDS, output_router_logits=True).aux_loss.detach().float()
         with torch.no_grad():
             for p in m.parameters():
                 p.copy_(p.grad)

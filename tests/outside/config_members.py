@@ -16,8 +16,9 @@ try:
     import transformers
     from transformers import (AlbertConfig, BertConfig, CamembertConfig, DeiTConfig, DistilBertConfig, ElectraConfig,
                               Gemma2Config, Gemma3TextConfig, GPT2Config, GPTJConfig, GPTNeoXConfig, LlamaConfig,
-                              MistralConfig, Olmo2Config, Phi3Config, Qwen2Config, Qwen3Config, ReformerConfig,
-                              RobertaConfig, RobertaPreLayerNormConfig, SmolLM3Config, ViTConfig, XLMRobertaConfig)
+                              MistralConfig, MixtralConfig, Olmo2Config, Phi3Config, Qwen2Config, Qwen3Config,
+                              Qwen3MoeConfig, ReformerConfig, RobertaConfig, RobertaPreLayerNormConfig, SmolLM3Config,
+                              ViTConfig, XLMRobertaConfig)
 except ImportError as problem:
     print("skipped: %s" % problem)
     sys.exit(77)
@@ -53,6 +54,8 @@ TABLES = {  # (file, names of tables in it): config classes
     ("models/llama/families.c", "common olmo2_rows"): (Olmo2Config,),
     ("models/llama/families.c", "common smollm3_rows"): (SmolLM3Config,),
     ("models/llama/families.c", "common phi3_rows"): (Phi3Config,),
+    ("models/llama/families.c", "common mixtral_rows"): (MixtralConfig,),
+    ("models/llama/families.c", "common qwen3_moe_rows"): (Qwen3MoeConfig,),
     ("models/llama/families.c", "common neox_rows"): (GPTNeoXConfig,),
     ("models/llama/families.c", "gptj_rows"): (GPTJConfig,),
     ("models/vit/vit_config.c", "rows"): (ViTConfig, DeiTConfig),

@@ -10,6 +10,7 @@ largest element; logits with a cache, token by token, and of a single row have t
 models that Tenon writes, with the same logits. Tested with torch 2.15.0 and transformers 5.24.0. Exits with 77 if they
 are missing."""
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -97,6 +98,14 @@ MODELS = {
     "phi3, window, partial, tied": lambda: hf.Phi3ForCausalLM(hf.Phi3Config(
         **SIZES, **WINDOW, pad_token_id=5, tie_word_embeddings=True,
         rope_parameters={"rope_type": "default", "rope_theta": 1000.0, "partial_rotary_factor": 0.75})),
+    "mixtral": lambda: hf.MixtralForCausalLM(hf.MixtralConfig(**SIZES, num_local_experts=5)),
+    "mixtral, window, tied, all experts": lambda: hf.MixtralForCausalLM(hf.MixtralConfig(
+        **SIZES, **WINDOW, head_dim=24, num_local_experts=3, num_experts_per_tok=3, tie_word_embeddings=True)),
+    "qwen3_moe": lambda: hf.Qwen3MoeForCausalLM(hf.Qwen3MoeConfig(**SIZES, num_experts=7, num_experts_per_tok=3,
+                                                                  moe_intermediate_size=50)),
+    "qwen3_moe, window, shares, biases": lambda: hf.Qwen3MoeForCausalLM(hf.Qwen3MoeConfig(
+        **SIZES, **WINDOW, use_sliding_window=True, num_experts=6, num_experts_per_tok=6, norm_topk_prob=True,
+        moe_intermediate_size=70, attention_bias=True)),
     "neox": lambda: neox(),
     "neox, in turn, tied, no biases": lambda: neox(use_parallel_residual=False, tie_word_embeddings=True,
                                                    attention_bias=False, hidden_act="relu"),
@@ -141,9 +150,31 @@ def compiled(build, folder):
     return program
 
 
+def plain(m):
+    if hasattr(m, "set_experts_implementation"):
+        m.set_experts_implementation("eager")  # the others need sizes that are multiples of four
+    return m
+
+
+def merged(grads):
+    """The gradients of experts, joined as transformers holds them."""
+    for key in [k for k in grads if re.search(r"\.experts\.0\.(w1|gate_proj)\.weight", k)]:
+        mixtral = key.endswith("w1.weight")
+        layer = key.split("experts.0")[0]
+        names = ("w1", "w3", "w2") if mixtral else ("gate_proj", "up_proj", "down_proj")
+        count = sum(k.startswith(layer + "experts.") and k.endswith(names[2] + ".weight") for k in grads)
+        gate, up, down = ([grads["%sexperts.%d.%s.weight" % (layer, e, n)] for e in range(count)] for n in names)
+        layer = layer.replace("block_sparse_moe", "mlp")
+        grads[layer + "experts.gate_up_proj"] = torch.stack([torch.cat(pair) for pair in zip(gate, up)])
+        grads[layer + "experts.down_proj"] = torch.stack(down)
+        if mixtral:
+            grads[layer + "gate.weight"] = grads[layer.replace("mlp", "block_sparse_moe") + "gate.weight"]
+    return grads
+
+
 def check(program, name, make, folder):
     torch.manual_seed(11)
-    m = make().eval()
+    m = plain(make().eval())
     with torch.no_grad():  # also change biases and norms from their initial values
         for key, p in m.named_parameters():
             # Reformer's lm_head.bias is of no use beside lm_head.decoder.bias
@@ -177,7 +208,7 @@ def check(program, name, make, folder):
     else:
         y.loss.backward()
     longer = "long" if name.startswith("reformer") else "out"
-    grads = load_file(os.path.join(folder, longer, "grads", "model.safetensors"))
+    grads = merged(load_file(os.path.join(folder, longer, "grads", "model.safetensors")))
     worst, compared = 0, 0
     for key, p in m.named_parameters():
         key = "embed_out.weight" if key == "lm_head.weight" and "embed_out.weight" in grads else key  # GPT-NeoX
@@ -187,6 +218,7 @@ def check(program, name, make, folder):
             worst = max(worst, ((grads[key] - p.grad).abs().max() / p.grad.abs().max()).item())
             compared += 1
     written, report = AutoModelForCausalLM.from_pretrained(os.path.join(out, "saved"), output_loading_info=True)
+    plain(written)
     with torch.no_grad():
         again = (written.eval()(ids).logits - y.logits).abs().max().item()
     scores = (numbers["logits"] - y.logits).abs().max().item()

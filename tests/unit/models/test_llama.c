@@ -198,7 +198,8 @@ START_TEST(any_model_that_writes)
     snprintf(
         says, sizeof says,
         "'%s/config.json': model_type is 'bert'; supported: 'gpt2', 'llama', 'mistral', 'qwen2', 'qwen3', 'gemma2', "
-        "'gemma3_text', 'olmo2', 'smollm3', 'phi3', 'gpt_neox', 'gptj', 'reformer' and 'tenon_rnn_lm'",
+        "'gemma3_text', 'olmo2', 'smollm3', 'phi3', 'gpt_neox', 'gptj', 'mixtral', "
+        "'qwen3_moe', 'reformer' and 'tenon_rnn_lm'",
         tn_test_data("golden/bert/masked"));
     ck_error(TN_EUNSUPPORTED, says);
     ck_assert_ptr_null(tn_lm_load(NULL));

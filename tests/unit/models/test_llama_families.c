@@ -11,10 +11,10 @@
 
 static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
 
-static const char *const names[] = {"qwen3", "gemma2", "gemma3",       "olmo2", "smollm3",
-                                    "phi3",  "neox",   "neox_in_turn", "gptj"};
-static const char *const types[] = {"qwen3", "gemma2",   "gemma3_text", "olmo2", "smollm3",
-                                    "phi3",  "gpt_neox", "gpt_neox",    "gptj"};
+static const char *const names[] = {"qwen3", "gemma2",       "gemma3", "olmo2",   "smollm3",  "phi3",
+                                    "neox",  "neox_in_turn", "gptj",   "mixtral", "qwen3_moe"};
+static const char *const types[] = {"qwen3",    "gemma2",   "gemma3_text", "olmo2",   "smollm3",  "phi3",
+                                    "gpt_neox", "gpt_neox", "gptj",        "mixtral", "qwen3_moe"};
 enum { MODELS = sizeof names / sizeof *names };
 
 static tn_safetensors *answers;
@@ -109,6 +109,38 @@ START_TEST(writes_what_it_read)
 }
 END_TEST
 
+/* In training the losses of the router are added if the config says so, and tn_llama_forward gives its logits. */
+START_TEST(losses_of_the_router)
+{
+    enum { MIXTRAL = 9 };
+    tn_llama  *m = golden(MIXTRAL, "");
+    tn_tensor *ids = answer(-1, "ids"), *router[3], *y = tn_llama_forward(m, ids, .router = router), *targets;
+    ck_assert(tn_same_bits(y, tn_llama_forward(m, ids)));
+    ck_assert(tn_shape_equal(tn_shape_of(router[2]), TN_SHAPE(22, 5)));
+    const double balance = tn_item(tn_router_loss(router, 3, .balance = 1)),
+                 plain = tn_item(tn_llama_loss(m, ids, NULL));
+    ck_assert_double_eq_tol(balance, tn_item(answer(MIXTRAL, "balance")), 1e-5);
+    ck_assert(m->config.balance == 0.5 && !m->config.balanced);
+    for (int i = 0; i < 4; i++) {
+        tn_train(m, i & 1), m->config.balanced = i & 2;
+        ck_assert_double_eq_tol(tn_item(tn_llama_loss(m, ids, NULL)), plain + (i == 3 ? 0.5 * balance : 0), 1e-5);
+    }
+    /* of the tokens before the last target alone */
+    targets = tn_full_of(TN_I64, TN_SHAPE(2, 11), -100);
+    tn_set_at(targets, TN_SHAPE(0, 4), 3);
+    const double padded = tn_item(tn_llama_loss(m, ids, targets));
+    ck_assert_double_eq_tol(padded,
+                            tn_item(tn_llama_loss(m, tn_narrow(tn_narrow(ids, 0, 0, 1), 1, 0, 5),
+                                                  tn_narrow(tn_narrow(targets, 0, 0, 1), 1, 0, 5))),
+                            1e-5);
+    fine();
+    ck_assert_ptr_null(tn_llama_forward(m, tn_zeros(TN_SHAPE(1, 2)), .router = router));
+    ck_assert(tn_error() != TN_OK && !router[0] && !router[2]);
+    tn_clear_error();
+    tn_free(m);
+}
+END_TEST
+
 /* ---- config.json ------------------------------------------------------------------------------------------------- */
 
 /* A folder with the weights of a golden model, and its config.json without the members `without` (NULL-terminated),
@@ -191,6 +223,10 @@ START_TEST(refused_by_name)
          TN_EUNSUPPORTED, "layer 1 has a window and no rotary positions, which is not supported"},
         {"qwen3", "{\"layer_types\":[\"chunked_attention\"]}", TN_EUNSUPPORTED,
          "layer_types[0] is 'chunked_attention'"},
+        {"mixtral", "{\"num_experts_per_tok\":6}", TN_EFORMAT,
+         "num_experts_per_tok is 6, but there are only 5 experts"},
+        {"qwen3_moe", "{\"mlp_only_layers\":[1]}", TN_EUNSUPPORTED, "mlp_only_layers is not empty"},
+        {"qwen3_moe", "{\"decoder_sparse_step\":2}", TN_EUNSUPPORTED, "decoder_sparse_step is 2; only 1 is supported"},
         {"neox", "{\"rotary_pct\":0.4,\"rope_parameters\":null}", TN_EFORMAT,
          "rotary positions of 3 elements of each head; the number must be even"},
     };
@@ -211,7 +247,8 @@ START_TEST(types_of_options)
     static const struct {
         const char *type;
         bool        writable;
-    } want[] = {{"qwen3", true}, {"olmo2", true}, {"smollm3", true}, {"phi3", true}, {"gpt_neox", true}, {NULL, false}};
+    } want[] = {{"qwen3", true},   {"olmo2", true},     {"smollm3", true}, {"phi3", true}, {"gpt_neox", true},
+                {"mixtral", true}, {"qwen3_moe", true}, {NULL, false},     {NULL, false}};
     tn_llama *m[] = {
         tn_llama_new(SIZES, .qk_norm = TN_QK_NORM_HEAD),
         tn_llama_new(SIZES, .qk_norm = TN_QK_NORM_ALL, .norm_results = true, .no_first_norms = true),
@@ -219,6 +256,9 @@ START_TEST(types_of_options)
         tn_llama_new(SIZES, .rope.dim = 4),
         tn_llama_new(SIZES, .norm = TN_NORM_LAYER, .plain_ff = true, .parallel = true, .qkv_bias = true,
                      .out_bias = true, .ff_bias = true),
+        tn_llama_new(SIZES, .experts = 3),
+        tn_llama_new(SIZES, .experts = 3, .qk_norm = TN_QK_NORM_HEAD, .experts_per_token = 1),
+        tn_llama_new(SIZES, .experts = 3, .experts_per_token = 1), /* Mixtral's weights are always shares */
         tn_llama_new(SIZES, .score_cap = 5),
     };
     fine();
@@ -246,6 +286,7 @@ int main(void)
     tcase_add_loop_test(c, numbers_as_hugging_face, 0, MODELS);
     tcase_add_loop_test(c, the_same_bits_with_and_without_a_cache, 0, MODELS);
     tcase_add_loop_test(c, writes_what_it_read, 0, MODELS);
+    tcase_add_test(c, losses_of_the_router);
     tcase_add_test(c, older_spellings);
     tcase_add_test(c, refused_by_name);
     tcase_add_test(c, types_of_options);

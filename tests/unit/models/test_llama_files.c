@@ -103,7 +103,7 @@ static const struct {
 } bad[] = {
     {"model_type", "\"gemma\"", TN_EUNSUPPORTED,
      "model_type is 'gemma'; supported: 'llama', 'mistral', 'qwen2', 'qwen3', 'gemma2', 'gemma3_text', 'olmo2', "
-     "'smollm3', 'phi3', 'gpt_neox' and 'gptj'"},
+     "'smollm3', 'phi3', 'gpt_neox', 'gptj', 'mixtral' and 'qwen3_moe'"},
     {"rope_scaling", "{\"rope_type\":\"yarn\",\"factor\":4}", TN_EUNSUPPORTED,
      "rope_scaling.rope_type is 'yarn'; only 'default', 'linear', 'dynamic' and 'llama3' is supported"},
     {"rope_scaling", "{\"type\":\"su\"}", TN_EUNSUPPORTED,
