@@ -6,7 +6,7 @@
 #include "../common/writer.h"
 
 extern const command train_command, tune_command, write_command, eval_command, info_command, convert_command,
-    demo_command;
+    experts_command, demo_command;
 
 /* ---- training (train.c) ------------------------------------------------------------------------------------------ */
 
@@ -14,7 +14,7 @@ typedef struct {
     training    base;
     option_list text, valid;
     const char *pieces, *shape;
-    int64_t     batch, length;
+    int64_t     batch, length, experts, experts_per_token;
     double      valid_part, weight_decay;
     tn_string   all;   /* the training text, followed by the validation text */
     size_t      bytes; /* of the training text */
@@ -25,7 +25,7 @@ extern const train_kind gpt_kind;
 #define GPT_TRAINING                                                                                               \
     {                                                                                                              \
         .base = {.kind = &gpt_kind, .asked = {TRAIN_DEFAULTS_CHOSEN, .lr = NAN, .dropout = 0.1}}, .pieces = "bpe", \
-        .shape = "gpt2", .valid_part = NAN, .weight_decay = 0.1                                                    \
+        .shape = "gpt2", .experts_per_token = 2, .valid_part = NAN, .weight_decay = 0.1                            \
     }
 
 /* ---- answers to learn (talks.c) ---------------------------------------------------------------------------------- */

@@ -28,6 +28,11 @@ static int check(training *t)
     if (code) return code;
     if (t->asked.vocab && !bpe)
         return program_usage("--pieces %s is for a new tokenizer, but --vocab names an existing one", g->pieces);
+    if (g->experts && strcmp(g->shape, "llama") != 0)
+        return program_usage("--experts %lld needs --shape llama", (long long)g->experts);
+    if (g->experts && g->experts_per_token > g->experts)
+        return program_usage("--experts-per-token is %lld, but --experts is %lld", (long long)g->experts_per_token,
+                             (long long)g->experts);
     if (g->batch > MOST_ROWS) return program_usage("--batch must be at most %d", MOST_ROWS);
     if (t->asked.vocab_size && t->asked.vocab_size < 257)
         return program_usage("--vocab-size must be at least 257: 256 bytes and <|endoftext|>");
@@ -90,6 +95,11 @@ static void *make(training *t)
     const gpt_training *g = of(t);
     const train_asked  *a = &t->asked;
     const int64_t       vocab = tn_tokenizer_size(t->tokens);
+    if (g->experts)
+        return tn_llama_new(.vocab = vocab, .dim = a->dim, .layers = a->layers, .heads = a->heads,
+                            .experts = g->experts, .experts_per_token = g->experts_per_token, .balanced = true,
+                            .balance = 0.01, .positions = g->length, .dropout = a->dropout,
+                            .attention_dropout = a->dropout, .expert_weights = TN_EXPERT_WEIGHTS_SHARES, .tied = true);
     if (!strcmp(g->shape, "llama"))
         return tn_llama_new(.vocab = vocab, .dim = a->dim, .layers = a->layers, .heads = a->heads,
                             .positions = g->length, .dropout = a->dropout, .attention_dropout = a->dropout,
@@ -112,6 +122,8 @@ static void describe(const training *t, tn_json_writer *w)
     checksum_put(w, "valid", checksum_ids(&g->held));
     tn_json_put_string(w, "pieces", g->pieces);
     tn_json_put_string(w, "shape", g->shape);
+    if (g->experts) tn_json_put_i64(w, "experts", g->experts);
+    if (g->experts) tn_json_put_i64(w, "experts_per_token", g->experts_per_token);
     tn_json_put_i64(w, "batch", g->batch);
     tn_json_put_i64(w, "length", g->length);
     tn_json_put_double(w, "weight_decay", g->weight_decay);
@@ -172,6 +184,11 @@ static const option options[] = {
     OPTION_TEXT("pieces", 0, "KIND", &asked.pieces, "tokens of a new tokenizer: bpe for byte-level BPE, or characters",
                 .choices = "bpe|characters"),
     OPTION_TEXT("shape", 0, "NAME", &asked.shape, "architecture: gpt2 or llama", .choices = "gpt2|llama"),
+    OPTION_INT("experts", 0, "N", &asked.experts,
+               "with --shape llama: N experts as feed-forward, of which a token uses --experts-per-token (Mixtral)",
+               .least = 1, .most = 1024),
+    OPTION_INT("experts-per-token", 0, "N", &asked.experts_per_token,
+               "experts per token, each 1/N as wide as the feed-forward without --experts", .least = 2, .most = 64),
     OPTION_INT("batch", 'b', "N", &asked.batch, "sequences per step (default: 16; below 10 minutes: 8)", .least = 1,
                .most = MOST_ROWS),
     OPTION_INT("length", 'l', "N", &asked.length,

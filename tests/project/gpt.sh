@@ -370,6 +370,16 @@ rc=0 && wait $! || rc=$?
 [ $rc = 130 ] && [ ! -s quiet.txt ] || wrong "stopped with --quiet, gpt train ends with $rc and says: $(cat quiet.txt)"
 "${small[@]}" --text wide.txt --shape llama --out llama >/dev/null || wrong "gpt train --shape llama failed"
 "$gpt" write --model llama --prompt größer --tokens 40 >/dev/null || wrong "gpt write fails for LLaMA's shape"
+"${small[@]}" --text wide.txt --shape llama --experts 3 --out experts >/dev/null ||
+    wrong "gpt train --experts failed"
+"$gpt" write --model experts --prompt größer --tokens 9 --temperature 0 >/dev/null ||
+    wrong "gpt write fails with experts"
+"$gpt" experts --model experts --tokens 3 wide.txt >experts.txt || wrong "gpt experts failed"
+[ "$(grep -cE "^  expert [0-2] +[0-9.]+ %  '" experts.txt)" = 3 ] || wrong "gpt experts prints: $(cat experts.txt)"
+says 1 "the model has no experts" "$gpt" experts --model llama wide.txt
+says 2 "--experts 3 needs --shape llama" "${small[@]}" --text wide.txt --experts 3 --out other
+says 2 "--experts-per-token is 4, but --experts is 3" \
+    "${small[@]}" --text wide.txt --shape llama --experts 3 --experts-per-token 4 --out other
 endless=("$gpt" write --model llama --prompt größer --temperature 0 --sinks 4)
 "${endless[@]}" --tokens 500 >endless.txt || wrong "gpt write --sinks fails"
 [ "$(wc -m <endless.txt)" -gt 400 ] || wrong "--sinks 4 --tokens 500 writes $(wc -m <endless.txt) characters"
