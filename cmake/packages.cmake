@@ -1,6 +1,7 @@
 # Debian packages, from the components of install.cmake. packaging/deb builds them and writes the files below
 # ${PROJECT_BINARY_DIR}/package: manual pages, completions, changelog, copyright.
 set(CPACK_PACKAGE_NAME tenon)
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "small PyTorch in C")
 set(CPACK_PACKAGE_VENDOR "The Tenon authors")
 set(CPACK_PACKAGE_CONTACT "${TENON_MAINTAINER}")
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
@@ -17,12 +18,13 @@ set(CPACK_DEBIAN_ENABLE_COMPONENT_DEPENDS ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 
 set(what "Tenon has strided tensors, automatic differentiation, modules, optimizers,
- tokenizers, and on top of them BERT, GPT-2, LLaMA, ViT, translation models and
- word vectors. Results are the same, bit for bit, for any number of threads.")
+tokenizers, and on top of them BERT, GPT-2, LLaMA, ViT, translation models and
+word vectors. Results are the same, bit for bit, for any number of threads.")
 set(CPACK_DEBIAN_LIB_PACKAGE_NAME libtenon${soversion})
 set(CPACK_DEBIAN_LIB_PACKAGE_SECTION libs)
-string(CONCAT CPACK_COMPONENT_LIB_DESCRIPTION "small PyTorch in C - shared library\n" "${what}\n .\n"
-  " This package contains the shared library.")
+set(CPACK_DEBIAN_LIB_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/package/triggers) # in place of scripts
+string(CONCAT CPACK_COMPONENT_LIB_DESCRIPTION "small PyTorch in C - shared library\n" "${what}\n\n"
+  "This package contains the shared library.")
 
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME libtenon-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
@@ -37,21 +39,21 @@ if(TENON_HAS_MPI)
   set(CPACK_DEBIAN_DEV_PACKAGE_SUGGESTS "libopenmpi-dev")
 endif()
 set(CPACK_COMPONENT_DEV_DEPENDS lib)
-string(CONCAT CPACK_COMPONENT_DEV_DESCRIPTION "small PyTorch in C - development files\n" "${what}\n .\n"
-  " This package contains headers, the static library, and the files for\n find_package and pkg-config.")
+string(CONCAT CPACK_COMPONENT_DEV_DESCRIPTION "small PyTorch in C - development files\n" "${what}\n\n"
+  "This package contains headers, the static library, and the files for\nfind_package and pkg-config.")
 
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_NAME tenon)
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SECTION science)
 set(CPACK_COMPONENT_PROGRAMS_DEPENDS lib)
-string(CONCAT CPACK_COMPONENT_PROGRAMS_DESCRIPTION "small PyTorch in C - programs\n" "${what}\n .\n"
-  " This package contains programs that train and run such models.")
+string(CONCAT CPACK_COMPONENT_PROGRAMS_DESCRIPTION "small PyTorch in C - programs\n" "${what}\n\n"
+  "This package contains programs that train and run such models.")
 
 set(CPACK_DEBIAN_DOC_PACKAGE_NAME tenon-doc)
 set(CPACK_DEBIAN_DOC_PACKAGE_SECTION doc)
 set(CPACK_DEBIAN_DOC_PACKAGE_ARCHITECTURE all)
 set(CPACK_DEBIAN_DOC_PACKAGE_SHLIBDEPS OFF)
-string(CONCAT CPACK_COMPONENT_DOC_DESCRIPTION "small PyTorch in C - documentation\n" "${what}\n .\n"
-  " This package contains the guide and the examples.")
+string(CONCAT CPACK_COMPONENT_DOC_DESCRIPTION "small PyTorch in C - documentation\n" "${what}\n\n"
+  "This package contains the guide and the examples.")
 
 set(made ${PROJECT_BINARY_DIR}/package)
 install(DIRECTORY ${made}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT programs)
