@@ -7,8 +7,8 @@
  *
  * Each layer computes x Wᵀ + b + alpha / rank · (x Aᵀ) Bᵀ, with A [rank, in] and B [out, rank]. B starts at 0, so new
  * adapters change no result. W may be packed (tn_quantize, tn_halve): the model then takes a quarter of the memory, and
- * gradients pass through it. tn_save and training checkpoints contain the adapters. models/peft.h reads and writes
- * PEFT's files. */
+ * gradients pass through it. tn_save contains the adapters; tn_fit's training checkpoints contain only what is trained
+ * (.trained_only in optim/checkpoint.h). models/peft.h reads and writes PEFT's files. */
 #ifndef TENON_NN_LORA_H
 #define TENON_NN_LORA_H
 
@@ -57,19 +57,24 @@ typedef struct {
     tn_tensor    *weight;
     tn_lora_pair *lora; /* NULL: this weight has no adapters */
     int           part, parts;
-    int64_t       in, out;    /* out: of the part */
-    bool          transposed; /* in files */
-    tn_each       each_;      /* private, from here on */
+    int64_t       in, out;       /* out: of the part */
+    bool          transposed;    /* in files */
+    int           piece, pieces; /* files join `pieces` weights under `name`, this is number `piece`; 0: not joined */
+    int64_t       groups;        /* of rows in which the joined weights alternate (tn_rename); 0: one after the other */
+    tn_each       each_;         /* private, from here on */
     tn_rename     rules_[TN_LORA_RULES];
     int           renames_;
     char          prefix_[TN_PATH_BYTES]; /* of the module that has the rules */
 } tn_lora_layer;
 TN_API tn_lora_layer tn_module_lora_layers(void *m);
 TN_API bool          tn_lora_next(tn_lora_layer *l); /* false: no more, or an error is set */
-/* The name in files of the tensor `path` of l's module, or of a part of it: as l->name, but of any tensor. */
+/* The name in files of the tensor `path` of l's module, or of a part of it: as l->name, but of any tensor. pieces: the
+ * number of tensors that files join under this name; 0: not joined. */
 TN_API bool tn_lora_name(const tn_lora_layer *l, const char *path, int part, char name[TN_PATH_BYTES], int *parts,
-                         bool *transposed);
-TN_API bool tn_module_has_lora(void *m);
+                         bool *transposed, int *pieces);
+/* The tn_linear that has piece `piece` of the matrix in which files join l's weight; NULL: raised. */
+TN_API tn_module *tn_lora_piece(const tn_lora_layer *l, int piece);
+TN_API bool       tn_module_has_lora(void *m);
 
 TN_C_END_
 #define tn_lora(...) TN_CALL_(tn_lora_run(TN_OF_MODULE_(tn_lora_args, TN_LORA_ARGS_DEFAULTS, __VA_ARGS__, TN_END_)))

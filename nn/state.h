@@ -81,6 +81,7 @@ typedef struct tn_save_args {
     const tn_rename       *rename;
     int                    renames;
     bool                   every_name; /* store tied tensors under each of their names, for PyTorch's load_state_dict */
+    bool                   trained_only; /* only buffers and parameters that require grad, under their first names */
     int                    end_;
 } TN_KEYWORDS_ONLY tn_save_args;
 TN_API tn_status   tn_save_run(void *m, tn_save_args c);

@@ -1,5 +1,9 @@
 /* peft.c — see peft.h. In the file, the adapters of layer L are base_model.model.L.lora_A.weight and …lora_B.weight;
- * a parameter P that is trained completely is base_model.model.P. */
+ * a parameter P that is trained completely is base_model.model.P.
+ *
+ * Where files join n weights in one matrix (Phi-3's qkv_proj), PEFT has one adapter for all. If the n adapters have the
+ * same A, theirs is A and the joined B; else it has rank n r: the A one below the other, and a B whose columns are 0
+ * outside of each weight's own rows and columns. Both are exact, and both are read. */
 #include "models/peft.h"
 #include "models/files/hf_config.h"
 
@@ -21,7 +25,7 @@ typedef struct {
     tn_lora_layer names;
     tn_each       each;
     tn_tensor    *tensor; /* the part, as in the file; owned by the open scope */
-    int           part, parts;
+    int           part, parts, pieces;
     char          name[NAME];
 } parameter;
 
@@ -42,7 +46,7 @@ static bool next_parameter(parameter *p)
         p->part = -1;
     }
     p->part++;
-    if (!tn_lora_name(&p->names, p->each.name, p->part, name, &p->parts, &transposed)) return false;
+    if (!tn_lora_name(&p->names, p->each.name, p->part, name, &p->parts, &transposed, &p->pieces)) return false;
     snprintf(p->name, sizeof p->name, PREFIX "%s", name);
     p->tensor = p->each.tensor;
     if (p->parts > 1) {
@@ -53,7 +57,99 @@ static bool next_parameter(parameter *p)
     return tn_error() == TN_OK;
 }
 
+/* Raises for a parameter that files join with others. */
+static bool is_whole(const parameter *p)
+{
+    if (!p->pieces) return true;
+    return tn_raise_false(TN_EUNSUPPORTED,
+                          "tn_peft: '%s' is trained completely, but it is one of %d that files join as '%s', which is "
+                          "not supported; adapt it instead (.names of tn_lora)",
+                          p->each.name, p->pieces, p->name + sizeof PREFIX - 1);
+}
+
+/* ---- joined weights ---------------------------------------------------------------------------------------------- */
+
+static tn_linear *piece_of(const tn_lora_layer *l, int k) { return (tn_linear *)(void *)tn_lora_piece(l, k); }
+static bool       has_adapter(const tn_linear *x) { return x && x->lora && x->lora->a[0]; }
+
+/* The pieces of l's joined matrix. False: raised. */
+static bool pieces_of(const tn_lora_layer *l, tn_linear *to[])
+{
+    for (int k = 0; k < l->pieces; k++)
+        if (!(to[k] = piece_of(l, k))) return false;
+    return true;
+}
+
+static int64_t rows_of(const tn_linear *x) { return tn_weight_shape(x->weight).d[0]; }
+
+/* True if a file has one A for all pieces: all have adapters, with the bits of the first A. */
+static bool is_shared(const tn_lora_layer *l, tn_linear *const *x)
+{
+    const tn_tensor *first = has_adapter(x[0]) ? x[0]->lora->a[0] : NULL;
+    for (int k = 0; k < l->pieces; k++) {
+        const tn_tensor *a = has_adapter(x[k]) ? x[k]->lora->a[0] : NULL;
+        if (!first || !a || memcmp(tn_data(first), tn_data(a), (size_t)tn_numel(a) * tn_dtype_size(tn_dtype_of(a))))
+            return false;
+    }
+    return true;
+}
+
+/* The rank that l's adapters have in the file. */
+static int64_t file_rank(const tn_lora_layer *l)
+{
+    tn_linear *x[TN_LORA_PARTS];
+    if (!l->pieces || !pieces_of(l, x) || is_shared(l, x)) return l->lora->rank;
+    return l->pieces * l->lora->rank;
+}
+
+/* True if l is the first of its joined weights that has adapters, or not joined. */
+static bool comes_first(const tn_lora_layer *l)
+{
+    for (int k = 0; k < l->piece; k++)
+        if (has_adapter(piece_of(l, k))) return false;
+    return tn_error() == TN_OK;
+}
+
+/* A or, with b, B of l's joined matrix. */
+static tn_tensor *joined(const tn_lora_layer *l, bool b)
+{
+    tn_linear *x[TN_LORA_PARTS];
+    tn_tensor *t[TN_LORA_PARTS];
+    if (!pieces_of(l, x)) return NULL;
+    const int64_t  groups = l->groups > 1 ? l->groups : 1, r = l->lora->rank, n = is_shared(l, x) ? 1 : l->pieces;
+    const tn_dtype dt = tn_dtype_of(l->lora->a[0]);
+    if (!b && n == 1) return l->lora->a[0];
+    for (int k = 0; k < l->pieces; k++) {
+        const bool has = has_adapter(x[k]);
+        if (!b) {
+            t[k] = has ? x[k]->lora->a[0] : tn_zeros_of(dt, TN_SHAPE(r, l->in));
+            continue;
+        }
+        tn_tensor *all = tn_zeros_of(dt, TN_SHAPE(rows_of(x[k]), n * r));
+        if (has) tn_copy_from(tn_narrow(all, 1, n > 1 ? k * r : 0, r), x[k]->lora->b[0]);
+        t[k] = tn_reshape(all, TN_SHAPE(groups, rows_of(x[k]) / groups, n * r));
+    }
+    return b ? tn_reshape(tn_cat_list(1, l->pieces, t), TN_SHAPE(-1, n * r)) : tn_cat_list(0, l->pieces, t);
+}
+
 /* ---- saving ------------------------------------------------------------------------------------------------------ */
+
+static bool adapted(const tn_lora_layer *l) { return l->lora && l->lora->a[l->part]; }
+
+/* rank_pattern or alpha_pattern: of the layers whose values in the file are not those of the first. */
+static void put_pattern(void *m, tn_json_writer *w, bool rank, double otherwise)
+{
+    tn_json_open_object(w, rank ? "rank_pattern" : "alpha_pattern");
+    for (tn_lora_layer l = tn_module_lora_layers(m); tn_lora_next(&l);) {
+        if (!adapted(&l) || !comes_first(&l)) continue;
+        const int64_t r = file_rank(&l);
+        const double  value = rank ? (double)r : l.lora->scale * (double)r;
+        if (value == otherwise) continue;
+        if (rank) tn_json_put_i64(w, l.name, r);
+        else tn_json_put_double(w, l.name, value);
+    }
+    tn_json_close(w);
+}
 
 static void put_config(void *m, tn_json_writer *w, const tn_peft_save_args *a)
 {
@@ -61,21 +157,24 @@ static void put_config(void *m, tn_json_writer *w, const tn_peft_save_args *a)
     tn_lora_layer l = tn_module_lora_layers(m);
     bool          transposed = false;
     char          last[NAME] = "";
-    while (tn_lora_next(&l) && !(l.lora && l.lora->a[l.part])) {}
+    while (tn_lora_next(&l) && !adapted(&l)) {}
     if (tn_error() != TN_OK) return;
+    const double alpha = l.lora->scale * (double)l.lora->rank;
     tn_json_open_object(w, NULL);
     if (a->base) tn_json_put_string(w, "base_model_name_or_path", a->base);
     else tn_json_put_null(w, "base_model_name_or_path");
     tn_json_put_string(w, "peft_type", "LORA");
     if (task) tn_json_put_string(w, "task_type", task);
     tn_json_put_i64(w, "r", l.lora->rank);
-    tn_json_put_double(w, "lora_alpha", l.lora->scale * (double)l.lora->rank);
+    tn_json_put_double(w, "lora_alpha", alpha);
+    put_pattern(m, w, true, (double)l.lora->rank);
+    put_pattern(m, w, false, alpha);
     tn_json_put_double(w, "lora_dropout", 0);
     tn_json_put_string(w, "bias", "none");
     tn_json_put_bool(w, "inference_mode", true);
     tn_json_open_array(w, "target_modules");
     do
-        if (l.lora && l.lora->a[l.part]) {
+        if (adapted(&l) && comes_first(&l)) {
             tn_json_put_string(w, NULL, l.name);
             transposed = transposed || l.transposed;
         }
@@ -86,7 +185,7 @@ static void put_config(void *m, tn_json_writer *w, const tn_peft_save_args *a)
     for (parameter p = parameters_of(m); next_parameter(&p);) {
         const bool head = *p.names.prefix_ && strncmp(p.each.name, p.names.prefix_, strlen(p.names.prefix_)) != 0;
         char      *end = head ? strchr(p.name + sizeof PREFIX - 1, '.') : strrchr(p.name, '.');
-        if (!tn_needs_grad(p.each.tensor) || !end) continue;
+        if (!tn_needs_grad(p.each.tensor) || !end || !is_whole(&p)) continue;
         *end = 0; /* the module, of a head the whole head */
         if (strcmp(p.name, last) != 0) tn_json_put_string(w, NULL, p.name + sizeof PREFIX - 1);
         memcpy(last, p.name, sizeof last);
@@ -106,8 +205,10 @@ tn_status tn_peft_save_run(void *m, const char *dir, tn_peft_save_args a)
     tn_safetensors_writer *w = tn_safetensors_writer_new();
     put_config(m, j, &a);
     for (tn_lora_layer l = tn_module_lora_layers(m); tn_lora_next(&l);)
-        for (int b = 0; b < 2 && l.lora && l.lora->a[l.part]; b++)
-            name_of(name, l.name, b), tn_safetensors_put(w, name, b ? l.lora->b[l.part] : l.lora->a[l.part]);
+        for (int b = 0; b < 2 && adapted(&l) && comes_first(&l); b++) {
+            name_of(name, l.name, b);
+            tn_safetensors_put(w, name, l.pieces ? joined(&l, b) : b ? l.lora->b[l.part] : l.lora->a[l.part]);
+        }
     for (parameter p = parameters_of(m); next_parameter(&p);)
         if (tn_needs_grad(p.each.tensor)) tn_safetensors_put(w, p.name, p.tensor);
     if (tn_error() == TN_OK && tn__path_in(dir, WEIGHTS, path, sizeof path)) (void)!tn_safetensors_save(w, path);
@@ -121,8 +222,9 @@ tn_status tn_peft_save_run(void *m, const char *dir, tn_peft_save_args a)
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    const char     *path;
+    const char     *dir, *path; /* of the adapter; of its tensors */
     tn_safetensors *f;
+    tn_json        *config;
     int64_t         rank;
     double          alpha;
     bool           *used; /* of each tensor of the file */
@@ -132,10 +234,8 @@ typedef struct {
 /* Raises for PEFT's options that change results and are not supported. */
 static bool check_options(const tn_json *doc, const char *path)
 {
-    static const char *const flags[] = {"use_dora", "lora_bias"}, *const values[] = {"alpha_pattern", "rank_pattern",
-                                                                                     "target_parameters",
-                                                                                     "trainable_token_indices",
-                                                                                     "layer_replication"};
+    static const char *const flags[] = {"use_dora", "lora_bias"}, *const patterns[] = {"rank_pattern", "alpha_pattern"};
+    static const char *const values[] = {"target_parameters", "trainable_token_indices", "layer_replication"};
     if (strcmp(tn_json_string_or(tn_json_get(doc, "peft_type"), "LORA"), "LORA") != 0)
         return tn_raise_false(TN_EUNSUPPORTED, "'%s': peft_type must be LORA; other adapters are not supported", path);
     if (strcmp(tn_json_string_or(tn_json_get(doc, "bias"), "none"), "none") != 0)
@@ -146,7 +246,25 @@ static bool check_options(const tn_json *doc, const char *path)
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         if (tn_json_first(tn_json_get(doc, values[i])))
             return tn_raise_false(TN_EUNSUPPORTED, "'%s': adapters with %s are not supported", path, values[i]);
+    for (int i = 0; i < 2; i++)
+        for (const tn_json *v = tn_json_first(tn_json_get(doc, patterns[i])); v; v = tn_json_next(v))
+            if (tn_json_bool_or(tn_json_get(doc, "use_rslora"), false) || strpbrk(tn_json_key(v), "\\^$*+?()[]{}|"))
+                return tn_raise_false(TN_EUNSUPPORTED,
+                                      "'%s': %s has '%.80s'; only names of layers are supported, without use_rslora",
+                                      path, patterns[i], tn_json_key(v));
     return tn_error() == TN_OK;
+}
+
+/* A layer's value in one of the patterns, whose keys are ends of names. */
+static double pattern_value(const adapter *a, const char *pattern, const char *layer, double otherwise)
+{
+    const size_t n = strlen(layer);
+    for (const tn_json *v = tn_json_first(tn_json_get(a->config, pattern)); v; v = tn_json_next(v)) {
+        const size_t k = strlen(tn_json_key(v));
+        if (k <= n && !strcmp(layer + n - k, tn_json_key(v)) && (k == n || layer[n - k - 1] == '.'))
+            return tn_json_double(v);
+    }
+    return otherwise;
 }
 
 static bool read_config(const char *dir, adapter *a)
@@ -154,13 +272,12 @@ static bool read_config(const char *dir, adapter *a)
     char path[1024];
     if (!tn__path_in(dir, CONFIG, path, sizeof path)) return false;
     const tn_json_limits limits = {.depth = 8, .bytes = 1 << 20, .values = 100000};
-    tn_json             *doc = tn_json_load_within(path, limits);
+    tn_json             *doc = a->config = tn_json_load_within(path, limits);
     a->rank = tn_json_i64(tn_json_need(doc, "r")), a->alpha = tn_json_double(tn_json_need(doc, "lora_alpha"));
     if (tn_error() == TN_OK && check_options(doc, path) && (a->rank < 1 || a->rank > 65536 || !(a->alpha > 0)))
         tn_raise(TN_EFORMAT, "'%s': r is %lld and lora_alpha %g, but r must be from 1 to 65536 and lora_alpha positive",
                  path, (long long)a->rank, a->alpha);
     if (tn_json_bool_or(tn_json_get(doc, "use_rslora"), false)) a->alpha *= sqrt((double)a->rank);
-    tn_json_free(doc);
     return tn_error() == TN_OK;
 }
 
@@ -185,30 +302,94 @@ static tn_tensor *get(const adapter *a, int64_t i, tn_shape want)
                          e.name, tn_shape_text(e.shape, x, sizeof x), tn_shape_text(want, y, sizeof y));
 }
 
+static bool is_zero(tn_tensor *t)
+{
+    return tn_error() == TN_OK && tn_item(tn_amax(tn_flatten(tn_abs(t), 0, -1), .dims = TN_DIMS(0))) == 0;
+}
+
+/* Makes t, A and B of a joined matrix, those of l's piece, of rank r. False: raised, or there are none for it. */
+static bool take_piece(const adapter *a, const tn_lora_layer *l, int64_t r, tn_tensor *t[2])
+{
+    tn_linear    *x[TN_LORA_PARTS];
+    const int64_t rank = tn_size(t[0], 0), groups = l->groups > 1 ? l->groups : 1, at = l->piece * r;
+    int64_t       before = 0;
+    if (!pieces_of(l, x)) return false;
+    for (int k = 0; k < l->piece; k++) before += rows_of(x[k]);
+    t[1] = tn_narrow(tn_reshape(t[1], TN_SHAPE(groups, -1, rank)), 1, before / groups, l->out / groups);
+    t[1] = tn_reshape(t[1], TN_SHAPE(l->out, rank));
+    if (rank == r || tn_error() != TN_OK) return tn_error() == TN_OK;
+    t[0] = tn_narrow(t[0], 0, at, r);
+    if ((at && !is_zero(tn_narrow(t[1], 1, 0, at))) ||
+        (at + r < rank && !is_zero(tn_narrow(t[1], 1, at + r, rank - at - r))))
+        return tn_raise_false(
+            TN_EUNSUPPORTED,
+            "'%s': lora_B of '%s' has rank %lld, but is not made of one block of rank %lld for each of "
+            "the %d weights that it joins",
+            a->path, l->name, (long long)rank, (long long)r, l->pieces);
+    t[1] = tn_narrow(t[1], 1, at, r);
+    return !is_zero(t[0]) && tn_error() == TN_OK;
+}
+
+/* The rank of l's adapters in the file; 0: raised. */
+static int64_t rank_in_file(const adapter *a, const tn_lora_layer *l)
+{
+    const double rank = pattern_value(a, "rank_pattern", l->name, (double)a->rank);
+    const double alpha = pattern_value(a, "alpha_pattern", l->name, a->alpha), usual = a->alpha / (double)a->rank;
+    const bool   fits = rank == (double)a->rank || rank == (double)(l->pieces * a->rank);
+    if (fits && fabs(alpha / rank - usual) <= 1e-12 * usual) return (int64_t)rank;
+    tn_raise(TN_EUNSUPPORTED,
+             "'%s/" CONFIG "': the adapters of '%s' have rank %g and alpha %g, and the others %lld and %g; only a "
+             "multiple of both is supported, for weights that files join",
+             a->dir, l->name, rank, alpha, (long long)a->rank, a->alpha);
+    return 0;
+}
+
+/* The rows of the matrix in the file. */
+static int64_t rows_in_file(const tn_lora_layer *l)
+{
+    tn_linear *x[TN_LORA_PARTS];
+    int64_t    n = 0;
+    if (!l->pieces) return l->out;
+    for (int k = 0; k < l->pieces && pieces_of(l, x); k++) n += rows_of(x[k]);
+    return n;
+}
+
+/* Checks or, with copy, copies the adapters of l. */
+static void pass_layer(const tn_lora_layer *l, const adapter *a, bool any, bool copy)
+{
+    const int64_t at[2] = {find(a, l->name, false), find(a, l->name, true)};
+    const bool    has = adapted(l);
+    if (at[0] < 0 && at[1] < 0 && !has) return;
+    const int missing = at[0] < 0 ? 0 : 1;
+    if (at[missing] < 0 || (!has && any && !l->pieces)) {
+        tn_raise(TN_EFORMAT, "'%s': the layer '%s' has lora_%c in %s only", a->path, l->name, "AB"[missing],
+                 at[missing] < 0 ? "the model or half of the pair" : "the file");
+        return;
+    }
+    const int64_t rank = rank_in_file(a, l);
+    if (!rank) return;
+    tn_tensor *t[2] = {get(a, at[0], TN_SHAPE(rank, l->in)), get(a, at[1], TN_SHAPE(rows_in_file(l), rank))};
+    a->used[at[0]] = a->used[at[1]] = true;
+    const bool here = t[0] && t[1] && (!l->pieces || take_piece(a, l, a->rank, t));
+    if (here && any && !has)
+        tn_raise(TN_EFORMAT, "'%s': piece %d of '%s' has adapters in the file only", a->path, l->piece, l->name);
+    if (!copy || tn_error() != TN_OK || !has) return;
+    for (int b = 0; b < 2; b++) tn_copy_from(b ? l->lora->b[l->part] : l->lora->a[l->part], t[b]);
+    l->lora->scale = a->alpha / (double)a->rank;
+}
+
 /* Checks or, with copy, copies everything in the file. */
 static void pass(void *m, const adapter *a, bool copy)
 {
+    const bool any = tn_module_has_lora(m);
     for (tn_lora_layer l = tn_module_lora_layers(m); tn_lora_next(&l);) {
-        for (int b = 0; b < 2; b++) {
-            const int64_t at = find(a, l.name, b);
-            const bool    has = l.lora && l.lora->a[l.part];
-            if (at < 0 && find(a, l.name, !b) < 0 && !has) continue;
-            if (at < 0 || (!has && tn_module_has_lora(m))) {
-                tn_raise(TN_EFORMAT, "'%s': the layer '%s' has lora_%c in %s only", a->path, l.name, b ? 'B' : 'A',
-                         at < 0 ? "the model or half of the pair" : "the file");
-                return;
-            }
-            const tn_scope s = tn_scope_begin();
-            tn_tensor     *t = get(a, at, b ? TN_SHAPE(l.out, a->rank) : TN_SHAPE(a->rank, l.in));
-            a->used[at] = true;
-            if (t && copy) tn_copy_from(b ? l.lora->b[l.part] : l.lora->a[l.part], t);
-            if (copy) l.lora->scale = a->alpha / (double)a->rank;
-            tn_scope_end(s);
-        }
+        const tn_scope s = tn_scope_begin();
+        pass_layer(&l, a, any, copy);
+        tn_scope_end(s);
     }
     for (parameter p = parameters_of(m); next_parameter(&p);) {
         const int64_t at = tn_safetensors_find(a->f, p.name);
-        if (at < 0) continue;
+        if (at < 0 || !is_whole(&p)) continue;
         const tn_scope s = tn_scope_begin();
         tn_tensor     *t = get(a, at, tn_shape_of(p.tensor));
         a->used[at] = true;
@@ -229,9 +410,10 @@ static void check_all_used(void *m, const adapter *a)
 tn_status tn_module_peft_load(void *m, const char *dir)
 {
     char    path[1024];
-    adapter a = {.path = path};
-    if (!tn_module_ready("tn_peft_load", m) || !read_config(dir, &a)) return tn_error();
-    if (!tn__path_in(dir, WEIGHTS, path, sizeof path) || !(a.f = tn_safetensors_open(path))) return tn_error();
+    adapter a = {.dir = dir, .path = path};
+    if (!tn_module_ready("tn_peft_load", m)) return tn_error();
+    if (read_config(dir, &a) && tn__path_in(dir, WEIGHTS, path, sizeof path)) a.f = tn_safetensors_open(path);
+    if (!a.f) return tn_json_free(a.config), tn_error();
     const size_t   count = (size_t)tn_safetensors_count(a.f);
     const bool     has = tn_module_has_lora(m);
     const tn_scope s = tn_no_grad_begin();
@@ -248,5 +430,6 @@ tn_status tn_module_peft_load(void *m, const char *dir)
     tn_scope_end(s);
     tn_mem_put(a.used, count * sizeof *a.used);
     tn_safetensors_close(a.f);
+    tn_json_free(a.config);
     return tn_error();
 }

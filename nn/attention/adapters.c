@@ -37,21 +37,51 @@ tn_lora_layer tn_module_lora_layers(void *m)
     return l;
 }
 
-bool tn_lora_name(const tn_lora_layer *l, const char *path, int part, char name[TN_PATH_BYTES], int *parts,
-                  bool *transposed)
+/* The path within the module that has the rules; NULL: it is not in it. */
+static const char *within_rules(const tn_lora_layer *l, const char *path)
 {
-    if (!l || !path || !name || !parts || !transposed)
-        return tn_raise_false(TN_EINVAL, "tn_lora_name: a pointer is NULL");
     const size_t n = strlen(l->prefix_);
-    const bool   within = !n || (!strncmp(path, l->prefix_, n) && path[n] == '.');
-    return tn__saved_name(l->rules_, within ? l->renames_ : 0, within && n ? path + n + 1 : path, part, name, parts,
-                          transposed);
+    if (!n) return path;
+    return !strncmp(path, l->prefix_, n) && path[n] == '.' ? path + n + 1 : NULL;
+}
+
+static bool name_of(const tn_lora_layer *l, const char *path, int part, char name[TN_PATH_BYTES], int *parts,
+                    bool *transposed, const tn_rename **joined)
+{
+    const char *within = within_rules(l, path);
+    return tn__saved_name(l->rules_, within ? l->renames_ : 0, within ? within : path, part, name, parts, transposed,
+                          joined);
+}
+
+bool tn_lora_name(const tn_lora_layer *l, const char *path, int part, char name[TN_PATH_BYTES], int *parts,
+                  bool *transposed, int *pieces)
+{
+    const tn_rename *joined;
+    if (!l || !path || !name || !parts || !transposed || !pieces)
+        return tn_raise_false(TN_EINVAL, "tn_lora_name: a pointer is NULL");
+    if (!name_of(l, path, part, name, parts, transposed, &joined)) return false;
+    *pieces = joined ? joined->pieces : 0;
+    return true;
+}
+
+tn_module *tn_lora_piece(const tn_lora_layer *l, int piece)
+{
+    char path[TN_PATH_BYTES + 32];
+    if (!l || !l->layer) return tn_raise_null(TN_EINVAL, "tn_lora_piece: the layer is NULL");
+    snprintf(path, sizeof path, "%s.weight", l->path);
+    const char *within = within_rules(l, path);
+    tn_module  *root = l->each_.level_[0].m, *m = *l->prefix_ ? tn_module_find(root, l->prefix_) : root;
+    if (m && within) m = tn__joined_piece(m, l->rules_, l->renames_, within, piece);
+    if (m && within && tn__is_linear(m)) return m;
+    return tn_raise_null(TN_EUNSUPPORTED, "tn_lora_piece: '%s' has no linear layer as piece %d of %d in files", l->name,
+                         piece, l->pieces);
 }
 
 bool tn_lora_next(tn_lora_layer *l)
 {
-    const char    *name;
-    tn_lora_pair **at = NULL;
+    const char      *name;
+    const tn_rename *joined;
+    tn_lora_pair   **at = NULL;
     if (!l || tn_error() != TN_OK) return false;
     if (l->layer && l->part + 1 < l->parts) {
         l->part++, at = place_of(l->layer, &l->weight, &name);
@@ -63,7 +93,9 @@ bool tn_lora_next(tn_lora_layer *l)
     }
     char full[TN_PATH_BYTES + 32];
     snprintf(full, sizeof full, "%s%s%s", l->path, *l->path ? "." : "", name);
-    if (!tn_lora_name(l, full, l->part, l->name, &l->parts, &l->transposed)) return false;
+    if (!name_of(l, full, l->part, l->name, &l->parts, &l->transposed, &joined)) return false;
+    l->piece = joined ? joined->piece : 0, l->pieces = joined ? joined->pieces : 0;
+    l->groups = joined ? joined->groups : 0;
     char *end = strstr(l->name, ".weight");
     if (end && !end[7]) *end = 0;
     const tn_shape s = tn_weight_shape(l->weight);

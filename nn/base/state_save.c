@@ -73,19 +73,19 @@ static int joining(const save *s, const char *name, char part[TN_PATH_BYTES])
     return -1;
 }
 
-/* The module's tensor that is piece `piece` of the tensor that rule i names `in_file`; NULL: it does not exist. */
-static tn_tensor *piece_named(const save *s, int i, const char *in_file, int piece)
+/* The module's tensor that is piece `piece` of the tensor that rule i names `in_file`, and the module that has it;
+ * NULL: it does not exist. */
+static tn_tensor *piece_named(const save *s, int i, const char *in_file, int piece, tn_module **within)
 {
     const tn_rename *all = s->c->rename;
     for (int k = 0; k < s->c->renames; k++) {
-        char       name[TN_PATH_BYTES];
-        tn_module *within;
+        char name[TN_PATH_BYTES];
         if (all[k].pieces != all[i].pieces || all[k].piece != piece || strcmp(all[k].file, all[i].file) != 0) continue;
         memcpy(name, in_file, strlen(in_file) + 1);
         if (tn__renamed(all[k].file, all[k].module, name) != 1) continue;
         for (int later = k + 1; later < s->c->renames; later++)
             if (!all[later].pieces && all[later].module) (void)tn__renamed(all[later].file, all[later].module, name);
-        const tn__slot *slot = tn__slot_within(s->m, name, &within);
+        const tn__slot *slot = tn__slot_within(s->m, name, within);
         if (slot && slot->tensor) return slot->tensor;
     }
     return NULL;
@@ -100,8 +100,10 @@ static bool put_joined(const save *s, int i, const char *path, const char *in)
     tn_tensor       *t[TN__PIECES];
     char             name[TN_PATH_BYTES], full[2 * TN_PATH_BYTES];
     bool             transposed = false;
+    int64_t          cols = 0;
     for (int k = 0; k < r->pieces; k++) {
-        tn_tensor *x = piece_named(s, i, in, k);
+        tn_module *within;
+        tn_tensor *x = piece_named(s, i, in, k, &within);
         if (!x)
             return tn_raise_false(
                 TN_EINVAL, "tn_save: '%s' is stored joined with others, but piece %d of '%s' is missing", path, k, in);
@@ -109,10 +111,10 @@ static bool put_joined(const save *s, int i, const char *path, const char *in)
         if (x && (!tn_ndim(x) || tn_size(x, 0) % groups))
             return tn_raise_false(TN_ESHAPE, "tn_save: '%s' cannot be divided into %lld equal groups", path,
                                   (long long)groups);
+        if (!k && tn_ndim(x) > 1) cols = tn_size(x, -1);
         t[k] = groups > 1 && tn_numel(x) ? tn_reshape(x, TN_SHAPE(groups, tn_numel(x) / groups)) : x;
     }
-    tn_tensor    *y = tn_cat_list(groups > 1, r->pieces, t);
-    const int64_t cols = tn_ndim(piece_named(s, i, in, 0)) > 1 ? tn_size(piece_named(s, i, in, 0), -1) : 0;
+    tn_tensor *y = tn_cat_list(groups > 1, r->pieces, t);
     if (y && groups > 1) y = cols ? tn_reshape(y, TN_SHAPE(-1, cols)) : tn_reshape(y, TN_SHAPE(-1));
     memcpy(name, in, strlen(in) + 1);
     if (!y || !in_file(s, i - 1, 0, name, &transposed)) return false;
@@ -146,12 +148,12 @@ static bool put_all(const save *s, const char *name, tn_tensor *t)
 }
 
 bool tn__saved_name(const tn_rename *rules, int n, const char *path, int part, char name[TN_PATH_BYTES], int *parts,
-                    bool *transposed)
+                    bool *transposed, const tn_rename **joined)
 {
     const tn_save_args c = {.rename = rules, .renames = n};
     const save         s = {.c = &c};
     char               whole[TN_PATH_BYTES];
-    *parts = 1, *transposed = false;
+    *parts = 1, *transposed = false, *joined = NULL;
     for (int i = n - 1; i >= 0; i--) {
         const tn_rename *r = &rules[i];
         if (r->load_only || !r->module || !r->parts || (r->part != part && *parts > 1)) continue;
@@ -164,9 +166,21 @@ bool tn__saved_name(const tn_rename *rules, int n, const char *path, int part, c
         memcpy(name, whole, sizeof whole);
         return in_file(&s, i - 1, 0, name, transposed);
     }
-    snprintf(name, TN_PATH_BYTES, "%s", path);
     *transposed = false;
-    return in_file(&s, n - 1, 0, name, transposed);
+    const int by = *parts > 1 ? -1 : joining(&s, path, whole);
+    if (by >= 0) *joined = &rules[by];
+    snprintf(name, TN_PATH_BYTES, "%s", by < 0 ? path : whole);
+    return in_file(&s, by < 0 ? n - 1 : by - 1, 0, name, transposed);
+}
+
+tn_module *tn__joined_piece(tn_module *m, const tn_rename *rules, int n, const char *path, int piece)
+{
+    const tn_save_args c = {.rename = rules, .renames = n};
+    const save         s = {.c = &c, .m = m};
+    char               in[TN_PATH_BYTES];
+    tn_module         *within = NULL;
+    const int          by = joining(&s, path, in);
+    return by >= 0 && piece_named(&s, by, in, piece, &within) ? within : NULL;
 }
 
 /* Adds a second name of a stored tensor to the metadata, as safetensors.torch.save_model does. */
@@ -186,8 +200,8 @@ static bool put_names(const save *s, tn_module *m)
 {
     bool ok = true;
     for (tn_each t = tn_module_each(m, TN_EACH_SAVED | (s->c->every_name ? TN_EACH_NAME : 0)); ok && tn_next(&t);)
-        ok = put_all(s, t.name, t.tensor);
-    if (s->c->every_name) return ok;
+        ok = (s->c->trained_only && t.parameter && !tn_needs_grad(t.tensor)) || put_all(s, t.name, t.tensor);
+    if (s->c->every_name || s->c->trained_only) return ok;
     /* a parallel walk over first names only shows which names are second ones */
     tn_each first = tn_module_each(m, TN_EACH_SAVED);
     bool    more = tn_next(&first);

@@ -4,9 +4,9 @@
     python3 tests/golden/lora.py
 
 Tested with torch 2.15.0, transformers 5.24.0 and peft 0.21.2. Writes lora/<name>, adapters with random weights of the
-models in llama, gpt and heads, and lora/answers.safetensors, their logits. Also opens lora/tenon/<name>, which
-tests/unit/models/test_lora.c writes if TENON_GOLDEN=write is set, and compares the logits with those that Tenon stored
-there.
+models in llama, gpt, heads and families, and lora/answers.safetensors, their logits. Also opens lora/tenon/<name>,
+which tests/unit/models/test_lora.c writes if TENON_GOLDEN=write is set, and compares the logits with those that Tenon
+stored there.
 """
 import os
 import shutil
@@ -29,6 +29,10 @@ CASES = {  # the base, its class, the options of the adapter
             dict(r=2, lora_alpha=4, target_modules=["c_attn", "c_proj"], fan_in_fan_out=True, task_type="CAUSAL_LM")),
     "bert": ("heads/classes", AutoModelForSequenceClassification,
              dict(r=3, lora_alpha=6, target_modules=["query", "value", "output.dense"], task_type="SEQ_CLS")),
+    "phi3": ("families/phi3", AutoModelForCausalLM,
+             dict(r=3, lora_alpha=6, target_modules=["qkv_proj", "gate_up_proj", "down_proj"], task_type="CAUSAL_LM")),
+    "neox": ("families/neox", AutoModelForCausalLM,
+             dict(r=2, lora_alpha=6, target_modules=["query_key_value", "dense"], task_type="CAUSAL_LM")),
 }
 
 
@@ -42,7 +46,7 @@ def main():
             for key, p in model.named_parameters():
                 if "lora_B" in key or "modules_to_save" in key:
                     p.copy_(torch.randn(p.shape) * 0.3)
-            ids = torch.randint(1, 20, (2, 9))
+            ids = torch.randint(1, 19 if base.startswith("families") else 20, (2, 9))
             answers[name + ".ids"], answers[name + ".scores"] = ids, model(ids).logits
         shutil.rmtree(path, ignore_errors=True)
         model.save_pretrained(path)
