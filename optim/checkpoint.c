@@ -32,7 +32,7 @@ static bool each(save *s)
     s->count = 0;
     if (c->module)
         for (tn_each e = tn_module_each(c->module, TN_EACH_PARAMETER | TN_EACH_SAVED); ok && tn_next(&e);)
-            ok = visit(s, "model.", e.name, "", "", e.tensor);
+            ok = (c->trained_only && tn__is_frozen(&e)) || visit(s, "model.", e.name, "", "", e.tensor);
     for (int64_t i = 0; c->optimizer && ok && i < c->optimizer->weights; i++) {
         const tn__weight *w = c->optimizer->weight + i;
         for (int k = 0; ok && k < TN__STATES; k++)
@@ -136,6 +136,17 @@ static bool put_json(tn_json_writer *w, const char *where, const char *key, cons
     return v != NULL;
 }
 
+/* The checksums of the frozen parameters. */
+static bool put_frozen(const save *s)
+{
+    char crc[9];
+    tn_json_open_object(s->json, "frozen");
+    for (tn_each e = tn_module_each(s->c->module, TN_EACH_PARAMETER); tn_next(&e);)
+        if (tn__is_frozen(&e) && tn__crc_of_tensor(e.tensor, crc)) tn_json_put_string(s->json, e.name, crc);
+    tn_json_close(s->json);
+    return tn_error() == TN_OK;
+}
+
 static bool put_record(save *s)
 {
     const tn_checkpoint_save_args *c = s->c;
@@ -159,6 +170,7 @@ static bool put_record(save *s)
     }
     if (!put_json(w, "tn_checkpoint_save: .config", "config", c->config)) return false;
     if (!put_json(w, "tn_checkpoint_save: .data", "data", c->data)) return false;
+    if (c->module && c->trained_only && !put_frozen(s)) return false;
     tn_json_open_object(w, "crc32");
     s->visit = record_crc;
     if (!each(s)) return false;

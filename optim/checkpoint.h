@@ -43,7 +43,10 @@ typedef struct tn_checkpoint_save_args {
     int                        tensor_count;
     tn_generator *const       *generators; /* generators to save in addition to the current one */
     int                        generator_count;
-    int                        end_;
+    /* Of .module, save only the parameters that require grad and the buffers. Of frozen parameters the file has the
+     * checksums: they must have the same values when it is restored. */
+    bool trained_only;
+    int  end_;
 } TN_KEYWORDS_ONLY tn_checkpoint_save_args;
 /* Call it between two steps. Gradients are not saved; a gradient that no step has used is an error. */
 TN_API tn_status tn_checkpoint_save_run(tn_checkpoint_save_args c) TN_CHECKED;

@@ -21,6 +21,11 @@ void tn__crc_tensors(int64_t n, tn_tensor *const *t, uint32_t *crc);
 void tn__crc_text(uint32_t crc, char to[9]); /* "cbf43926" */
 void tn__crc_of_text(const char *text, char to[9]);
 
+/* True for a parameter that is saved as its checksum only (.trained_only). */
+static inline bool tn__is_frozen(const tn_each *e) { return e->parameter && !tn_needs_grad(e->tensor); }
+/* The CRC-32 of one tensor, as text. False: raised. */
+bool tn__crc_of_tensor(tn_tensor *t, char to[9]);
+
 /* ---- mismatches, collected for one message ----------------------------------------------------------------------- */
 
 typedef struct {

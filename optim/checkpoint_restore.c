@@ -118,11 +118,26 @@ static bool part_fits(restore *r, const char *prefix, const char *what)
 /* False (raised) if the tensor cannot be written, for example because it is expanded. */
 static bool writable(tn_tensor *t) { return tn_is_contiguous(t) || !tn_numel(t) || tn_data_mut(t); }
 
+/* True if the run had the same frozen parameter, of which the file has the checksum; else raises. */
+static bool frozen_fits(const restore *r, const tn_each *e, const char *crc)
+{
+    char is[9];
+    if (!tn__crc_of_tensor(e->tensor, is)) return false;
+    if (!strcmp(is, crc)) return true;
+    return tn_raise_false(TN_EFORMAT,
+                          "%s: '%s' is from a run that trained another base model: the CRC-32 of the frozen '%s' is %s "
+                          "here, but was %.16s there; open the run's own base model",
+                          who, r->f->path, e->name, is, crc);
+}
+
 static bool module_fits(restore *r)
 {
+    const tn_json *frozen = tn_json_get(r->f->record, "frozen"), *crc;
     for (tn_each e = tn_module_each(r->c->module, TN_EACH_PARAMETER | TN_EACH_SAVED); tn_next(&e);)
-        if (!writable(e.tensor) || !expect(r, "model.", e.name, "", tn_dtype_of(e.tensor), tn_shape_of(e.tensor),
-                                           (change){.target = e.tensor}))
+        if (tn__is_frozen(&e) && (crc = tn_json_get(frozen, e.name))) {
+            if (!frozen_fits(r, &e, tn_json_string(crc))) return false;
+        } else if (!writable(e.tensor) || !expect(r, "model.", e.name, "", tn_dtype_of(e.tensor), tn_shape_of(e.tensor),
+                                                  (change){.target = e.tensor}))
             return false;
     return part_fits(r, "model.", "model");
 }

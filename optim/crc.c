@@ -41,6 +41,16 @@ void tn__crc_tensors(int64_t n, tn_tensor *const *t, uint32_t *crc)
     tn_parallel_for(n, all < 1 << 20 && n ? n : 1, some, &j);
 }
 
+bool tn__crc_of_tensor(tn_tensor *t, char to[9])
+{
+    uint32_t   crc;
+    tn_tensor *dense = tn_is_contiguous(t) ? t : tn_contiguous(t);
+    if (!dense) return false;
+    tn__crc_tensors(1, &dense, &crc);
+    tn__crc_text(crc, to);
+    return true;
+}
+
 void tn__crc_text(uint32_t crc, char to[9]) { snprintf(to, 9, "%08x", (unsigned)crc); }
 
 void tn__crc_of_text(const char *text, char to[9])

@@ -1,5 +1,6 @@
 /* fit_best.c — best.safetensors: the weights of the best validation, loaded at the end of a run. Its metadata contains
- * a checksum of all names and bytes, to detect damage before loading. */
+ * a checksum of all names and bytes, to detect damage before loading. Of a module with adapters it has what is
+ * trained. */
 #include "models/fit/fit_private.h"
 
 static const char note[] = "tenon.fnv1a";
@@ -29,7 +30,8 @@ bool tn__fit_best_save(void *module, const char *path)
     char                   sum[17];
     const tn_scope         s = tn_scope_begin();
     tn_safetensors_writer *w = tn_safetensors_writer_new();
-    const bool             put = w && tn_save_run(module, (tn_save_args){.writer = w}) == TN_OK;
+    const tn_save_args     a = {.writer = w, .trained_only = tn_module_has_lora(module)};
+    const bool             put = w && tn_save_run(module, a) == TN_OK;
     const tn_tensor       *bytes = put ? tn_safetensors_write(w) : NULL;
     tn_safetensors        *f = bytes ? tn_safetensors_read(tn_data(bytes), (size_t)tn_numel(bytes)) : NULL;
     if (f && sum_of(f, sum) && tn_safetensors_note(w, note, sum) == TN_OK && tn_safetensors_save(w, path) != TN_OK)
@@ -51,5 +53,6 @@ bool tn__fit_best_load(void *module, const char *path)
                  "last step, unset .restore_best to accept them",
                  path, sum, should);
     tn_safetensors_close(f);
-    return tn_error() == TN_OK && tn_load_run(module, (tn_load_args){.path = path}) == TN_OK;
+    const tn_load_args a = {.path = path, .allow_missing = tn_module_has_lora(module)}; /* the frozen parameters */
+    return tn_error() == TN_OK && tn_load_run(module, a) == TN_OK;
 }

@@ -35,7 +35,8 @@ bool tn__fit_save(tn__fit *f)
     const char *state = tn_json_text(w, NULL);
     tn__folder_file(&f->folder, f->r.steps, path);
     if (state && tn_checkpoint_save(path, .module = f->c.module, .optimizer = f->c.optimizer, .ema = f->c.ema,
-                                    .step = f->r.steps, .config = f->c.config, .data = state) == TN_OK) {
+                                    .step = f->r.steps, .config = f->c.config, .data = state,
+                                    .trained_only = !f->replica && tn_module_has_lora(f->c.module)) == TN_OK) {
         f->unsaved = false;
         tn__folder_prune(&f->folder, f->r.steps, f->c.keep, f->unscheduled);
         f->unscheduled = -1;

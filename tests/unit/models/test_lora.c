@@ -50,13 +50,26 @@ static void *a_bert(void)
     return tn_bert_new(.vocab = 50, .dim = 32, .layers = 2, .heads = 2, .positions = 16, .dropout = 0,
                        .attention_dropout = 0);
 }
+static void *a_phi(void) /* files join q, k and v, and gate and up */
+{
+    return tn_llama_new(.vocab = 50, .dim = 32, .layers = 2, .heads = 4, .kv_heads = 2, .positions = 16, .ff = 64,
+                        .dropout = 0, .attention_dropout = 0, .type = "phi3");
+}
+static void *a_neox(void) /* files join q, k and v, whose heads alternate */
+{
+    return tn_llama_new(.vocab = 50, .dim = 32, .layers = 2, .heads = 4, .positions = 16, .ff = 64, .dropout = 0,
+                        .attention_dropout = 0, .type = "gpt_neox", .norm = TN_NORM_LAYER, .plain_ff = true,
+                        .ff_bias = true, .qkv_bias = true, .out_bias = true, .activation = "gelu");
+}
 static const struct model {
     void *(*make)(void);
     const char *names, *first, *other; /* a name in files; of a weight that gets none */
     int         pairs;                 /* with .names */
 } models[] = {{a_gpt, "c_attn", "transformer.h.0.attn.c_attn", "mlp.c_fc", 2},
               {a_llama, "q_proj,v_proj down_proj", "model.layers.0.self_attn.q_proj", "up_proj", 6},
-              {a_bert, "query value layer.1.output.dense", "bert.encoder.layer.0.attention.self.query", "key", 5}};
+              {a_bert, "query value layer.1.output.dense", "bert.encoder.layer.0.attention.self.query", "key", 5},
+              {a_phi, "q_proj v_proj gate_up_proj", "model.layers.0.self_attn.qkv_proj", "down_proj", 8},
+              {a_neox, "query_key_value", "gpt_neox.layers.0.attention.query_key_value", "dense", 6}};
 enum { MODELS = sizeof models / sizeof *models };
 
 static tn_tensor *loss_of(void *m)
@@ -68,14 +81,15 @@ static tn_tensor *loss_of(void *m)
     return tn_mean(tn_mul(y, tn_normal(tn_shape_of(y), 0, 1)));
 }
 
-/* B starts at 0: random values make a difference. */
+/* B starts at 0: random values make a difference. A's, too: PEFT's adapters of joined weights have one A. */
 static void shake(void *m)
 {
     tn_seed(9);
     const tn_scope s = tn_no_grad_begin();
     for (tn_each p = tn_module_each(m, TN_EACH_PARAMETER); tn_next(&p);) {
         const char *end = strrchr(p.name, '.');
-        if (end && !strcmp(end, ".B")) tn_copy_from(p.tensor, tn_normal(tn_shape_of(p.tensor), 0, 0.3));
+        if (!end || !strstr(p.name, "lora.") || end[2]) continue;
+        tn_copy_from(p.tensor, tn_normal(tn_shape_of(p.tensor), 0, end[1] == 'B' ? 0.3 : 0.15));
     }
     tn_scope_end(s);
 }
@@ -200,7 +214,7 @@ START_TEST(files)
         const bool has = l.lora && l.lora->a[l.part];
         pairs += has;
         ck_assert_msg(!has || !strstr(l.name, of->other), "%s", l.name);
-        ck_assert(strcmp(l.name, of->first) != 0 || has);
+        ck_assert(strcmp(l.name, of->first) != 0 || has || l.pieces);
     }
     ck_assert_int_eq(pairs, of->pairs);
     shake(m);
@@ -265,6 +279,58 @@ START_TEST(own_module)
 }
 END_TEST
 
+/* ---- checkpoints ------------------------------------------------------------------------------------------------- */
+
+static tn_tensor *squares(void *m, const tn_batch *b, void *user)
+{
+    (void)user;
+    return tn_mean(tn_square(tn_module_call(m, b->x)));
+}
+
+/* tn_fit's files of a module with adapters hold what is trained, and the checksums of the rest. A resumed run has the
+ * same bits; another base model is an error, and nothing changes. A checkpoint with all weights restores, too. */
+START_TEST(checkpoints)
+{
+    const char *dir = tn_test_folder("run"), *all = tn_test_file("all.ckpt");
+    void       *m[3];
+    tn_seed(5);
+    tn_tensor  *x = tn_normal(TN_SHAPE(6, 4, 32), 0, 1);
+    tn_dataset *data = tn_dataset_new(.x = x, .y = x, .batch = 2);
+    for (int i = 0; i < 3; i++) { /* an uninterrupted run; one with an interruption; another base model */
+        tn_seed(i < 2 ? 1 : 2);
+        net *n = net_new(TN_F32);
+        tn_seed(3);
+        ck_assert_int_eq(tn_lora(n, .rank = 2, .names = "up down"), TN_OK);
+        m[i] = n;
+    }
+#define FIT(i, n, ...)                                                                              \
+    tn_fit((net *)m[i], .train = tn_dataset_source(data), .loss = squares, .lr = 1e-2, .warmup = 0, \
+           .decay = TN_DECAY_NONE, .steps = (n), __VA_ARGS__)
+    FIT(0, 5, .folder = NULL);
+    FIT(1, 3, .folder = dir);
+    fine();
+    tn_safetensors *f = tn_safetensors_open(tn_test_in(dir, "step-000000000003.ckpt"));
+    ck_assert_ptr_nonnull(f);
+    for (int64_t i = 0; i < tn_safetensors_count(f); i++)
+        ck_assert_msg(strstr(tn_safetensors_at(f, i).name, "lora.") != NULL, "%s", tn_safetensors_at(f, i).name);
+    tn_safetensors_close(f);
+    shake(m[2]);
+    tn_tensor *before = tn_module_call(m[2], x);
+    FIT(2, 5, .folder = dir, .resume = true);
+    ck_error_has(TN_EFORMAT, "is from a run that trained another base model: the CRC-32 of the frozen ");
+    ck_assert(tn_same_bits(tn_module_call(m[2], x), before));
+    FIT(1, 5, .folder = dir, .resume = true);
+    fine();
+    ck_assert(tn_same_bits(tn_module_call(m[1], x), tn_module_call(m[0], x)));
+    ck_assert_int_eq(tn_checkpoint_save(all, .module = m[0]), TN_OK);
+    tn_checkpoint_file *c = tn_checkpoint_open(all);
+    ck_assert_int_eq(tn_checkpoint_restore(c, .module = m[2]), TN_OK);
+    ck_assert(tn_same_bits(tn_module_call(m[2], x), tn_module_call(m[0], x)));
+    tn_checkpoint_close(c), tn_dataset_free(data);
+    for (int i = 0; i < 3; i++) tn_module_free(m[i]);
+}
+END_TEST
+
 START_TEST(mistakes)
 {
     net *m = net_new(TN_F32);
@@ -292,11 +358,58 @@ START_TEST(mistakes)
 }
 END_TEST
 
+/* ---- joined weights ---------------------------------------------------------------------------------------------- */
+
+/* The adapters of weights that files join are one: of rank n r with blocks, or of rank r if their A are equal. Other
+ * adapters of that rank are no sum of separate ones, and are rejected; so is a weight that is trained completely. */
+START_TEST(joined_weights)
+{
+    const struct model *of = &models[3 + _i];
+    const char         *dir = tn_test_folder("joined"), *layer = of->first;
+    const int64_t       rows = _i ? 96 : 64;
+    tn_seed(3);
+    void *m = of->make(), *other = of->make();
+    ck_assert_int_eq(tn_lora_run((tn_lora_args){.module = m, .rank = 2, .names = layer}), TN_OK);
+    shake(m);
+    ck_assert_int_eq(tn_peft_save_run(m, dir, (tn_peft_save_args){.zero_ = 0}), TN_OK);
+    tn_json *c = tn_json_load(tn_name("%s/adapter_config.json", dir));
+    ck_assert_int_eq(tn_json_i64(tn_json_get(c, "r")), 2);
+    ck_assert_int_eq(tn_json_i64(tn_json_get(tn_json_get(c, "rank_pattern"), layer)), 6);
+    ck_assert_int_eq(tn_json_count(tn_json_get(c, "target_modules")), 1);
+    fine();
+    tn_json_free(c);
+    const char     *path = tn_name("%s/adapter_model.safetensors", dir);
+    const char     *b = tn_name("base_model.model.%s.lora_B.weight", layer);
+    tn_safetensors *f = tn_safetensors_open(path);
+    tn_tensor      *t[2] = {tn_safetensors_get_at(f, 0), tn_safetensors_get(f, b)};
+    ck_assert(tn_shape_equal(tn_shape_of(t[1]), TN_SHAPE(rows, 6)) && tn_safetensors_count(f) == 2);
+    tn_safetensors_writer *w = tn_safetensors_writer_new();
+    tn_set(t[1], 5, 1.0); /* row 0 is of q, column 5 of v */
+    tn_safetensors_put(w, tn_name("base_model.model.%s.lora_A.weight", layer), t[0]);
+    tn_safetensors_put(w, b, t[1]);
+    tn_safetensors_close(f);
+    ck_assert_int_eq(tn_safetensors_save(w, path), TN_OK);
+    tn_safetensors_writer_free(w);
+    ck_assert_int_ne(tn_module_peft_load(other, dir), TN_OK);
+    ck_error_has(TN_EUNSUPPORTED, "has rank 6, but is not made of one block of rank 2 for each of the 3 weights");
+    ck_assert(!tn_module_has_lora(other));
+    tn_module_lora_merge(m);
+    ck_assert_int_eq(
+        tn_lora_run((tn_lora_args){.module = m, .rank = 2, .names = "linear2", .trained = "layers.0.self_attn.k_proj"}),
+        TN_OK);
+    ck_assert_int_ne(tn_peft_save_run(m, dir, (tn_peft_save_args){.zero_ = 0}), TN_OK);
+    ck_error_has(TN_EUNSUPPORTED, "is trained completely, but it is one of 3 that files join as ");
+    tn_module_free(m), tn_module_free(other);
+}
+END_TEST
+
 /* ---- PEFT's files (tests/golden/lora.py) ------------------------------------------------------------------------- */
 
 static const struct {
     const char *name, *base;
-} golden[] = {{"llama", "llama/llama3"}, {"llama-rs", "llama/qwen2"}, {"gpt", "gpt/torch"}, {"bert", "heads/classes"}};
+} golden[] = {{"llama", "llama/llama3"}, {"llama-rs", "llama/qwen2"}, {"gpt", "gpt/torch"},
+              {"bert", "heads/classes"}, {"phi3", "families/phi3"},   {"neox", "families/neox"}};
+enum { GOLDEN = sizeof golden / sizeof *golden };
 
 static tn_tensor *logits(void *m, tn_tensor *ids)
 {
@@ -306,6 +419,19 @@ static double furthest(tn_tensor *a, tn_tensor *b)
 {
     ck_assert(a && b && tn_shape_equal(tn_shape_of(a), tn_shape_of(b)));
     return tn_item(tn_amax(tn_flatten(tn_abs(tn_sub(a, b)), 0, -1), .dims = TN_DIMS(0)));
+}
+
+/* The adapters in both folders have the same names and bits. */
+static void same_files(const char *a, const char *b)
+{
+    tn_safetensors *f = tn_safetensors_open(tn_name("%s/adapter_model.safetensors", a));
+    tn_safetensors *g = tn_safetensors_open(tn_name("%s/adapter_model.safetensors", b));
+    fine();
+    ck_assert_int_eq(tn_safetensors_count(f), tn_safetensors_count(g));
+    for (int64_t i = 0; i < tn_safetensors_count(f); i++)
+        ck_assert(tn_same_bits(tn_safetensors_get_at(f, i), tn_safetensors_get(g, tn_safetensors_at(f, i).name)));
+    fine();
+    tn_safetensors_close(f), tn_safetensors_close(g);
 }
 
 /* Adapters written by PEFT give its logits, also merged, and written again; with TENON_GOLDEN=write other values are
@@ -322,6 +448,7 @@ START_TEST(equals_peft)
     ck_assert_double_le(furthest(logits(m.module, ids), scores), 2e-5);
     const char *own = tn_test_folder("peft");
     ck_assert_int_eq(tn_peft_save_run(m.module, own, (tn_peft_save_args){.task = _i == 3 ? "SEQ_CLS" : NULL}), TN_OK);
+    same_files(dir, own);
     tn_model again = tn_model_open(tn_test_data(tn_name("golden/%s", golden[_i].base)), .no_tokenizer = true);
     ck_assert_int_eq(tn_module_peft_load(again.module, own), TN_OK);
     ck_assert(tn_same_bits(logits(again.module, ids), logits(m.module, ids)));
@@ -353,7 +480,9 @@ int main(void)
     tcase_add_loop_test(c, packed, 0, 3 * MODELS);
     tcase_add_loop_test(c, files, 0, MODELS);
     tcase_add_test(c, own_module);
+    tcase_add_test(c, checkpoints);
     tcase_add_test(c, mistakes);
-    tcase_add_loop_test(c, equals_peft, 0, 4);
+    tcase_add_loop_test(c, joined_weights, 0, 2);
+    tcase_add_loop_test(c, equals_peft, 0, GOLDEN);
     return tn_check_main(s);
 }
