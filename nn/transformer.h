@@ -47,14 +47,15 @@ typedef struct tn_block_config {
     tn_norm_kind norm;                      /* kind of all norms: TN_NORM_LAYER or TN_NORM_RMS */
     double eps   TN_IS(1e-5);               /* epsilon of the norms */
     bool         norm_first;                /* x + f(norm(x)) instead of norm(x + f(x)) */
-    bool         norm_results; /* x + norm(f(x)), or with norm_first x + norm(f(norm(x))); excludes memory, parallel */
-    bool         norm_add_one; /* factors of RMS norms are 1 + weight (see tn_rms_norm_config) */
-    tn_qk_norm   qk_norm;      /* RMS norm of queries and keys (see tn_mha_config), with .eps and .norm_add_one */
-    bool         parallel;     /* x + attention(norm1(x)) + ff(norm2(x)); needs norm_first, excludes memory */
-    bool         one_norm;     /* parallel blocks: use norm1 in place of norm2 */
-    double       scale;        /* factor of the attention scores; 0: 1/√head_dim */
-    double       score_cap;    /* attention scores s become c·tanh(s / c); 0: not capped */
-    int64_t      window;       /* self-attention sees keys less than `window` positions away; 0: all */
+    bool         no_first_norm; /* stack with norm_first: the first layer's attention has no norm (ModernBERT) */
+    bool         norm_results;  /* x + norm(f(x)), or with norm_first x + norm(f(norm(x))); excludes memory, parallel */
+    bool         norm_add_one;  /* factors of RMS norms are 1 + weight (see tn_rms_norm_config) */
+    tn_qk_norm   qk_norm;       /* RMS norm of queries and keys (see tn_mha_config), with .eps and .norm_add_one */
+    bool         parallel;      /* x + attention(norm1(x)) + ff(norm2(x)); needs norm_first, excludes memory */
+    bool         one_norm;      /* parallel blocks: use norm1 in place of norm2 */
+    double       scale;         /* factor of the attention scores; 0: 1/√head_dim */
+    double       score_cap;     /* attention scores s become c·tanh(s / c); 0: not capped */
+    int64_t      window;        /* self-attention sees keys less than `window` positions away; 0: all */
     /* stack: kinds of the layers, one letter each, repeated if there are more layers. g: global, sees all keys; l:
      * local, has .window and .local_theta; n: global without rotary positions. NULL: all have .window and .rope */
     const char    *pattern;
@@ -181,12 +182,12 @@ TN_API tn_tensor  *tn_transformer_run(tn_transformer *m, tn_transformer_args a);
 
 /* ---- the head of a masked language model ------------------------------------------------------------------------- */
 
-/* norm(gelu(x W + b)) Eᵀ + bias with the embedding E. Parameter names are those below cls.predictions in Hugging Face's
- * BERT. */
+/* norm(gelu(x W + b)) Eᵀ + bias with the embedding E. Parameters have the names below cls.predictions in BERT. */
 typedef struct tn_mlm_head_config {
     int        zero_;
     tn_tensor *embedding;                   /* [words, dim]: the embedding's weight, tied as the output projection */
     int64_t    in;                          /* width of x, [..., in]; 0: dim */
+    bool       no_bias;                     /* no b, and no bias in the norm (ModernBERT) */
     tn_tensor *(*activation)(tn_tensor *x); /* NULL: tn_gelu */
     double eps TN_IS(1e-5);                 /* epsilon of the norm; BERT uses 1e-12 */
     int        end_;

@@ -57,6 +57,24 @@ static bool experts_fit(const char *who, const tn_block_config *c)
     return true;
 }
 
+static bool norms_fit(const char *who, const tn_block_config *c)
+{
+    if ((unsigned)c->norm > TN_NORM_RMS)
+        return tn_raise_false(TN_EINVAL, "%s: .norm is %d, which is neither TN_NORM_LAYER nor TN_NORM_RMS", who,
+                              (int)c->norm);
+    if (c->parallel && (!c->norm_first || c->memory))
+        return tn_raise_false(TN_EINVAL, "%s: .parallel needs .norm_first and excludes .memory", who);
+    if (c->no_first_norm && (!c->norm_first || c->parallel || c->norm_results))
+        return tn_raise_false(TN_EINVAL,
+                              "%s: .no_first_norm needs .norm_first and excludes .parallel and .norm_results", who);
+    if (c->one_norm && !c->parallel) return tn_raise_false(TN_EINVAL, "%s: .one_norm needs .parallel", who);
+    if (c->norm_results && (c->parallel || c->memory))
+        return tn_raise_false(TN_EINVAL, "%s: .norm_results excludes .parallel and .memory", who);
+    if (c->norm_add_one && c->norm != TN_NORM_RMS)
+        return tn_raise_false(TN_EINVAL, "%s: .norm_add_one needs .norm = TN_NORM_RMS", who);
+    return true;
+}
+
 bool tn__block_config(const char *who, tn_block_config *c, bool memory)
 {
     if (c->memory && !memory) return tn_raise_false(TN_EINVAL, "%s: .memory is set, but an encoder has no memory", who);
@@ -69,17 +87,7 @@ bool tn__block_config(const char *who, tn_block_config *c, bool memory)
         !tn__probability(who, "attention_dropout", c->attention_dropout) ||
         !tn__probability(who, "activation_dropout", c->activation_dropout) || !tn__floating(who, c->dtype))
         return false;
-    if ((unsigned)c->norm > TN_NORM_RMS)
-        return tn_raise_false(TN_EINVAL, "%s: .norm is %d, which is neither TN_NORM_LAYER nor TN_NORM_RMS", who,
-                              (int)c->norm);
-    if (c->parallel && (!c->norm_first || c->memory))
-        return tn_raise_false(TN_EINVAL, "%s: .parallel needs .norm_first and excludes .memory", who);
-    if (c->one_norm && !c->parallel) return tn_raise_false(TN_EINVAL, "%s: .one_norm needs .parallel", who);
-    if (c->norm_results && (c->parallel || c->memory))
-        return tn_raise_false(TN_EINVAL, "%s: .norm_results excludes .parallel and .memory", who);
-    if (c->norm_add_one && c->norm != TN_NORM_RMS)
-        return tn_raise_false(TN_EINVAL, "%s: .norm_add_one needs .norm = TN_NORM_RMS", who);
-    return pattern_fits(who, c) && relative_fits(who, c) && experts_fit(who, c);
+    return norms_fit(who, c) && pattern_fits(who, c) && relative_fits(who, c) && experts_fit(who, c);
 }
 
 static tn_mha *attention(const tn_block_config *c, bool own)
@@ -145,7 +153,7 @@ tn_block *tn__block_of(const tn_block_config *c)
     if (c->memory) m->multihead_attn = tn_child(m, "multihead_attn", attention(c, false));
     if (c->experts) m->experts = tn_child(m, "experts", experts(c));
     else build_feed_forward(m, c);
-    if (before) m->norm1 = tn_child(m, "norm1", tn__block_norm(c));
+    if (before && !c->no_first_norm) m->norm1 = tn_child(m, "norm1", tn__block_norm(c));
     if (c->norm_results) m->result_norm1 = tn_child(m, "result_norm1", tn__block_norm(c));
     if (before && !c->one_norm) m->norm2 = tn_child(m, "norm2", tn__block_norm(c));
     if (c->norm_results) m->result_norm2 = tn_child(m, "result_norm2", tn__block_norm(c));
@@ -158,10 +166,10 @@ tn_block *tn__block_of(const tn_block_config *c)
 
 static tn_block *create(const char *who, tn_block_config c, bool memory)
 {
-    if (c.layers || c.groups || c.pattern || c.final_norm)
+    if (c.layers || c.groups || c.pattern || c.final_norm || c.no_first_norm)
         return tn_raise_null(TN_EINVAL,
-                             "%s: .layers, .groups, .pattern and .final_norm are options of a stack, not of one "
-                             "block; call tn_blocks_new",
+                             "%s: .layers, .groups, .pattern, .final_norm and .no_first_norm are options of a stack, "
+                             "not of one block; call tn_blocks_new",
                              who);
     return tn__block_config(who, &c, memory) ? tn__block_of(&c) : NULL;
 }
@@ -256,7 +264,7 @@ static tn_tensor *in_turn(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_
     const tn__kept rows = rows_of(a);
     if (m->result_norm1) return with_normed_results(m, x, a, w);
     if (m->norm_first) {
-        tn_tensor   *h = attended(m, tn_call(m->norm1, x), a, w);
+        tn_tensor   *h = attended(m, m->norm1 ? tn_call(m->norm1, x) : x, a, w);
         tn__residual r = tn__add_and_norm(x, h, m->dropout1, m->norm2, rows);
         if (m->multihead_attn)
             r = tn__add_and_norm(r.sum, remembered(m, r.normed, a, memory), m->dropout2, m->norm3, rows);

@@ -40,6 +40,7 @@ static tn_blocks *create(const char *who, const tn_class *kind, tn_block_config 
         c = every;
         if (every.pattern) set_kind(&c, every.pattern[i % (int64_t)strlen(every.pattern)]);
         if (i) c.relative = 0; /* all layers use the first layer's relative positions */
+        if (i) c.no_first_norm = false;
         tn_append(m->layers, tn__block_of(&c));
     }
     if (c.final_norm) m->norm = tn_child(m, "norm", tn__block_norm(&c));

@@ -49,8 +49,10 @@ tn_mlm_head *tn_mlm_head_create(tn_mlm_head_config c)
     if (!m) return NULL;
     m->activation = c.activation ? c.activation : tn_gelu;
     m->bias = tn_param(m, "bias", tn_zeros_of(dt, TN_SHAPE(words)));
-    m->dense = tn_child(m, "transform.dense", tn_linear_new(.in = c.in ? c.in : dim, .out = dim, .dtype = dt));
-    m->norm = tn_child(m, "transform.LayerNorm", tn_layer_norm_new(.dim = dim, .eps = c.eps, .dtype = dt));
+    m->dense = tn_child(m, "transform.dense",
+                        tn_linear_new(.in = c.in ? c.in : dim, .out = dim, .no_bias = c.no_bias, .dtype = dt));
+    m->norm = tn_child(m, "transform.LayerNorm",
+                       tn_layer_norm_new(.dim = dim, .eps = c.eps, .no_bias = c.no_bias, .dtype = dt));
     m->weight = tn_tie(m, "decoder.weight", c.embedding);
     tn_tie(m, "decoder.bias", m->bias);
     return tn_built(m);

@@ -36,10 +36,13 @@ static tn_blocks *stack(int i, tn_dtype dt)
         return tn_blocks_new(STACK, ROTARY, .pattern = "lng", .window = 3, .local_theta = 20, .rope.theta = 50,
                              .rope.scaling = TN_ROPE_LINEAR, .rope.factor = 2, .dtype = dt);
     case 4: return tn_blocks_new(STACK, .score_cap = 1.2, .norm_results = true, .dtype = dt);
+    case 5:
+        return tn_blocks_new(STACK, ROTARY, .no_first_norm = true, .no_bias = true, .gated = true, .pattern = "gl",
+                             .window = 2, .local_theta = 20, .rope.theta = 50, .dtype = dt);
     default: return tn_blocks_new(STACK, ROTARY, .window = 2, .score_cap = 2, .dtype = dt);
     }
 }
-enum { STACKS = 6, LENGTH = 5 };
+enum { STACKS = 7, LENGTH = 5 };
 
 /* ---- gradients --------------------------------------------------------------------------------------------------- */
 
@@ -233,6 +236,8 @@ START_TEST(wrong_use)
             "tn_rms_norm_new: .add_one needs a weight; unset .no_affine");
     REFUSED(tn_block_new(.dim = 4, .heads = 2, .norm_results = true, .parallel = true, .norm_first = true),
             "tn_block_new: .norm_results excludes .parallel and .memory");
+    REFUSED(tn_blocks_new(.dim = 4, .heads = 2, .layers = 2, .no_first_norm = true),
+            "tn_blocks_new: .no_first_norm needs .norm_first and excludes .parallel and .norm_results");
     REFUSED(tn_block_new(.dim = 4, .heads = 2, .norm_add_one = true),
             "tn_block_new: .norm_add_one needs .norm = TN_NORM_RMS");
     REFUSED(tn_blocks_new(.dim = 4, .heads = 2, .layers = 2, .pattern = "gx"),

@@ -606,8 +606,8 @@ START_TEST(wrong_use)
     ck_error(TN_EINVAL, "tn_transformer_decoder_layer_new: .heads is 0, but must be at least 1");
     ck_assert(!tn_block_new(.dim = 8, .heads = 2, .layers = 6));
     ck_error(TN_EINVAL,
-             "tn_block_new: .layers, .groups, .pattern and .final_norm are options of a stack, not of one block; "
-             "call tn_blocks_new");
+             "tn_block_new: .layers, .groups, .pattern, .final_norm and .no_first_norm are options of a stack, not of "
+             "one block; call tn_blocks_new");
     ck_assert(!tn_block_new(.dim = 8, .heads = 2, .relative_causal = true));
     ck_error(TN_EINVAL, "tn_block_new: .relative_causal needs .relative");
     ck_assert(!tn_block_new(.dim = 8, .heads = 2, .relative_distance = 64));
