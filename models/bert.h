@@ -1,5 +1,5 @@
-/* bert.h — BERT and its family, RoBERTa, DistilBERT, ALBERT, ELECTRA: encoders that are trained to predict masked
- * tokens. Part of models.h: include that.
+/* bert.h — BERT and its family, RoBERTa, DistilBERT, ALBERT, ELECTRA, ModernBERT: encoders that are trained to predict
+ * masked tokens. Part of models.h: include that.
  *
  *     tn_bert_config c = tn_bert_size("mini");
  *     c.vocab = 8000;
@@ -26,7 +26,8 @@ typedef enum {
     TN_CAMEMBERT,   /* also */
     TN_DISTILBERT,  /* no segments, no pooler, no next-sentence head */
     TN_ALBERT,      /* layers share weights; .next predicts whether two segments are in their original order */
-    TN_ELECTRA      /* no pooler, no next-sentence head; .replaced: the discriminator, else the generator */
+    TN_ELECTRA,     /* no pooler, no next-sentence head; .replaced: the discriminator, else the generator */
+    TN_MODERNBERT   /* rotary positions, windows, gated feed-forward, norms first, no biases; no segments, no pooler */
 } tn_bert_kind;
 
 typedef struct tn_bert_config {
@@ -51,7 +52,12 @@ typedef struct tn_bert_config {
     bool                     no_pooler;    /* no pooler; implies .no_next */
     bool                     no_next;      /* no head for the next sentence */
     bool                     replaced;     /* ELECTRA: a head that detects replaced tokens */
-    int                      end_;
+    int64_t                  global_every; /* ModernBERT: every n-th layer, from the first, sees all tokens; 0: 3 */
+    int64_t                  window;       /* ModernBERT: other layers see tokens less than this far away; 0: 65 */
+    double                   theta;        /* ModernBERT: of the rotary positions in layers that see all; 0: 160000 */
+    double                   local_theta;  /* ModernBERT: in the other layers; 0: 10000 */
+    bool mean_heads; /* ModernBERT: heads for a whole text use the mean of its tokens, not the first */
+    int  end_;
 } TN_KEYWORDS_ONLY tn_bert_config;
 #define TN_BERT_DEFAULTS                                                                                         \
     .dim = 256, .layers = 4, .heads = 4, .positions = 512, .types = 2, .dropout = 0.1, .attention_dropout = 0.1, \
@@ -60,7 +66,7 @@ typedef struct tn_bert_config {
 typedef struct {
     tn_module      base;
     tn_bert_config config;                    /* with defaults filled in */
-    tn_embedding  *words, *positions, *types; /* types and the members after the encoder: NULL if the model has none */
+    tn_embedding  *words, *positions, *types; /* the last two and those after the encoder: NULL if the model has none */
     tn_layer_norm *norm;
     tn_dropout    *dropout, *head_dropout;
     tn_linear     *project; /* from .embedding to .dim; NULL if they are equal and the kind is not ALBERT */

@@ -42,6 +42,7 @@ typedef struct {
     tn_bert        *encoder;
     tn_dropout     *dropout;
     tn_linear      *dense, *classifier; /* dense: an extra layer before the classifier; NULL: the kind has none */
+    tn_layer_norm  *norm;               /* after dense and its activation (ModernBERT); NULL: none */
     tn_crf         *crf;                /* NULL: none */
     const char    **labels;             /* [config.n] */
     char           *names;              /* the storage of the labels */

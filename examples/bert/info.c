@@ -34,7 +34,12 @@ static int run(int count, char **operands)
         printf("context     %lld tokens\nvocabulary  %lld tokens, %s\n", (long long)c->positions, (long long)c->vocab,
                kinds[tn_tokenizer_kind_of(m.tokens)]);
         print_heads(m.bert);
-        printf("norms       %s\n", c->norm_first ? "first: RobertaPreLayerNorm in Hugging Face's libraries" : "last");
+        printf("norms       %s\n", c->kind == TN_MODERNBERT ? "first"
+                                   : c->norm_first          ? "first: RobertaPreLayerNorm in Hugging Face's libraries"
+                                                            : "last");
+        if (c->window)
+            printf("window      less than %lld tokens away, in all layers but every %lldth\n", (long long)c->window,
+                   (long long)c->global_every);
         if (c->embedding != c->dim) printf("embeddings  width %lld\n", (long long)c->embedding);
         if (c->groups) printf("weights     %lld blocks shared by all layers\n", (long long)c->groups);
         if (how.given)

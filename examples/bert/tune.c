@@ -231,6 +231,7 @@ static void *make(training *b)
     if (m && m->crf) tune_start_crf(m->crf, t->train_set.texts, t->labels);
     const char *layers = t->lora_layers                          ? t->lora_layers
                          : encoder->config.kind == TN_DISTILBERT ? "q_lin v_lin"
+                         : encoder->config.kind == TN_MODERNBERT ? "Wqkv"
                                                                  : "query value";
     if (m && t->lora)
         tn_lora(m, .rank = t->lora, .names = !strcmp(layers, "all") ? NULL : layers, .trained = tn_tuned_head(m));

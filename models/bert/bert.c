@@ -5,7 +5,8 @@
  *   replaced tokens (ELECTRA, Clark et al. 2020): w · gelu(V y) for each token
  *
  * RoBERTa (Liu et al. 2019) counts positions from padding + 1, DistilBERT (Sanh et al. 2019) has no segments, ALBERT
- * (Lan et al. 2020) shares weights among its layers. */
+ * (Lan et al. 2020) shares weights among its layers, ModernBERT (Warner et al. 2024) has rotary positions instead of
+ * embeddings, and windows in most layers. */
 #include "models/bert/bert_private.h"
 #include "models/files/hf_config.h"
 #include "models/files/sizes.h"
@@ -58,7 +59,8 @@ static void initialise(tn_bert *m)
     if (m->config.padding < 0 || tn_error() != TN_OK) return;
     const tn_scope s = tn_no_grad_begin();
     tn_init_zeros(tn_narrow(m->words->weight, 0, m->config.padding, 1));
-    if (m->positions->padding >= 0) tn_init_zeros(tn_narrow(m->positions->weight, 0, m->positions->padding, 1));
+    if (m->positions && m->positions->padding >= 0)
+        tn_init_zeros(tn_narrow(m->positions->weight, 0, m->positions->padding, 1));
     tn_scope_end(s);
 }
 
@@ -68,43 +70,56 @@ static void add_embeddings(tn_bert *m, const tn_bert_config *c)
     m->words = tn_child(m, "bert.embeddings.word_embeddings",
                         tn_embedding_new(.count = c->vocab, .dim = c->embedding, .padding = c->padding,
                                          .sparse = true)); /* a sequence has few distinct tokens */
-    m->positions = tn_child(
-        m, "bert.embeddings.position_embeddings",
-        tn_embedding_new(.count = c->positions + first, .dim = c->embedding, .padding = first ? c->padding : -1));
+    if (c->kind != TN_MODERNBERT)
+        m->positions = tn_child(
+            m, "bert.embeddings.position_embeddings",
+            tn_embedding_new(.count = c->positions + first, .dim = c->embedding, .padding = first ? c->padding : -1));
     if (c->types)
         m->types = tn_child(m, "bert.embeddings.token_type_embeddings",
                             tn_embedding_new(.count = c->types, .dim = c->embedding));
-    m->norm = tn_child(m, "bert.embeddings.LayerNorm", tn_layer_norm_new(.dim = c->embedding, .eps = c->eps));
+    m->norm = tn_child(m, "bert.embeddings.LayerNorm",
+                       tn_layer_norm_new(.dim = c->embedding, .eps = c->eps, .no_bias = c->kind == TN_MODERNBERT));
     m->dropout = tn_child(m, "bert.embeddings.dropout", tn_dropout_new(.p = c->dropout));
     if (c->embedding != c->dim || c->kind == TN_ALBERT)
         m->project = tn_child(m, "bert.embeddings_project", tn_linear_new(.in = c->embedding, .out = c->dim));
 }
 
 /* This family has no dropout after the activation, unlike PyTorch's encoder; ALBERT also none after the feed-forward,
- * DistilBERT none after attention. */
+ * DistilBERT none after attention; ModernBERT has that of the weights after attention, and none after the
+ * feed-forward. */
 static void add_encoder(tn_bert *m, const tn_bert_config *c)
 {
-    m->encoder = tn_child(m, "bert.encoder",
-                          tn_transformer_encoder_new(.layers = c->layers, .groups = c->groups, .dim = c->dim,
-                                                     .heads = c->heads, .ff = c->ff, .dropout = c->dropout,
-                                                     .attention_dropout = c->attention_dropout, .activation_dropout = 0,
-                                                     .eps = c->eps, .activation = tn_hf_activation(c->activation),
-                                                     .norm_first = c->norm_first, .final_norm = c->norm_first));
+    const bool     modern = c->kind == TN_MODERNBERT;
+    char           pattern[TN_HF_LAYERS_MOST] = "g";
+    tn_rope_config rope = {TN_ROPE_DEFAULTS};
+    if (modern) rope.theta = c->theta;
+    memset(pattern + 1, 'l', modern ? (size_t)c->global_every - 1 : 0);
+    m->encoder = tn_child(
+        m, "bert.encoder",
+        tn_transformer_encoder_new(.layers = c->layers, .groups = c->groups, .dim = c->dim, .heads = c->heads,
+                                   .ff = c->ff, .dropout = c->dropout, .attention_dropout = c->attention_dropout,
+                                   .activation_dropout = 0, .eps = c->eps,
+                                   .activation = tn_hf_activation(c->activation), .norm_first = c->norm_first || modern,
+                                   .no_first_norm = modern, .final_norm = c->norm_first || modern, .no_bias = modern,
+                                   .gated = modern, .rotary = modern, .rope = rope, .pattern = modern ? pattern : NULL,
+                                   .window = c->window, .local_theta = c->global_every > 1 ? c->local_theta : 0));
     for (int64_t i = 0; m->encoder && i < tn_length(m->encoder->layers); i++) {
         tn_transformer_encoder_layer *layer = tn_at(m->encoder->layers, i);
         if (layer && c->kind == TN_DISTILBERT) layer->dropout1->p = 0;
-        if (layer && c->kind == TN_ALBERT) layer->dropout2->p = 0;
+        if (layer && (modern || c->kind == TN_ALBERT)) layer->dropout2->p = 0;
+        if (layer && modern) layer->dropout1->p = c->attention_dropout;
     }
 }
 
 static void add_heads(tn_bert *m, const tn_bert_config *c)
 {
-    const bool gelu = tn__is_roberta(c->kind) || c->kind == TN_ELECTRA;
+    const bool modern = c->kind == TN_MODERNBERT, gelu = tn__is_roberta(c->kind) || c->kind == TN_ELECTRA || modern;
     if (!c->no_pooler) m->pooler = tn_child(m, "bert.pooler.dense", tn_linear_new(.in = c->dim, .out = c->dim));
     if (!c->no_words && m->words)
-        m->head = tn_child(m, "cls.predictions",
-                           tn_mlm_head_new(.embedding = m->words->weight, .in = c->dim, .eps = c->eps,
-                                           .activation = gelu ? tn_gelu : tn_hf_activation(c->activation)));
+        m->head =
+            tn_child(m, "cls.predictions",
+                     tn_mlm_head_new(.embedding = m->words->weight, .in = c->dim, .eps = c->eps, .no_bias = modern,
+                                     .activation = gelu ? tn_gelu : tn_hf_activation(c->activation)));
     if (!c->no_next && c->kind == TN_ALBERT)
         m->head_dropout = tn_child(m, "cls.dropout", tn_dropout_new(.p = c->head_dropout));
     if (!c->no_next) m->next = tn_child(m, "cls.seq_relationship", tn_linear_new(.in = c->dim, .out = 2));
@@ -161,6 +176,7 @@ static tn_tensor *embed(tn_bert *m, const tn_bert_args *a)
         return tn_raise_null(TN_ESHAPE,
                              "bert: a sequence of %lld tokens is longer than the model's %lld positions; truncate it",
                              (long long)length, (long long)m->config.positions);
+    if (!m->positions) return tn_call(m->words, a->ids);
     tn_tensor *place = position_embeddings(m, a);
     if (m->types) {
         tn_tensor *type = a->types ? tn_call(m->types, a->types) : tn_embedding_rows(m->types, 0, 1);

@@ -10,21 +10,31 @@ typedef tn__bert_stored stored;
 const char *tn_bert_kind_name(tn_bert_kind kind)
 {
     static const char *const names[] = {"BERT",       "RoBERTa", "XLM-RoBERTa", "CamemBERT",
-                                        "DistilBERT", "ALBERT",  "ELECTRA"};
-    return (unsigned)kind <= TN_ELECTRA ? names[kind] : "unknown kind";
+                                        "DistilBERT", "ALBERT",  "ELECTRA",     "ModernBERT"};
+    return (unsigned)kind <= TN_MODERNBERT ? names[kind] : "unknown kind";
+}
+
+static void fill_in_modern(tn_bert_config *c)
+{
+    if (!c->global_every) c->global_every = 3;
+    if (!c->window) c->window = 65;
+    if (c->theta == 0) c->theta = 160000;
+    if (c->local_theta == 0) c->local_theta = 10000;
+    if (c->head_dropout < 0) c->head_dropout = 0;
 }
 
 /* Fills in a kind's defaults and switches off the parts that it does not have. */
 static void fill_in(tn_bert_config *c)
 {
-    const bool albert = c->kind == TN_ALBERT, distil = c->kind == TN_DISTILBERT;
+    const bool albert = c->kind == TN_ALBERT, distil = c->kind == TN_DISTILBERT, modern = c->kind == TN_MODERNBERT;
+    if (modern) fill_in_modern(c);
     if (c->ff == 0) c->ff = c->dim <= INT64_MAX / 4 ? 4 * c->dim : 0;
     if (!c->activation) c->activation = "gelu";
     if (c->padding < 0) c->padding = -1;
     if (c->embedding == 0) c->embedding = c->dim;
     if (albert && c->groups == 0) c->groups = 1;
-    if (distil) c->types = 0;
-    if (distil || c->kind == TN_ELECTRA) c->no_pooler = true;
+    if (distil || modern) c->types = 0;
+    if (distil || modern || c->kind == TN_ELECTRA) c->no_pooler = true;
     if (c->no_pooler || (c->kind != TN_BERT && !albert)) c->no_next = true;
     if (c->head_dropout < 0) c->head_dropout = albert ? 0.1 : distil ? 0.2 : -1;
 }
@@ -34,7 +44,12 @@ static bool check_kind(const char *who, const tn_bert_config *c)
 {
     const bool  albert = c->kind == TN_ALBERT, electra = c->kind == TN_ELECTRA;
     const char *name = tn_bert_kind_name(c->kind);
-    if (c->embedding != c->dim && !albert && !electra)
+    const bool  modern = c->global_every || c->window || c->theta != 0 || c->local_theta != 0 || c->mean_heads;
+    if (modern && c->kind != TN_MODERNBERT)
+        tn_raise(TN_EINVAL,
+                 "%s: .global_every, .window, .theta, .local_theta and .mean_heads need .kind = TN_MODERNBERT, not %s",
+                 who, name);
+    else if (c->embedding != c->dim && !albert && !electra)
         tn_raise(TN_EINVAL, "%s: .embedding is %lld and .dim is %lld, but in %s they must be equal; omit .embedding",
                  who, (long long)c->embedding, (long long)c->dim, name);
     else if (c->groups && !albert)
@@ -57,7 +72,7 @@ static bool check_kind(const char *who, const tn_bert_config *c)
 bool tn__bert_complete(const char *who, tn_bert_config *c)
 {
     stored s;
-    if ((unsigned)c->kind > TN_ELECTRA)
+    if ((unsigned)c->kind > TN_MODERNBERT)
         return tn_raise_false(TN_EINVAL, "%s: .kind is %d, which is not a tn_bert_kind", who, (int)c->kind);
     fill_in(c);
     if (!check_kind(who, c)) return false;
@@ -65,7 +80,7 @@ bool tn__bert_complete(const char *who, tn_bert_config *c)
     if (c->padding < 0) s.c.padding = TN__BERT_NONE;
     if (!tn__init_and_activation(who, c->init, &c->activation) ||
         !tn_hf_config_within(who, &tn__bert_format_of(c)->files, &s) ||
-        !tn__within(who, "positions", c->positions, 1, 10000000))
+        !tn__within(who, "positions", c->positions, 1, 10000000) || !tn__within(who, "window", c->window, 0, 1 << 30))
         return false;
     if (c->padding >= c->vocab)
         return tn_raise_false(TN_EINVAL, "%s: .padding is %lld, but must be less than .vocab, which is %lld", who,
@@ -97,6 +112,25 @@ static void check_consistent(const stored *s, const char *name)
                  (long long)c->groups, (long long)c->layers);
 }
 
+/* ModernBERT's windows, and which layers have them. */
+static void read_windows(stored *s, const char *name)
+{
+    tn_bert_config *c = &s->c;
+    const char     *kind = s->layers.kind, *second = *kind ? strchr(kind + 1, 'g') : NULL;
+    c->types = 0, c->window = s->local / 2 + 1, c->mean_heads = s->pooling != tn__bert_poolings[0];
+    if (!*kind) return;
+    if ((int64_t)strlen(kind) != c->layers)
+        tn_raise(TN_EFORMAT, "'%s': layer_types names %zu layers, but num_hidden_layers is %lld", name, strlen(kind),
+                 (long long)c->layers);
+    c->global_every = second ? second - kind : c->layers;
+    for (int64_t i = 0; tn_error() == TN_OK && i < c->layers; i++)
+        if ((kind[i] == 'g') != (i % c->global_every == 0))
+            tn_raise(TN_EUNSUPPORTED,
+                     "'%s': layer_types is not supported: layer %lld is '%s_attention', but every %lld-th layer, from "
+                     "the first, must be full_attention and the others sliding_attention",
+                     name, (long long)i, kind[i] == 'g' ? "full" : "sliding", (long long)c->global_every);
+}
+
 /* True for the types whose positions start after the padding token's id. */
 static bool needs_padding(const char *type) { return strstr(type, "roberta") != NULL; }
 
@@ -126,6 +160,7 @@ bool tn__bert_config_read(const tn__hf_source *source, tn__bert_stored *to)
     read_padding(c, f, source->name);
     c->norm_first = f->kind == TN_BERT && (s.norm_first || !strcmp(f->type, "roberta-prelayernorm"));
     if (c->kind == TN_DISTILBERT) c->types = 0;
+    if (c->kind == TN_MODERNBERT) read_windows(&s, source->name);
     c->positions = s.position_rows - tn__bert_first_position(c);
     if (tn_error() == TN_OK) check_consistent(&s, source->name);
     *to = s;
@@ -154,6 +189,7 @@ tn__bert_stored tn__bert_to_store(const tn_bert_config *c)
     const tn__bert_format *f = tn__bert_format_of(c);
     stored                 s = {.c = *c, .type = f->type, .norm_first = !strcmp(f->type, "tenon-bert")};
     s.architecture = architecture_of(c, f);
+    s.local = 2 * (c->window - 1), s.pooling = tn__bert_poolings[c->mean_heads];
     s.position_rows = s.c.positions + tn__bert_first_position(c);
     if (c->padding < 0) s.c.padding = TN__BERT_NONE;
     return s;

@@ -18,6 +18,7 @@ static const char *const heads[] = {"classifier", "pre_classifier", "qa_outputs"
 static int64_t elements(const tn_bert_config *c)
 {
     const int64_t embedding = c->embedding ? c->embedding : c->dim, blocks = c->groups ? c->groups : c->layers;
+    if (c->kind == TN_MODERNBERT) return c->vocab * c->dim + blocks * c->dim * (4 * c->dim + 3 * c->ff);
     return (c->vocab + c->positions + c->types) * embedding + blocks * (4 * c->dim * (c->dim + 1) + 2 * c->dim * c->ff);
 }
 
@@ -54,6 +55,15 @@ tn_status tn__bert_save_extra(tn_bert *m, const char *dir, const tn__hf_extra *m
         s.architecture = name;
     }
     return tn__hf_write_extra(m, dir, &tn__bert_format_of(&m->config)->files, &s, more);
+}
+tn_status tn__bert_save_gguf(tn_bert *m, const char *path, const tn__gguf_options *gguf)
+{
+    if (!tn_ready(m)) return tn_error();
+    const tn__bert_stored s = tn__bert_to_store(&m->config);
+    if (strcmp(s.type, "bert") != 0)
+        return tn_raise(TN_EUNSUPPORTED, "'%s': of encoders GGUF has BERT only, not %s; save to a directory", path,
+                        s.type);
+    return tn__hf_write_as(m, path, &tn__bert_format_of(&m->config)->files, &s, gguf);
 }
 tn_status tn_bert_save(tn_bert *m, const char *dir)
 {

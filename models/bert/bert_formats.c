@@ -149,6 +149,62 @@ static const tn_hf_row distilbert_rows[] = {
 };
 /* clang-format on */
 
+/* ---- ModernBERT -------------------------------------------------------------------------------------------------- */
+
+static const char *const attentions[] = {"full_attention", "sliding_attention", NULL};
+#define UNUSED(key)                      \
+    {                                    \
+        (key), TN_HF_ANY, .silent = true \
+    }
+#define THETA(key, member, value, kind)                                                               \
+    TN_HF(key, stored, c.member, .otherwise = (value), .low = 1, .high = 1e12,                        \
+          .also = "rope_parameters." kind "_attention.rope_theta"),                                   \
+    {                                                                                                 \
+        "rope_parameters." kind "_attention.rope_type", TN_HF_MUST, .text = "default", .silent = true \
+    }
+/* clang-format off */
+static const tn_hf_row modern_rows[] = {
+    ARCHITECTURE,
+    {"attention_bias", TN_HF_MUST, .otherwise = false},
+    PART("attention_dropout", attention_dropout, 0),
+    BEGIN,
+    {"classifier_activation", TN_HF_MUST, .text = "gelu"},
+    {"classifier_bias", TN_HF_MUST, .otherwise = false},
+    PART("classifier_dropout", head_dropout, 0),
+    {"classifier_pooling", TN_HF_CHOICE, .at = offsetof(stored, pooling), .choices = tn__bert_poolings},
+    {"decoder_bias", TN_HF_MUST, .otherwise = true},
+    PART("embedding_dropout", dropout, 0),
+    END,
+    TN_HF("global_attn_every_n_layers", stored, c.global_every, .otherwise = 3, .low = 1, .high = 1024),
+    THETA("global_rope_theta", theta, 160000, "full"),
+    TN_HF("hidden_activation", stored, c.activation, .text = "gelu"),
+    SIZE("hidden_size", dim, 65536),
+    INIT,
+    SIZE("intermediate_size", ff, 1048576),
+    TN_HF("layer_types", stored, layers, .choices = attentions, .text = "gl", .omitted = true),
+    TN_HF("local_attention", stored, local, .otherwise = 128, .high = 1000000000),
+    THETA("local_rope_theta", local_theta, 10000, "sliding"),
+    TN_HF("max_position_embeddings", stored, position_rows, .otherwise = 8192, .low = 1, .high = 10000000),
+    {"mlp_bias", TN_HF_MUST, .otherwise = false},
+    {"mlp_dropout", TN_HF_MUST, .silent = true},
+    TYPE,
+    {"norm_bias", TN_HF_MUST, .otherwise = false},
+    TN_HF("norm_eps", stored, c.eps, .otherwise = 1e-5, .low = 1e-15, .high = 0.1),
+    SIZE("num_attention_heads", heads, 1024),
+    SIZE("num_hidden_layers", layers, 1024),
+    PADDING,
+    {"pruned_heads", TN_HF_PRUNED, .text = "paths"},
+    TIED,
+    F32,
+    SIZE("vocab_size", vocab, 10000000),
+    SILENT,
+    {"rope_scaling", TN_HF_EMPTY, .silent = true},
+    UNUSED("cls_token_id"), UNUSED("deterministic_flash_attn"), UNUSED("initializer_cutoff_factor"),
+    UNUSED("position_embedding_type"), UNUSED("reference_compile"), UNUSED("repad_logits_with_grad"),
+    UNUSED("sep_token_id"), UNUSED("sparse_pred_ignore_index"), UNUSED("sparse_prediction"),
+};
+/* clang-format on */
+
 /* ---- names of weights -------------------------------------------------------------------------------------------- */
 
 /* A kind's names are mapped to BERT's, and those to Tenon's by NAMES, which all kinds share. */
@@ -245,6 +301,28 @@ static const tn_rename electra_names[] = {
     NAMES,
 };
 
+#define MODERN "model.layers.*."
+#define PIECE(i, name) TN_RENAME(MODERN "mlp.Wi", OURS name, .piece = (i), .pieces = 2)
+#define MODERN_NAMES                                                                                        \
+    TN_RENAME("embeddings", "model.embeddings", .load_only = true), /* of files with only the encoder */    \
+        TN_RENAME("layers", "model.layers", .load_only = true),                                             \
+        TN_RENAME("final_norm", "model.final_norm", .load_only = true),                                     \
+        TN_RENAME("model.embeddings.tok_embeddings", "bert.embeddings.word_embeddings"),                    \
+        TN_RENAME("model.embeddings.norm", "bert.embeddings.LayerNorm"),                                    \
+        TN_RENAME("model.final_norm", "bert.encoder.norm"), TN_RENAME(MODERN "attn_norm", OURS "norm1"),    \
+        TN_RENAME(MODERN "attn.Wqkv.weight", OURS "self_attn.in_proj_weight"),                              \
+        TN_RENAME(MODERN "attn.Wo", OURS "self_attn.out_proj"), TN_RENAME(MODERN "mlp_norm", OURS "norm2"), \
+        PIECE(0, "gate"), PIECE(1, "linear1"), TN_RENAME(MODERN "mlp.Wo", OURS "linear2"),                  \
+        TN_RENAME("classifier", NULL), TN_RENAME("crf", NULL)
+static const tn_rename modern_names[] = {
+    MODERN_NAMES,
+    TN_RENAME("head.dense", HEAD "transform.dense"),
+    TN_RENAME("head.norm", HEAD "transform.LayerNorm"),
+    TN_RENAME("decoder.bias", HEAD "bias"),
+    TN_RENAME("decoder", HEAD "decoder"),
+};
+static const tn_rename modern_encoder_names[] = {MODERN_NAMES, TN_RENAME("head", NULL)};
+
 /* ---- forms ------------------------------------------------------------------------------------------------------- */
 
 #define DENSE ".dense.weight"
@@ -273,10 +351,16 @@ static const tn__bert_format formats[] = {
     {"electra", TN_ELECTRA, TN_HF_FILES(electra_rows, electra_names), "ElectraModel", "ElectraForMaskedLM",
      "ElectraForPreTraining", NULL, "electra.", NULL, "generator_predictions" DENSE, NULL,
      "discriminator_predictions" DENSE, 0},
+    {"modernbert", TN_MODERNBERT, TN_HF_FILES(modern_rows, modern_names), "ModernBertModel", "ModernBertForMaskedLM",
+     NULL, NULL, "model.", NULL, "decoder.bias", NULL, NULL, 50283},
+    {"modernbert", TN_MODERNBERT, TN_HF_FILES(modern_rows, modern_encoder_names), "ModernBertModel", NULL, NULL, NULL,
+     "model.", NULL, NULL, NULL, NULL, 50283}, /* without the head for masked tokens; a task's head has its names */
 };
 /* clang-format on */
 const char *const tn__bert_types[] = {"bert",      "roberta-prelayernorm", "tenon-bert", "roberta", "xlm-roberta",
-                                      "camembert", "distilbert",           "albert",     "electra", NULL};
+                                      "camembert", "distilbert",           "albert",     "electra", "modernbert",
+                                      NULL};
+const char *const tn__bert_poolings[] = {"cls", "mean", NULL};
 
 const tn__bert_format *tn__bert_format_of_type(const char *type)
 {
@@ -292,5 +376,5 @@ const tn__bert_format *tn__bert_format_of(const tn_bert_config *c)
     int i = 0;
     if (c->kind == TN_BERT && c->norm_first) return &formats[c->padding >= 0 && !strcmp(c->activation, "gelu") ? 1 : 2];
     while (formats[i].kind != c->kind) i++;
-    return &formats[i];
+    return &formats[i + (c->kind == TN_MODERNBERT && c->no_words)];
 }

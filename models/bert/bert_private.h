@@ -23,8 +23,10 @@ static inline int64_t tn__bert_first_position(const tn_bert_config *c)
 /* The config as stored in config.json. */
 typedef struct {
     tn_bert_config c;
-    const char    *type, *architecture;
+    const char    *type, *architecture, *pooling;
     int64_t        position_rows; /* rows of the position embedding */
+    int64_t        local;         /* ModernBERT's local_attention: 2 (window - 1) */
+    tn_hf_layers   layers;        /* its layer_types: g, l */
     bool           norm_first;
     tn_token_ids   begin, end;
 } tn__bert_stored;
@@ -42,7 +44,8 @@ typedef struct {
     const char  *pooler, *words, *next, *replaced; /* name of one weight of each head; NULL: no such head */
     int64_t      padding;                          /* default pad_token_id */
 } tn__bert_format;
-extern const char *const tn__bert_types[]; /* all model_types; NULL-terminated */
+extern const char *const tn__bert_types[];    /* all model_types; NULL-terminated */
+extern const char *const tn__bert_poolings[]; /* ModernBERT's classifier_pooling */
 const tn__bert_format   *tn__bert_format_of_type(const char *type);
 const tn__bert_format   *tn__bert_format_of(const tn_bert_config *c);
 
@@ -52,6 +55,9 @@ tn__bert_stored tn__bert_to_store(const tn_bert_config *c);
 
 /* tn_bert_save, with the additional parts of a tuned model; more may be NULL. */
 tn_status tn__bert_save_extra(tn_bert *m, const char *dir, const tn__hf_extra *more);
+
+/* Writes the encoder alone, without heads. */
+tn_status tn__bert_save_gguf(tn_bert *m, const char *path, const tn__gguf_options *gguf);
 
 /* Fills in defaults; raises for invalid values. */
 bool tn__bert_complete(const char *who, tn_bert_config *c);

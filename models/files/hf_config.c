@@ -380,7 +380,7 @@ static void write_weights(void *m, const char *path, const tn_hf_files *f, const
     char                   prefix[80];
     tn_safetensors_writer *w = tn_safetensors_writer_new();
     tn_save_run(m, (tn_save_args){.writer = w, .rename = f->rules, .renames = f->renames});
-    for (int i = 0; more && i < 3; i++) {
+    for (int i = 0; more && i < 4; i++) {
         if (!more->part[i].module) continue;
         snprintf(prefix, sizeof prefix, "%s.", more->part[i].name);
         tn_save_run(more->part[i].module, (tn_save_args){.writer = w, .prefix = prefix});

@@ -70,7 +70,7 @@ typedef struct {
     struct {
         void       *module; /* NULL: none */
         const char *name;
-    } part[3];
+    } part[4];
 } tn__hf_extra;
 tn_status tn__hf_write_extra(void *m, const char *dir, const tn_hf_files *f, const void *config,
                              const tn__hf_extra *more);

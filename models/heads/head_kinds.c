@@ -14,6 +14,16 @@ tn__head tn__head_for(const tn_bert_config *e, tn_task task)
     const tn__head own = {
         .first = true, .drop = true, .dense = "classifier.dense", .drop_out = true, .out = "classifier.out_proj"};
     tn__head h = pooled;
+    if (e->kind == TN_MODERNBERT) {
+        const bool whole = task == TN_TASK_CLASSIFICATION || task == TN_TASK_MULTIPLE_CHOICE;
+        return (tn__head){.first = whole && !e->mean_heads,
+                          .mean = whole && e->mean_heads,
+                          .dense = "head.dense",
+                          .active = tn_gelu,
+                          .norm = "head.norm",
+                          .drop_out = true,
+                          .out = "classifier"};
+    }
     if (task == TN_TASK_TOKEN_CLASSIFICATION) return (tn__head){.drop_out = true, .out = "classifier"};
     if (task == TN_TASK_QUESTION_ANSWERING)
         return (tn__head){.drop_out = e->kind == TN_DISTILBERT, .out = "qa_outputs"};

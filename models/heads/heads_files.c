@@ -21,8 +21,10 @@ tn_status tn_tuned_save(tn_tuned *m, const char *dir)
 {
     if (!tn_ready(m)) return tn_error();
     const tn__head     h = tn__head_for(&m->encoder->config, m->config.task);
-    const tn__hf_extra more = {
-        tn__task_name(m->config.task), put_members, m, {{m->dense, h.dense}, {m->classifier, h.out}, {m->crf, "crf"}}};
+    const tn__hf_extra more = {tn__task_name(m->config.task),
+                               put_members,
+                               m,
+                               {{m->dense, h.dense}, {m->norm, h.norm}, {m->classifier, h.out}, {m->crf, "crf"}}};
     return tn__bert_save_extra(m->encoder, dir, &more);
 }
 
@@ -104,6 +106,7 @@ void *tn__tuned_load(const tn__hf_source *s)
     if (m) {
         const tn__head h = tn__head_for(&m->encoder->config, m->config.task);
         if (m->dense) read_part(m->dense, f, path, h.dense);
+        if (m->norm) read_part(m->norm, f, path, h.norm);
         read_part(m->classifier, f, path, h.out);
         if (m->crf) read_part(m->crf, f, path, "crf");
     }

@@ -6,12 +6,14 @@
 #include "models/heads.h"
 
 /* A task head of an encoder kind, as in Hugging Face's classes: optional dropout, an optional linear layer with an
- * activation, optional dropout, and the output layer. */
+ * activation and an optional norm, optional dropout, and the output layer. */
 typedef struct {
     bool        pooled; /* input: the pooled first token; */
-    bool        first;  /* or the first token; if neither, each token */
+    bool        first;  /* or the first token; */
+    bool        mean;   /* or the mean of all tokens; if none, each token */
     bool        drop;   /* dropout on the input */
     const char *dense;  /* name of the inner layer; NULL: none */
+    const char *norm;   /* name of the norm after its activation, then neither has a bias; NULL: none */
     tn_tensor *(*active)(tn_tensor *x);
     bool        drop_out; /* dropout before the output layer */
     const char *out;

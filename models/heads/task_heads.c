@@ -88,11 +88,24 @@ static void keep_labels(tn_tuned *m)
     m->config.labels = NULL;
 }
 
-static tn_linear *new_linear(tn_tuned *m, const char *name, int64_t out, const tn_bert_config *e)
+static tn_linear *new_linear(tn_tuned *m, const char *name, int64_t out, bool bias, const tn_bert_config *e)
 {
-    tn_linear *x = tn_child(m, name, tn_linear_new(.in = e->dim, .out = out));
-    if (x) tn_init_normal(x->weight, 0, e->init), tn_init_zeros(x->bias);
+    tn_linear *x = tn_child(m, name, tn_linear_new(.in = e->dim, .out = out, .no_bias = !bias));
+    if (x) tn_init_normal(x->weight, 0, e->init);
+    if (x && bias) tn_init_zeros(x->bias);
     return x;
+}
+
+/* The layers before the classifier. ModernBERT's have the names of the head for masked tokens, and begin with its
+ * weights, `of`, if the encoder had one. */
+static void add_inner(tn_tuned *m, const tn__head *h, const tn_bert_config *e, tn_tensor *const of[2])
+{
+    if (!h->dense) return;
+    m->dense = new_linear(m, h->dense, e->dim, !h->norm, e);
+    if (h->norm) m->norm = tn_child(m, h->norm, tn_layer_norm_new(.dim = e->dim, .eps = e->eps, .no_bias = true));
+    const tn_scope s = tn_no_grad_begin();
+    if (of[0] && m->norm) tn_copy_from(m->dense->weight, of[0]), tn_copy_from(m->norm->weight, of[1]);
+    tn_scope_end(s);
 }
 
 /* DistilBERT's head_dropout applies only to tasks on whole texts. */
@@ -107,7 +120,9 @@ tn_tuned *tn_tuned_create(tn_bert *encoder, tn_tuned_config c)
     if (tn_error() == TN_OK && !encoder) tn_raise(TN_EINVAL, "tn_tuned_new: the encoder is NULL");
     tn_tuned *m = tn_error() == TN_OK && check_config(&c) ? tn_module_new(tn_tuned) : NULL;
     if (!m) return tn_free(encoder), NULL;
-    const tn__head h = tn__head_for(&encoder->config, c.task);
+    const tn__head     h = tn__head_for(&encoder->config, c.task);
+    const tn_mlm_head *old = h.norm ? encoder->head : NULL;
+    tn_tensor         *of[2] = {old ? tn_keep(old->dense->weight) : NULL, old ? tn_keep(old->norm->weight) : NULL};
     m->config = c;
     m->encoder = tn_child(m, "encoder", without_heads(encoder, h.pooled));
     if (m->encoder) {
@@ -115,11 +130,12 @@ tn_tuned *tn_tuned_create(tn_bert *encoder, tn_tuned_config c)
         if (c.dropout >= 0) e->head_dropout = c.dropout;
         else m->config.dropout = default_dropout(e, c.task);
         m->dropout = tn_child(m, "dropout", tn_dropout_new(.p = m->config.dropout));
-        if (h.dense) m->dense = new_linear(m, h.dense, e->dim, e);
-        m->classifier = new_linear(m, h.out, c.n, e);
+        add_inner(m, &h, e, of);
+        m->classifier = new_linear(m, h.out, c.n, true, e);
         if (c.crf) m->crf = tn_child(m, "crf", tn_crf_new(.labels = c.n));
         keep_labels(m);
     }
+    tn_drop(of[0]), tn_drop(of[1]);
     return tn_built(m);
 }
 
@@ -127,7 +143,7 @@ const char *tn_tuned_head(const tn_tuned *m)
 {
     if (!m) return NULL;
     const tn__head h = tn__head_for(&m->encoder->config, m->config.task);
-    return tn_name("%s %s%s", m->dense ? h.dense : "", h.out, m->crf ? " crf" : "");
+    return tn_name("%s %s %s%s", m->dense ? h.dense : "", m->norm ? h.norm : "", h.out, m->crf ? " crf" : "");
 }
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
@@ -136,13 +152,15 @@ const char *tn_tuned_head(const tn_tuned *m)
 static tn_tensor *flat(tn_tensor *x) { return x && tn_ndim(x) == 3 ? tn_reshape(x, TN_SHAPE(-1, tn_size(x, 2))) : x; }
 
 /* Applies the head to hidden states [B, T, dim]. */
-static tn_tensor *apply_head(tn_tuned *m, tn_tensor *y)
+static tn_tensor *apply_head(tn_tuned *m, tn_tensor *y, tn_tensor *key_padding_mask)
 {
     const tn__head h = tn__head_for(&m->encoder->config, m->config.task);
     if (h.pooled) y = tn_bert_pooled(m->encoder, y);
     if (h.first) y = tn_select(y, 1, 0);
+    if (h.mean) y = tn_bert_sentences(y, key_padding_mask, TN_POOL_MEAN);
     if (h.drop) y = tn_call(m->dropout, y);
     if (h.dense) y = h.active(tn_call(m->dense, y));
+    if (h.norm) y = tn_call(m->norm, y);
     if (h.drop_out) y = tn_call(m->dropout, y);
     return tn_call(m->classifier, y);
 }
@@ -162,8 +180,8 @@ tn_tensor *tn_tuned_run(tn_tuned *m, tn_tuned_args a)
         if (choose) a.ids = flat(a.ids), a.types = flat(a.types), a.key_padding_mask = flat(a.key_padding_mask);
         const tn__head h = tn__head_for(&m->encoder->config, m->config.task);
         y = tn_bert_forward(m->encoder, a.ids, .types = a.types, .key_padding_mask = a.key_padding_mask,
-                            .skip_padding = a.skip_padding || h.pooled || h.first);
-        y = apply_head(m, y);
+                            .skip_padding = a.skip_padding || h.pooled || h.first || h.mean);
+        y = apply_head(m, y, a.key_padding_mask);
         if (choices) y = tn_reshape(y, TN_SHAPE(-1, choices));
     }
     return tn_leave(f, y);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes small RoBERTa, XLM-RoBERTa, DistilBERT, ALBERT and ELECTRA models of Hugging Face transformers.
+"""Writes small RoBERTa, XLM-RoBERTa, DistilBERT, ALBERT, ELECTRA and ModernBERT models of transformers.
 
     python3 tests/golden/encoders.py
 
@@ -15,8 +15,8 @@ sys.dont_write_bytecode = True
 import torch
 from safetensors.torch import save_file
 from transformers import (AlbertConfig, AlbertForPreTraining, DistilBertConfig, DistilBertForMaskedLM, ElectraConfig,
-                          ElectraForMaskedLM, ElectraForPreTraining, RobertaConfig, RobertaForMaskedLM,
-                          XLMRobertaConfig, XLMRobertaModel)
+                          ElectraForMaskedLM, ElectraForPreTraining, ModernBertConfig, ModernBertForMaskedLM,
+                          RobertaConfig, RobertaForMaskedLM, XLMRobertaConfig, XLMRobertaModel)
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "encoders")
 SIZES = dict(vocab_size=37, hidden_size=12, num_hidden_layers=2, num_attention_heads=3, intermediate_size=20,
@@ -34,6 +34,9 @@ MODELS = {
         activation="relu", seq_classif_dropout=0.25)),
     "albert": lambda: AlbertForPreTraining(AlbertConfig(**dict(NARROW, num_hidden_layers=5), num_hidden_groups=2)),
     "electra-generator": lambda: ElectraForMaskedLM(ElectraConfig(**NARROW, hidden_act="relu")),
+    "modernbert": lambda: ModernBertForMaskedLM(ModernBertConfig(
+        **dict(SIZES, num_hidden_layers=4), local_attention=5, classifier_pooling="mean", global_rope_theta=50.0,
+        local_rope_theta=20.0)),
     "electra-discriminator": lambda: ElectraForPreTraining(ElectraConfig(**NARROW, classifier_dropout=0.3)),
 }
 
@@ -51,7 +54,7 @@ def main():
         m.save_pretrained(path)
         for extra in set(os.listdir(path)) - {"config.json", "model.safetensors"}:
             os.remove(os.path.join(path, extra))
-        more = {} if "roberta" in name or name == "distilbert" else {"token_type_ids": TYPES}
+        more = {} if "roberta" in name or name in ("distilbert", "modernbert") else {"token_type_ids": TYPES}
         with torch.no_grad():
             y = m(input_ids=IDS, attention_mask=REAL, **more)
         if name == "albert":

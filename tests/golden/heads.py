@@ -19,7 +19,8 @@ from safetensors.torch import save_file
 from transformers import (AlbertConfig, AlbertForSequenceClassification, BertConfig, BertForMultipleChoice,
                           BertForQuestionAnswering, BertForSequenceClassification, BertForTokenClassification,
                           DistilBertConfig, DistilBertForMultipleChoice, ElectraConfig, ElectraForMultipleChoice,
-                          ElectraForSequenceClassification, RobertaConfig, RobertaForMultipleChoice,
+                          ElectraForSequenceClassification, ModernBertConfig, ModernBertForQuestionAnswering,
+                          ModernBertForSequenceClassification, RobertaConfig, RobertaForMultipleChoice,
                           RobertaForSequenceClassification)
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "heads")
@@ -29,7 +30,8 @@ IDS = torch.tensor([[2, 7, 8, 9, 3, 20, 3], [2, 30, 31, 3, 11, 3, 0], [2, 4, 36,
 TYPES = torch.tensor([[0, 0, 0, 0, 0, 1, 1], [0, 0, 0, 0, 1, 1, 0], [0, 0, 0, 0, 0, 0, 0]])
 CHOICES = torch.stack([IDS, IDS.flip(0), (IDS * 5 + 1) % 37 * (IDS != 0)], 1)
 KEPT = ("classifier", "sequence_summary", "qa_outputs", "pooler", "layer.1.output.dense",
-        "layer.0.attention.self.query", "word_embeddings")
+        "layer.0.attention.self.query", "word_embeddings", "head.", "layers.1.mlp.Wo", "layers.0.attn.Wo",
+        "tok_embeddings")
 CASES = {
     "classes": (BertForSequenceClassification, dict(num_labels=5, id2label={i: "l%d" % i for i in range(5)},
                                                     problem_type="single_label_classification"),
@@ -46,6 +48,8 @@ CASES = {
     "roberta": (RobertaForSequenceClassification, dict(num_labels=4), torch.tensor([3, 0, 2])),
     "albert": (AlbertForSequenceClassification, dict(num_labels=4), torch.tensor([3, 0, 2])),
     "electra": (ElectraForSequenceClassification, dict(num_labels=4), torch.tensor([3, 0, 2])),
+    "modern": (ModernBertForSequenceClassification, dict(num_labels=4), torch.tensor([3, 0, 2])),
+    "modern-answers": (ModernBertForQuestionAnswering, {}, torch.tensor([[1, 3], [0, 0], [2, 2]])),
     "choices-roberta": (RobertaForMultipleChoice, {}, torch.tensor([2, 0, 1])),
     "choices-distilbert": (DistilBertForMultipleChoice, {}, torch.tensor([2, 0, 1])),
     "choices-electra": (ElectraForMultipleChoice, {}, torch.tensor([2, 0, 1])),
@@ -63,6 +67,10 @@ def config_of(kind, config):
         return AlbertConfig(**config, embedding_size=12, classifier_dropout_prob=0.0, hidden_act="gelu")
     if kind.__name__.startswith("Electra"):
         return ElectraConfig(**config, embedding_size=12, summary_last_dropout=0.0)
+    if kind.__name__.startswith("Modern"):
+        names = ("hidden_dropout_prob", "attention_probs_dropout_prob", "type_vocab_size")
+        return ModernBertConfig(**{k: v for k, v in config.items() if k not in names}, local_attention=4,
+                                classifier_pooling="mean", pad_token_id=0, bos_token_id=2, eos_token_id=3)
     return BertConfig(**config)
 
 
@@ -87,9 +95,9 @@ def main():
         ids = CHOICES if name.startswith("choices") else IDS
         types = TYPES[:, None].repeat(1, 3, 1) if name.startswith("choices") else TYPES
         inputs = dict(input_ids=ids, token_type_ids=types, attention_mask=(ids != 0).long())
-        if "roberta" in name or "distilbert" in name:
+        if "roberta" in name or "distilbert" in name or "modern" in name:
             del inputs["token_type_ids"]
-        if name == "answers":
+        if "answers" in name:
             y = m(**inputs, start_positions=target[:, 0], end_positions=target[:, 1])
             scores = torch.stack([y.start_logits, y.end_logits], -1)
         else:

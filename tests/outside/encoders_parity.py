@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares BERT, RoBERTa, XLM-RoBERTa, DistilBERT, ALBERT and ELECTRA with Hugging Face transformers, at odd sizes.
+"""Compares BERT, RoBERTa, XLM-RoBERTa, DistilBERT, ALBERT, ELECTRA and ModernBERT with transformers, at odd sizes.
 
     tests/outside/encoders_parity.py BUILD [NAME...]
 
@@ -23,7 +23,8 @@ try:
     import torch
     import transformers as tf
     from safetensors.torch import load_file, save_file
-    from tokenizers import ByteLevelBPETokenizer, Tokenizer, models, normalizers, pre_tokenizers, trainers
+    from tokenizers import (AddedToken, ByteLevelBPETokenizer, Tokenizer, decoders, models, normalizers,
+                            pre_tokenizers, processors, trainers)
 except ImportError as problem:
     print("skipped: %s" % problem)
     sys.exit(77)
@@ -36,6 +37,7 @@ DISTIL = dict(vocab_size=VOCAB, dim=90, hidden_dim=203, n_layers=3, n_heads=6, m
               pad_token_id=PAD, initializer_range=0.1)
 ONE = dict(SIZES, type_vocab_size=1, layer_norm_eps=1e-5)
 NARROW = dict(SIZES, embedding_size=31)
+MODERN = dict(SIZES, num_attention_heads=5, local_attention=14)
 
 MODELS = {
     "bert": lambda: tf.BertForPreTraining(tf.BertConfig(**SIZES)),
@@ -57,6 +59,12 @@ MODELS = {
     "electra, as wide": lambda: tf.ElectraForPreTraining(tf.ElectraConfig(**SIZES, embedding_size=90,
                                                                           hidden_act="gelu_new")),
     "electra, encoder": lambda: tf.ElectraModel(tf.ElectraConfig(**NARROW)),
+    "modernbert": lambda: tf.ModernBertForMaskedLM(tf.ModernBertConfig(**MODERN)),
+    "modernbert, relu": lambda: tf.ModernBertForMaskedLM(tf.ModernBertConfig(
+        **dict(MODERN, num_hidden_layers=5), global_attn_every_n_layers=2, global_rope_theta=300.0,
+        local_rope_theta=70.0, hidden_activation="relu", classifier_pooling="mean")),
+    "modernbert, encoder": lambda: tf.ModernBertModel(tf.ModernBertConfig(**dict(
+        MODERN, layer_types=["full_attention"] * 3, norm_eps=1e-3))),
 }
 
 
@@ -221,6 +229,22 @@ def byte_pieces():
     return tf.RobertaTokenizer(vocab=model["vocab"], merges=[tuple(x) for x in model["merges"]])
 
 
+def modern_pieces():
+    t = Tokenizer(models.BPE())
+    t.normalizer, t.pre_tokenizer = normalizers.NFC(), pre_tokenizers.ByteLevel(add_prefix_space=False)
+    t.decoder = decoders.ByteLevel()
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+    t.train_from_iterator(corpus(), trainers.BpeTrainer(vocab_size=600, show_progress=False, special_tokens=special,
+                                                        initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+    t.add_tokens([" " * n for n in range(9, 1, -1)])
+    t.add_special_tokens([AddedToken("[MASK]", lstrip=True)])
+    t.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", "[CLS] $A [SEP] $B [SEP]",
+                                                     [("[CLS]", 2), ("[SEP]", 3)])
+    return tf.PreTrainedTokenizerFast(tokenizer_object=t, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]",
+                                      sep_token="[SEP]", mask_token=AddedToken("[MASK]", lstrip=True),
+                                      model_input_names=["input_ids", "attention_mask"])
+
+
 def unigram(kind, first, lower):
     t = Tokenizer(models.Unigram())
     t.pre_tokenizer = pre_tokenizers.Metaspace()
@@ -245,6 +269,8 @@ TOKENIZERS = {
     "electra": (lambda: word_pieces(tf.BertTokenizer),
                 lambda v: tf.ElectraForMaskedLM(tf.ElectraConfig(**v, embedding_size=31)), 0),
 }
+TOKENIZERS["modernbert"] = (modern_pieces, lambda v: tf.ModernBertForMaskedLM(tf.ModernBertConfig(
+    **dict(v, num_attention_heads=5), local_attention=14)), 0)
 TEXTS = ["The keys {} the table.", "A tensor is {} an error, {}.", "naïve  Café {}!"]
 
 

@@ -219,6 +219,10 @@ def byte_kinds(text):
     t.add_tokens([AddedToken("café", single_word=True), AddedToken("keys", rstrip=True, lstrip=True), "the"])
     t.post_processor = processors.RobertaProcessing(("</s>", t.token_to_id("</s>")), ("<s>", t.token_to_id("<s>")))
     yield "roberta", t
+    t = trained(pre_tokenizers.ByteLevel(add_prefix_space=False), normalizers.NFC())  # ModernBERT, Pythia
+    t.add_tokens([" " * n for n in range(24, 1, -1)] + ["|||IP_ADDRESS|||"])
+    t.add_special_tokens(["<|padding|>", "[UNK]", "[CLS]", "[SEP]", "[PAD]", AddedToken("[MASK]", lstrip=True)])
+    yield "modernbert", t
     for name, pattern in PATTERNS.items():
         for form in (None, normalizers.NFC()):
             split = pre_tokenizers.Split(Regex(pattern), "isolated")

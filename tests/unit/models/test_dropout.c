@@ -69,6 +69,13 @@ START_TEST(heads)
 }
 END_TEST
 
+START_TEST(modernbert) /* embedding_dropout; attention_dropout of the weights and after the output projection */
+{
+    ck_assert_str_eq(places(BERT(.kind = TN_MODERNBERT, .attention_dropout = 0.125)),
+                     EMBEDDINGS "bert.encoder.layers.0.self_attn=0.125 bert.encoder.layers.0.dropout1=0.125 ");
+}
+END_TEST
+
 START_TEST(albert) /* none after AlbertLayer's inner layer; classifier_dropout_prob before the sentence-order head */
 {
     ck_assert_str_eq(places(BERT(.kind = TN_ALBERT, .attention_dropout = 0.125)),
@@ -126,6 +133,7 @@ int main(void)
     tcase_add_test(c, distilbert);
     tcase_add_loop_test(c, heads, 0, 3);
     tcase_add_test(c, albert);
+    tcase_add_test(c, modernbert);
     tcase_add_test(c, gpt);
     tcase_add_test(c, llama);
     tcase_add_test(c, vit);

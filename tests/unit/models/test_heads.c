@@ -31,6 +31,8 @@ static const struct head {
              {"roberta", TN_TASK_CLASSIFICATION, TN_SINGLE_LABEL, 4},
              {"albert", TN_TASK_CLASSIFICATION, TN_SINGLE_LABEL, 4},
              {"electra", TN_TASK_CLASSIFICATION, TN_SINGLE_LABEL, 4},
+             {"modern", TN_TASK_CLASSIFICATION, TN_SINGLE_LABEL, 4},
+             {"modern-answers", TN_TASK_QUESTION_ANSWERING, TN_SINGLE_LABEL, 2},
              {"choices-roberta", TN_TASK_MULTIPLE_CHOICE, TN_SINGLE_LABEL, 1},
              {"choices-distilbert", TN_TASK_MULTIPLE_CHOICE, TN_SINGLE_LABEL, 1},
              {"choices-electra", TN_TASK_MULTIPLE_CHOICE, TN_SINGLE_LABEL, 1}};
@@ -78,6 +80,11 @@ static const struct {
              {"roberta.embeddings.word_embeddings.weight", "encoder.bert.embeddings.word_embeddings.weight"},
              {"albert.embeddings.word_embeddings.weight", "encoder.bert.embeddings.word_embeddings.weight"},
              {"electra.embeddings.word_embeddings.weight", "encoder.bert.embeddings.word_embeddings.weight"},
+             {"head.dense.weight", "head.dense.weight"},
+             {"head.norm.weight", "head.norm.weight"},
+             {"model.layers.1.mlp.Wo.weight", "encoder.bert.encoder.layers.1.linear2.weight"},
+             {"model.layers.0.attn.Wo.weight", "encoder.bert.encoder.layers.0.self_attn.out_proj.weight"},
+             {"model.embeddings.tok_embeddings.weight", "encoder.bert.embeddings.word_embeddings.weight"},
              {"distilbert.embeddings.word_embeddings.weight", "encoder.bert.embeddings.word_embeddings.weight"},
              {"bert.pooler.dense.weight", "encoder.bert.pooler.dense.weight"},
              {"bert.embeddings.word_embeddings.weight", "encoder.bert.embeddings.word_embeddings.weight"},
@@ -199,8 +206,11 @@ END_TEST
 /* Adapters of the queries and values. */
 static tn_status adapt(tn_tuned *m)
 {
-    const bool distil = m->encoder->config.kind == TN_DISTILBERT;
-    return tn_lora(m, .rank = 3, .alpha = 6, .names = distil ? "q_lin v_lin" : "query value",
+    const tn_bert_kind kind = m->encoder->config.kind;
+    return tn_lora(m, .rank = 3, .alpha = 6,
+                   .names = kind == TN_DISTILBERT   ? "q_lin v_lin"
+                            : kind == TN_MODERNBERT ? "Wqkv Wi"
+                                                    : "query value",
                    .trained = tn_tuned_head(m));
 }
 

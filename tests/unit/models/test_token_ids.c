@@ -29,6 +29,12 @@ static int a_camembert(void) { return bert(TN_CAMEMBERT); }
 static int a_distilbert(void) { return bert(TN_DISTILBERT); }
 static int an_albert(void) { return bert(TN_ALBERT); }
 static int an_electra(void) { return bert(TN_ELECTRA); }
+static int a_modernbert(void)
+{
+    return save(tn_bert_new(.vocab = 50300, .dim = 8, .layers = 1, .heads = 2, .ff = 8, .positions = 12,
+                            .kind = TN_MODERNBERT, .padding = 1),
+                write_bert); /* the default padding token is 50283 */
+}
 static int a_norm_first(void) { return save(tn_bert_new(SMALL, .norm_first = true, .padding = 1), write_bert); }
 static int another_norm_first(void)
 {
@@ -64,6 +70,7 @@ static const struct {
     {"distilbert", a_distilbert, "0", false},
     {"albert", an_albert, "0", false},
     {"electra", an_electra, "0", false},
+    {"modernbert", a_modernbert, "50283", false},
     {"roberta-prelayernorm", a_norm_first, "1", true},
     {"tenon-bert", another_norm_first, "0", false},
     {"gpt2", a_gpt, NULL, false},
