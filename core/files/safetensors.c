@@ -102,6 +102,15 @@ static tn_tensor *in_halves(tn_tensor *t, int32_t heads)
     return to;
 }
 
+static tn_tensor *minus_one(tn_tensor *t)
+{
+    tn_tensor   *to = t ? tn__new_owned(TN_F32, t->l.shape) : NULL;
+    const float *from = to ? tn__ptr(t) : NULL;
+    for (int64_t i = 0; to && i < tn_shape_numel(t->l.shape); i++) ((float *)tn__ptr(to))[i] = from[i] - 1;
+    tn_drop(t);
+    return to;
+}
+
 /* A tensor whose elements are not in order: the number of elements from the first to the last; and they, in order. */
 static int64_t span(const tn__st_entry *e)
 {
@@ -136,6 +145,7 @@ tn_tensor *tn__st_read(const tn_safetensors *f, const char *who, int64_t i, tn_d
                            : tn__element_read(&s, at, e->element, f->big_endian, shape, what);
     if (!tn__st_checksum_ok(s.label, e, t)) tn_drop(t), t = NULL;
     if (e->strided) t = gathered(t, e);
+    if (e->plus_one) t = minus_one(t);
     return tn__scoped(e->heads ? in_halves(t, e->heads) : t);
 }
 

@@ -22,8 +22,9 @@ typedef struct {
     size_t      at;         /* of its entry in the header, for messages; of an index: 1 if the index names it */
     uint32_t    shard;      /* of an index: the file that contains it */
     bool        strided;
-    const char *sum;   /* its checksum as 16 digits; NULL: none */
-    int32_t     heads; /* not 0: in the file, paired rows of `heads` heads are adjacent; reading separates them */
+    const char *sum;      /* its checksum as 16 digits; NULL: none */
+    int32_t     heads;    /* not 0: in the file, paired rows of `heads` heads are adjacent; reading separates them */
+    bool        plus_one; /* the file has 1 + the elements, which are f32; reading subtracts 1 */
 } tn__st_entry;
 
 typedef struct {

@@ -258,11 +258,24 @@ static bool read_part(const char *dir, int n, const tn_json *part, sentences *to
     return tn_error() == TN_OK;
 }
 
+/* The pooling that a .gguf file names. */
+static bool read_gguf(const char *path, sentences *to)
+{
+    tn_gguf      *g = tn_gguf_open(path);
+    const int64_t kind = g ? tn_gguf_i64_or(g, "bert.pooling_type", 1) : 0; /* none, mean, first, … */
+    tn_gguf_close(g);
+    if (kind > 2) tn_raise(TN_EUNSUPPORTED, "'%s': bert.pooling_type is %lld, expected 0 to 2", path, (long long)kind);
+    if (kind == 2) to->pooling = TN_POOL_FIRST;
+    return tn_error() == TN_OK;
+}
+
 static bool sentences_read(const char *dir, sentences *to)
 {
     *to = (sentences){.pooling = TN_POOL_MEAN, .steps = 1};
     if (snprintf(to->folder, sizeof to->folder, "%s", dir) >= (int)sizeof to->folder)
         return tn_raise_false(TN_EINVAL, "the name '%.40s...' is too long", dir);
+    const size_t n_dir = strlen(dir);
+    if (n_dir > 5 && !strcmp(dir + n_dir - 5, ".gguf")) return read_gguf(dir, to);
     char     path[1024];
     tn_json *c = config_in(dir, "modules.json");
     if (!c) return tn_error() == TN_OK;

@@ -16,6 +16,9 @@ static const tn__gguf_member llama_members[] = {
     {"attention.sliding_window", "sliding_window", false, false},
     {"attention.layer_norm_rms_epsilon", "rms_norm_eps", true, true},
     {"rope.freq_base", "rope_theta", true, false},
+    {"attn_logit_softcapping", "attn_logit_softcapping", true, false}, /* Gemma 2 */
+    {"final_logit_softcapping", "final_logit_softcapping", true, false},
+    {"rope.freq_base_swa", "rope_local_base_freq", true, false}, /* Gemma 3 */
     {NULL, NULL, false, false},
 };
 static const tn__gguf_name llama_top[] = {
@@ -45,6 +48,117 @@ static const tn__gguf_name olmo2_layer[] = {
     {NULL, NULL, TN__PLAIN},
 };
 
+#define GEMMA_NORMS                                                                                                    \
+    {"attn_norm", "input_layernorm", TN__PLUS_ONE}, {"post_attention_norm", "post_attention_layernorm", TN__PLUS_ONE}, \
+        {"ffn_norm", "pre_feedforward_layernorm", TN__PLUS_ONE},                                                       \
+    {                                                                                                                  \
+        "post_ffw_norm", "post_feedforward_layernorm", TN__PLUS_ONE                                                    \
+    }
+static const tn__gguf_name gemma_top[] = {
+    {"token_embd", "model.embed_tokens", TN__PLAIN},
+    {"output_norm", "model.norm", TN__PLUS_ONE},
+    {"output", "lm_head", TN__PLAIN},
+    {NULL, NULL, TN__PLAIN},
+};
+static const tn__gguf_name gemma2_layer[] = {GEMMA_NORMS, PARTS, {NULL, NULL, TN__PLAIN}};
+static const tn__gguf_name gemma3_layer[] = {
+    GEMMA_NORMS,
+    PARTS,
+    {"attn_q_norm", "self_attn.q_norm", TN__PLUS_ONE},
+    {"attn_k_norm", "self_attn.k_norm", TN__PLUS_ONE},
+    {NULL, NULL, TN__PLAIN},
+};
+static const tn__gguf_name phi3_layer[] = {
+    FIRST_NORMS,
+    {"attn_qkv", "self_attn.qkv_proj", TN__PLAIN},
+    {"attn_output", "self_attn.o_proj", TN__PLAIN},
+    {"ffn_up", "mlp.gate_up_proj", TN__PLAIN},
+    {"ffn_down", "mlp.down_proj", TN__PLAIN},
+    {NULL, NULL, TN__PLAIN},
+};
+
+static const tn__gguf_member neox_members[] = {
+    {"context_length", "max_position_embeddings", false, true},
+    {"embedding_length", "hidden_size", false, true},
+    {"block_count", "num_hidden_layers", false, true},
+    {"feed_forward_length", "intermediate_size", false, true},
+    {"attention.head_count", "num_attention_heads", false, true},
+    {"attention.layer_norm_epsilon", "layer_norm_eps", true, true},
+    {"rope.freq_base", "rotary_emb_base", true, false},
+    {NULL, NULL, false, false},
+};
+static const tn__gguf_name neox_top[] = {
+    {"token_embd", "gpt_neox.embed_in", TN__PLAIN},
+    {"output_norm", "gpt_neox.final_layer_norm", TN__PLAIN},
+    {"output", "embed_out", TN__PLAIN},
+    {NULL, NULL, TN__PLAIN},
+};
+static const tn__gguf_name neox_layer[] = {
+    {"attn_norm", "input_layernorm", TN__PLAIN},
+    {"attn_qkv", "attention.in_turn", TN__PLAIN},               /* read: queries, keys, values */
+    {"attn_qkv", "attention.query_key_value", TN__ALTERNATING}, /* written */
+    {"attn_output", "attention.dense", TN__PLAIN},
+    {"ffn_norm", "post_attention_layernorm", TN__PLAIN},
+    {"ffn_up", "mlp.dense_h_to_4h", TN__PLAIN},
+    {"ffn_down", "mlp.dense_4h_to_h", TN__PLAIN},
+    {NULL, NULL, TN__PLAIN},
+};
+
+static const tn__gguf_member gptj_members[] = {
+    {"context_length", "n_positions", false, true},
+    {"embedding_length", "n_embd", false, true},
+    {"block_count", "n_layer", false, true},
+    {"feed_forward_length", "n_inner", false, true},
+    {"attention.head_count", "n_head", false, true},
+    {"attention.layer_norm_epsilon", "layer_norm_epsilon", true, true},
+    {"rope.dimension_count", "rotary_dim", false, true},
+    {NULL, NULL, false, false},
+};
+static const tn__gguf_name gptj_top[] = {
+    {"token_embd", "transformer.wte", TN__PLAIN},
+    {"output_norm", "transformer.ln_f", TN__PLAIN},
+    {"output", "lm_head", TN__PLAIN},
+    {NULL, NULL, TN__PLAIN},
+};
+static const tn__gguf_name gptj_layer[] = {
+    {"attn_norm", "ln_1", TN__PLAIN},
+    {"attn_q", "attn.q_proj", TN__PLAIN},
+    {"attn_k", "attn.k_proj", TN__PLAIN},
+    {"attn_v", "attn.v_proj", TN__PLAIN},
+    {"attn_output", "attn.out_proj", TN__PLAIN},
+    {"ffn_up", "mlp.fc_in", TN__PLAIN},
+    {"ffn_down", "mlp.fc_out", TN__PLAIN},
+    {NULL, NULL, TN__PLAIN},
+};
+
+static const tn__gguf_member bert_members[] = {
+    {"context_length", "max_position_embeddings", false, true},
+    {"embedding_length", "hidden_size", false, true},
+    {"block_count", "num_hidden_layers", false, true},
+    {"feed_forward_length", "intermediate_size", false, true},
+    {"attention.head_count", "num_attention_heads", false, true},
+    {"attention.layer_norm_epsilon", "layer_norm_eps", true, true},
+    {NULL, NULL, false, false},
+};
+static const tn__gguf_name bert_top[] = {
+    {"token_embd", "bert.embeddings.word_embeddings", TN__PLAIN},
+    {"position_embd", "bert.embeddings.position_embeddings", TN__PLAIN},
+    {"token_types", "bert.embeddings.token_type_embeddings", TN__PLAIN},
+    {"token_embd_norm", "bert.embeddings.LayerNorm", TN__PLAIN},
+    {NULL, NULL, TN__PLAIN},
+};
+static const tn__gguf_name bert_layer[] = {
+    {"attn_q", "attention.self.query", TN__PLAIN},
+    {"attn_k", "attention.self.key", TN__PLAIN},
+    {"attn_v", "attention.self.value", TN__PLAIN},
+    {"attn_output", "attention.output.dense", TN__PLAIN},
+    {"attn_output_norm", "attention.output.LayerNorm", TN__PLAIN},
+    {"ffn_up", "intermediate.dense", TN__PLAIN},
+    {"ffn_down", "output.dense", TN__PLAIN},
+    {"layer_output_norm", "output.LayerNorm", TN__PLAIN},
+    {NULL, NULL, TN__PLAIN},
+};
+
 static const tn__gguf_member gpt2_members[] = {
     {"context_length", "n_positions", false, true},
     {"embedding_length", "n_embd", false, true},
@@ -71,23 +185,61 @@ static const tn__gguf_name gpt2_layer[] = {
     {NULL, NULL, TN__PLAIN},
 };
 
+#define LLAMA(name, type, top, layer, pairs) name, type, "model.layers", llama_members, top, layer, pairs
+#define SILU                          \
+    {                                 \
+        "hidden_act", "silu", "swish" \
+    }
+#define TANH                                                 \
+    {                                                        \
+        "hidden_activation", "gelu_pytorch_tanh", "gelu_new" \
+    }
+#define GPT                                                    \
+    {                                                          \
+        "activation_function", "gelu_new", "gelu_pytorch_tanh" \
+    }
 static const tn__gguf_arch archs[] = {
-    {"llama", "model.layers", llama_members, llama_top, llama_layer, true},
-    {"qwen2", "model.layers", llama_members, llama_top, llama_layer, false},
-    {"qwen3", "model.layers", llama_members, llama_top, qwen3_layer, false},
-    {"olmo2", "model.layers", llama_members, llama_top, olmo2_layer, false},
-    {"smollm3", "model.layers", llama_members, llama_top, llama_layer, true},
-    {"gpt2", "transformer.h", gpt2_members, gpt2_top, gpt2_layer, false},
+    {LLAMA("llama", "llama", llama_top, llama_layer, true), SILU, NULL, 0},
+    {LLAMA("qwen2", "qwen2", llama_top, llama_layer, false), SILU, NULL, 0},
+    {LLAMA("qwen3", "qwen3", llama_top, qwen3_layer, false), SILU, NULL, 0},
+    {LLAMA("olmo2", "olmo2", llama_top, olmo2_layer, false), SILU, NULL, 0},
+    {LLAMA("smollm3", "smollm3", llama_top, llama_layer, true), SILU, NULL, 0},
+    {LLAMA("phi3", "phi3", llama_top, phi3_layer, false), SILU, "partial_rotary_factor", 0},
+    {LLAMA("gemma2", "gemma2", gemma_top, gemma2_layer, false), TANH, NULL, 2},
+    {LLAMA("gemma3", "gemma3_text", gemma_top, gemma3_layer, false), TANH, NULL, 6},
+    {"gptneox",
+     "gpt_neox",
+     "gpt_neox.layers",
+     neox_members,
+     neox_top,
+     neox_layer,
+     false,
+     {"hidden_act", "gelu", "gelu_python"},
+     "rotary_pct",
+     0},
+    {"gptj", "gptj", "transformer.h", gptj_members, gptj_top, gptj_layer, false, GPT, NULL, 0},
+    {TN__GGUF_BERT,
+     "bert",
+     "bert.encoder.layer",
+     bert_members,
+     bert_top,
+     bert_layer,
+     false,
+     {"hidden_act", "gelu", "gelu_python"},
+     NULL,
+     0},
+    {"gpt2", "gpt2", "transformer.h", gpt2_members, gpt2_top, gpt2_layer, false, GPT, NULL, 0},
 };
 
-const tn__gguf_arch *tn__gguf_arch_of(const char *path, const char *name)
+const tn__gguf_arch *tn__gguf_arch_of(const char *path, const char *name, bool type)
 {
     for (size_t i = 0; i < sizeof archs / sizeof *archs; i++)
-        if (!strcmp(archs[i].name, name)) return &archs[i];
+        if (!strcmp(type ? archs[i].type : archs[i].name, name)) return &archs[i];
     return tn_raise_null(TN_EUNSUPPORTED,
-                         "'%s': general.architecture is '%.60s'; supported are 'llama', 'qwen2', 'qwen3', 'olmo2', "
-                         "'smollm3' and 'gpt2'",
-                         path, name);
+                         "'%s': %s is '%.60s'; supported are 'llama', 'qwen2', 'qwen3', 'olmo2', 'smollm3', 'phi3', "
+                         "'gemma2', 'gemma3%s', 'gpt%sneox', 'gptj', 'bert' and 'gpt2'",
+                         path, type ? "model_type" : "general.architecture", name, type ? "_text" : "",
+                         type ? "_" : "");
 }
 
 /* For a name "PREFIX.12.REST" returns REST and sets the number; NULL: another name. */

@@ -17,7 +17,7 @@ static bool source_open(source *s, const char *path)
 {
     *s = (source){.g = tn_gguf_open(path), .path = path};
     const char *name = s->g ? tn_gguf_string_or(s->g, "general.architecture", "") : NULL;
-    if (name && tn_error() == TN_OK) s->arch = tn__gguf_arch_of(path, name);
+    if (name && tn_error() == TN_OK) s->arch = tn__gguf_arch_of(path, name, false);
     if (s->arch && tn_gguf_i64_or(s->g, "split.count", 1) > 1)
         tn_raise(TN_EUNSUPPORTED, "'%s' is one of several files; join them with llama.cpp's gguf-split --merge", path);
     return s->arch && tn_error() == TN_OK;
@@ -58,20 +58,26 @@ static bool is_neutral(const source *s, const char *name, double neutral)
                    : (double)tn_gguf_i64_or(s->g, k, -1)) == neutral;
 }
 
+/* True for GPT-2 and GPT-J, whose members have older names and whose keys have as many heads as queries. */
+static bool is_old(const source *s) { return s->arch->members[0].hf[0] == 'n'; }
+static bool is_bert(const source *s) { return !strcmp(s->arch->name, TN__GGUF_BERT); }
+static bool is_neox(const source *s) { return !strcmp(s->arch->name, "gptneox"); }
+
 static bool is_supported(const source *s)
 {
-    static const struct {
+    const bool capped = s->arch->period != 0, neox = is_neox(s);
+    const struct {
         const char *name;
         double      neutral;
-    } none[] = {{"expert_count", 0},
-                {"attn_logit_softcapping", 0},
-                {"final_logit_softcapping", 0},
+    } none[] = {{capped ? "expert_count" : "attn_logit_softcapping", 0},
+                {capped ? "expert_count" : "final_logit_softcapping", 0},
+                {neox ? "expert_count" : "use_parallel_residual", 0},
+                {"expert_count", 0},
                 {"logit_scale", 0},
                 {"embedding_scale", 0},
                 {"residual_scale", 0},
                 {"attention.scale", 0},
                 {"attention.clamp_kqv", 0},
-                {"use_parallel_residual", 0},
                 {"attention.max_alibi_bias", 0},
                 {"attention.temperature_scale", 0},
                 {"rope.scaling.attn_factor", 1},
@@ -79,11 +85,13 @@ static bool is_supported(const source *s)
     char k[128];
     for (int i = 0; none[i].name; i++)
         if (!is_neutral(s, none[i].name, none[i].neutral)) return unsupported(s, none[i].name);
-    if (!tn_gguf_bool_or(s->g, key(s, "attention.causal", k), true)) return unsupported(s, "attention.causal");
+    if (tn_gguf_bool_or(s->g, key(s, "attention.causal", k), !is_bert(s)) == is_bert(s))
+        return unsupported(s, "attention.causal");
     const int64_t heads = number(s, "attention.head_count", 0);
     const int64_t head = number(s, "attention.key_length", heads > 0 ? number(s, "embedding_length", 0) / heads : 0);
     if (number(s, "attention.value_length", head) != head) return unsupported(s, "attention.value_length");
-    if (number(s, "rope.dimension_count", head) != head) return unsupported(s, "rope.dimension_count");
+    const bool all = !s->arch->part && (!is_old(s) || !strcmp(s->arch->name, "gpt2"));
+    if (all && number(s, "rope.dimension_count", head) != head) return unsupported(s, "rope.dimension_count");
     return tn_error() == TN_OK;
 }
 
@@ -165,13 +173,35 @@ static void put_scaling(const source *s, tn_json_writer *w)
 /* The model_type in transformers that computes the same. */
 static const char *type_of(const source *s)
 {
-    if (strcmp(s->arch->name, "llama") != 0) return s->arch->name;
+    if (strcmp(s->arch->name, "llama") != 0) return s->arch->type;
     return number(s, "attention.sliding_window", 0) > 0 ? "mistral" : "llama";
+}
+
+/* The members that GGUF has in another form, or that follow from the architecture in llama.cpp. */
+static void put_derived(const source *s, tn_json_writer *w)
+{
+    char          k[128];
+    const int64_t dim = number(s, "embedding_length", 1), heads = number(s, "attention.head_count", 0),
+                  head = number(s, "attention.key_length", heads > 0 ? dim / heads : 1);
+    if (s->arch->part && head > 0)
+        tn_json_put_double(w, s->arch->part, (double)number(s, "rope.dimension_count", head) / (double)head);
+    const int64_t types = is_bert(s) ? tn_safetensors_find(tn_gguf_tensors(s->g), "token_types.weight") : -1;
+    if (types >= 0) {
+        const tn_shape table = tn_safetensors_at(tn_gguf_tensors(s->g), types).shape;
+        tn_json_put_i64(w, "type_vocab_size", table.n ? table.d[0] : 0);
+    }
+    if (is_neox(s))
+        tn_json_put_bool(w, "use_parallel_residual", tn_gguf_bool_or(s->g, key(s, "use_parallel_residual", k), true));
+    if (!s->arch->period) return;
+    tn_json_put_i64(w, "query_pre_attn_scalar",
+                    tn__gguf_query_scale(s->arch, number(s, "block_count", 0), dim, heads, head));
+    if (s->arch->period == 6 && tn_gguf_find(s->g, key(s, "attention.sliding_window", k)).type == TN_GGUF_NONE)
+        tn_raise(TN_EUNSUPPORTED, "'%s': %s is missing; a gemma3 without windows is not supported", s->path, k);
 }
 
 static void put_config(const source *s, tn_json_writer *w)
 {
-    const bool is_llama = s->arch->pairs, is_gpt2 = s->arch->members[0].hf[0] == 'n';
+    const bool is_llama = s->arch->pairs, is_gpt2 = is_old(s);
     char       k[128];
     tn_json_open_object(w, NULL);
     tn_json_put_string(w, "model_type", type_of(s));
@@ -186,9 +216,10 @@ static void put_config(const source *s, tn_json_writer *w)
     }
     tn_json_put_bool(w, "tie_word_embeddings", !has_tensor(s, "output.weight"));
     if (!is_gpt2 && strcmp(s->arch->name, "qwen2") != 0) /* a Qwen2 has biases */
-        tn_json_put_bool(w, "attention_bias", has_tensor(s, "blk.0.attn_q.bias"));
+        tn_json_put_bool(w, "attention_bias", has_tensor(s, is_neox(s) ? "blk.0.attn_qkv.bias" : "blk.0.attn_q.bias"));
     if (is_llama) tn_json_put_bool(w, "mlp_bias", has_tensor(s, "blk.0.ffn_up.bias"));
     if (!is_gpt2) put_scaling(s, w);
+    put_derived(s, w);
     tn_json_close(w);
 }
 
@@ -219,6 +250,10 @@ static bool set_layout(const source *s, tn__st_entry *e, tn__gguf_layout layout)
         const int64_t out = e->shape.d[0], in = e->shape.d[1];
         e->shape = TN_SHAPE(in, out), e->stride = TN_SHAPE(1, in), e->strided = true;
     }
+    if (layout == TN__PLUS_ONE && (e->element >= TN__ELEMENTS || tn__elements[e->element].dtype != TN_F32))
+        return tn_raise_false(TN_EUNSUPPORTED, "'%s': '%s' is not stored as F32, which is not supported", s->path,
+                              e->name);
+    e->plus_one = layout == TN__PLUS_ONE;
     if ((layout != TN__QUERIES && layout != TN__KEYS) || !s->arch->pairs) return true;
     if (n < 1 || n > INT32_MAX || !e->shape.n || e->shape.d[0] % (2 * n))
         return tn_raise_false(TN_EFORMAT, "'%s': the rows of '%s' do not match %lld heads", s->path, e->name,

@@ -32,20 +32,31 @@ typedef struct {
     const char *gguf, *hf;
     bool        real, needed;
 } tn__gguf_member;
-/* QUERIES, KEYS: the rows of heads are in pairs; TURNED: a [in, out] matrix in transformers. */
-typedef enum { TN__PLAIN, TN__QUERIES, TN__KEYS, TN__TRANSPOSED } tn__gguf_layout;
+/* QUERIES, KEYS: the rows of heads are in pairs; TRANSPOSED: a [in, out] matrix in transformers; PLUS_ONE: 1 + weight;
+ * ALTERNATING: queries, keys and values, which in transformers alternate by heads. */
+typedef enum { TN__PLAIN, TN__QUERIES, TN__KEYS, TN__TRANSPOSED, TN__PLUS_ONE, TN__ALTERNATING } tn__gguf_layout;
 typedef struct {
     const char     *gguf, *hf; /* without ".weight" or ".bias"; in a layer: the part after its number */
     tn__gguf_layout layout;
 } tn__gguf_name;
 typedef struct {
-    const char            *name, *layers; /* "llama", "model.layers" */
+    const char            *name, *type, *layers; /* "gptneox", the model_type "gpt_neox", "gpt_neox.layers" */
     const tn__gguf_member *members;
-    const tn__gguf_name   *top, *layer; /* a NULL name ends each */
-    bool                   pairs;       /* queries and keys are in pairs; false: TN__QUERIES and TN__KEYS are plain */
+    const tn__gguf_name   *top, *layer;   /* a NULL name ends each */
+    bool                   pairs;         /* queries and keys are in pairs; false: TN__QUERIES and TN__KEYS are plain */
+    const char            *activation[3]; /* the member and the values that mean the one that llama.cpp computes */
+    const char            *part;          /* the member that is the rotated part of a head; NULL: all of it is */
+    int                    period;        /* the last of this number of layers sees all keys, others have a window */
 } tn__gguf_arch;
-/* NULL: raised, not supported. */
-const tn__gguf_arch *tn__gguf_arch_of(const char *path, const char *name);
+#define TN__GGUF_BERT "bert" /* the only architecture that is an encoder */
+/* By its name or, with `type`, its model_type. NULL: raised, not supported. */
+const tn__gguf_arch *tn__gguf_arch_of(const char *path, const char *name, bool type);
+/* Gemma's factor of scores is 1/√x, where llama.cpp computes x from the sizes. */
+static inline int64_t tn__gguf_query_scale(const tn__gguf_arch *a, int64_t layers, int64_t dim, int64_t heads,
+                                           int64_t head)
+{
+    return layers == (a->period == 2 ? 46 : 62) && heads > 0 ? dim / heads : head; /* the models with 27 billion */
+}
 /* Writes a tensor's Hugging Face name, or with to_hf false its GGUF name, into `to`; NULL: unknown name. */
 const tn__gguf_name *tn__gguf_rename(const tn__gguf_arch *a, const char *name, bool to_hf, char *to, size_t size);
 /* LLaMA 3's scaling as factors of the angles: rope_freqs.weight, one for each pair of a head. llama.cpp reads only this

@@ -261,6 +261,8 @@ static const tn_hf_row neox_rows[] = {
     UNUSED("rope_theta"),
 };
 #define NEOX "gpt_neox.layers.*."
+#define IN_TURN(name, i) \
+    TN_RENAME(NEOX "attention.in_turn", LAYER "self_attn." name, .load_only = true, .piece = (i), .pieces = 3)
 static const tn_rename neox_rules[] = {
     TN_RENAME("embed_out", "embed_tokens", .load_only = true),
     TN_RENAME("embed_out", "lm_head"),
@@ -272,6 +274,9 @@ static const tn_rename neox_rules[] = {
     TN_RENAME(NEOX "attention.query_key_value", LAYER "self_attn.q_proj", .piece = 0, .pieces = 3, .groups = -1),
     TN_RENAME(NEOX "attention.query_key_value", LAYER "self_attn.k_proj", .piece = 1, .pieces = 3, .groups = -1),
     TN_RENAME(NEOX "attention.query_key_value", LAYER "self_attn.v_proj", .piece = 2, .pieces = 3, .groups = -1),
+    IN_TURN("q_proj", 0), /* of GGUF files */
+    IN_TURN("k_proj", 1),
+    IN_TURN("v_proj", 2),
     TN_RENAME(NEOX "attention.dense", LAYER "self_attn.out_proj"),
     TN_RENAME(NEOX "mlp.dense_h_to_4h", LAYER "linear1"),
     TN_RENAME(NEOX "mlp.dense_4h_to_h", LAYER "linear2"),

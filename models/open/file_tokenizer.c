@@ -106,6 +106,7 @@ tn_tokenizer *tn__llama2c_tokenizer(const char *path, const void *data, size_t n
 /* ---- GGUF, read -------------------------------------------------------------------------------------------------- */
 
 #define KEY(name) "tokenizer.ggml." name
+#define SPACE "\xe2\x96\x81"       /* SentencePiece's ▁ */
 static const char none[] = "none"; /* value of KEY("model") in a file without a tokenizer */
 
 /* Reads the texts from an array of strings. */
@@ -202,6 +203,59 @@ static tn_tokenizer *gguf_create(const tn_gguf *g, const char *path, token_list 
                                    .ends = ends && last >= 0, .no_space = !space, .whole_words = llama3);
 }
 
+/* A WordPiece vocabulary as llama.cpp writes it: tokens that begin a word have a "▁" before them, and the others not,
+ * where vocab.txt has "##" before the others. llama.cpp lowercases texts and strips accents. */
+static tn_tokenizer *gguf_word_pieces(const char *path, const token_list *p)
+{
+    static const char *const roles[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
+    tn_json_writer          *w = tn_json_writer_new(0);
+    int64_t                  id[5] = {-1, -1, -1, -1, -1};
+    tn_string                s = {0};
+    size_t                   bytes;
+    tn_json_open_object(w, NULL), tn_json_open_object(w, "normalizer");
+    tn_json_put_string(w, "type", "BertNormalizer");
+    tn_json_put_bool(w, "clean_text", true), tn_json_put_bool(w, "handle_chinese_chars", true);
+    tn_json_put_null(w, "strip_accents"), tn_json_put_bool(w, "lowercase", true);
+    tn_json_close(w), tn_json_open_object(w, "pre_tokenizer");
+    tn_json_put_string(w, "type", "BertPreTokenizer");
+    tn_json_close(w), tn_json_open_object(w, "model");
+    tn_json_put_string(w, "type", "WordPiece"), tn_json_put_string(w, "unk_token", roles[1]);
+    tn_json_put_string(w, "continuing_subword_prefix", "##"), tn_json_put_i64(w, "max_input_chars_per_word", 100);
+    tn_json_open_object(w, "vocab");
+    for (int64_t i = 0; i < p->n && tn_error() == TN_OK; i++) {
+        const char *piece = p->piece[i];
+        const bool  begins = !strncmp(piece, SPACE, 3), special = *piece == '[' && piece[strlen(piece) - 1] == ']';
+        s.bytes = 0;
+        if (!begins && !special) tn_string_add(&s, (tn_text){"##", 2});
+        if (begins) piece += 3;
+        for (int k = 0; k < 5; k++)
+            if (!strcmp(piece, roles[k])) id[k] = i;
+        if (tn_string_add(&s, (tn_text){piece, strlen(piece)}) == TN_OK) tn_json_put_i64(w, s.at, i);
+    }
+    tn_json_close(w), tn_json_close(w), tn_json_open_object(w, "post_processor");
+    tn_json_put_string(w, "type", "BertProcessing");
+    for (int k = 2; k < 4; k++) {
+        tn_json_open_array(w, k == 2 ? "cls" : "sep");
+        tn_json_put_string(w, NULL, roles[k]), tn_json_put_i64(w, NULL, id[k]);
+        tn_json_close(w);
+    }
+    tn_json_close(w), tn_json_open_array(w, "added_tokens");
+    for (int k = 0; k < 5; k++) {
+        if (id[k] < 0) continue;
+        tn_json_open_object(w, NULL);
+        tn_json_put_i64(w, "id", id[k]), tn_json_put_string(w, "content", roles[k]);
+        tn_json_put_bool(w, "special", true), tn_json_put_bool(w, "normalized", false);
+        tn_json_close(w);
+    }
+    tn_json_close(w), tn_json_close(w);
+    if (tn_error() == TN_OK && (id[1] < 0 || id[2] < 0 || id[3] < 0))
+        tn_raise(TN_EFORMAT, "'%s': " KEY("tokens") " lacks [UNK], [CLS] or [SEP]", path);
+    const char   *text = tn_error() == TN_OK ? tn_json_text(w, &bytes) : NULL;
+    tn_tokenizer *t = text ? tn_tokenizer_parse(text, bytes) : NULL;
+    tn_string_free(&s), tn_json_writer_free(w);
+    return t;
+}
+
 tn_tokenizer *tn__gguf_tokenizer(const tn_gguf *g, const char *path)
 {
     const char   *model = tn_gguf_string_or(g, KEY("model"), "");
@@ -209,10 +263,12 @@ tn_tokenizer *tn__gguf_tokenizer(const tn_gguf *g, const char *path)
     token_list    p = {.n = 0}, merges = {.n = 0};
     tn_tokenizer *t = NULL;
     if (tn_error() != TN_OK || !*model || !strcmp(model, none)) return NULL;
-    if (!bytes && strcmp(model, "llama") != 0)
-        return tn_raise_null(TN_EUNSUPPORTED, "'%s': " KEY("model") " is '%.40s'; supported: 'llama' and 'gpt2'", path,
-                             model);
-    if (gguf_strings(g, path, KEY("tokens"), &p)) t = gguf_create(g, path, &p, &merges, bytes);
+    const bool words = !strcmp(model, "bert");
+    if (!bytes && !words && strcmp(model, "llama") != 0)
+        return tn_raise_null(TN_EUNSUPPORTED,
+                             "'%s': " KEY("model") " is '%.40s'; supported: 'llama', 'gpt2' and 'bert'", path, model);
+    if (gguf_strings(g, path, KEY("tokens"), &p))
+        t = words ? gguf_word_pieces(path, &p) : gguf_create(g, path, &p, &merges, bytes);
     token_list_free(&merges), token_list_free(&p);
     return t;
 }
@@ -244,7 +300,7 @@ static void put_id(tn_gguf_writer *w, const char *key, int32_t id)
 /* llama.cpp searches for user-defined tokens in the raw text, so their spaces are written as spaces, not as ▁. */
 static void put_user_token(tn_gguf_writer *w, const char *piece)
 {
-    static const char space[] = "\xe2\x96\x81";
+    static const char space[] = SPACE;
     tn_string         s = {0};
     tn_string_add(&s, (tn_text){"", 0});
     for (const char *end; *piece; piece = *end ? end + 3 : end) {
@@ -270,6 +326,49 @@ static void put_tokens(tn_gguf_writer *w, const tn_tokenizer *t, int64_t n, cons
     }
 }
 
+/* True if the tokenizer lowercases texts and strips accents, as llama.cpp does for WordPiece. */
+static bool makes_plain(const tn_tokenizer *t)
+{
+    static const char *const both[] = {"\xc3\x81", "a"}; /* Á */
+    const tn_scope           s = tn_no_grad_begin();
+    tn_token_batch           b;
+    const bool               fits = tn_tokenizer_batch(t, &b, 2, both, .max_length = 16) == TN_OK;
+    bool                     same = fits;
+    for (int64_t i = 0, n = fits ? tn_size(b.ids, 1) : 0; i < n; i++)
+        same = same && tn_get_i64(b.ids, i) == tn_get_i64(b.ids, n + i);
+    tn_scope_end(s);
+    return same;
+}
+
+/* See gguf_word_pieces. */
+static tn_status put_word_pieces(tn_gguf_writer *w, const tn_tokenizer *t, int64_t n)
+{
+    const tn_tokenizer_roles r = tn_tokenizer_special(t);
+    const int64_t            own = tn_tokenizer_size(t);
+    tn_string                s = {0};
+    if (!makes_plain(t) && tn_error() == TN_OK)
+        return tn_raise(TN_EUNSUPPORTED, "GGUF cannot represent a WordPiece tokenizer that keeps capitals or accents; "
+                                         "save to a directory");
+    tn_gguf_put_string(w, KEY("model"), "bert");
+    tn_gguf_put_string(w, KEY("pre"), "default");
+    tn_gguf_open_strings(w, KEY("tokens"), n);
+    for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) {
+        char        name[PADDING];
+        const char *piece = i < own ? tn_tokenizer_token(t, i) : "";
+        if (!*piece) padding_text(name, i), piece = name;
+        const bool special = *piece == '[' && piece[strlen(piece) - 1] == ']', inner = !strncmp(piece, "##", 2);
+        s.bytes = 0;
+        if (!special && !inner) tn_string_add(&s, (tn_text){SPACE, 3});
+        if (inner) piece += 2;
+        if (tn_string_add(&s, (tn_text){piece, strlen(piece)}) == TN_OK) tn_gguf_add_string(w, s.at, s.bytes);
+    }
+    tn_string_free(&s);
+    put_id(w, KEY("bos_token_id"), r.first), put_id(w, KEY("eos_token_id"), r.last);
+    put_id(w, KEY("seperator_token_id"), r.last), put_id(w, KEY("unknown_token_id"), r.unknown);
+    put_id(w, KEY("padding_token_id"), r.pad), put_id(w, KEY("mask_token_id"), r.mask);
+    return tn_error();
+}
+
 tn_status tn__gguf_put_tokenizer(tn_gguf_writer *w, const tn_tokenizer *t, int64_t words)
 {
     if (!t) return tn_gguf_put_string(w, KEY("model"), none); /* llama.cpp requires the key */
@@ -277,10 +376,11 @@ tn_status tn__gguf_put_tokenizer(tn_gguf_writer *w, const tn_tokenizer *t, int64
     const tn_tokenizer_traits m = tn_tokenizer_traits_of(t);
     const tn_tokenizer_roles  r = tn_tokenizer_special(t);
     const int64_t             own = tn_tokenizer_size(t), n = words > own ? words : own;
+    if (kind == TN_WORDPIECE) return put_word_pieces(w, t, n);
     if (kind != TN_SENTENCE_BPE && kind != TN_BYTE_BPE)
         return tn_raise(TN_EUNSUPPORTED,
-                        "this kind of tokenizer cannot be written to GGUF, only SentencePiece BPE and byte-level BPE; "
-                        "save to a directory");
+                        "this kind of tokenizer cannot be written to GGUF, only SentencePiece BPE, byte-level BPE and "
+                        "WordPiece; save to a directory");
     if (m.unsupported)
         return tn_raise(TN_EUNSUPPORTED,
                         "GGUF cannot represent the tokenizer's %s, which changes the tokens of a text; save to a "

@@ -1,4 +1,5 @@
-/* save.c — saves a model of any family and its tokenizer to a directory, or a language model to a GGUF file. */
+/* save.c — saves a model of any family and its tokenizer to a directory, or a language model or BERT to a GGUF file. */
+#include "models/bert/bert_private.h"
 #include "models/gpt/gpt_private.h"
 #include "models/llama/llama_private.h"
 #include "models/open/open_private.h"
@@ -8,6 +9,7 @@
 static tn_status put_tokenizer(tn_gguf_writer *w, void *model)
 {
     const tn_model *m = model;
+    if (m->family == TN_MODEL_ENCODER) return tn__gguf_put_tokenizer(w, m->tokenizer, m->bert->config.vocab);
     return tn__gguf_put_tokenizer(w, m->tokenizer, tn_lm_info_of(m->lm).vocab) == TN_OK ? tn__chat_put_gguf(w, m)
                                                                                         : tn_error();
 }
@@ -18,6 +20,7 @@ static tn_status save_gguf(const tn_model *m, const char *path, const char *pack
     const tn__gguf_options options = {packed, put_tokenizer, &all};
     const tn_class        *kind = ((const tn_module *)m->module)->kind;
     if (!tn__model_sizes_fit(m, path)) return tn_error();
+    if (m->family == TN_MODEL_ENCODER) return tn__bert_save_gguf(m->bert, path, &options);
     if (kind == &tn__gpt_class) return tn__gpt_save_as(m->module, path, &options);
     if (kind == &tn__llama_class) return tn__llama_save_as(m->module, path, &options);
     return tn_raise(TN_EUNSUPPORTED, "'%s': GGUF does not support a %s; save to a directory", path, kind->name);

@@ -367,7 +367,7 @@ START_TEST(says_what_of_gguf)
     } rows[] = {
         {"mamba", NULL, 0, TN_EUNSUPPORTED,
          "general.architecture is 'mamba'; supported are 'llama', 'qwen2', 'qwen3', "
-         "'olmo2', 'smollm3' and"},
+         "'olmo2', 'smollm3', 'phi3', 'gemma2', 'gemma3', 'gptneox', 'gptj', 'bert' and 'gpt2'"},
         {"llama", NULL, 0, TN_EFORMAT, "llama.context_length is missing"},
         {"llama", "llama.expert_count", 8, TN_EUNSUPPORTED, "llama.expert_count has a value that is not supported"},
         {"qwen2", "qwen2.rope.dimension_count", 8, TN_EUNSUPPORTED, "qwen2.rope.dimension_count has a value"},

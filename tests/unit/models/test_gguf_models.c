@@ -467,6 +467,122 @@ END_TEST
 
 /* ---- models ------------------------------------------------------------------------------------------------------ */
 
+/* ---- LLaMA's relatives ------------------------------------------------------------------------------------------- */
+
+#define SIZE .vocab = 12, .dim = 32, .heads = 4, .ff = 32, .positions = 64
+#define GEMMA                                                                                                    \
+    SIZE, .kv_heads = 2, .head_dim = 6, .norm_results = true, .norm_add_one = true, .embedding_scale = sqrt(32), \
+          .activation = "gelu_pytorch_tanh", .tied = true, .window = 4
+#define NEOX SIZE, .layers = 2, .norm = TN_NORM_LAYER, .plain_ff = true, .ff_bias = true
+static tn_llama *relative(int i)
+{
+    switch (i) {
+    case 0: return tn_llama_new(GEMMA, .layers = 3, .type = "gemma2", .score_cap = 2, .logit_cap = 3, .pattern = "lg");
+    case 1:
+        return tn_llama_new(GEMMA, .layers = 7, .type = "gemma3_text", .qk_norm = TN_QK_NORM_HEAD, .pattern = "lllllg",
+                            .rope.theta = 1e6, .local_theta = 1e4);
+    case 2:
+        return tn_llama_new(SIZE, .layers = 2, .kv_heads = 2, .type = "phi3", .eps = 1e-5, .rope = TN_ROPE(.dim = 4));
+    case 3:
+        return tn_llama_new(NEOX, .type = "gpt_neox", .qkv_bias = true, .out_bias = true, .activation = "gelu",
+                            .parallel = true, .rope = TN_ROPE(.dim = 2));
+    case 4:
+        return tn_llama_new(NEOX, .type = "gpt_neox", .qkv_bias = true, .out_bias = true, .activation = "gelu",
+                            .rope = TN_ROPE(.theta = 500));
+    default:
+        return tn_llama_new(NEOX, .type = "gptj", .activation = "gelu_new", .parallel = true, .one_norm = true,
+                            .head_bias = true, .rope = TN_ROPE(.dim = 4, .interleaved = true));
+    }
+}
+
+/* A model's GGUF file opens with the same logits; the opened model is written to a directory as the first one is. */
+START_TEST(relatives)
+{
+    const char *path = tn_test_file("relative.gguf"), *a = tn_test_folder("first"), *b = tn_test_folder("second");
+    int64_t     numbers[] = {5, 1, 11, 0, 7, 7, 2, 3};
+    tn_tensor  *ids = tn_from_data(TN_I64, TN_SHAPE(1, 8), numbers);
+    tn_seed((uint64_t)_i + 1);
+    tn_llama *m = relative(_i);
+    fine();
+    const tn_scope s = tn_no_grad_begin();
+    for (tn_each p = tn_parameters(m); tn_next(&p);)
+        tn_copy_(p.tensor, tn_add(p.tensor, tn_normal(tn_shape_of(p.tensor), 0, 0.2)));
+    tn_scope_end(s);
+    const tn_model d = {.family = TN_MODEL_DECODER, .lm = (tn_lm *)m};
+    ck_assert_msg(tn_model_save(&d, path) == TN_OK && tn_model_save(&d, a) == TN_OK, "%s", tn_error_message());
+    tn_model e = tn_model_open(path, .no_tokenizer = true);
+    fine();
+    tn_tensor *y = tn_llama_forward(m, ids), *z = tn_lm_run(e.lm, (tn_decoder_args){.ids = ids});
+    ck_assert_double_le(tn_item(tn_amax(tn_flatten(tn_abs(tn_sub(y, z)), 0, -1), .dims = TN_DIMS(0))),
+                        _i < 2 ? 2e-6 : 0);
+    ck_assert_int_eq(tn_model_save(&e, b), TN_OK);
+    tn_json *x = tn_json_load(tn_test_in(a, "config.json"));
+    tn_json *c = tn_json_load(tn_test_in(b, "config.json"));
+    for (const tn_json *v = tn_json_first(x); v; v = tn_json_next(v)) {
+        const tn_json *w = tn_json_get(c, tn_json_key(v));
+        const bool     real = tn_json_type_of(v) == TN_JSON_REAL || tn_json_type_of(v) == TN_JSON_INTEGER;
+        ck_assert_msg(w != NULL, "%s", tn_json_key(v));
+        if (real && strcmp(tn_json_key(v), "initializer_range") != 0)
+            ck_assert_msg((float)tn_json_double(v) == (float)tn_json_double(w), "%s", tn_json_key(v));
+    }
+    fine();
+    tn_json_free(x), tn_json_free(c), tn_model_close(&e), tn_free(m);
+}
+END_TEST
+
+/* ---- BERT -------------------------------------------------------------------------------------------------------- */
+
+/* With ' for ". */
+static const char word_pieces[] =
+    "{'normalizer': {'type': 'BertNormalizer', 'clean_text': true, 'handle_chinese_chars': true, 'strip_accents': "
+    "null, 'lowercase': %s}, 'pre_tokenizer': {'type': 'BertPreTokenizer'}, 'post_processor': {'type': "
+    "'BertProcessing', 'sep': ['[SEP]', 3], 'cls': ['[CLS]', 2]}, 'model': {'type': 'WordPiece', 'unk_token': "
+    "'[UNK]', 'continuing_subword_prefix': '##', 'max_input_chars_per_word': 100, 'vocab': {'[PAD]': 0, '[UNK]': 1, "
+    "'[CLS]': 2, '[SEP]': 3, '[MASK]': 4, 'a': 5, '##a': 6, 'b': 7, '##b': 8, 'ab': 9, '##ba': 10, '[unused1]': 11, "
+    "'[': 12, ']': 13, '##1': 14}}, 'added_tokens': [{'id': 4, 'content': '[MASK]', 'special': true, 'normalized': "
+    "false}]}";
+static tn_tokenizer *pieces(const char *lowercase)
+{
+    char text[sizeof word_pieces + 8];
+    snprintf(text, sizeof text, word_pieces, lowercase);
+    for (char *p = text; *p; p++)
+        if (*p == '\'') *p = '"';
+    return tn_tokenizer_parse(text, strlen(text));
+}
+
+/* The encoder and the tokenizer of a BERT: the same hidden states and ids; what GGUF lacks is rejected. */
+START_TEST(encoders)
+{
+    static const char *const texts[] = {"ab \xc3\x81"
+                                        "bab [MASK], aB1 c",
+                                        "[a] bab\tb[", ""};
+    const char              *path = tn_test_file("bert.gguf");
+    tn_model                 m = tn_model_open(tn_test_data("golden/bert/pretraining"), .no_tokenizer = true);
+    m.tokenizer = pieces("true");
+    fine();
+    ck_assert_msg(tn_model_save(&m, path) == TN_OK, "%s", tn_error_message());
+    tn_model e = tn_model_open(path);
+    fine();
+    ck_assert(e.family == TN_MODEL_ENCODER && !e.bert->head && !e.bert->pooler);
+    tn_token_batch a, b;
+    ck_assert_int_eq(tn_tokenizer_batch(m.tokenizer, &a, 3, texts, .max_length = 12), TN_OK);
+    ck_assert_int_eq(tn_tokenizer_batch(e.tokenizer, &b, 3, texts, .max_length = 12), TN_OK);
+    ck_assert(tn_same_bits(a.ids, b.ids));
+    ck_assert(tn_same_bits(tn_bert_forward(m.bert, a.ids, .key_padding_mask = a.key_padding_mask),
+                           tn_bert_forward(e.bert, b.ids, .key_padding_mask = b.key_padding_mask)));
+    fine();
+    tn_model_close(&e), tn_tokenizer_free(m.tokenizer);
+    m.tokenizer = pieces("false");
+    ck_assert_int_ne(tn_model_save(&m, path), TN_OK);
+    ck_error_has(TN_EUNSUPPORTED, "GGUF cannot represent a WordPiece tokenizer that keeps capitals or accents");
+    tn_model_close(&m);
+    m = tn_model_open(tn_test_data("golden/encoders/albert"));
+    ck_assert_int_ne(tn_model_save(&m, path), TN_OK);
+    ck_error_has(TN_EUNSUPPORTED, "of encoders GGUF has BERT only, not albert");
+    tn_model_close(&m);
+}
+END_TEST
+
 /* llama.cpp reads neither a window nor Qwen2's factors. */
 START_TEST(leaves_out_no_window)
 {
@@ -487,7 +603,7 @@ START_TEST(leaves_out_no_window)
         "GGUF cannot represent a sliding window of 8",
         "GGUF cannot represent rotary positions with scaling 'llama3' of qwen2",
         "GGUF cannot represent rotary positions in other layers than all but every fourth",
-        "general.architecture is 'gemma2'; supported are"};
+        "GGUF's gemma2 has a window in all layers but every 2-th, and this model in others"};
     const char *path = tn_test_file("window.gguf");
     fine();
     for (int i = 0; i < 7; i++) {
@@ -514,6 +630,8 @@ int main(void)
     tcase_add_loop_test(w, finds_what_is_added, 0, 2);
     tcase_add_test(w, finds_before_anything_else);
     tcase_add_test(w, leaves_out_no_window);
+    tcase_add_loop_test(w, relatives, 0, 6);
+    tcase_add_test(w, encoders);
     tcase_add_test(w, leaves_out_no_rule);
     tcase_add_test(w, leaves_out_no_rule_of_a_model);
     tcase_add_test(w, rejects_the_default_splitter);
