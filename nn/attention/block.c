@@ -136,12 +136,21 @@ static void build_feed_forward(tn_block *m, const tn_block_config *c)
     m->linear2 = tn_child(m, "linear2", linear(c, c->ff, c->dim));
 }
 
+static void build_norms(tn_block *m, const tn_block_config *c)
+{
+    const bool before = c->norm_first || !c->norm_results; /* norms besides those of the results */
+    if (before && !c->no_first_norm) m->norm1 = tn_child(m, "norm1", tn__block_norm(c));
+    if (c->norm_results) m->result_norm1 = tn_child(m, "result_norm1", tn__block_norm(c));
+    if (before && !c->one_norm) m->norm2 = tn_child(m, "norm2", tn__block_norm(c));
+    if (c->norm_results) m->result_norm2 = tn_child(m, "result_norm2", tn__block_norm(c));
+    if (c->memory) m->norm3 = tn_child(m, "norm3", tn__block_norm(c));
+}
+
 tn_block *tn__block_of(const tn_block_config *c)
 {
     const bool ours = c->norm || c->gated || c->parallel || c->rotary || c->kv_heads || c->head_dim || c->window ||
                       c->relative || c->norm_results || c->qk_norm || c->score_cap > 0 || c->experts;
-    const bool before = c->norm_first || !c->norm_results; /* norms besides those of the results */
-    tn_block  *m = tn_module_create(c->memory ? &decoder_layer : ours ? &any_block : &encoder_layer);
+    tn_block *m = tn_module_create(c->memory ? &decoder_layer : ours ? &any_block : &encoder_layer);
     if (!m) return NULL;
     m->activation = c->activation, m->norm_first = c->norm_first, m->parallel = c->parallel;
     m->self_attn = tn_child(m, "self_attn", attention(c, true));
@@ -153,11 +162,7 @@ tn_block *tn__block_of(const tn_block_config *c)
     if (c->memory) m->multihead_attn = tn_child(m, "multihead_attn", attention(c, false));
     if (c->experts) m->experts = tn_child(m, "experts", experts(c));
     else build_feed_forward(m, c);
-    if (before && !c->no_first_norm) m->norm1 = tn_child(m, "norm1", tn__block_norm(c));
-    if (c->norm_results) m->result_norm1 = tn_child(m, "result_norm1", tn__block_norm(c));
-    if (before && !c->one_norm) m->norm2 = tn_child(m, "norm2", tn__block_norm(c));
-    if (c->norm_results) m->result_norm2 = tn_child(m, "result_norm2", tn__block_norm(c));
-    if (c->memory) m->norm3 = tn_child(m, "norm3", tn__block_norm(c));
+    build_norms(m, c);
     m->dropout1 = tn_child(m, "dropout1", dropout(c));
     m->dropout2 = tn_child(m, "dropout2", dropout(c));
     if (c->memory) m->dropout3 = tn_child(m, "dropout3", dropout(c));

@@ -60,8 +60,8 @@ table()
             if (done++) continue
             for (k = 1; k <= n; k++) {
                 t = order[k]
-                printf "| %s | `%s` | %s | `%s` | %s | %s |\n", t in name ? name[t] : t, t, class[t], program[t], gguf[t],
-                    t in says ? says[t] : "?"
+                printf "| %s | `%s` | %s | `%s` | %s | %s |\n", t in name ? name[t] : t, t, class[t], program[t],
+                    gguf[t], t in says ? says[t] : "?"
             }
         }
     }' "$1" "$2" | sed ':again; s/|  |/| |/; t again'
