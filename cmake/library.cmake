@@ -117,6 +117,9 @@ if(CMAKE_BUILD_TYPE STREQUAL "Release")
   set_source_files_properties(${TENON_FILES_FOR_SIZE} PROPERTIES COMPILE_OPTIONS -Os)
   tenon_known_flags(dynamic -fvect-cost-model=dynamic)
   set_source_files_properties(${TENON_OPS_FOR_O2} PROPERTIES COMPILE_OPTIONS "-O2;${dynamic}")
+  # only the loops over single elements of an epilogue would be split for each case: 30 KB
+  tenon_known_flags(once -fno-unswitch-loops -fno-version-loops-for-strides)
+  set_source_files_properties(core/kernels/gemm.k.c PROPERTIES COMPILE_OPTIONS "${once}")
 endif()
 
 # With sanitizers, what the tests spend little time in is not optimised: gcc and clang then compile it in half the time,
