@@ -185,7 +185,8 @@ static const option options[] = {
                 .choices = "bpe|characters"),
     OPTION_TEXT("shape", 0, "NAME", &asked.shape, "architecture: gpt2 or llama", .choices = "gpt2|llama"),
     OPTION_INT("experts", 0, "N", &asked.experts,
-               "with --shape llama: N experts as feed-forward, of which a token uses --experts-per-token (Mixtral)",
+               "with --shape llama: N experts as feed-forward, of which a token uses --experts-per-token, as in "
+               "Mixtral (default: one feed-forward)",
                .least = 1, .most = 1024),
     OPTION_INT("experts-per-token", 0, "N", &asked.experts_per_token,
                "experts per token, each 1/N as wide as the feed-forward without --experts", .least = 2, .most = 64),
