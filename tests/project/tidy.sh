@@ -10,8 +10,9 @@ stamps=$build/project/$kind
 commands=$build/project/clang_commands
 mkdir -p "$stamps" "$commands"
 cd "$root"
-# without the options of gcc that clang does not know (cmake/flags.cmake)
-sed -E 's/ -mmem(set|cpy)-strategy=[^ ]*//g' "$build/compile_commands.json" >"$commands/compile_commands.json"
+# without the options of gcc that clang does not know (cmake/flags.cmake, cmake/library.cmake)
+unknown=' -(mmem(set|cpy)-strategy=[^ ]*|fvect-cost-model=[^ ]*|fno-unswitch-loops|fno-version-loops-for-strides)'
+sed -E "s/$unknown//g" "$build/compile_commands.json" >"$commands/compile_commands.json"
 
 looked_at() # STAMP FILE: is there nothing newer than the stamp that the verdict hangs on?
 {
