@@ -47,13 +47,11 @@ static bool pattern_fits(const char *who, const tn_block_config *c)
 
 static bool experts_fit(const char *who, const tn_block_config *c)
 {
-    if (c->experts ? !tn__within(who, "experts", c->experts, 1, 65536) ||
-                         !tn__within(who, "experts_per_token", c->experts_per_token, 1, c->experts)
-                   : c->expert_weights || c->router_jitter != 0 || c->expert_capacity != 0)
-        return c->experts
-                   ? false
-                   : tn_raise_false(TN_EINVAL, "%s: .expert_weights, .router_jitter and .expert_capacity need .experts",
-                                    who);
+    if (c->experts)
+        return tn__within(who, "experts", c->experts, 1, 65536) &&
+               tn__within(who, "experts_per_token", c->experts_per_token, 1, c->experts);
+    if (c->expert_weights || c->router_jitter != 0 || c->expert_capacity != 0)
+        return tn_raise_false(TN_EINVAL, "%s: .expert_weights, .router_jitter and .expert_capacity need .experts", who);
     return true;
 }
 

@@ -203,7 +203,7 @@ START_TEST(malformed_files)
         ck_assert_int_eq(tn_file_write(damaged, tn_data(other), (size_t)tn_numel(other)), TN_OK);
         d = decoding(m);
         const int64_t read = tn_prompt_cache_load(d, a_prompt(), damaged);
-        /* another token, or a name in the metadata that is ignored, cannot be told from another prompt */
+        /* another token gives a valid file of another prompt, and an unknown name in the metadata is ignored */
         ck_assert(read == -1 ? tn_error() == TN_EFORMAT || tn_error() == TN_EUNSUPPORTED : tn_error() == TN_OK);
         tn_clear_error();
         tn_decoding_free(d);

@@ -208,8 +208,8 @@ START_TEST(random_beams)
     tn_tensor              *past = NULL, *memory = NULL, *index = NULL;
     for (int i = 0; i < 200; i++) {
         const tn_scope s = tn_scope_begin();
-        const bool     anew = i % 20 == 0;
-        if (anew) {
+        const bool     first = i % 20 == 0;
+        if (first) {
             tn_drop(past), tn_drop(memory);
             const int64_t n = tn_random_below(tn_current_generator(), MOST) + 1;
             past = tn_take(noise(TN_F32, n, PAST, D)), memory = tn_take(noise(TN_F32, n, 5, D));
