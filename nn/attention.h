@@ -200,13 +200,18 @@ TN_API tn_tensor *tn_additive_attention_keys(tn_additive_attention *m, tn_tensor
 
 /* ---- positions: added to x [B, T, dim] (.time_first: [T, B, dim]), followed by dropout ------------------------- */
 
+/* The elements of a sinusoidal position: sine and cosine of each frequency in turn (the paper); first all sines, then
+ * all cosines (Marian); so, with frequencies from 1 down to 1/10000, computed in f32 (tensor2tensor, fairseq). */
+typedef enum { TN_SINUSOIDS_IN_TURN = 0, TN_SINUSOIDS_HALVES, TN_SINUSOIDS_TENSOR2TENSOR } tn_sinusoids;
 typedef struct tn_positions_config {
-    int      zero_;
-    int64_t  dim, length; /* length: maximum number of positions; 0: 5000 for sinusoids, an error for learned ones */
-    double   dropout;
-    bool     time_first;
-    tn_dtype dtype;
-    int      end_;
+    int     zero_;
+    int64_t dim, length; /* length: maximum number of positions; 0: 5000 for sinusoids, an error for learned ones */
+    tn_sinusoids order;  /* sinusoids only, also first: the position of the first row of x */
+    int64_t      first;
+    double       dropout;
+    bool         time_first;
+    tn_dtype     dtype;
+    int          end_;
 } TN_KEYWORDS_ONLY tn_positions_config;
 typedef struct {
     tn_module  base;
@@ -215,7 +220,7 @@ typedef struct {
     bool       time_first;
     tn_tensor *weight; /* [length, dim]: the parameter "weight", or for sinusoids "pe", which is not saved */
 } tn_positions;
-/* pe[t, 2i] = sin(t / 10000^(2i/dim)), pe[t, 2i+1] = cos(t / 10000^(2i/dim)) */
+/* pe[t, 2i] = sin(t / 10000^(2i/dim)), pe[t, 2i+1] = cos(t / 10000^(2i/dim)); see tn_sinusoids for other orders */
 TN_API tn_positions *tn_sinusoidal_positions_create(tn_positions_config c);
 TN_API tn_positions *tn_learned_positions_create(tn_positions_config c);              /* initialised from N(0, 1) */
 TN_API tn_tensor *tn_positions_forward(tn_positions *m, tn_tensor *x, int64_t start); /* x[:, 0] has position start */

@@ -144,8 +144,9 @@ typedef struct tn_transformer_config {
     int                    zero_;
     int64_t dim            TN_IS(512), heads TN_IS(8);
     int64_t encoder_layers TN_IS(6), decoder_layers TN_IS(6);
-    bool                   no_final_norm; /* no norm after the last layer of encoder and decoder */
-    int64_t ff             TN_IS(2048);   /* this member and all below: see tn_block_config */
+    int64_t                decoder_heads, decoder_ff; /* 0: as in the encoder */
+    bool                   no_final_norm;             /* no norm after the last layer of encoder and decoder */
+    int64_t ff             TN_IS(2048);               /* this member and all below: see tn_block_config */
     bool                   gated;
     int64_t                head_dim;
     double dropout         TN_IS(0.1), attention_dropout TN_IS(-1), activation_dropout TN_IS(-1);

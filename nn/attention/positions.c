@@ -57,24 +57,42 @@ static tn_positions *positions_create(const char *who, const tn_class *kind, tn_
     return m;
 }
 
+/* Fills element i of all positions. */
+static void put_sinusoid(tn_tensor *pe, const tn_positions_config *c, int64_t i)
+{
+    const bool    narrow = c->order == TN_SINUSOIDS_TENSOR2TENSOR, halves = c->order != TN_SINUSOIDS_IN_TURN;
+    const int64_t half = (narrow ? c->dim : c->dim + 1) / 2; /* of an odd width one more sine, or a zero */
+    const bool    cosine = halves ? i >= half : i % 2;
+    const int64_t k = halves ? i - (cosine ? half : 0) : i / 2;
+    if (k >= half && narrow) return;
+    const double step = half > 1 ? tn__libm_log(10000) / (double)(half - 1) : 0;
+    const double turn = narrow ? (double)(float)tn__libm_exp((double)((float)k * (float)-step))
+                               : tn__libm_pow(10000, -(double)(2 * k) / (double)c->dim);
+    for (int64_t t = 0; t < c->length; t++) {
+        const double at = (double)(c->first + t), angle = narrow ? (double)((float)at * (float)turn) : at * turn;
+        tn_set(pe, t * c->dim + i, cosine ? cos(angle) : sin(angle));
+    }
+}
+
 tn_positions *tn_sinusoidal_positions_create(tn_positions_config c)
 {
+    static const char *const who = "tn_sinusoidal_positions_new";
     if (c.length == 0) c.length = 5000;
-    tn_positions *m = positions_create("tn_sinusoidal_positions_new", &sinusoidal, c);
+    if ((unsigned)c.order > TN_SINUSOIDS_TENSOR2TENSOR || c.first < 0 || c.first > INT32_MAX)
+        return tn_raise_null(TN_EINVAL, "%s: .order is %d, .first %lld; expected a tn_sinusoids, and 0 to %d", who,
+                             (int)c.order, (long long)c.first, INT32_MAX);
+    tn_positions *m = positions_create(who, &sinusoidal, c);
     if (!m) return NULL;
     tn_tensor *pe = tn_zeros_of(c.dtype, TN_SHAPE(c.length, c.dim));
-    for (int64_t i = 0; pe && i < c.dim; i++) {
-        const int64_t even = i / 2 * 2;
-        const double  turn = tn__libm_pow(10000, -(double)even / (double)c.dim);
-        for (int64_t t = 0; t < c.length; t++)
-            tn_set(pe, t * c.dim + i, i % 2 ? cos((double)t * turn) : sin((double)t * turn));
-    }
+    for (int64_t i = 0; pe && i < c.dim; i++) put_sinusoid(pe, &c, i);
     m->weight = tn_buffer_unsaved(m, "pe", pe);
     return tn_built(m);
 }
 
 tn_positions *tn_learned_positions_create(tn_positions_config c)
 {
+    if (c.order || c.first)
+        return tn_raise_null(TN_EINVAL, "tn_learned_positions_new: .order and .first are for sinusoidal positions");
     tn_positions *m = positions_create("tn_learned_positions_new", &learned, c);
     if (!m) return NULL;
     m->weight = tn_param(m, "weight", tn_normal_of(c.dtype, TN_SHAPE(c.length, c.dim), 0, 1));

@@ -14,15 +14,18 @@ tn_transformer *tn_transformer_create(tn_transformer_config c)
     s.activation = c.activation, s.gated = c.gated, s.norm = c.norm, s.eps = c.eps, s.norm_first = c.norm_first;
     s.scale = c.scale, s.relative = c.relative, s.relative_distance = c.relative_distance;
     s.no_bias = c.no_bias, s.time_first = c.time_first, s.dtype = c.dtype;
-    tn_block_config layer = s;
+    tn_block_config layer = s, last = s;
+    if (c.decoder_heads) last.heads = c.decoder_heads;
+    if (c.decoder_ff) last.ff = c.decoder_ff;
+    last.layers = out, last.relative_causal = c.relative != 0, s.layers = in;
+    tn_block_config other = last;
     if (!tn__at_least(who, "encoder_layers", in, 1) || !tn__at_least(who, "decoder_layers", out, 1) ||
-        !tn__block_config(who, &layer, false))
+        !tn__block_config(who, &layer, false) || !tn__block_config(who, &other, true))
         return NULL;
     tn_transformer *m = tn_module_new(tn_transformer);
     if (!m) return NULL;
-    s.layers = in, m->encoder = tn_child(m, "encoder", tn_transformer_encoder_create(s));
-    s.relative_causal = c.relative != 0;
-    s.layers = out, m->decoder = tn_child(m, "decoder", tn_transformer_decoder_create(s));
+    m->encoder = tn_child(m, "encoder", tn_transformer_encoder_create(s));
+    m->decoder = tn_child(m, "decoder", tn_transformer_decoder_create(last));
     for (tn_each p = tn_parameters(m); tn_next(&p);)
         if (tn_ndim(p.tensor) > 1) tn_init_xavier_uniform(p.tensor, 1);
     return tn_built(m);
