@@ -34,7 +34,8 @@ typedef enum {
 /* ---- creating a tokenizer ---------------------------------------------------------------------------------------- */
 
 /* path: a folder (with tokenizer.json; tokenizer.model or spiece.model; vocab.txt; or vocab.json, also named
- * encoder.json, and merges.txt, also named vocab.bpe; tokenizer_config.json is applied), a tokenizer.json, a
+ * encoder.json, and merges.txt, also named vocab.bpe; or Marian's source.spm and target.spm, M2M-100's
+ * sentencepiece.bpe.model, each with vocab.json; tokenizer_config.json is applied), a tokenizer.json, a
  * SentencePiece .model, a vocab.txt, or subword-nmt's file of merges (version 0.2). The error names a rule in a file
  * that Tenon does not support. */
 typedef enum { TN_FROM_FILE = 0, TN_NO, TN_YES } tn_choice;
@@ -45,7 +46,10 @@ typedef struct tn_tokenizer_config {
     tn_choice             control_in_text; /* of a .model: "<s>" in a text is the control token; default TN_NO */
     bool                  slow;   /* follow BERT's slow tokenizer (Python) where it differs from the fast one */
     const struct tn_json *config; /* content of the folder's config.json; NULL: it is read from there */
-    int                   end_;
+    bool                  target; /* Marian's folder: the tokenizer of the target language */
+    const char *language; /* of the texts, for a tokenizer of several: "en" (M2M-100), "eng_Latn" (NLLB); NULL: as
+                             tokenizer_config.json says, or English */
+    int         end_;
 } TN_KEYWORDS_ONLY   tn_tokenizer_config;
 TN_API tn_tokenizer *tn_tokenizer_load_run(const char *path, tn_tokenizer_config o);
 /* json: the content of a tokenizer.json. */
@@ -128,6 +132,10 @@ typedef struct {
                                                            [SEP] or </s> */
 } tn_tokenizer_roles;
 TN_API tn_tokenizer_roles tn_tokenizer_special(const tn_tokenizer *t);
+/* The token of a language, "fr" (M2M-100), "fra_Latn" (NLLB); -1: t has none. */
+TN_API int32_t tn_tokenizer_language(const tn_tokenizer *t, const char *language);
+/* The source and the target language that tokenizer_config.json states; "": none. */
+TN_API const char *tn_tokenizer_languages(const tn_tokenizer *t, bool target);
 
 /* ---- encoding ---------------------------------------------------------------------------------------------------- */
 

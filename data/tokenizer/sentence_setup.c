@@ -87,7 +87,7 @@ static bool check_piece(const tn_tokenizer *t, const char *caller, uint32_t i, s
         return tn_raise_false(TN_EUNSUPPORTED, "%s: token %u has %zu bytes, expected at most %zu", caller, i, n, most);
     if (t->score && !isfinite(t->score[i]))
         return tn_raise_false(TN_EFORMAT, "%s: the score of token %u is not a finite number", caller, i);
-    if (type == TN_TYPE_UNUSED && t->kind == TN_SENTENCE_BPE && has_text(t, i))
+    if (type == TN_TYPE_UNUSED && t->kind == TN_SENTENCE_BPE && !t->listed && has_text(t, i))
         return tn_raise_false(TN_EUNSUPPORTED,
                               "%s: token %u has the type UNUSED, which byte-pair encoding does not support", caller, i);
     return true;

@@ -49,6 +49,7 @@ void tn_tokenizer_free(tn_tokenizer *t)
     tn__charsmap_free(&t->charsmap);
     tn__mem_put(t->added.token, (size_t)t->added.room * sizeof *t->added.token);
     tn__strings_free(&t->vocab);
+    tn_string_free(&t->model_file);
     tn__mem_put(t, sizeof *t);
 }
 
@@ -134,7 +135,7 @@ void tn__template_ends(tn_tokenizer *t, int32_t first, int32_t last)
 /* ---- queries ----------------------------------------------------------------------------------------------------- */
 
 tn_tokenizer_kind tn_tokenizer_kind_of(const tn_tokenizer *t) { return t ? t->kind : TN_WORDPIECE; }
-int64_t           tn_tokenizer_size(const tn_tokenizer *t) { return t ? t->vocab.n : 0; }
+int64_t           tn_tokenizer_size(const tn_tokenizer *t) { return !t ? 0 : t->listed ? t->listed : t->vocab.n; }
 
 const char *tn_tokenizer_token(const tn_tokenizer *t, int64_t id)
 {

@@ -130,6 +130,16 @@ struct tn_tokenizer {
     tn__trie trie; /* of TN_UNIGRAM's tokens */
     tn__trie user; /* user-defined tokens, matched first */
 
+    /* SentencePiece's pieces with ids from a vocab.json (files/listed.c): ids from `listed` on are pieces that the list
+     * lacks; they are encoded as `unlisted`, the unknown token. listed 0: another kind */
+    int64_t   listed, in_list; /* in_list: tokens of vocab.json; between both: languages */
+    int32_t   unlisted;
+    bool      codes;           /* a text may start with a language code, ">>fra<<" */
+    tn_string model_file;      /* the .spm, which is written back */
+    bool      target;          /* Marian: of the target language */
+    bool      separate;        /* Marian: each language has its own list */
+    char      language[2][32]; /* tokenizer_config.json's source and target language; "": none */
+
     /* around the tokens */
     tn__added_tokens   added;
     tn__template       single, pair;
@@ -182,6 +192,14 @@ bool tn__sentence_setup(tn_tokenizer *t, const char *caller);
  * -1. */
 uint32_t tn__byte_to_char(int byte);
 int      tn__char_to_byte(uint32_t letter);
+
+/* The id of a piece, where ids come from a vocab.json; an unknown piece may be in the list all the same. */
+static inline int32_t tn__listed_id(const tn_tokenizer *t, int32_t id, const char *text, size_t n)
+{
+    if (!t->listed) return id;
+    const int64_t found = id == t->unknown ? tn__strings_find(&t->vocab, text, n) : id;
+    return found >= 0 && found < t->listed ? (int32_t)found : t->unlisted;
+}
 
 /* Splitters of byte-level tokenizers, by index in byte_words.c's table. */
 int         tn__splitter_named(const char *name); /* -1: unknown */

@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char letters[] = " caf\xc3\xa9 the\xe2\x96\x81 \xe4\xb8\xad\xff\xfe  ";
     const size_t      before = tn_memory_now().live;
-    tn_tokenizer     *t = tn__sentencepiece_read("fuzz", data, size, size % 2);
+    tn_tokenizer     *t = tn__sentencepiece_read("fuzz", data, size, size % 2, NULL, NULL);
     CHECK((t != NULL) == (tn_error() == TN_OK) && tn_error() != TN_ESTATE && tn_error() != TN_ENOMEM);
     tn_clear_error();
     if (t) {
@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         use(t, (const char *)data, size < 400 ? size : 400);
         tn_string file = {0}, again = {0};
         CHECK(tn__sentencepiece_write(t, &file));
-        tn_tokenizer *back = tn__sentencepiece_read("back", file.at, file.bytes, size % 2);
+        tn_tokenizer *back = tn__sentencepiece_read("back", file.at, file.bytes, size % 2, NULL, NULL);
         CHECK(back && tn__sentencepiece_write(back, &again));
         CHECK(file.bytes == again.bytes && !memcmp(file.at, again.at, file.bytes));
         tn_string_free(&file), tn_string_free(&again);

@@ -54,11 +54,28 @@ static bool blank_words(const tn_tokenizer *t, tn__encoding *s, const char *text
     return true;
 }
 
+/* Marian: a text starts with the code of the target language, ">>fra<<". */
+static bool language_code(const tn_tokenizer *t, tn__encoding *s, const char *text, int32_t *from, int32_t to,
+                          int32_t *number)
+{
+    int32_t end = *from;
+    if (to - *from < 4 || memcmp(text + *from, ">>", 2) != 0) return true;
+    while (end + 2 <= to && memcmp(text + end, "<<", 2) != 0) end++;
+    if (end + 2 > to) return true;
+    end += 2;
+    const size_t   n = (size_t)(end - *from);
+    const int64_t  id = tn__strings_find(&t->vocab, text + *from, n);
+    const tn__word w = {text + *from, n, 0, *from, end, (*number)++};
+    *from = end;
+    return tn__token_add(s, &w, id >= 0 && id < t->listed ? (int32_t)id : t->unlisted, 0, n);
+}
+
 static bool words(const tn_tokenizer *t, tn__encoding *s, const char *text, int32_t from, int32_t to, int32_t *number)
 {
     if (from >= to) return true;
     if (t->split == TN__SPLIT_BYTES) return tn__byte_words(t, s, text, from, to, number);
-    if (t->split == TN__SPLIT_SENTENCE) return tn__sentence_words(t, s, text, from, to, number);
+    if (t->codes && !language_code(t, s, text, &from, to, number)) return false;
+    if (t->split == TN__SPLIT_SENTENCE) return from >= to || tn__sentence_words(t, s, text, from, to, number);
     if (t->split == TN__SPLIT_BLANK) return blank_words(t, s, text, from, to, number);
     return t->bert.slow ? tn__bert_words_slow(t, s, text, from, to, number)
                         : tn__bert_words(t, s, text, from, to, number);

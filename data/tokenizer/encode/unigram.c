@@ -39,13 +39,20 @@ static void search(const tn_tokenizer *t, path *best, const char *text, size_t n
     }
 }
 
+static bool add_piece(const tn_tokenizer *t, tn__encoding *s, const tn__word *w, size_t *i, int32_t id, size_t from,
+                      size_t to)
+{
+    return tn__word_token_add(s, w, (*i)++, tn__listed_id(t, id, w->text + from, to - from), from, to);
+}
+
 static bool unknown_piece(const tn_tokenizer *t, tn__encoding *s, const tn__word *w, size_t *i, size_t from, size_t to)
 {
     bool bytes = t->sentence.fallback;
     for (size_t k = from; k < to && bytes; k++) bytes = t->byte_token[(unsigned char)w->text[k]] >= 0;
-    if (!bytes) return t->unknown < 0 || tn__word_token_add(s, w, (*i)++, t->unknown, from, to);
+    if (!bytes && t->unknown < 0) return true;
+    if (!bytes) return add_piece(t, s, w, i, t->unknown, from, to);
     for (size_t k = from; k < to; k++)
-        if (!tn__word_token_add(s, w, (*i)++, t->byte_token[(unsigned char)w->text[k]], k, k + 1)) return false;
+        if (!add_piece(t, s, w, i, t->byte_token[(unsigned char)w->text[k]], k, k + 1)) return false;
     return true;
 }
 
@@ -74,7 +81,7 @@ bool tn__encode_unigram(const tn_tokenizer *t, tn__encoding *s, const tn__word *
             while (end < w->bytes && is_unknown(t, best[(size_t)best[end].sum].id)) end = (size_t)best[end].sum;
         if (id < 0 || end > first) {
             if (!unknown_piece(t, s, w, &i, at, end)) return false;
-        } else if (!tn__word_token_add(s, w, i++, id, at, end)) {
+        } else if (!add_piece(t, s, w, &i, id, at, end)) {
             return false;
         }
     }

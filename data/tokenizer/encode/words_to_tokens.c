@@ -219,7 +219,9 @@ bool tn__encode_bpe(const tn_tokenizer *t, tn__encoding *s, const tn__word *w)
         offer(t, s, &heaped, left);
     }
     size_t i = 0;
-    for (int32_t at = n > 0 ? 0 : -1; at >= 0; at = x[at].next, i++)
-        if (!tn__word_token_add(s, w, i, x[at].c, (size_t)x[at].from, (size_t)x[at].to)) return false;
+    for (int32_t at = n > 0 ? 0 : -1; at >= 0; at = x[at].next, i++) {
+        const size_t from = (size_t)x[at].from, to = (size_t)x[at].to;
+        if (!tn__word_token_add(s, w, i, tn__listed_id(t, x[at].c, w->text + from, to - from), from, to)) return false;
+    }
     return n >= 0;
 }

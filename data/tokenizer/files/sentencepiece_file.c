@@ -97,14 +97,18 @@ static bool read_piece(tn_tokenizer *t, const char *caller, tn_text message, boo
     if (!tn__grown((void *)&t->type, &t->type_room, (int64_t)i + 1, 1) ||
         !tn__grown((void *)&t->score, &t->score_room, (int64_t)i + 1, sizeof *t->score))
         return false;
-    t->type[i] = (uint8_t)type, t->score[i] = score;
     const int64_t id = tn__strings_add(&t->vocab, text.at, text.bytes);
-    if (id >= 0 && id != i)
-        tn_raise(TN_EFORMAT, "%s: the piece %s has two ids, %lld and %u", caller, tn__quote(q, text.at, text.bytes, 40),
-                 (long long)id, i);
-    if (id != i) return false;
+    if (id < 0) return false;
+    if (id != i && (id >= t->listed || t->type[id] != TN_TYPE_UNUSED))
+        return tn_raise_false(TN_EFORMAT, "%s: the piece %s has two ids, %lld and %u", caller,
+                              tn__quote(q, text.at, text.bytes, 40), (long long)id, i);
+    if (t->listed && type == TN_TYPE_UNUSED)
+        return tn_raise_false(TN_EUNSUPPORTED,
+                              "%s: the piece %s has the type UNUSED, which is not supported with a vocab.json", caller,
+                              tn__quote(q, text.at, text.bytes, 40));
+    t->type[id] = (uint8_t)type, t->score[id] = score;
     return type != TN_TYPE_CONTROL ||
-           tn__tokenizer_add(t, (tn__added){.id = (int32_t)i, .special = true, .hidden = !control});
+           tn__tokenizer_add(t, (tn__added){.id = (int32_t)id, .special = true, .hidden = !control});
 }
 
 static bool read_model(tn_tokenizer *t, const char *caller, tn_text file, const spec *s, bool control)
@@ -113,7 +117,8 @@ static bool read_model(tn_tokenizer *t, const char *caller, tn_text file, const 
     for (tn__field f; tn__proto_next(&p, &f);)
         if (f.number == PIECES && !read_piece(t, caller, tn__proto_text(&p, &f), control)) return false;
     if (tn_error() != TN_OK) return false;
-    if (!t->vocab.n) return tn_raise_false(TN_EFORMAT, "%s: no pieces found; not a SentencePiece model", caller);
+    if (t->vocab.n == t->listed)
+        return tn_raise_false(TN_EFORMAT, "%s: no pieces found; not a SentencePiece model", caller);
     if (!tn__charsmap_read(&t->charsmap, caller, s->charsmap.at, s->charsmap.bytes)) return false;
     tn__sentence *r = &t->sentence;
     r->squeeze = s->squeeze, r->space = s->prefix ? TN__SPACE_EACH : TN__SPACE_NEVER;
@@ -124,19 +129,21 @@ static bool read_model(tn_tokenizer *t, const char *caller, tn_text file, const 
     if (!tn__tokenizer_finish(t, caller)) return false;
     if (t->unknown < 0) return tn_raise_false(TN_EFORMAT, "%s: no piece has the type UNKNOWN", caller);
     const int32_t n = (int32_t)t->vocab.n;
+    if (t->listed) return true; /* roles by name; the caller sets the template */
     if (s->bos >= 0 && s->bos < n && t->type[s->bos] == TN_TYPE_CONTROL) t->role.first = (int32_t)s->bos;
     if (s->eos >= 0 && s->eos < n && t->type[s->eos] == TN_TYPE_CONTROL) t->role.last = (int32_t)s->eos;
     tn__template_ends(t, t->kind == TN_SENTENCE_BPE ? t->role.first : -1, -1); /* as in LLaMA */
     return true;
 }
 
-tn_tokenizer *tn__sentencepiece_read(const char *caller, const void *data, size_t bytes, bool control)
+tn_tokenizer *tn__sentencepiece_read(const char *caller, const void *data, size_t bytes, bool control,
+                                     bool (*list)(tn_tokenizer *t, void *user), void *user)
 {
     const tn_text file = {data, bytes};
     spec          s = {.type = UNIGRAM, .unk = 0, .bos = 1, .eos = 2, .prefix = true, .squeeze = true, .escape = true};
     if (!read_spec(caller, file, &s)) return NULL;
     tn_tokenizer *t = tn__tokenizer_new(s.type == BPE ? TN_SENTENCE_BPE : TN_UNIGRAM);
-    if (!t || read_model(t, caller, file, &s, control)) return t;
+    if (!t || ((!list || list(t, user)) && read_model(t, caller, file, &s, control))) return t;
     return tn_tokenizer_free(t), NULL;
 }
 

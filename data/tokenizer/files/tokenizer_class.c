@@ -27,15 +27,11 @@ static const struct {
     const char *name, *model; /* name: its tokenizer_class, without "Fast"; model: config.json's model_type */
     tn__class class;
 } classes[] = {
-    {"BertTokenizer", "bert", TN__CLASS_BERT},
-    {"DistilBertTokenizer", "distilbert", TN__CLASS_BERT},
-    {"ElectraTokenizer", "electra", TN__CLASS_BERT},
-    {"GPT2Tokenizer", "gpt2", TN__CLASS_GPT2},
-    {"RobertaTokenizer", "roberta", TN__CLASS_ROBERTA},
-    {"Qwen2Tokenizer", "qwen2", TN__CLASS_QWEN2},
-    {"LlamaTokenizer", "llama", TN__CLASS_LLAMA},
-    {"AlbertTokenizer", "albert", TN__CLASS_NONE},
-    {"T5Tokenizer", "t5", TN__CLASS_T5},
+    {"BertTokenizer", "bert", TN__CLASS_BERT},          {"DistilBertTokenizer", "distilbert", TN__CLASS_BERT},
+    {"ElectraTokenizer", "electra", TN__CLASS_BERT},    {"GPT2Tokenizer", "gpt2", TN__CLASS_GPT2},
+    {"RobertaTokenizer", "roberta", TN__CLASS_ROBERTA}, {"BartTokenizer", "bart", TN__CLASS_ROBERTA},
+    {"Qwen2Tokenizer", "qwen2", TN__CLASS_QWEN2},       {"LlamaTokenizer", "llama", TN__CLASS_LLAMA},
+    {"AlbertTokenizer", "albert", TN__CLASS_NONE},      {"T5Tokenizer", "t5", TN__CLASS_T5},
 };
 enum { CLASSES = sizeof classes / sizeof *classes };
 

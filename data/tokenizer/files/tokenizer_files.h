@@ -61,10 +61,22 @@ bool tn__class_rules(tn_tokenizer *t, const char *caller, const tn__side_files *
  * raises. */
 bool tn__side_files_apply(tn_tokenizer *t, const char *caller, tn__side_files *s);
 
+/* SentencePiece's pieces with ids from a vocab.json: Marian's and M2M-100's folders (listed.c). load: NULL: another
+ * kind of folder, or raised. language: gives a tokenizer of several languages its template. */
+tn_tokenizer *tn__listed_load(const char *folder, const tn_tokenizer_config *o, const tn__side_files *s);
+bool          tn__listed_save(const tn_tokenizer *t, const char *folder);
+bool tn__language_apply(tn_tokenizer *t, const char *caller, const tn_tokenizer_config *o, const tn__side_files *s);
+/* The path of the first of these names that is a file in the folder, for tn__strfree; NULL: none, or raised. b may be
+ * NULL. */
+char *tn__find_file(const char *folder, const char *a, const char *b);
+bool  tn__vocab_json_read(tn_tokenizer *t, const char *path); /* adds its tokens; false: raised */
+
 tn_tokenizer *tn__tokenizer_read(const char *caller, const tn_json *v); /* from a tokenizer.json */
 
-/* Reads SentencePiece's .model; control: find "<s>" and other control tokens in texts. The writer needs scores. */
-tn_tokenizer *tn__sentencepiece_read(const char *caller, const void *data, size_t bytes, bool control);
+/* Reads SentencePiece's .model; control: find "<s>" and other control tokens in texts; list: called first, to add the
+ * tokens of a vocab.json, or NULL. The writer needs scores. */
+tn_tokenizer *tn__sentencepiece_read(const char *caller, const void *data, size_t bytes, bool control,
+                                     bool (*list)(tn_tokenizer *t, void *user), void *user);
 bool          tn__sentencepiece_write(const tn_tokenizer *t, tn_string *to);
 
 #endif

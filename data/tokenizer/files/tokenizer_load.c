@@ -31,8 +31,7 @@ static bool is_file(const char *path)
     return readable;
 }
 
-/* Returns the path of the first of these names that is a file in the folder; NULL: none, or raised. */
-static char *find_file(const char *folder, const char *a, const char *b)
+char *tn__find_file(const char *folder, const char *a, const char *b)
 {
     char *path = join(folder, a);
     if (!path || is_file(path)) return path;
@@ -186,7 +185,7 @@ static tn_tokenizer *load_subword(const char *path, const char *version)
     return tn_tokenizer_free(t), NULL;
 }
 
-static bool read_vocab_json(tn_tokenizer *t, const char *path)
+bool tn__vocab_json_read(tn_tokenizer *t, const char *path)
 {
     char     label[TN__LABEL], q[TN__QUOTED];
     tn_json *v = tn_json_load(path);
@@ -223,7 +222,8 @@ static tn_tokenizer *load_gpt2(const char *vocab, const char *merges, const tn__
     tn__class class;
     tn_tokenizer *t = tn__class_find(side, caller, fit, &class) ? tn__tokenizer_new(TN_BYTE_BPE) : NULL;
     if (!t) return NULL;
-    if (read_vocab_json(t, vocab) && with_lines(t, merges, read_merges_txt) && tn__class_rules(t, caller, side, class))
+    if (tn__vocab_json_read(t, vocab) && with_lines(t, merges, read_merges_txt) &&
+        tn__class_rules(t, caller, side, class))
         return t;
     return tn_tokenizer_free(t), NULL;
 }
@@ -248,7 +248,8 @@ static tn_tokenizer *load_model(const char *path, tn_tokenizer_config o, const t
     tn_tensor     *file = tn_file_read(path, (int64_t)256 << 20);
     const size_t   n = file ? (size_t)tn_numel(file) : 0;
     const bool     ok = file && tn__sha256sums_check(path, tn_data(file), n);
-    tn_tokenizer  *t = ok ? tn__sentencepiece_read(caller, tn_data(file), n, o.control_in_text == TN_YES) : NULL;
+    tn_tokenizer  *t =
+        ok ? tn__sentencepiece_read(caller, tn_data(file), n, o.control_in_text == TN_YES, NULL, NULL) : NULL;
     tn_scope_end(scope);
     if (!t || tn__class_rules(t, caller, side, class)) return t;
     return tn_tokenizer_free(t), NULL;
@@ -257,7 +258,7 @@ static tn_tokenizer *load_model(const char *path, tn_tokenizer_config o, const t
 /* Returns the document of this name in the folder; NULL: not found, or raised. */
 static tn_json *read_document(const char *folder, const char *name)
 {
-    char    *path = tn_error() == TN_OK ? find_file(folder, name, NULL) : NULL;
+    char    *path = tn_error() == TN_OK ? tn__find_file(folder, name, NULL) : NULL;
     tn_json *v = path ? tn_json_load(path) : NULL;
     tn__strfree(path);
     return v;
@@ -289,11 +290,12 @@ static tn_tokenizer *load_lists(const char *folder, tn_tokenizer_config o, const
 {
     tn_tokenizer *t = NULL;
     char         *txt = NULL, *vocab = NULL, *merges = NULL, *model = NULL;
-    if (tn_error() == TN_OK && (model = find_file(folder, "tokenizer.model", "spiece.model")))
+    if (tn_error() == TN_OK && (model = tn__find_file(folder, "tokenizer.model", "spiece.model")))
         t = load_model(model, o, side);
-    else if (tn_error() == TN_OK && (txt = find_file(folder, "vocab.txt", NULL))) t = load_bert(txt, o, side, chinese);
-    else if (tn_error() == TN_OK && (vocab = find_file(folder, "vocab.json", "encoder.json")) &&
-             (merges = find_file(folder, "merges.txt", "vocab.bpe")))
+    else if (tn_error() == TN_OK && (txt = tn__find_file(folder, "vocab.txt", NULL)))
+        t = load_bert(txt, o, side, chinese);
+    else if (tn_error() == TN_OK && (vocab = tn__find_file(folder, "vocab.json", "encoder.json")) &&
+             (merges = tn__find_file(folder, "merges.txt", "vocab.bpe")))
         t = load_gpt2(vocab, merges, side);
     else if (tn_error() == TN_OK)
         tn_raise(TN_EIO,
@@ -304,11 +306,12 @@ static tn_tokenizer *load_lists(const char *folder, tn_tokenizer_config o, const
     return t;
 }
 
-static tn_tokenizer *load_json_folder(const char *json, tn__side_files *side)
+static tn_tokenizer *load_json_folder(const char *json, const tn_tokenizer_config *o, tn__side_files *side)
 {
     char          label[TN__LABEL];
+    const char   *caller = tn__label(label, "tn_tokenizer_load", json);
     tn_tokenizer *t = load_json(json);
-    if (!t || tn__side_files_apply(t, tn__label(label, "tn_tokenizer_load", json), side)) return t;
+    if (!t || (tn__side_files_apply(t, caller, side) && tn__language_apply(t, caller, o, side))) return t;
     return tn_tokenizer_free(t), NULL;
 }
 
@@ -322,9 +325,10 @@ static tn_tokenizer *load_folder(const char *folder, tn_tokenizer_config o)
                            .added = read_document(folder, "added_tokens.json"),
                            .model = o.config ? o.config : model};
     if (tn_error() == TN_OK && read_config(side.config, &o, &all)) {
-        char *json = find_file(folder, "tokenizer.json", NULL);
-        if (json) t = load_json_folder(json, &side);
-        else if (tn_error() == TN_OK) t = load_lists(folder, o, &side, all.chinese);
+        t = tn__listed_load(folder, &o, &side);
+        char *json = t || tn_error() != TN_OK ? NULL : tn__find_file(folder, "tokenizer.json", NULL);
+        if (json) t = load_json_folder(json, &o, &side);
+        else if (!t && tn_error() == TN_OK) t = load_lists(folder, o, &side, all.chinese);
         tn__strfree(json);
     }
     tn_json_free(side.config), tn_json_free(side.map), tn_json_free(side.added), tn_json_free(model);

@@ -388,6 +388,7 @@ tn_status tn_tokenizer_save(const tn_tokenizer *t, const char *folder)
     if (!t || !folder || !*folder)
         return tn_raise(TN_EINVAL, "tn_tokenizer_save: %s", t ? "folder is NULL or empty" : "t is NULL");
     if (t->kind == TN_SUBWORD) save_lines(t, folder, NULL);
+    else if (t->listed) tn__listed_save(t, folder);
     else if (save_lists(t, folder) && save_json(t, folder, "special_tokens_map.json", write_special) &&
              save_json(t, folder, "tokenizer_config.json", write_config))
         save_json(t, folder, "tokenizer.json", write_tokenizer);
