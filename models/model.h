@@ -42,6 +42,7 @@ typedef struct {
         tn_vit     *vit;     /* TN_MODEL_IMAGES; its tn_image_processor is in the same directory */
     };
     tn_tokenizer *tokenizer; /* NULL: the path contains none, and .tokenizer was not set */
+    tn_tokenizer *target;    /* TN_MODEL_SEQ2SEQ: of the target, if it has its own (Marian); else NULL */
     const char   *form;      /* "huggingface", "gguf" or "llama2.c" */
 
     /* Language models only. */
@@ -57,7 +58,8 @@ typedef struct tn_model_config {
     const char     *tokenizer;       /* file or folder of a tokenizer; NULL: the path's own; llama2.c's .bin has none */
     bool            no_tokenizer;    /* load the model only */
     bool            needs_tokenizer; /* a path without tokenizer is an error */
-    int             end_;
+    const char *from, *to; /* languages of a translation model of several ("en", "eng_Latn"); NULL: the path's own */
+    int         end_;
 } TN_KEYWORDS_ONLY tn_model_config;
 TN_API tn_model    tn_model_open_run(const char *path, tn_model_config c);
 TN_API void        tn_model_close(tn_model *m); /* frees all members; set a member to NULL to keep it */

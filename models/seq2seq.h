@@ -9,6 +9,13 @@
  *     tn_generated g = tn_generate(d, begin, .beams = 5, .end = c.end);           // begin: [B, 1]
  *     tn_decoding_free(d);
  *
+ * Models of transformers, which config.json names by its model_type: bart, marian (OPUS-MT), m2m_100 (also NLLB), t5.
+ *
+ *     tn_model t = tn_model_open("opus-mt-en-de");
+ *     tn_token_batch b;
+ *     if (tn_tokenizer_batch(t.tokenizer, &b, n, lines) == TN_OK)
+ *         g = tn_seq2seq_generate(t.seq2seq, b.ids, .beams = 5, .most = 100);
+ *
  * Sequences are i64 [B, T], padded on the right. The result of a sequence does not depend on the batch. */
 #ifndef TENON_MODELS_SEQ2SEQ_H
 #define TENON_MODELS_SEQ2SEQ_H
@@ -26,6 +33,15 @@ typedef enum {
 } tn_seq2seq_kind;
 TN_API const char     *tn_seq2seq_kind_name(tn_seq2seq_kind kind); /* "transformer", "bahdanau", "luong", "rnn" */
 TN_API tn_seq2seq_kind tn_seq2seq_kind_of(const char *name);       /* raises for another name */
+
+/* Kinds of positions: the paper's sinusoids; sines, then cosines (Marian); those of tensor2tensor, of which the first
+ * token has number .padding + 1 (M2M-100); a learned table for each side, after two unused rows (BART). */
+typedef enum {
+    TN_SEQ2SEQ_SINUSOIDS = 0,
+    TN_SEQ2SEQ_HALVES,
+    TN_SEQ2SEQ_TENSOR2TENSOR,
+    TN_SEQ2SEQ_LEARNED
+} tn_seq2seq_positions;
 
 typedef struct tn_seq2seq_config {
     int             zero_;
@@ -50,9 +66,18 @@ typedef struct tn_seq2seq_config {
     bool        free_padding;                /* padding has an embedding like other tokens: .begin may be .padding */
     bool        end_dropout;                 /* dropout after the encoder's and the decoder's final norm, too */
     double      out_scale;                   /* factor of the decoder's result before the output layer; 0: 1 */
-    int         end_;
+    const char *type; /* model_type of transformers, in whose format the model is saved; NULL: Tenon's own */
+    tn_seq2seq_positions position_kind;
+    bool                 norm_embedding; /* norm of the sum of embedding and position */
+    bool                 no_final_norm;
+    bool    no_out_bias, fixed_out_bias; /* output layer: no bias; a bias that is not trained, [1, words] */
+    int64_t decoder_heads, decoder_ff;   /* 0: as in the encoder */
+    double attention_dropout TN_IS(-1), activation_dropout TN_IS(-1); /* below 0: dropout */
+    int                      end_;
 } TN_KEYWORDS_ONLY tn_seq2seq_config;
-#define TN_SEQ2SEQ_DEFAULTS .dropout = 0.1, .begin = 2, .end = 3, .heads = 8, .positions = 1024
+#define TN_SEQ2SEQ_DEFAULTS                                                                       \
+    .dropout = 0.1, .begin = 2, .end = 3, .heads = 8, .positions = 1024, .attention_dropout = -1, \
+    .activation_dropout = -1
 
 /* The parts of the recurrent kinds; NULL where a kind has none. */
 typedef struct {
@@ -64,15 +89,36 @@ typedef struct {
     tn_linear             *combine;             /* Bahdanau, Luong: of state and context */
 } tn_seq2seq_recurrent;
 
+/* What a model of transformers says about generation (generation_config.json). tn_seq2seq_generate applies the rules;
+ * the rest are preferences, which a program may follow. */
+typedef struct {
+    int64_t      first, last; /* rules: tokens that must come first, and as the last of .most; -1: none */
+    tn_token_ids forbidden;   /* tokens that are not generated */
+    bool         renormalize; /* probabilities are those among the tokens that the rules allow */
+    int64_t      beams, most, least, no_repeat; /* as in tn_generate, but most counts the end token; 0: not said */
+    double       length_penalty, repetition_penalty;
+    bool         early_stopping;
+} tn_seq2seq_search;
+
+/* Members of config.json that do not change results here. They are written back. */
+typedef struct {
+    tn_token_ids begin; /* bos_token_id */
+    double       init, layerdrop, decoder_layerdrop;
+} tn_seq2seq_kept;
+
 typedef struct {
     tn_module             base;
     tn_seq2seq_config     config; /* with defaults filled in */
     tn_embedding         *source, *target;
-    tn_tensor            *out, *out_bias; /* [target_words, dim]; [target_words], NULL with .no_bias */
+    tn_tensor            *out, *out_bias; /* [target_words, dim]; [target_words], NULL with .no_bias or .no_out_bias */
     tn_dropout           *dropout;
-    tn_positions         *positions;   /* Transformer without .relative; else NULL */
-    tn_transformer       *transformer; /* Transformer; else NULL */
-    tn_seq2seq_recurrent *recurrent;   /* recurrent kinds; else NULL */
+    tn_positions         *positions;                 /* Transformer without .relative; else NULL */
+    tn_positions         *target_positions;          /* learned positions; else NULL */
+    tn_layer_norm        *source_norm, *target_norm; /* .norm_embedding; else NULL */
+    tn_transformer       *transformer;               /* Transformer; else NULL */
+    tn_seq2seq_recurrent *recurrent;                 /* recurrent kinds; else NULL */
+    tn_seq2seq_search     search;
+    tn_seq2seq_kept       kept;
 } tn_seq2seq;
 
 /* "tiny" (4 + 4 layers, dim 128), "small" (3 + 3, dim 256), "base" and "big" of the paper. Raises for other names. */
@@ -101,12 +147,20 @@ TN_API tn_tensor  *tn_seq2seq_loss_run(tn_seq2seq *m, tn_seq2seq_loss_args a);
 /* State for tn_generate: `beams` rows of at most `length` tokens, including .begin, for each row of source. */
 TN_API tn_decoding *tn_seq2seq_decoding(tn_seq2seq *m, tn_tensor *source, int64_t beams, int64_t length);
 
-/* config.json and model.safetensors. Loaded models are in eval mode; to save, the directory must exist. */
+/* tn_generate for the rows of source, with the model's begin and end tokens and rules. Sets .from, .prompt and .end;
+ * .most 0: as many tokens as the model says, or as it has positions, at most 1024. */
+TN_API tn_generated tn_seq2seq_generate_run(tn_seq2seq *m, tn_tensor *source, tn_generate_args a);
+
+/* config.json, model.safetensors and, of a .type, generation_config.json. Loaded models are in eval mode; to save, the
+ * directory must exist. A member of a file that changes results and is not supported is an error that names it;
+ * layerdrops, which change training only, are not applied. */
 TN_API tn_seq2seq *tn_seq2seq_load(const char *dir);
 TN_API tn_status   tn_seq2seq_save(tn_seq2seq *m, const char *dir) TN_CHECKED;
 
 TN_C_END_
 #define tn_seq2seq_new(...) TN_NEW_(tn_seq2seq_create, tn_seq2seq_config, TN_SEQ2SEQ_DEFAULTS, __VA_ARGS__)
+#define tn_seq2seq_generate(m, ...) TN_CALL_(tn_seq2seq_generate_run(m, TN_SEQ2SEQ_GENERATE_(__VA_ARGS__, TN_END_)))
+#define TN_SEQ2SEQ_GENERATE_(source, ...) source, TN_FILLED_(tn_generate_args, TN_GENERATE_ARGS_DEFAULTS, __VA_ARGS__)
 #define tn_seq2seq_forward(m, ...) \
     TN_CALL_(tn_seq2seq_run(m, TN_ARGS2_(tn_seq2seq_args, TN_NO_DEFAULTS_, source, target, __VA_ARGS__, TN_END_)))
 #define tn_seq2seq_loss(m, ...)   \

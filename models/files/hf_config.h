@@ -15,6 +15,8 @@ typedef struct {
 } tn__hf_source;
 bool tn__hf_open(tn__hf_source *s, const char *path); /* false: raised; close it all the same */
 void tn__hf_close(tn__hf_source *s);
+/* Opens another config of s's directory. Without that file, *to is *s, which owns the config then. */
+bool tn__hf_open_beside(const tn__hf_source *s, const char *name, tn__hf_source *to);
 /* A row of token ids that do not change results; written back. null is stored as n -1. */
 #define TN__IDS(key, type, member) TN_HF(key, type, member, .low = -1e7, .high = 1e7, .nullable = true, .omitted = true)
 

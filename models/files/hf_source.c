@@ -7,19 +7,40 @@
 
 /* ---- config.json ------------------------------------------------------------------------------------------------- */
 
+/* Raises unless a config that was read is an object. */
+static bool is_object(const tn__hf_source *s)
+{
+    if (s->config && tn_json_type_of(s->config) != TN_JSON_OBJECT)
+        tn_raise(TN_EFORMAT, "'%s' does not contain an object", s->name);
+    return tn_error() == TN_OK;
+}
+
+static tn_json *load_object(const char *name)
+{
+    const tn_json_limits limits = {.depth = 32, .bytes = 16 << 20, .values = 1 << 21};
+    return tn_json_load_within(name, limits);
+}
+
 bool tn__hf_open(tn__hf_source *s, const char *path)
 {
-    const bool           file = tn__is_file(path);
-    const tn_json_limits limits = {.depth = 32, .bytes = 16 << 20, .values = 1 << 21};
+    const bool file = tn__is_file(path);
     *s = (tn__hf_source){.path = path};
     if (tn_error() != TN_OK) return false;
     if (file) snprintf(s->name, sizeof s->name, "%s", path);
     else if (path && !tn__path_exists(path)) return tn_raise_false(TN_EIO, "'%s': no such file or directory", path);
     else if (!tn__path_in(path, "config.json", s->name, sizeof s->name)) return false;
-    s->config = file ? tn__file_config(path) : tn_json_load_within(s->name, limits);
-    if (s->config && tn_json_type_of(s->config) != TN_JSON_OBJECT)
-        tn_raise(TN_EFORMAT, "'%s' does not contain an object", s->name);
-    return tn_error() == TN_OK;
+    s->config = file ? tn__file_config(path) : load_object(s->name);
+    return is_object(s);
+}
+
+bool tn__hf_open_beside(const tn__hf_source *s, const char *name, tn__hf_source *to)
+{
+    *to = *s;
+    if (tn__is_file(s->path)) return true;
+    if (!tn__path_in(s->path, name, to->name, sizeof to->name)) return false;
+    if (!tn__file_exists(to->name)) return *to = *s, true;
+    to->config = load_object(to->name);
+    return is_object(to);
 }
 
 void tn__hf_close(tn__hf_source *s)

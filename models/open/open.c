@@ -8,20 +8,24 @@
 #include "models/rnn_lm/rnn_lm_private.h"
 #include "models/seq2seq/seq2seq_private.h"
 #include "models/vit/vit_private.h"
+#include "core/files/io.h"
 
 #include <string.h>
 
 static const char *const gpt2[] = {"gpt2", NULL}, *const reformer[] = {"reformer", NULL},
-                         *const rnn_lm[] = {TN__RNN_LM_TYPE, NULL}, *const seq2seq[] = {"tenon-seq2seq", NULL};
+                         *const rnn_lm[] = {TN__RNN_LM_TYPE, NULL};
 static const struct {
     tn_model_family    family;
     const char *const *types;
     void *(*load)(const tn__hf_source *s);
 } kinds[] = {
-    {TN_MODEL_ENCODER, tn__bert_types, tn__bert_load},   {TN_MODEL_DECODER, gpt2, tn__gpt_load},
-    {TN_MODEL_DECODER, tn__llama_types, tn__llama_load}, {TN_MODEL_DECODER, reformer, tn__reformer_load},
-    {TN_MODEL_DECODER, rnn_lm, tn__rnn_lm_load},         {TN_MODEL_IMAGES, tn__vit_types, tn__vit_load},
-    {TN_MODEL_SEQ2SEQ, seq2seq, tn__seq2seq_load},
+    {TN_MODEL_ENCODER, tn__bert_types, tn__bert_load},
+    {TN_MODEL_DECODER, gpt2, tn__gpt_load},
+    {TN_MODEL_DECODER, tn__llama_types, tn__llama_load},
+    {TN_MODEL_DECODER, reformer, tn__reformer_load},
+    {TN_MODEL_DECODER, rnn_lm, tn__rnn_lm_load},
+    {TN_MODEL_IMAGES, tn__vit_types, tn__vit_load},
+    {TN_MODEL_SEQ2SEQ, tn__seq2seq_types, tn__seq2seq_load},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds, TYPES = 32 };
 
@@ -81,12 +85,25 @@ static tn_tokenizer *file_tokenizer(const char *path)
     return t;
 }
 
-static tn_tokenizer *tokenizer_of(const tn__hf_source *s, const char *form, const char *path)
+static tn_tokenizer *tokenizer_of(const tn__hf_source *s, const char *form, const char *path, const char *language)
 {
-    if (path) return tn__is_file(path) ? file_tokenizer(path) : tn_tokenizer_load(path);
+    if (path) return tn__is_file(path) ? file_tokenizer(path) : tn_tokenizer_load(path, .language = language);
     if (!strcmp(form, "gguf")) return gguf_tokenizer(s->path);
     if (strcmp(form, "huggingface") != 0 || !tn__has_tokenizer(s->path)) return NULL;
-    return tn_tokenizer_load(s->path, .config = s->config);
+    return tn_tokenizer_load(s->path, .config = s->config, .language = language);
+}
+
+/* The target's own tokenizer, and the token of its language, which comes first. */
+static void open_target(tn_model *m, const char *dir, const char *language)
+{
+    char path[1024];
+    if (tn__path_in(dir, "target.spm", path, sizeof path) && tn__file_exists(path))
+        m->target = tn_tokenizer_load(dir, .target = true);
+    const char   *stated = tn_tokenizer_languages(m->tokenizer, true);
+    const int32_t id = tn_tokenizer_language(m->tokenizer, language ? language : stated);
+    if (id >= 0) m->seq2seq->search.first = id;
+    else if (language && tn_error() == TN_OK)
+        tn_raise(TN_EINVAL, "'%s': the tokenizer has no language '%.32s'", dir, language);
 }
 
 bool tn__model_sizes_fit(const tn_model *m, const char *path)
@@ -134,7 +151,9 @@ static void open_source(tn_model *m, const tn__hf_source *s, tn_model_config c)
     m->form = tn__is_file(s->path) ? tn__file_format(s->path) : "huggingface";
     m->module = tuned ? tn__tuned_load(s) : kinds[i].load(s);
     if (!m->module) return;
-    if (!c.no_tokenizer) m->tokenizer = tokenizer_of(s, m->form, c.tokenizer);
+    if (!c.no_tokenizer) m->tokenizer = tokenizer_of(s, m->form, c.tokenizer, c.from);
+    if (m->tokenizer && m->family == TN_MODEL_SEQ2SEQ && m->seq2seq->config.type && tn_error() == TN_OK)
+        open_target(m, c.tokenizer ? c.tokenizer : s->path, c.to);
     if (c.needs_tokenizer && !m->tokenizer && tn_error() == TN_OK)
         tn_raise(TN_EFORMAT, "'%s' contains no tokenizer; name its file or folder, or copy it to the model's folder",
                  s->path);
@@ -161,7 +180,7 @@ void tn_model_close(tn_model *m)
 {
     if (!m) return;
     if (m->module) tn_module_free(m->module);
-    tn_tokenizer_free(m->tokenizer);
+    tn_tokenizer_free(m->tokenizer), tn_tokenizer_free(m->target);
     tn_ids_free(&m->ends), tn_string_free(&m->chat_template);
     *m = (tn_model){TN_MODEL_NONE, .tokenizer = NULL};
 }

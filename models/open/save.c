@@ -53,5 +53,7 @@ tn_status tn_model_save_run(const tn_model *m, const char *path, tn_model_save_a
         return tn_raise(TN_EINVAL, "tn_model_save: .type is '%.20s', but must be f32, bf16 or q8_0", a.type);
     if (gguf) return save_gguf(m, path, a.type ? packed[type] : NULL);
     const bool written = save_module(m, path) == TN_OK;
-    return written && m->tokenizer && !a.no_tokenizer ? tn_tokenizer_save(m->tokenizer, path) : tn_error();
+    if (!written || !m->tokenizer || a.no_tokenizer) return tn_error();
+    if (m->target && tn_tokenizer_save(m->target, path) != TN_OK) return tn_error();
+    return tn_tokenizer_save(m->tokenizer, path);
 }

@@ -47,7 +47,10 @@ tn_seq2seq *tn_seq2seq_create(tn_seq2seq_config c)
         m->out = tn_param(m, "out.weight",
                           tn_init_normal(tn_empty(TN_SHAPE(c.target_words, c.dim)), 0, 1 / sqrt((double)c.dim)));
     else if (m->target) m->out = tn_tie(m, "out.weight", m->target->weight);
-    if (!c.no_bias) m->out_bias = tn_param(m, "out.bias", tn_zeros(TN_SHAPE(c.target_words)));
+    if (c.fixed_out_bias) m->out_bias = tn_buffer(m, "out.bias", tn_zeros(TN_SHAPE(1, c.target_words)));
+    else if (!c.no_bias && !c.no_out_bias) m->out_bias = tn_param(m, "out.bias", tn_zeros(TN_SHAPE(c.target_words)));
+    m->search = (tn_seq2seq_search){.first = -1, .last = -1, .length_penalty = 1, .repetition_penalty = 1};
+    m->kept.init = 0.02;
     return tn_built(m);
 }
 
@@ -60,6 +63,12 @@ static bool check_sequence(const char *what, tn_tensor *t)
     if (t && tn_ndim(t) == 2 && tn_size(t, 1) > 0) return true;
     return tn_raise_false(TN_ESHAPE, "seq2seq: %s must be [batch, length] with a length of at least 1, got %s", what,
                           t ? tn_shape_text(tn_shape_of(t), text, sizeof text) : "NULL");
+}
+
+/* The bias of the output layer, [words], or NULL. */
+static tn_tensor *bias(const tn_seq2seq *m)
+{
+    return m->config.fixed_out_bias ? tn_reshape(m->out_bias, TN_SHAPE(-1)) : m->out_bias;
 }
 
 static void encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
@@ -90,7 +99,7 @@ tn_tensor *tn_seq2seq_run(tn_seq2seq *m, tn_seq2seq_args a)
         tn_raise(TN_EINVAL, "seq2seq: this model has no attention and no alignment; omit .alignment");
     if (tn_error() == TN_OK) encode(m, a.source, &r);
     if (tn_error() == TN_OK) y = decode(m, &r, a.target, a.alignment ? &w : NULL);
-    if (y) y = tn_linear(y, m->out, m->out_bias);
+    if (y) y = tn_linear(y, m->out, bias(m));
     if (!a.alignment) return tn_leave(f, y);
     tn_leave_n(f, &y, &w);
     *a.alignment = w;
@@ -113,9 +122,9 @@ tn_tensor *tn_seq2seq_loss_run(tn_seq2seq *m, tn_seq2seq_loss_args a)
     tn_tensor *y = tn_error() == TN_OK ? decode(m, &r, tn_narrow(a.target, 1, 0, n - 1), NULL) : NULL;
     if (!y) return tn_leave(f, NULL);
     if (!a.each)
-        return tn_leave(f, tn_linear_cross_entropy(y, m->out, m->out_bias, words, .ignore_index = ignore,
+        return tn_leave(f, tn_linear_cross_entropy(y, m->out, bias(m), words, .ignore_index = ignore,
                                                    .label_smoothing = a.label_smoothing));
-    y = tn_cross_entropy(tn_linear(y, m->out, m->out_bias), words, .ignore_index = ignore,
+    y = tn_cross_entropy(tn_linear(y, m->out, bias(m)), words, .ignore_index = ignore,
                          .label_smoothing = a.label_smoothing, .reduction = TN_NONE);
     return tn_leave(f, tn_sum(y, .dims = TN_DIMS(1)));
 }
@@ -150,7 +159,7 @@ static tn_tensor *attended(tn_decoding *base, tn_tensor *tokens, tn_tensor **att
     if (attention && m->config.kind == TN_SEQ2SEQ_RNN)
         tn_raise(TN_EINVAL, "seq2seq: this model has no attention to its source; omit .coverage");
     else y = decode(m, &next, tokens, attention ? &w : NULL);
-    if (y) y = tn_linear(tn_select(y, 1, last), m->out, m->out_bias);
+    if (y) y = tn_linear(tn_select(y, 1, last), m->out, bias(m));
     if (w) w = tn_contiguous(tn_masked_fill(tn_to(tn_select(w, 1, last), TN_F32), d->r.padding, 1));
     if (y && tn_error() == TN_OK) {
         replace(&d->r.h, next.h), replace(&d->r.c, next.c);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 static const char *const kinds[] = {"transformer", "bahdanau", "luong", "rnn", NULL}; /* by tn_seq2seq_kind */
+const char *const        tn__seq2seq_position_kinds[] = {"sinusoids", "halves", "tensor2tensor", "learned", NULL};
 enum { KINDS = sizeof kinds / sizeof *kinds - 1, NO_LIMIT = 10000000 }; /* NO_LIMIT: .positions with .relative */
 
 const char *tn_seq2seq_kind_name(tn_seq2seq_kind kind) { return (unsigned)kind < KINDS ? kinds[kind] : "unknown kind"; }
@@ -78,6 +79,18 @@ static const tn_hf_row rows[] = {
     TN_HF("free_padding", stored, c.free_padding, .omitted = true),
     TN_HF("end_dropout", stored, c.end_dropout, .omitted = true),
     TN_HF("out_scale", stored, c.out_scale, .high = 1e6, .omitted = true),
+    {"position_kind", TN_HF_CHOICE, .at = offsetof(stored, positions), .choices = tn__seq2seq_position_kinds,
+     .omitted = true},
+    TN_HF("norm_embedding", stored, c.norm_embedding, .omitted = true),
+    TN_HF("no_final_norm", stored, c.no_final_norm, .omitted = true),
+    TN_HF("no_out_bias", stored, c.no_out_bias, .omitted = true),
+    TN_HF("fixed_out_bias", stored, c.fixed_out_bias, .omitted = true),
+    TN_HF("decoder_heads", stored, c.decoder_heads, .high = 1024, .omitted = true),
+    TN_HF("decoder_ff", stored, c.decoder_ff, .high = 1048576, .omitted = true),
+    TN_HF("attention_dropout", stored, c.attention_dropout, .otherwise = -1, .low = -1, .high = 1, .below = true,
+          .omitted = true),
+    TN_HF("activation_dropout", stored, c.activation_dropout, .otherwise = -1, .low = -1, .high = 1, .below = true,
+          .omitted = true),
     TN_HF("lstm", stored, c.lstm, .otherwise = false),
     TN_HF("one_way", stored, c.one_way, .otherwise = false),
     TN_HF("dropout", stored, c.dropout, .otherwise = 0.1, .high = 1, .below = true),
@@ -99,6 +112,103 @@ static void fill_in(tn_seq2seq_config *c)
     if (c->eps == 0) c->eps = 1e-5;
     if (c->relative_distance == 0) c->relative_distance = 128;
     if (!c->activation) c->activation = "relu";
+    if (!c->decoder_heads) c->decoder_heads = c->heads;
+    if (!c->decoder_ff) c->decoder_ff = c->ff;
+    if (c->attention_dropout < 0) c->attention_dropout = c->dropout;
+    if (c->activation_dropout < 0) c->activation_dropout = c->dropout;
+}
+
+/* ---- options ----------------------------------------------------------------------------------------------------- */
+
+static unsigned options_of(const tn_seq2seq_config *c)
+{
+    static const unsigned positions[] = {TN__S2S_SINUSOIDS, TN__S2S_HALVES, TN__S2S_TENSOR2TENSOR, TN__S2S_LEARNED};
+    const bool            none = c->no_bias || c->no_out_bias;
+    const struct {
+        bool     set;
+        unsigned option;
+    } all[] = {
+        {true, c->relative ? TN__S2S_RELATIVE : positions[c->position_kind]},
+        {c->norm_embedding, TN__S2S_NORM_EMBEDDING},
+        {c->norm_first, TN__S2S_NORM_FIRST},
+        {c->no_final_norm, TN__S2S_NO_FINAL_NORM},
+        {c->rms_norm, TN__S2S_RMS_NORM},
+        {c->gated, TN__S2S_GATED},
+        {c->no_bias, TN__S2S_NO_BIAS},
+        {true, c->fixed_out_bias ? TN__S2S_FIXED_OUT_BIAS
+               : none            ? TN__S2S_NO_OUT_BIAS
+                                 : TN__S2S_OUT_BIAS},
+        {c->plain_embedding, TN__S2S_PLAIN_EMBEDDING},
+        {c->free_padding, TN__S2S_FREE_PADDING},
+        {c->end_dropout, TN__S2S_END_DROPOUT},
+        {c->head_dim != 0, TN__S2S_HEAD_DIM},
+        {c->scale > 0, TN__S2S_SCALE},
+        {c->out_scale > 0, TN__S2S_OUT_SCALE},
+        {c->eps != 1e-5, TN__S2S_EPS},
+        {c->attention_dropout != c->dropout || c->activation_dropout != c->dropout, TN__S2S_DROPOUTS},
+        {c->decoder_heads != c->heads || c->decoder_ff != c->ff, TN__S2S_DECODER},
+        {c->untied, TN__S2S_UNTIED},
+        {!c->shared, TN__S2S_UNSHARED},
+        {c->source_words != c->target_words, TN__S2S_TWO_SIZES},
+    };
+    unsigned options = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) options |= all[i].set ? all[i].option : 0;
+    return options;
+}
+
+void tn__seq2seq_set_options(tn_seq2seq_config *c, unsigned options)
+{
+    c->position_kind = options & TN__S2S_LEARNED         ? TN_SEQ2SEQ_LEARNED
+                       : options & TN__S2S_HALVES        ? TN_SEQ2SEQ_HALVES
+                       : options & TN__S2S_TENSOR2TENSOR ? TN_SEQ2SEQ_TENSOR2TENSOR
+                                                         : TN_SEQ2SEQ_SINUSOIDS;
+    c->norm_embedding = options & TN__S2S_NORM_EMBEDDING, c->norm_first = options & TN__S2S_NORM_FIRST;
+    c->no_final_norm = options & TN__S2S_NO_FINAL_NORM, c->rms_norm = options & TN__S2S_RMS_NORM;
+    c->no_bias = options & TN__S2S_NO_BIAS, c->no_out_bias = options & TN__S2S_NO_OUT_BIAS;
+    c->free_padding = options & TN__S2S_FREE_PADDING, c->end_dropout = options & TN__S2S_END_DROPOUT;
+    if (options & TN__S2S_PLAIN_EMBEDDING) c->plain_embedding = true;
+}
+
+/* True if the model can have the config's type; sets it to a static string. */
+static bool type_fits(const char *who, tn_seq2seq_config *c)
+{
+    const tn__seq2seq_family *f = tn__seq2seq_family_of(c->type);
+    if (!c->type || !strcmp(c->type, tn__seq2seq_types[0])) return c->type = NULL, true;
+    if (!f)
+        return tn_raise_false(TN_EINVAL, "%s: .type is '%.40s', which is not a model_type that tn_seq2seq supports",
+                              who, c->type);
+    const unsigned options = options_of(c);
+    const bool     apart = !f->own_rows && (c->shared ? c->untied : !c->untied && !(f->may & TN__S2S_TWO_SIZES));
+    if (c->kind || apart || options & ~(f->must | f->may) || (options & f->must) != f->must)
+        return tn_raise_false(TN_EINVAL, "%s: .type is '%s', whose models do not have these options; unset .type", who,
+                              f->type);
+    c->type = f->type;
+    return true;
+}
+
+/* Checks the options of the Transformer. */
+static bool transformer_fits(const char *who, const tn_seq2seq_config *c)
+{
+    if (c->kind != TN_SEQ2SEQ_TRANSFORMER &&
+        (c->rms_norm || c->gated || c->no_bias || c->head_dim || c->scale > 0 || c->relative || c->plain_embedding))
+        return tn_raise_false(TN_EINVAL,
+                              "%s: .rms_norm, .gated, .no_bias, .head_dim, .scale, .relative and .plain_embedding are "
+                              "for the Transformer, but .kind is '%s'",
+                              who, tn_seq2seq_kind_name(c->kind));
+    if (c->kind != TN_SEQ2SEQ_TRANSFORMER &&
+        (c->position_kind || c->norm_embedding || c->no_final_norm || c->no_out_bias || c->fixed_out_bias))
+        return tn_raise_false(
+            TN_EINVAL,
+            "%s: .position_kind, .norm_embedding, .no_final_norm, .no_out_bias and .fixed_out_bias are "
+            "for the Transformer, but .kind is '%s'",
+            who, tn_seq2seq_kind_name(c->kind));
+    if ((unsigned)c->position_kind > TN_SEQ2SEQ_LEARNED || (c->relative && c->position_kind))
+        return tn_raise_false(TN_EINVAL,
+                              "%s: .position_kind is %d, but must be a tn_seq2seq_positions, 0 with .relative", who,
+                              (int)c->position_kind);
+    if (c->fixed_out_bias && (c->no_bias || c->no_out_bias))
+        return tn_raise_false(TN_EINVAL, "%s: .fixed_out_bias excludes .no_bias and .no_out_bias", who);
+    return true;
 }
 
 bool tn__seq2seq_complete(const char *who, tn_seq2seq_config *c)
@@ -117,15 +227,10 @@ bool tn__seq2seq_complete(const char *who, tn_seq2seq_config *c)
         return tn_raise_false(TN_EINVAL,
                               "%s: .shared needs equal vocabularies, but .source_words is %lld and .target_words %lld",
                               who, (long long)c->source_words, (long long)c->target_words);
-    if (c->kind != TN_SEQ2SEQ_TRANSFORMER &&
-        (c->rms_norm || c->gated || c->no_bias || c->head_dim || c->scale > 0 || c->relative || c->plain_embedding))
-        return tn_raise_false(TN_EINVAL,
-                              "%s: .rms_norm, .gated, .no_bias, .head_dim, .scale, .relative and .plain_embedding are "
-                              "for the Transformer, but .kind is '%s'",
-                              who, tn_seq2seq_kind_name(c->kind));
+    if (!transformer_fits(who, c)) return false;
     if (c->relative) c->positions = NO_LIMIT;
     if (c->kind == TN_SEQ2SEQ_BAHDANAU && c->decoder_layers != 1 && c->decoder_layers != c->layers)
         return tn_raise_false(TN_EINVAL, "%s: Bahdanau's decoder has one layer; omit .decoder_layers", who);
     if (c->kind == TN_SEQ2SEQ_BAHDANAU) c->decoder_layers = 1;
-    return true;
+    return type_fits(who, c);
 }

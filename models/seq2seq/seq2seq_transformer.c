@@ -1,7 +1,8 @@
 /* seq2seq_transformer.c — the Transformer (Vaswani et al. 2017) with its embeddings, and T5 (Raffel et al. 2020).
  *
  *   x = dropout(√dim · word + position), on both sides
- *   relative positions: x = dropout(√dim · word), and a bias of the attention scores */
+ *   relative positions: x = dropout(√dim · word), and a bias of the attention scores
+ *   .norm_embedding: x = dropout(norm(√dim · word + position)); BART and its relatives are in families.c */
 #include "models/seq2seq/seq2seq_private.h"
 
 #include <math.h>
@@ -21,39 +22,67 @@ static void initialise(tn_seq2seq *m)
     }
 }
 
+enum { UNUSED = 2 }; /* rows in front of a table of learned positions */
+
+static void add_positions(tn_seq2seq *m)
+{
+    static const tn_sinusoids orders[] = {TN_SINUSOIDS_IN_TURN, TN_SINUSOIDS_HALVES, TN_SINUSOIDS_TENSOR2TENSOR};
+    const tn_seq2seq_config  *c = &m->config;
+    if (c->position_kind != TN_SEQ2SEQ_LEARNED) {
+        const bool shifted = c->position_kind == TN_SEQ2SEQ_TENSOR2TENSOR;
+        m->positions = tn_child(m, "positions",
+                                tn_sinusoidal_positions_new(.dim = c->dim, .length = c->positions,
+                                                            .order = orders[c->position_kind],
+                                                            .first = shifted ? c->padding + 1 : 0));
+        return;
+    }
+    m->positions = tn_child(m, "positions", tn_learned_positions_new(.dim = c->dim, .length = c->positions + UNUSED));
+    m->target_positions =
+        tn_child(m, "target_positions", tn_learned_positions_new(.dim = c->dim, .length = c->positions + UNUSED));
+}
+
 bool tn__transformer_build(tn_seq2seq *m)
 {
     const tn_seq2seq_config *c = &m->config;
-    if (!c->relative)
-        m->positions = tn_child(m, "positions", tn_sinusoidal_positions_new(.dim = c->dim, .length = c->positions));
-    m->transformer = tn_child(m, "transformer",
-                              tn_transformer_new(.dim = c->dim, .heads = c->heads, .head_dim = c->head_dim,
-                                                 .encoder_layers = c->layers, .decoder_layers = c->decoder_layers,
-                                                 .ff = c->ff, .gated = c->gated,
-                                                 .activation = tn_hf_activation(c->activation), .dropout = c->dropout,
-                                                 .norm = c->rms_norm ? TN_NORM_RMS : TN_NORM_LAYER, .eps = c->eps,
-                                                 .norm_first = c->norm_first, .no_bias = c->no_bias, .scale = c->scale,
-                                                 .relative = c->relative, .relative_distance = c->relative_distance));
+    if (!c->relative) add_positions(m);
+    if (c->norm_embedding) {
+        m->source_norm = tn_child(m, "source_norm", tn_layer_norm_new(.dim = c->dim, .eps = c->eps));
+        m->target_norm = tn_child(m, "target_norm", tn_layer_norm_new(.dim = c->dim, .eps = c->eps));
+    }
+    m->transformer = tn_child(
+        m, "transformer",
+        tn_transformer_new(.dim = c->dim, .heads = c->heads, .head_dim = c->head_dim, .encoder_layers = c->layers,
+                           .decoder_layers = c->decoder_layers, .ff = c->ff, .gated = c->gated,
+                           .activation = tn_hf_activation(c->activation), .dropout = c->dropout,
+                           .attention_dropout = c->attention_dropout, .activation_dropout = c->activation_dropout,
+                           .decoder_heads = c->decoder_heads, .decoder_ff = c->decoder_ff,
+                           .no_final_norm = c->no_final_norm, .norm = c->rms_norm ? TN_NORM_RMS : TN_NORM_LAYER,
+                           .eps = c->eps, .norm_first = c->norm_first, .no_bias = c->no_bias, .scale = c->scale,
+                           .relative = c->relative, .relative_distance = c->relative_distance));
     if (m->transformer && c->relative) initialise(m);
     return tn_error() == TN_OK;
 }
 
-static tn_tensor *embedded(tn_seq2seq *m, tn_embedding *words, tn_tensor *ids, int64_t at)
+/* target: for the decoder. */
+static tn_tensor *embedded(tn_seq2seq *m, bool target, tn_tensor *ids, int64_t at)
 {
-    const int64_t n = tn_size(ids, 1);
-    tn_tensor    *x = tn_call(words, ids);
+    const int64_t  n = tn_size(ids, 1);
+    tn_tensor     *x = tn_call(target ? m->target : m->source, ids);
+    tn_layer_norm *norm = target ? m->target_norm : m->source_norm;
+    tn_positions  *positions = target && m->target_positions ? m->target_positions : m->positions;
     if (!m->config.plain_embedding) x = tn_mul_scalar(x, sqrt((double)m->config.dim));
     if (!m->positions) return tn_call(m->dropout, x);
     if (n > m->config.positions - at)
         return tn_raise_null(
             TN_ESHAPE, "seq2seq: a sequence of %lld tokens is longer than the model's %lld positions; truncate it",
             (long long)(at + n), (long long)m->config.positions);
-    return tn_call(m->dropout, tn_positions_forward(m->positions, x, at));
+    x = tn_positions_forward(positions, x, at + (m->target_positions ? UNUSED : 0));
+    return tn_call(m->dropout, norm ? tn_call(norm, x) : x);
 }
 
 void tn__transformer_encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
 {
-    tn_tensor *x = embedded(m, m->source, source, 0);
+    tn_tensor *x = embedded(m, false, source, 0);
     tn_path_push("transformer"); /* encoder and decoder are called separately */
     if (x)
         r->memory = tn_transformer_encoder_forward(m->transformer->encoder, x, .key_padding_mask = r->padding,
@@ -64,7 +93,7 @@ void tn__transformer_encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state 
 
 tn_tensor *tn__transformer_decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment)
 {
-    tn_tensor *x = embedded(m, m->target, target, r->at), *y, **weights = NULL;
+    tn_tensor *x = embedded(m, true, target, r->at), *y, **weights = NULL;
     if (!x) return NULL;
     const int64_t n = m->config.decoder_layers;
     if (alignment && !(weights = tn_mem_get((size_t)n * sizeof *weights))) return NULL;

@@ -193,7 +193,7 @@ static bool add_alias(const save *s, const char *name, const char *stored)
         return false;
     const char *prefix = s->c->prefix ? s->c->prefix : "";
     snprintf(a, sizeof a, "%s%s", prefix, from), snprintf(b, sizeof b, "%s%s", prefix, to);
-    return tn_safetensors_note(s->w, a, b) == TN_OK;
+    return !strcmp(a, b) || tn_safetensors_note(s->w, a, b) == TN_OK; /* rules may give both one name */
 }
 
 static bool put_names(const save *s, tn_module *m)
