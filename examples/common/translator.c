@@ -17,11 +17,26 @@ static int by_length(const void *a, const void *b)
     return x->n != y->n ? (x->n > y->n) - (x->n < y->n) : (x->line > y->line) - (x->line < y->line);
 }
 
+/* A model of transformers: its tokenizer adds the tokens around a line. */
+static bool is_foreign(const translator *m) { return m->net->config.type != NULL; }
+
 /* Encodes a line, cut to the model's positions. */
 static tn_status encode_line(const translator *m, tn_encoding *e, tn_text line)
 {
-    const int64_t most = m->net->config.positions - 1;
-    return tn_tokenizer_encode(m->tokens, e, line.at, line.bytes, .bare = true, .literal = true, .max_length = most);
+    const int64_t most = m->net->config.positions;
+    if (is_foreign(m)) return tn_tokenizer_encode(m->tokens, e, line.at, line.bytes, .max_length = most);
+    return tn_tokenizer_encode(m->tokens, e, line.at, line.bytes, .bare = true, .literal = true,
+                               .max_length = most - 1);
+}
+
+/* The maximum number of tokens of a translation, with the token that begins it, of a line of n tokens. It depends on
+ * the line, not on its batch, so that a translation does not depend on its neighbours. */
+static int64_t limit(const translator *m, const translate_options *how, int64_t n)
+{
+    const tn_seq2seq_config *c = &m->net->config;
+    const int64_t room = c->kind == TN_SEQ2SEQ_TRANSFORMER ? c->positions : 1 << 20, own = m->net->search.most + 1;
+    const int64_t most = how->most ? how->most : own > 1 ? own : 2 * (n + !is_foreign(m)) + 20;
+    return most < room ? most : room;
 }
 
 static bool is_blank(tn_text line)
@@ -48,38 +63,35 @@ static bool translate_batch(const translator *m, const translate_options *how, i
 {
     const tn_scope           s = tn_no_grad_begin();
     const tn_seq2seq_config *c = &m->net->config;
-    const int64_t width = which[n - 1].n + 1, room = c->kind == TN_SEQ2SEQ_TRANSFORMER ? c->positions : 1 << 20;
-    int64_t       length = how->most ? how->most : 2 * width + 20;
-    if (length > room) length = room;
-    /* The limit depends on the line, not on its batch, so that a translation does not depend on its neighbours. */
-    tn_tensor *limits = tn_empty_of(TN_I64, TN_SHAPE(n));
-    for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) {
-        const int64_t own = how->most ? length : 2 * (which[i].n + 1) + 20;
-        tn_set_i64(limits, i, (own < length ? own : length) - 1);
-    }
+    const int64_t            width = which[n - 1].n + !is_foreign(m), most = limit(m, how, which[n - 1].n) - 1;
+    tn_tensor               *limits = tn_empty_of(TN_I64, TN_SHAPE(n));
+    for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) tn_set_i64(limits, i, limit(m, how, which[i].n) - 1);
     tn_tensor *source = tn_full_of(TN_I64, TN_SHAPE(n, width), (double)c->padding);
     int64_t   *id = source ? tn_data_mut(source) : NULL;
     for (int64_t i = 0; id && i < n; i++) {
         if (encode_line(m, e, lines[which[i].line]) != TN_OK) break;
         for (int64_t k = 0; k < e->n; k++) id[i * width + k] = e->id[k];
-        id[i * width + e->n] = c->end;
+        if (!is_foreign(m)) id[i * width + e->n] = c->end;
     }
-    tn_tensor   *begin = tn_full_of(TN_I64, TN_SHAPE(n, 1), (double)c->begin);
-    tn_decoding *d = tn_error() == TN_OK ? tn_seq2seq_decoding(m->net, source, how->beams, length) : NULL;
-    if (d) {
-        tn_generated  g = tn_generate(d, begin, .most_each = limits, .beams = how->beams, .best = how->best,
-                                      .end = c->end, .length_penalty = how->length_penalty, .gnmt = how->gnmt,
-                                      .coverage = how->coverage, .unscored = how->beams == 1 && !scores);
+    if (tn_error() == TN_OK) {
+        const tn_seq2seq_search *own = &m->net->search;
+        const int64_t            fewest = limit(m, how, which[0].n) - 1;
+        const int64_t            least = own->least < fewest ? own->least : fewest;
+
+        tn_generated g = tn_seq2seq_generate(
+            m->net, source, .most = most, .most_each = limits, .least = least, .beams = how->beams, .best = how->best,
+            .length_penalty = how->length_penalty, .gnmt = how->gnmt, .coverage = how->coverage,
+            .early_stopping = own->early_stopping, .no_repeat = own->no_repeat,
+            .repetition_penalty = own->repetition_penalty, .unscored = how->beams == 1 && !scores);
         const int64_t longest = g.tokens ? tn_size(g.tokens, 2) : 0;
         int32_t      *ids = tn_mem_get((size_t)(longest + 1) * sizeof *ids);
         for (int64_t i = 0; ids && g.tokens && i < n * how->best; i++) {
             const int64_t at = which[i / how->best].line * how->best + i % how->best, words = tn_get_i64(g.lengths, i);
             for (int64_t k = 0; k < words; k++) ids[k] = (int32_t)tn_get_i64(g.tokens, i * longest + k);
-            tn_tokenizer_decode(m->tokens, ids, words, &to[at]);
+            tn_tokenizer_decode(m->target ? m->target : m->tokens, ids, words, &to[at]);
             if (scores) scores[at] = tn_get(g.scores, i);
         }
         if (ids) tn_mem_put(ids, (size_t)(longest + 1) * sizeof *ids);
-        tn_decoding_free(d);
     }
     tn_scope_end(s);
     return tn_error() == TN_OK;

@@ -1,4 +1,5 @@
-/* translator.h — a model of `translate train` with its tokenizer: translates lines, and computes BLEU. */
+/* translator.h — a model of `translate train`, or one of transformers, with its tokenizer: translates lines, and
+ * computes BLEU. */
 #ifndef TENON_EXAMPLES_COMMON_TRANSLATOR_H
 #define TENON_EXAMPLES_COMMON_TRANSLATOR_H
 
@@ -9,7 +10,7 @@ enum { PADDING = 0, UNKNOWN = 1, BEGIN = 2, END = 3 };
 
 typedef struct {
     tn_seq2seq   *net;
-    tn_tokenizer *tokens;
+    tn_tokenizer *tokens, *target; /* target: if the target language has its own; else NULL */
 } translator;
 
 /* Counts of faulty lines, so that each fault is reported once for all lines. */

@@ -105,7 +105,8 @@ static int run(int count, char **operands)
     if (tn_error() == TN_OK && file_exists(in_folder(out, "model.safetensors", path)))
         tn_raise(TN_EINVAL, "'%s' already contains a model; choose another --out", out);
     if (tn_error() == TN_OK && model_open(remote_of(&w, model_dir), &m) && weights_average(&w, m.net) &&
-        make_folder(out) && tn_tokenizer_save(m.tokens, out) == TN_OK && tn_seq2seq_save(m.net, out) == TN_OK) {
+        make_folder(out) && (!m.target || tn_tokenizer_save(m.target, out) == TN_OK) &&
+        tn_tokenizer_save(m.tokens, out) == TN_OK && tn_seq2seq_save(m.net, out) == TN_OK) {
         printf("%s: mean of %d files\n", out, w.n);
         for (int i = 0; i < w.n && !settings.quiet; i++) printf("  %s\n", w.path[i]);
     }

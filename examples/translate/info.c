@@ -8,8 +8,10 @@ static int run(int count, char **operands)
     if (!model_open(operands[0], &m)) return program_end();
     const tn_seq2seq_config *c = &m.net->config;
     const bool               transformer = c->kind == TN_SEQ2SEQ_TRANSFORMER;
-    printf("kind        %s\nlayers      %lld of the encoder, %lld of the decoder", tn_seq2seq_kind_name(c->kind),
-           (long long)c->layers, (long long)(c->decoder_layers ? c->decoder_layers : c->layers));
+    printf("kind        %s", tn_seq2seq_kind_name(c->kind));
+    if (c->type) printf(" (%s)", c->type);
+    printf("\nlayers      %lld of the encoder, %lld of the decoder", (long long)c->layers,
+           (long long)(c->decoder_layers ? c->decoder_layers : c->layers));
     if (transformer) printf(", %lld heads", (long long)c->heads);
     printf(", width %lld", (long long)c->dim);
     if (transformer) printf(", inner width %lld\nnorms       %s", (long long)c->ff, c->norm_first ? "first" : "last");

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static const char       *model_dir, *dtype;
+static const char       *model_dir, *dtype, *from, *to;
 static translate_options config = {.beams = 5, .best = 1, .batch = 64};
 static double            length_penalty = 1;
 static bool              print_scores, strict, json;
@@ -129,6 +129,14 @@ static void translate_all(const model *m, tn_string *out, tn_text *lines, double
     if (tn_error() == TN_OK) warn_faults(&found);
 }
 
+/* Options that are not set are the model's, if it has them. */
+static void follow(const model *m)
+{
+    const tn_seq2seq_search *own = &m->net->search;
+    if (!program_given("beam") && own->beams >= config.best) config.beams = own->beams;
+    config.length_penalty = program_given("length-penalty") ? length_penalty : own->length_penalty;
+}
+
 static int run(int count, char **operands)
 {
     (void)count, (void)operands;
@@ -138,12 +146,12 @@ static int run(int count, char **operands)
     if (config.beams == 1 && (config.gnmt || config.coverage > 0))
         return program_usage("--%s ranks the texts of a beam search; set --beam above 1",
                              config.gnmt ? "gnmt" : "coverage");
-    config.length_penalty = length_penalty;
     model      m;
     tn_string *out = tn_mem_get(sizeof(tn_string) * MOST * BEST);
     tn_text   *lines = tn_mem_get(sizeof *lines * MOST);
     double    *scores = tn_mem_get(sizeof *scores * MOST * BEST);
-    if (out && lines && scores && model_open(model_dir, &m)) {
+    if (out && lines && scores && model_open_languages(model_dir, from, to, &m)) {
+        follow(&m);
         if (weights_pack(m.net, dtype)) translate_all(&m, out, lines, scores);
         model_close(&m);
     }
@@ -155,15 +163,19 @@ static int run(int count, char **operands)
 
 static const option options[] = {
     OPTION_TEXT("model", 'm', "DIR", &model_dir, "folder of the model", .required = true),
-    OPTION_INT("beam", 'b', "N", &config.beams, "beam width; 1: greedy decoding", .least = 1, .most = 64),
+    OPTION_TEXT("from", 0, "LANGUAGE", &from, "language of the lines, of a model of several: en, eng_Latn"),
+    OPTION_TEXT("to", 0, "LANGUAGE", &to, "language of the translations: fr, fra_Latn"),
+    OPTION_INT("beam", 'b', "N", &config.beams, "beam width; 1: greedy decoding; a model may have another default",
+               .least = 1, .most = 64),
     OPTION_INT("top", 'k', "N", &config.best, "translations per line, printed with line number and score", .least = 1,
                .most = 64),
     OPTION_INT("batch", 0, "N", &config.batch, "lines per batch", .least = 1, .most = 4096),
     OPTION_INT("longest", 0, "N", &config.most,
-               "maximum tokens of a translation (default: twice the line's tokens plus 20)", .least = 2,
-               .most = 100000),
-    OPTION_REAL("length-penalty", 0, "P", &length_penalty, "divide scores by the number of tokens to the power P",
-                .least = 0, .most = 10),
+               "maximum tokens of a translation (default: the model's, else twice the line's tokens plus 20)",
+               .least = 2, .most = 100000),
+    OPTION_REAL("length-penalty", 0, "P", &length_penalty,
+                "divide scores by the number of tokens to the power P; a model may have another default", .least = 0,
+                .most = 10),
     OPTION_FLAG("gnmt", 0, &config.gnmt,
                 "GNMT's length penalty: divide scores by ((5 + tokens) / 6) to the power P instead"),
     OPTION_REAL("coverage", 0, "B", &config.coverage,
@@ -181,4 +193,7 @@ const command run_command = COMMAND(
         "Reads lines from standard input and prints the translation of each in order; an empty line stays empty.\n"
         "A line longer than the model's positions is truncated, and invalid UTF-8 is read as U+FFFD; a warning at the "
         "end gives the number of such lines.\n\n"
-        "  translate run --model ende < test.en > test.out");
+        "The model is that of 'translate train', or the folder of a model of transformers: BART, Marian (OPUS-MT), "
+        "M2M-100 or NLLB, whose generation_config.json is followed.\n\n"
+        "  translate run --model ende < test.en > test.out\n"
+        "  translate run --model m2m100_418M --from en --to fr < test.en > test.fr");

@@ -12,7 +12,9 @@ extern const command info_command, train_command, run_command, score_command, av
 
 typedef translator model;
 bool               model_open(const char *dir, model *m); /* returns false if an error is set */
-void               model_close(model *m);
+/* from, to: languages of a model of several; NULL: the model's own. */
+bool model_open_languages(const char *dir, const char *from, const char *to, model *m);
+void model_close(model *m);
 
 /* ---- pairs of lines as batches (pairs.c) ------------------------------------------------------------------------- */
 

@@ -82,6 +82,20 @@ rev a.txt | cmp - b.txt || wrong "sample-pairs --task reverse does not reverse"
     "$translate" info rnn | grep -q '^cells       GRU' ||
     wrong "translate info shows: $("$translate" info transformer)"
 
+# Models of transformers: translations as there (tests/golden/encoder_decoders.py), greedily and with the beams of
+# generation_config.json.
+theirs=$root/tests/golden/encoder_decoders
+for name in marian_tokens m2m_tokens; do
+    "$translate" run --model "$theirs/$name" --beam 1 <"$theirs/lines.txt" | sed -E 's/ +/ /g; s/^ | $//g' |
+        diff - "$theirs/$name.beams1" || wrong "$name: other greedy translations"
+    "$translate" run --model "$theirs/$name" --batch 3 <"$theirs/lines.txt" | sed -E 's/ +/ /g; s/^ | $//g' |
+        diff - "$theirs/$name.beams4" || wrong "$name: other translations with 4 beams"
+done
+"$translate" info "$theirs/marian_tokens" | grep -q '^kind        transformer (marian)$' || wrong "translate info of Marian"
+"$translate" run --model "$theirs/m2m_tokens" --from fr --to de <"$theirs/lines.txt" | sed -E 's/ +/ /g; s/^ | $//g' |
+    diff - "$theirs/m2m_tokens.beams4" || wrong "--from and --to with the folder's own languages change translations"
+says 5 "the tokenizer has no language 'xx'" "$translate" run --model "$theirs/m2m_tokens" --to xx
+
 # The comparison: all results except the times depend only on the seed, not on the number of threads.
 for task in copy reverse dates; do
     "$translate" compare --quiet --quick --steps 40 --task $task --out compare >one.txt ||
