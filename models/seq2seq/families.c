@@ -170,10 +170,6 @@ void tn__seq2seq_tables_of(const tn__seq2seq_family *f, const tn_seq2seq_config 
 {
     _Static_assert(TN_HF_COUNT_(common) + TN_HF_COUNT_(marian_rows) <= TN_HF_COUNT_(to->rows), "room for the rows");
     to->files = (tn_hf_files){to->rows, 0, to->rules, 0};
-    if (!f) {
-        to->files = *tn__seq2seq_files();
-        return;
-    }
     for (int i = 0; !f->own_rows && i < TN_HF_COUNT_(common); i++)
         if (!has_key(f->rows, f->count, common[i].key)) to->rows[to->files.count++] = common[i];
     for (int i = 0; i < f->count; i++) to->rows[to->files.count++] = f->rows[i];

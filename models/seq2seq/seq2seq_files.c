@@ -17,6 +17,14 @@ static int64_t elements(const tn_seq2seq_config *c)
            c->decoder_layers * (net ? c->dim * (4 * width + inner * ff) : rnn);
 }
 
+/* The tables of the config's family, in *room, or of Tenon's own format. */
+static const tn_hf_files *files_of(const stored *s, tn__seq2seq_tables *room)
+{
+    if (!s->family) return tn__seq2seq_files();
+    tn__seq2seq_tables_of(s->family, &s->c, room);
+    return &room->files;
+}
+
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* The members of a family's config that others imply. */
@@ -63,8 +71,7 @@ static bool config_read(const tn__hf_source *source, stored *s, tn__seq2seq_tabl
         .c = {TN_SEQ2SEQ_DEFAULTS}, .share = true, .tie = true, .kept = {.init = 0.02}, .search = {.last = -1}};
     if (!tn__hf_read(source, &first, s)) return false;
     s->family = tn__seq2seq_family_of(s->c.type);
-    tn__seq2seq_tables_of(s->family, &s->c, tables);
-    if (!tn__hf_read(source, &tables->files, s)) return false;
+    if (!tn__hf_read(source, files_of(s, tables), s)) return false;
     if (s->family)
         return apply_family(s, source->name) && tn__seq2seq_search_read(source, s) && ids_fit(s, source->name);
     s->c.type = NULL, s->c.kind = tn_seq2seq_kind_of(s->kind);
@@ -82,10 +89,10 @@ void *tn__seq2seq_load(const tn__hf_source *source)
     bool          ok = tn__weights_open(&w, source, 0, head * (4 * s.c.dim + 3));
     if (ok && s.family && s.family->look) s.family->look(&s, w.file);
     ok = ok && tn__has_elements(&w, elements(&s.c));
-    tn__seq2seq_tables_of(s.family, &s.c, &tables);
-    tn_seq2seq *m = ok ? tn_seq2seq_create(s.c) : NULL;
+    const tn_hf_files *files = files_of(&s, &tables);
+    tn_seq2seq        *m = ok ? tn_seq2seq_create(s.c) : NULL;
     if (m && s.family) m->search = s.search, m->kept = s.kept;
-    return tn__weights_load(&w, m, &tables.files);
+    return tn__weights_load(&w, m, files);
 }
 tn_seq2seq *tn_seq2seq_load(const char *dir) { return tn__hf_load(dir, tn__seq2seq_load); }
 
@@ -97,7 +104,6 @@ tn_status tn_seq2seq_save(tn_seq2seq *m, const char *dir)
     const tn__seq2seq_family *f = tn__seq2seq_family_of(m->config.type);
     stored                    s = {.c = m->config, .family = f, .kept = m->kept, .search = m->search};
     tn__seq2seq_tables        tables;
-    tn__seq2seq_tables_of(f, &s.c, &tables);
     if (f) {
         s.architecture = f->architecture, s.tie = !s.c.untied, s.share = s.c.shared || s.c.untied;
         if (s.c.source_words != s.c.target_words) s.share = false;
@@ -110,5 +116,5 @@ tn_status tn_seq2seq_save(tn_seq2seq *m, const char *dir)
         if (s.c.attention_dropout == s.c.dropout) s.c.attention_dropout = -1;
         if (s.c.activation_dropout == s.c.dropout) s.c.activation_dropout = -1;
     }
-    return tn_hf_write(m, dir, &tables.files, &s);
+    return tn_hf_write(m, dir, files_of(&s, &tables), &s);
 }

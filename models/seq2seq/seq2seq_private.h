@@ -75,7 +75,7 @@ extern const char *const  tn__seq2seq_position_kinds[]; /* of Tenon's own format
 extern const char *const  tn__seq2seq_types[];          /* Tenon's own, and those of all families; ends with NULL */
 const tn__seq2seq_family *tn__seq2seq_family_of(const char *type); /* NULL: unknown, or Tenon's own */
 
-/* The tables of a family, for a config; of Tenon's own format if family is NULL. */
+/* The tables of a family, for a config. */
 typedef struct {
     tn_hf_row   rows[48];
     tn_rename   rules[48];

@@ -6,7 +6,7 @@
 Tested with torch 2.15.0, transformers 5.24.0 and sentencepiece 0.2. Writes encoder_decoders/<name>, directories with
 random weights; encoder_decoders/<name>.grad, the same with the gradient of the loss in place of each weight;
 encoder_decoders/answers.safetensors: logits, losses and generated tokens; marian_tokens and m2m_tokens, directories
-with a tokenizer, too, and their translations of lines.txt; and encoder_decoders/tokens.json: lines with their token ids.
+with a tokenizer, too, and their translations of lines.txt; and encoder_decoders/tokens.json: lines and their token ids.
 """
 import json
 import os

@@ -14,11 +14,11 @@ import sys
 
 try:
     import transformers
-    from transformers import (AlbertConfig, BertConfig, CamembertConfig, DeiTConfig, DistilBertConfig, ElectraConfig,
-                              Gemma2Config, Gemma3TextConfig, GPT2Config, GPTJConfig, GPTNeoXConfig, LlamaConfig,
-                              MistralConfig, MixtralConfig, Olmo2Config, Phi3Config, Qwen2Config, Qwen3Config,
-                              Qwen3MoeConfig, ReformerConfig, RobertaConfig, RobertaPreLayerNormConfig, SmolLM3Config,
-                              ViTConfig, XLMRobertaConfig)
+    from transformers import (AlbertConfig, BartConfig, BertConfig, CamembertConfig, DeiTConfig, DistilBertConfig,
+                              ElectraConfig, Gemma2Config, Gemma3TextConfig, GPT2Config, GPTJConfig, GPTNeoXConfig,
+                              LlamaConfig, M2M100Config, MarianConfig, MistralConfig, MixtralConfig, Olmo2Config, Phi3Config,
+                              Qwen2Config, Qwen3Config, Qwen3MoeConfig, ReformerConfig, RobertaConfig,
+                              RobertaPreLayerNormConfig, SmolLM3Config, ViTConfig, XLMRobertaConfig)
 except ImportError as problem:
     print("skipped: %s" % problem)
     sys.exit(77)
@@ -58,6 +58,9 @@ TABLES = {  # (file, names of tables in it): config classes
     ("models/llama/families.c", "common qwen3_moe_rows"): (Qwen3MoeConfig,),
     ("models/llama/families.c", "common neox_rows"): (GPTNeoXConfig,),
     ("models/llama/families.c", "gptj_rows"): (GPTJConfig,),
+    ("models/seq2seq/families.c", "common bart_rows"): (BartConfig,),
+    ("models/seq2seq/families.c", "common marian_rows"): (MarianConfig,),
+    ("models/seq2seq/families.c", "common m2m_rows"): (M2M100Config,),
     ("models/vit/vit_config.c", "rows"): (ViTConfig, DeiTConfig),
     ("models/reformer/reformer_config.c", "rows"): (ReformerConfig,),
 }
@@ -74,7 +77,7 @@ def keys(path, tables):
         if re.search(r"\b%s\b" % name, rows):
             rows += body
     found = re.findall(r'\{[\s\\]*"([^"]+)",[\s\\]*TN_HF_', rows)
-    found += re.findall(r'\b(?:TN_HF|TN__IDS|PART|SIZE|CAP|UNUSED)\("([^"]+)"', rows)
+    found += re.findall(r'\b(?:TN_HF|TN__IDS|PART|SIZE|CAP|UNUSED|TOKEN|PROBABILITY|COUNT)\("([^"]+)"', rows)
     for also in re.findall(r'\.also = "([^"]+)"', rows):
         found += also.split()
     found += ["rope_parameters." + name for name in re.findall(r'NESTED\("([^"]+)"\)', rows)]

@@ -91,7 +91,8 @@ for name in marian_tokens m2m_tokens; do
     "$translate" run --model "$theirs/$name" --batch 3 <"$theirs/lines.txt" | sed -E 's/ +/ /g; s/^ | $//g' |
         diff - "$theirs/$name.beams4" || wrong "$name: other translations with 4 beams"
 done
-"$translate" info "$theirs/marian_tokens" | grep -q '^kind        transformer (marian)$' || wrong "translate info of Marian"
+"$translate" info "$theirs/marian_tokens" | grep -q '^kind        transformer (marian)$' ||
+    wrong "translate info of Marian"
 "$translate" run --model "$theirs/m2m_tokens" --from fr --to de <"$theirs/lines.txt" | sed -E 's/ +/ /g; s/^ | $//g' |
     diff - "$theirs/m2m_tokens.beams4" || wrong "--from and --to with the folder's own languages change translations"
 says 5 "the tokenizer has no language 'xx'" "$translate" run --model "$theirs/m2m_tokens" --to xx

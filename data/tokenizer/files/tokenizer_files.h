@@ -69,6 +69,7 @@ bool tn__language_apply(tn_tokenizer *t, const char *caller, const tn_tokenizer_
 /* The path of the first of these names that is a file in the folder, for tn__strfree; NULL: none, or raised. b may be
  * NULL. */
 char *tn__find_file(const char *folder, const char *a, const char *b);
+bool  tn__tokenizer_is_file(const char *path);                /* true if path can be read as a file */
 bool  tn__vocab_json_read(tn_tokenizer *t, const char *path); /* adds its tokens; false: raised */
 
 tn_tokenizer *tn__tokenizer_read(const char *caller, const tn_json *v); /* from a tokenizer.json */
