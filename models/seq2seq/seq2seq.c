@@ -50,7 +50,7 @@ tn_seq2seq *tn_seq2seq_create(tn_seq2seq_config c)
     if (c.fixed_out_bias) m->out_bias = tn_buffer(m, "out.bias", tn_zeros(TN_SHAPE(1, c.target_words)));
     else if (!c.no_bias && !c.no_out_bias) m->out_bias = tn_param(m, "out.bias", tn_zeros(TN_SHAPE(c.target_words)));
     m->search = (tn_seq2seq_search){.first = -1, .last = -1, .length_penalty = 1, .repetition_penalty = 1};
-    m->kept.init = 0.02;
+    m->kept.init = c.relative ? 1 : 0.02;
     return tn_built(m);
 }
 

@@ -33,7 +33,7 @@ tn_seq2seq_config tn_seq2seq_size(const char *name)
 
 tn_seq2seq_config tn_seq2seq_t5(tn_seq2seq_config c)
 {
-    c.kind = TN_SEQ2SEQ_TRANSFORMER, c.shared = true, c.activation = "gelu_new";
+    c.kind = TN_SEQ2SEQ_TRANSFORMER, c.shared = true, c.activation = "gelu_new", c.type = "t5";
     c.norm_first = c.rms_norm = c.gated = c.no_bias = c.plain_embedding = c.free_padding = c.end_dropout = true;
     c.scale = 1, c.eps = 1e-6, c.relative = 32, c.relative_distance = 128;
     if (c.dim == 0) c.dim = 512;
@@ -111,6 +111,7 @@ static void fill_in(tn_seq2seq_config *c)
     if (c->ff == 0) c->ff = c->dim <= INT64_MAX / 4 ? 4 * c->dim : 0;
     if (c->eps == 0) c->eps = 1e-5;
     if (c->relative_distance == 0) c->relative_distance = 128;
+    if (c->relative) c->positions = NO_LIMIT;
     if (!c->activation) c->activation = "relu";
     if (!c->decoder_heads) c->decoder_heads = c->heads;
     if (!c->decoder_ff) c->decoder_ff = c->ff;
@@ -179,7 +180,7 @@ static bool type_fits(const char *who, tn_seq2seq_config *c)
                               who, c->type);
     const unsigned options = options_of(c);
     const bool     apart = !f->own_rows && (c->shared ? c->untied : !c->untied && !(f->may & TN__S2S_TWO_SIZES));
-    if (c->kind || apart || options & ~(f->must | f->may) || (options & f->must) != f->must)
+    if (c->kind || apart || options & ~(f->must | f->may) || (options & f->must) != f->must || (f->fits && !f->fits(c)))
         return tn_raise_false(TN_EINVAL, "%s: .type is '%s', whose models do not have these options; unset .type", who,
                               f->type);
     c->type = f->type;
@@ -228,7 +229,6 @@ bool tn__seq2seq_complete(const char *who, tn_seq2seq_config *c)
                               "%s: .shared needs equal vocabularies, but .source_words is %lld and .target_words %lld",
                               who, (long long)c->source_words, (long long)c->target_words);
     if (!transformer_fits(who, c)) return false;
-    if (c->relative) c->positions = NO_LIMIT;
     if (c->kind == TN_SEQ2SEQ_BAHDANAU && c->decoder_layers != 1 && c->decoder_layers != c->layers)
         return tn_raise_false(TN_EINVAL, "%s: Bahdanau's decoder has one layer; omit .decoder_layers", who);
     if (c->kind == TN_SEQ2SEQ_BAHDANAU) c->decoder_layers = 1;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares BART, Marian, M2M-100 and NLLB with Hugging Face transformers, at odd sizes.
+"""Compares BART, Marian, M2M-100, NLLB, T5, T5 v1.1 and Flan-T5 with Hugging Face transformers, at odd sizes.
 
     tests/outside/seq2seq_parity.py BUILD [NAME]
 
@@ -50,7 +50,21 @@ def m2m(**more):
     return hf.M2M100ForConditionalGeneration(hf.M2M100Config(**{**SIZES, **IDS, **more}))
 
 
+def t5(**more):
+    sizes = dict(vocab_size=VOCAB, d_model=96, d_kv=20, d_ff=200, num_layers=3, num_decoder_layers=2, num_heads=5,
+                 relative_attention_num_buckets=10, relative_attention_max_distance=25, initializer_factor=0.5,
+                 decoder_start_token_id=0)
+    m = hf.T5ForConditionalGeneration(hf.T5Config(**{**sizes, **more}))
+    if "tie_word_embeddings" in more:
+        m.lm_head.weight = torch.nn.Parameter(torch.randn(m.shared.weight.shape) * 0.1)
+    return m
+
+
 MODELS = {
+    "t5": lambda: t5(),
+    "t5 v1.1": lambda: t5(feed_forward_proj="gated-gelu", tie_word_embeddings=False),
+    "t5, gated-silu, 32 buckets": lambda: t5(feed_forward_proj="gated-silu", relative_attention_num_buckets=32,
+                                             relative_attention_max_distance=128, layer_norm_epsilon=1e-5),
     "bart": lambda: bart(),
     "bart, untied, scaled, relu": lambda: bart(tie_word_embeddings=False, scale_embedding=True,
                                                activation_function="relu"),
@@ -144,7 +158,7 @@ def random_lines(n):
     r = random.Random(5)
     ranges = ((32, 126), (32, 126), (0xa0, 0x24f), (0x300, 0x36f), (0x370, 0x5ff), (0x900, 0xdff), (0x2000, 0x206f),
               (0x2500, 0x25ff), (0x3040, 0x30ff), (0x4e00, 0x9fff), (0xff00, 0xffef), (0x1f600, 0x1f64f))
-    special = ["</s>", "<pad>", "<unk>", ">>fra<<", "__en__", "\u2581", "  ", "<s>", ">>", "<<", "eng_Latn", "<mask>"]
+    special = ["<extra_id_0>", "<extra_id_99>", "</s>", "<pad>", "<unk>", ">>fra<<", "__en__", "\u2581", "  ", "<s>", ">>", "<<", "eng_Latn", "<mask>"]
     lines = []
     for _ in range(n):
         parts = []
@@ -156,10 +170,10 @@ def random_lines(n):
     return lines
 
 
-def pieces(folder, lines, kind, size):
+def pieces(folder, lines, kind, size, **more):
     path = os.path.join(folder, "m")
     sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(lines), model_prefix=path, vocab_size=size,
-                                             model_type=kind, minloglevel=2, num_threads=1)
+                                             model_type=kind, minloglevel=2, num_threads=1, **more)
     os.remove(path + ".vocab")
     return path + ".model"
 
@@ -236,7 +250,22 @@ def bart_folder(folder, lines):
     return t, m, {}
 
 
-FOLDERS = {"marian with tokenizers": marian_folder,
+def t5_folder(folder, lines, untied=False):
+    path = pieces(folder, lines, "unigram", 500, pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
+    os.rename(path, os.path.join(folder, "spiece.model"))
+    with open(os.path.join(folder, "tokenizer_config.json"), "w") as f:
+        json.dump({"tokenizer_class": "T5Tokenizer", "extra_ids": 100}, f)
+    more = dict(feed_forward_proj="gated-gelu", tie_word_embeddings=False) if untied else {}
+    m = t5(vocab_size=600, initializer_factor=1.0, **more)
+    if untied:
+        hf.T5Tokenizer.from_pretrained(folder).save_pretrained(folder)
+        os.remove(os.path.join(folder, "spiece.model"))
+    return None, m, {}
+
+
+FOLDERS = {"t5 with spiece.model": t5_folder,
+           "t5 v1.1 with tokenizer.json": lambda folder, lines: t5_folder(folder, lines, True),
+           "marian with tokenizers": marian_folder,
            "marian with two vocabularies": lambda folder, lines: marian_folder(folder, lines, True),
            "m2m with tokenizer": m2m_folder, "nllb with tokenizer": nllb_folder, "bart with tokenizer": bart_folder}
 
@@ -257,11 +286,15 @@ def translated(m, t, lines, beams, most, how):
         batch.pop("token_type_ids", None)
         with torch.no_grad():
             out = m.generate(**batch, num_beams=beams, max_new_tokens=most, max_length=None, **how)
-        for row in out[:, 1:].tolist():
-            while row and row[-1] in end:
-                row.pop()
-            rows.append(row)
+        rows += [without(end, row) for row in out[:, 1:].tolist()]
     return rows
+
+
+def without(end, row):
+    """The row without padding and end tokens at its end, which transformers cannot tell from padding."""
+    while row and row[-1] in end:
+        row = row[:-1]
+    return row
 
 
 def check_folder(program, build, name, make, folder):
@@ -286,7 +319,7 @@ def check_folder(program, build, name, make, folder):
         run = subprocess.run([os.path.join(build, "bin", "translate"), "run", "--quiet", "--model", folder, "--beam",
                               str(beams), "--longest", "25"] , stdin=open(path, "rb"), stdout=subprocess.PIPE,
                              check=True).stdout.decode("utf-8", "replace").split("\n")[:-1]
-        wrong.append(sum(a[1] != b for a, b in zip(here, there)))
+        wrong.append(sum(without({m.config.pad_token_id}, a[1]) != b for a, b in zip(here, there)))
         words = [x for x, i in t.get_vocab().items() if x.startswith("__") and x.endswith("__")]
         codes = set(t.convert_tokens_to_ids(words)) | set(how.values()) if "m2m" in name else set()
         codes |= {i for row in there for i in row if i >= len(t)} if "m2m" in name else set()
