@@ -83,12 +83,17 @@ static bool translate_batch(const translator *m, const translate_options *how, i
             .length_penalty = how->length_penalty, .gnmt = how->gnmt, .coverage = how->coverage,
             .early_stopping = own->early_stopping, .no_repeat = own->no_repeat,
             .repetition_penalty = own->repetition_penalty, .unscored = how->beams == 1 && !scores);
-        const int64_t longest = g.tokens ? tn_size(g.tokens, 2) : 0;
-        int32_t      *ids = tn_mem_get((size_t)(longest + 1) * sizeof *ids);
+        const tn_tokenizer *tokens = m->target ? m->target : m->tokens;
+        const int64_t       longest = g.tokens ? tn_size(g.tokens, 2) : 0;
+        int32_t            *ids = tn_mem_get((size_t)(longest + 1) * sizeof *ids);
         for (int64_t i = 0; ids && g.tokens && i < n * how->best; i++) {
             const int64_t at = which[i / how->best].line * how->best + i % how->best, words = tn_get_i64(g.lengths, i);
-            for (int64_t k = 0; k < words; k++) ids[k] = (int32_t)tn_get_i64(g.tokens, i * longest + k);
-            tn_tokenizer_decode(m->target ? m->target : m->tokens, ids, words, &to[at]);
+            int64_t known = 0; /* T5's embedding has more rows than its tokenizer has tokens: these have no text */
+            for (int64_t k = 0; k < words; k++) {
+                ids[known] = (int32_t)tn_get_i64(g.tokens, i * longest + k);
+                known += ids[known] < tn_tokenizer_size(tokens);
+            }
+            tn_tokenizer_decode(tokens, ids, known, &to[at]);
             if (scores) scores[at] = tn_get(g.scores, i);
         }
         if (ids) tn_mem_put(ids, (size_t)(longest + 1) * sizeof *ids);

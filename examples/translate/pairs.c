@@ -49,14 +49,35 @@ bool pairs_check(const char *source, const char *target, pairs_state *s)
 
 /* ---- batches ----------------------------------------------------------------------------------------------------- */
 
-bool pairs_open(pairs *p, const tn_tokenizer *t, const char *source, const char *target, int64_t tokens,
+/* Encodes a line as its tokenizer's template says, without the token that ends it, which tn_pairs adds. */
+typedef struct {
+    const tn_tokenizer *tokens;
+    tn_encoding        *encoding;
+    int32_t             end;
+} framed;
+static tn_status encode_framed(void *user, tn_text line, tn_ids *to)
+{
+    const framed *f = user;
+    if (!line.bytes) return TN_OK;
+    if (tn_tokenizer_encode(f->tokens, f->encoding, line.at, line.bytes) != TN_OK) return tn_error();
+    const tn_encoding *e = f->encoding;
+    const int64_t      n = e->n && e->id[e->n - 1] == f->end ? e->n - 1 : e->n;
+    for (int64_t i = 0; i < n; i++)
+        if (tn_ids_add(to, e->id[i]) != TN_OK) return tn_error();
+    return TN_OK;
+}
+
+bool pairs_open(pairs *p, const tn_tokenizer *t, pair_ids ids, const char *source, const char *target, int64_t tokens,
                 int64_t longest, uint64_t seed, bool in_order)
 {
     *p = (pairs){.encoding = {tn_encoding_new(), tn_encoding_new()}};
+    framed     sides[2] = {{t, p->encoding[0], ids.end}, {t, p->encoding[1], ids.end}};
+    tn_encoder encoder[2];
+    for (int i = 0; i < 2; i++)
+        encoder[i] = ids.framed ? (tn_encoder){encode_framed, &sides[i]} : tn_tokenizer_encoder(t, p->encoding[i]);
     if (tn_error() == TN_OK)
-        p->pairs = tn_pairs_load(source, target, .source = tn_tokenizer_encoder(t, p->encoding[0]),
-                                 .target = tn_tokenizer_encoder(t, p->encoding[1]), .pad = PADDING, .begin = BEGIN,
-                                 .end = END, .max_tokens = longest);
+        p->pairs = tn_pairs_load(source, target, .source = encoder[0], .target = encoder[1], .pad = ids.pad,
+                                 .begin = ids.begin, .end = ids.end, .max_tokens = longest);
     if (p->pairs && !tn_pairs_count(p->pairs))
         tn_raise(TN_EFORMAT, "'%s' and '%s' have no pair of lines of at most %lld tokens", source, target,
                  (long long)longest);

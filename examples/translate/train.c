@@ -14,10 +14,14 @@ static const train_choice choices[] = {{0, "nano", 1024, 0}, {10, "small", 4096,
 
 static int check(training *t)
 {
-    translate_training     *p = of(t);
-    const train_choice     *chosen = train_choose(t, choices);
-    const tn_seq2seq_config c = tn_seq2seq_size(t->asked.size);
-    const bool              transformer = !strcmp(p->model, "transformer");
+    translate_training      *p = of(t);
+    const train_choice      *chosen = train_choose(t, choices);
+    const tn_seq2seq_config  c = tn_seq2seq_size(t->asked.size);
+    const bool               transformer = !strcmp(p->model, "transformer");
+    static const char *const others[] = {"text", "valid", "valid-part", "length", NULL};
+    const int                stray = program_strays(others, "--objective t5");
+    if (stray) return stray;
+    if (!p->source || !p->target) return program_usage("give --src and --tgt, or --objective t5 and --text");
     if (!p->valid_source != !p->valid_target)
         return program_usage("--%s needs --%s; the validation set consists of both files",
                              p->valid_source ? "valid-src" : "valid-tgt", p->valid_source ? "valid-tgt" : "valid-src");
@@ -46,6 +50,7 @@ static bool check_files(training *t)
     return true;
 }
 
+static const pair_ids    own_ids = {PADDING, BEGIN, END, false};
 static const char *const special[] = {"<pad>", "<unk>", "<s>", "</s>", NULL}; /* PADDING, UNKNOWN, BEGIN, END */
 
 static tn_tokenizer *tokenizer(training *t, progress *bar)
@@ -72,7 +77,8 @@ static bool open_all(training *t)
                 "token %d of this tokenizer is not %s; translate needs <pad>, <unk>, <s> and </s> as its first "
                 "tokens",
                 i, special[i]);
-    if (!pairs_open(&p->pairs, t->tokens, p->source, p->target, p->pieces, p->longest, (uint64_t)t->asked.seed, false))
+    if (!pairs_open(&p->pairs, t->tokens, own_ids, p->source, p->target, p->pieces, p->longest, (uint64_t)t->asked.seed,
+                    false))
         return false;
     t->fit.train = tn_pairs_source(p->pairs.batches), t->fit.loss = pairs_loss;
     t->uniform = log((double)tn_tokenizer_size(t->tokens));
@@ -80,7 +86,8 @@ static bool open_all(training *t)
     t->batches = tn_pairs_batches_count(p->pairs.batches), t->width = p->pieces, t->every = p->valid_every;
     snprintf(t->each, sizeof t->each, "at most %lld tokens", (long long)p->pieces);
     if (!p->valid_source) return true;
-    if (!pairs_open(&p->held, t->tokens, p->valid_source, p->valid_target, p->pieces, positions_of(p) - 1, 1, true))
+    if (!pairs_open(&p->held, t->tokens, own_ids, p->valid_source, p->valid_target, p->pieces, positions_of(p) - 1, 1,
+                    true))
         return false;
     t->fit.valid = tn_pairs_source(p->held.batches), t->fit.measure = pairs_plain_loss;
     t->fit.restore_best = true, t->fit.patience = p->patience;
@@ -195,13 +202,24 @@ static translate_training asked = TRANSLATE_TRAINING;
 static int run(int count, char **operands)
 {
     (void)count, (void)operands;
+    if (!strcmp(asked.objective, "t5")) asked.base.kind = &t5_kind;
     return train_main(&asked.base);
 }
 
 static const option options[] = {
-    OPTION_TEXT("src", 's', "FILE", &asked.source, "source text, one sentence per line", .required = true),
-    OPTION_TEXT("tgt", 't', "FILE", &asked.target, "target text: translations of --src, line by line",
-                .required = true),
+    OPTION_TEXT("objective", 0, "NAME", &asked.objective,
+                "what is learned: to translate --src, or the removed spans of --text, as T5 is pretrained",
+                .choices = "translation|t5"),
+    OPTION_TEXT("src", 's', "FILE", &asked.source, "source text, one sentence per line"),
+    OPTION_TEXT("tgt", 't', "FILE", &asked.target, "target text: translations of --src, line by line"),
+    OPTION_LIST("text", 0, "FILE", &asked.text, "t5: training text: files, folders, or - for standard input"),
+    OPTION_LIST("valid", 0, "FILE", &asked.valid, "t5: validation text, used to select the best model"),
+    OPTION_REAL("valid-part", 0, "P", &asked.valid_part,
+                "t5: fraction of the text, from its end, to validate on instead of --valid (default: 0.1)", .least = 0,
+                .most = 0.5),
+    OPTION_INT("length", 'l', "N", &asked.length,
+               "t5: tokens of an input, sentinels included (default: 128; below 10 minutes: 64)", .least = 16,
+               .most = 4096),
     OPTION_TEXT("valid-src", 0, "FILE", &asked.valid_source, "source text of the validation set"),
     OPTION_TEXT("valid-tgt", 0, "FILE", &asked.valid_target, "target text of the validation set"),
     OPTION_TEXT("model", 0, "KIND", &asked.model, "network architecture", .choices = "transformer|bahdanau|luong|rnn"),
@@ -231,4 +249,10 @@ const command train_command =
                     "--resume continues, and ends with the same bits as an uninterrupted run.\n"
                     "\n"
                     "  translate train --src train.en --tgt train.de --valid-src val.en \\\n"
-                    "                  --valid-tgt val.de --out ende");
+                    "                  --valid-tgt val.de --out ende\n"
+                    "\n"
+                    "With --objective t5, the model learns from plain text instead: it reads the text without some "
+                    "spans and writes these. DIR is then a directory of T5, which 'translate tune' trains further on "
+                    "a task that is given as text.\n"
+                    "\n"
+                    "  translate train --objective t5 --text books/ --out t5");

@@ -5,8 +5,8 @@
 #include "../common/train.h"
 #include "../common/translator.h"
 
-extern const command info_command, train_command, run_command, score_command, average_command, compare_command,
-    sample_command, demo_command;
+extern const command info_command, train_command, tune_command, run_command, score_command, average_command,
+    compare_command, sample_command, demo_command;
 
 /* ---- a model and its tokenizer (model.c) ------------------------------------------------------------------------- */
 
@@ -31,10 +31,14 @@ typedef struct {
     tn_pairs         *pairs;
     tn_pairs_batches *batches;
 } pairs;
-/* tokens: maximum per batch; longest: maximum tokens per line without END; pairs with a longer line are skipped. */
-bool       pairs_open(pairs *p, const tn_tokenizer *t, const char *source, const char *target, int64_t tokens,
-                      int64_t longest, uint64_t seed, bool in_order);
-void       pairs_close(pairs *p);
+typedef struct {
+    int32_t pad, begin, end;
+    bool    framed; /* lines get the tokens that the tokenizer's template adds, as models of transformers expect */
+} pair_ids;
+/* tokens: maximum per batch; longest: maximum tokens per line without end; pairs with a longer line are skipped. */
+bool pairs_open(pairs *p, const tn_tokenizer *t, pair_ids ids, const char *source, const char *target, int64_t tokens,
+                int64_t longest, uint64_t seed, bool in_order);
+void pairs_close(pairs *p);
 tn_tensor *pairs_loss(void *net, const tn_batch *b, void *user);       /* with label smoothing 0.1, as in the paper */
 tn_tensor *pairs_plain_loss(void *net, const tn_batch *b, void *user); /* without: for validation */
 
@@ -57,22 +61,31 @@ typedef struct {
 bool weights_add(weights *w, const char *from, int64_t last);
 bool weights_average(const weights *w, tn_seq2seq *net); /* also verifies the checksums of the checkpoints */
 
-/* ---- training (train.c) ------------------------------------------------------------------------------------------ */
+/* ---- training (train.c; t5.c) ------------------------------------------------------------------------------------ */
 
 typedef struct {
     training    base;
+    const char *objective; /* "translation" or "t5" */
     const char *source, *target, *valid_source, *valid_target, *model, *stop_on;
     int64_t     pieces, longest, patience, valid_every, average; /* pieces: maximum tokens per batch */
     bool        norm_first, lstm;
     pairs       pairs, held;
     pairs_state state, held_state;
     bleu_set    bleu;
+    /* of t5 */
+    option_list text, valid;
+    double      valid_part;
+    int64_t     length; /* tokens of an input */
+    tn_string   all;    /* the training text, followed by the validation text */
+    size_t      bytes;  /* of the training text */
+    tn_ids      ids, held_ids;
+    tn_spans   *spans, *held_spans;
 } translate_training;
-extern const train_kind translate_kind;
-#define TRANSLATE_TRAINING                                                                              \
-    {                                                                                                   \
-        .base = {.kind = &translate_kind, .asked = {TRAIN_DEFAULTS_CHOSEN, .lr = NAN, .dropout = NAN}}, \
-        .model = "transformer", .stop_on = "loss", .longest = 100                                       \
+extern const train_kind translate_kind, t5_kind;
+#define TRANSLATE_TRAINING                                                                                       \
+    {                                                                                                            \
+        .base = {.kind = &translate_kind, .asked = {TRAIN_DEFAULTS_CHOSEN, .lr = NAN, .dropout = NAN}},          \
+        .objective = "translation", .model = "transformer", .stop_on = "loss", .longest = 100, .valid_part = NAN \
     }
 
 #endif

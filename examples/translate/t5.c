@@ -1,0 +1,168 @@
+/* t5.c — translate train --objective t5: trains T5 on plain text (Raffel et al. 2020). Sentinels replace some spans of
+ * the text, and the model writes these spans. common/train.c has the rest of a training. */
+#include "../common/checksum.h"
+#include "../common/messages.h"
+#include "../common/texts.h"
+#include "translate.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { SENTINELS = 100, MOST_MEASURED = 1 << 16 /* about this number of tokens in a validation */ };
+
+static translate_training *of(training *t) { return (translate_training *)t; }
+
+static const train_choice choices[] = {{0, "nano", 1024, 64}, {10, "small", 4096, 128}, {.size = NULL}};
+
+static int check(training *t)
+{
+    static const char *const others[] = {"src",  "tgt",     "valid-src", "valid-tgt", "model", "norm-first",
+                                         "lstm", "stop-on", "average",   "longest",   NULL};
+    translate_training      *p = of(t);
+    int                      code = program_strays(others, "--objective translation");
+    if (!code && !p->text.count) code = program_usage("--objective t5 needs --text");
+    if (!code) code = texts_check(t->world, &p->text, &p->valid, &p->valid_part, 0.1);
+    if (code) return code;
+    if (t->asked.vocab_size && t->asked.vocab_size < 2 * SENTINELS)
+        return program_usage("--vocab-size needs at least %d tokens (%d of them are sentinels), got %lld",
+                             2 * SENTINELS, SENTINELS, (long long)t->asked.vocab_size);
+    const train_choice     *chosen = train_choose(t, choices);
+    const tn_seq2seq_config c = tn_seq2seq_size(t->asked.size);
+    if (!p->pieces) p->pieces = chosen->batch;
+    if (!p->length) p->length = chosen->length;
+    if (isnan(t->asked.dropout)) t->asked.dropout = 0; /* as in T5 v1.1: one epoch of much text needs none */
+    return train_shape(t, c.layers, c.heads, c.dim);
+}
+
+static bool read_text(training *t)
+{
+    translate_training *p = of(t);
+    const bool          given = t->asked.vocab_size > 0;
+    if (!texts_read_both(&p->text, &p->valid, p->valid_part, &p->all, &p->bytes)) return false;
+    train_choose_vocabulary(t, p->bytes);
+    if (!given) t->asked.vocab_size += SENTINELS;
+    return true;
+}
+
+static tn_tokenizer *tokenizer(training *t, progress *bar)
+{
+    static const char *const special[] = {"<pad>", "</s>", "<unk>", NULL};
+    return tn_tokenizer_train_text(of(t)->all.at, of(t)->bytes, .kind = TN_UNIGRAM, .cased = true, .t5 = SENTINELS,
+                                   .vocab_size = t->asked.vocab_size - SENTINELS, .special = special,
+                                   .progress = progress_part, .user = bar);
+}
+
+/* The id of a token that T5 needs; raises if the tokenizer lacks it. */
+static int32_t id_of(const tn_tokenizer *t, const char *token)
+{
+    const int64_t id = tn_tokenizer_id(t, token);
+    if (id < 0)
+        tn_raise(TN_EFORMAT, "this tokenizer has no token %s; T5 needs <pad>, </s> and <extra_id_0> to <extra_id_99>",
+                 token);
+    return (int32_t)id;
+}
+
+static bool check_sentinels(const tn_tokenizer *t, int32_t first)
+{
+    char name[20];
+    for (int i = 0; i < SENTINELS && tn_error() == TN_OK; i++) {
+        snprintf(name, sizeof name, "<extra_id_%d>", i);
+        if (id_of(t, name) != first - i && tn_error() == TN_OK)
+            tn_raise(TN_EFORMAT, "token %s has the id %d, expected %d: the ids of T5's sentinels count down", name,
+                     id_of(t, name), first - i);
+    }
+    return tn_error() == TN_OK;
+}
+
+static tn_tensor *spans_loss(void *net, const tn_batch *b, void *user)
+{
+    (void)user;
+    return tn_seq2seq_loss((tn_seq2seq *)net, b->x, b->y);
+}
+
+static bool open_all(training *t)
+{
+    translate_training *p = of(t);
+    const tn_text       text = {p->all.at, p->bytes}, valid = {p->all.at + p->bytes, p->all.bytes - p->bytes};
+    const int32_t       begin = id_of(t->tokens, "<pad>"), end = id_of(t->tokens, "</s>");
+    const int32_t       sentinel = id_of(t->tokens, "<extra_id_0>");
+    const int64_t       batch = p->pieces / p->length > 1 ? p->pieces / p->length : 1;
+    if (tn_error() != TN_OK || !check_sentinels(t->tokens, sentinel) || !texts_encode(t->tokens, text, true, &p->ids) ||
+        !texts_encode(t->tokens, valid, true, &p->held_ids))
+        return false;
+    p->spans = tn_spans_new(p->ids.at, p->ids.n, .batch = batch, .length = p->length, .begin = begin, .end = end,
+                            .sentinel = sentinel);
+    if (!p->spans) return false;
+    const int64_t room = p->held_ids.n < p->length ? p->held_ids.n : p->length;
+    if (!texts_check_valid(&p->valid, room / 16, "16 tokens")) return false;
+    if (room >= 16) {
+        p->held_spans =
+            tn_spans_new(p->held_ids.at, p->held_ids.n, .batch = batch, .length = room - room / 8, .begin = begin,
+                         .end = end, .sentinel = sentinel, .in_order = true, .most = MOST_MEASURED, .seed = 1);
+        t->fit.valid = tn_spans_source(p->held_spans), t->fit.restore_best = true, t->fit.patience = p->patience;
+    }
+    t->fit.train = tn_spans_source(p->spans), t->fit.loss = spans_loss;
+    t->uniform = log((double)tn_tokenizer_size(t->tokens));
+    t->batches = p->ids.n / (batch * p->length) + 1, t->width = batch * p->length, t->every = p->valid_every;
+    snprintf(t->each, sizeof t->each, "%lld inputs of %lld tokens", (long long)batch, (long long)p->length);
+    return tn_error() == TN_OK;
+}
+
+static void *new_model(training *t)
+{
+    const train_asked *a = &t->asked;
+    tn_seq2seq_config  c = tn_seq2seq_size(a->size);
+    c.source_words = tn_tokenizer_size(t->tokens);
+    c.padding = c.begin = id_of(t->tokens, "<pad>"), c.end = id_of(t->tokens, "</s>");
+    c.ff = c.ff / c.dim * a->dim, c.dim = a->dim, c.layers = a->layers, c.heads = a->heads, c.dropout = a->dropout;
+    return tn_seq2seq_create(tn_seq2seq_t5(c));
+}
+
+static void print_summary(training *t)
+{
+    const translate_training *p = of(t);
+    tell("text     %zu bytes, %lld tokens; validation: %lld tokens\n", p->bytes, (long long)p->ids.n,
+         (long long)p->held_ids.n);
+}
+
+static void describe(const training *t, tn_json_writer *w)
+{
+    const translate_training *p = (const translate_training *)t;
+    checksum_put(w, "text", checksum_ids(&p->ids));
+    checksum_put(w, "valid", checksum_ids(&p->held_ids));
+    tn_json_put_string(w, "objective", p->objective);
+    tn_json_put_i64(w, "tokens", p->pieces);
+    tn_json_put_i64(w, "length", p->length);
+    if (p->valid_every) tn_json_put_i64(w, "valid_every", p->valid_every);
+    if (p->patience) tn_json_put_i64(w, "patience", p->patience);
+}
+
+static bool save(training *t, tn_fit_why why)
+{
+    (void)why;
+    return tn_seq2seq_save(t->net, t->asked.out) == TN_OK;
+}
+
+static void close_all(training *t)
+{
+    translate_training *p = of(t);
+    tn_string_free(&p->all);
+    tn_ids_free(&p->ids), tn_ids_free(&p->held_ids);
+    tn_spans_free(p->spans), tn_spans_free(p->held_spans);
+}
+
+const train_kind t5_kind = {"Pretraining of T5",
+                            1000,
+                            60,
+                            check,
+                            read_text,
+                            tokenizer,
+                            open_all,
+                            new_model,
+                            print_summary,
+                            describe,
+                            save,
+                            close_all,
+                            NULL,
+                            "translate tune --model %s --src FILE --tgt FILE --out DIR",
+                            "text2text-generation"};
