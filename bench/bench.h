@@ -18,6 +18,7 @@ typedef struct {
     double      seconds; /* duration of the measurement; 0: the workload's default */
     tn_dtype    dtype;
     bool        q8, f16, int8; /* 8-bit, f16 or int8 weights; everything else is f32 */
+    bool        q4;            /* the weights of .gguf as they are there */
     const char *gguf;          /* model file of the workload llama; NULL: random weights */
     bench_sizes sizes;         /* 0: the workload's default */
     double      memory;        /* MiB of a memory budget; 0: none */

@@ -57,6 +57,7 @@ WORKLOADS = {
     "llama-f32": ("llama --dtype f32", ("llama.cpp",), (1, 1)),
     "llama-f16": ("llama --dtype f16", ("llama.cpp",), (1, 1)),
     "llama-q8_0": ("llama --dtype q8_0", ("llama.cpp",), (1, 1)),
+    "llama-q4_k": ("llama --dtype q4_k", ("llama.cpp",), (1, 1)),
 }
 LARGE = ("bert", "bert-base", "gpt", "gpt2", "seq2seq")
 ASKED_RATE, ASKED_MEMORY, ASKED_THREADS, ASKED_BF16, ASKED_PRODUCTS = 0.7, 0.5, 1.8, 1.4, 1

@@ -1,5 +1,5 @@
 /* llama.c — a LLaMA of which each token reads 110 M weights: the speed of prompt processing and of generation, token by
- * token, with f32, bf16, f16 or 8-bit weights; and the read bandwidth of memory, which limits generation. */
+ * token, with f32, bf16, f16, 8-bit or 4-bit weights; and the read bandwidth of memory, which limits generation. */
 #include "bench/bench.h"
 
 #include <math.h>
@@ -94,9 +94,9 @@ static double bytes_read(tn_llama *m)
 }
 
 /* Opens the LLaMA of a file; NULL: an error is set. */
-static tn_llama *opened(const char *path)
+static tn_llama *opened(const char *path, bool packed)
 {
-    tn_model  d = tn_model_open(path, .family = TN_MODEL_DECODER, .no_tokenizer = true);
+    tn_model  d = tn_model_open(path, .family = TN_MODEL_DECODER, .no_tokenizer = true, .packed = packed);
     tn_llama *m = NULL;
     if (d.lm && strcmp(tn_lm_info_of(d.lm).type, "gpt2") != 0) m = d.module, d.module = NULL;
     else if (d.lm) tn_raise(TN_EUNSUPPORTED, "'%s' contains a GPT-2; the workload llama needs a LLaMA", path);
@@ -106,7 +106,7 @@ static tn_llama *opened(const char *path)
 
 static tn_llama *model(const bench_options *o, bench_sizes *s)
 {
-    tn_llama *m = o->gguf ? opened(o->gguf)
+    tn_llama *m = o->gguf ? opened(o->gguf, o->q4)
                           : tn_llama_new(.vocab = s->vocab, .dim = s->d_model, .layers = s->layers, .heads = s->heads,
                                          .ff = s->ffn, .positions = 2 * s->seq);
     if (m) s->vocab = m->config.vocab;

@@ -24,7 +24,7 @@ static const struct {
     {"lstm", "training step of an LSTM language model: 2 layers of width 256", bench_lstm},
     {"encoder-infer", "inference of a BERT: 6 layers of width 384, one sequence of 32 tokens", bench_encoder_infer},
     {"gpt-gen", "generation of 250 tokens with the GPT and its key-value cache", bench_gpt_gen},
-    {"llama", "a LLaMA of 12 layers of width 768: a prompt of 512 tokens, then generation; also --dtype q8_0|f16",
+    {"llama", "a LLaMA of 12 layers of width 768: a prompt of 512 tokens, then generation; also --dtype q8_0|q4_k|f16",
      bench_llama},
     {"lora", "training step of adapters of rank 8 on a LLaMA of 12 layers of width 768; also --dtype q8_0|int8",
      bench_lora},
@@ -44,7 +44,7 @@ static int usage(FILE *to)
     fputs(
         "Usage: bench WORKLOAD [--threads N] [--dtype f32|bf16] [--seconds S] [--layers N] [--d-model N] [--heads N]\n"
         "             [--ffn N] [--vocab N] [--batch N] [--seq N] [--memory MIB]\n"
-        "       bench llama ... [--dtype q8_0|f16] [--gguf FILE]\n"
+        "       bench llama ... [--dtype q8_0|q4_k|f16] [--gguf FILE]\n"
         "       bench encoder-infer|seq2seq-infer ... [--dtype int8]\n"
         "       bench lora ... [--dtype q8_0|int8]\n"
         "       bench kernels [--json] [--threads N] [--seconds S] [--only PATTERN] [--size MxNxK] [--no-peers]\n"
@@ -93,7 +93,8 @@ int bench_option(bench_options *o, char **argv)
     if (!strcmp(name, "--dtype")) {
         o->dtype = strcmp(text, "bf16") != 0 ? TN_F32 : TN_BF16;
         o->q8 = !strcmp(text, "q8_0"), o->f16 = !strcmp(text, "f16"), o->int8 = !strcmp(text, "int8");
-        if (o->q8 || o->f16 || o->int8) return 2;
+        o->q4 = !strcmp(text, "q4_k");
+        if (o->q8 || o->f16 || o->int8 || o->q4) return 2;
         return !strcmp(text, tn_dtype_name(o->dtype)) ? 2 : 0;
     }
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -124,6 +125,7 @@ static int run(int w, const bench_options *o)
         printf("{\"workload\": \"%s\", %s\"threads\": %d, \"dtype\": \"%s\", \"version\": \"%s\", \"rss_mib\": %ld}\n",
                workloads[w].name, members, tn_threads(),
                o->q8     ? "q8_0"
+               : o->q4   ? "q4_k"
                : o->f16  ? "f16"
                : o->int8 ? "int8"
                          : tn_dtype_name(o->dtype),
@@ -153,8 +155,12 @@ int main(int argc, char **argv)
         return usage(stderr);
     }
     const bool lora = !kernels && workloads[w].run == bench_lora;
-    if ((o.f16 || o.gguf || (o.q8 && !lora)) && (kernels || workloads[w].run != bench_llama)) {
-        fprintf(stderr, "bench: --dtype f16 and --gguf are for the workload llama, --dtype q8_0 for llama and lora\n");
+    if ((o.f16 || o.q4 || o.gguf || (o.q8 && !lora)) && (kernels || workloads[w].run != bench_llama)) {
+        fprintf(stderr, "bench: --dtype q4_k, f16 and --gguf are for the workload llama, --dtype q8_0 for llama and lora\n");
+        return usage(stderr);
+    }
+    if (o.q4 && !o.gguf) {
+        fprintf(stderr, "bench: --dtype q4_k needs a file: --gguf FILE\n");
         return usage(stderr);
     }
     if (o.int8 && !lora && (kernels || !infers(workloads[w].run))) {

@@ -1,5 +1,6 @@
-/* q8.h — weights in 8 bits or f16, for inference or under adapters (nn/lora.h): no gradients. Part of core.h: include
- * that. tn_quantize (nn/module.h) and tn_halve (nn/state.h) convert all such weights of a module. */
+/* q8.h — packed weights, in 4 to 8 bits or f16, for inference or under adapters (nn/lora.h): no gradients of the
+ * weights. Part of core.h: include that. tn_quantize (nn/module.h) and tn_halve (nn/state.h) convert all such weights
+ * of a module. */
 #ifndef TENON_CORE_Q8_H
 #define TENON_CORE_Q8_H
 
@@ -18,9 +19,14 @@ TN_API tn_tensor *tn_f16_pack(const tn_tensor *weight);
  * activations to 8 bits (docs/quantisation.md): they are fast, and the same bits on every CPU. */
 TN_API tn_tensor *tn_int8_pack(const tn_tensor *weight);
 TN_API tn_tensor *tn_unpack(const tn_tensor *q8);      /* [out, in], in the dtype it was packed from */
-TN_API bool       tn_is_packed(const tn_tensor *t);    /* 8 bits, int8 or f16 */
+TN_API bool       tn_is_packed(const tn_tensor *t);    /* any of these */
 TN_API tn_dtype   tn_weight_dtype(const tn_tensor *t); /* of any tensor: the dtype that tn_unpack would return */
 TN_API tn_shape   tn_weight_shape(const tn_tensor *t);
+/* A weight from the rows of a tensor of a GGUF file, without any loss: type "Q4_0", "Q4_K", "Q5_K", "Q6_K", "Q8_0" or
+ * "F16"; dt: the dtype that the weights represent. The width must be a multiple of the block, 32 or 256 elements. With
+ * the types of less than 8 bits, products also round each block of activations to 8 bits, and have the same bits on
+ * every CPU. Memory: that of the file, for Q4_K and Q5_K 3 % more. */
+TN_API tn_tensor *tn_blocks_pack(const char *type, tn_dtype dt, tn_shape s, const void *blocks, size_t bytes);
 /* From and to the blocks of GGUF's Q8_0, 34 bytes for 32 elements, row by row; dt: the dtype they represent. */
 TN_API tn_tensor *tn_q8_from_blocks(tn_dtype dt, tn_shape s, const void *blocks, size_t bytes);
 TN_API tn_status  tn_q8_to_blocks(const tn_tensor *q8, void *blocks, size_t bytes) TN_CHECKED;

@@ -46,8 +46,8 @@ typedef struct {
     const char   *form;      /* "huggingface", "gguf" or "llama2.c" */
 
     /* Language models only. */
-    const char *stored; /* dtype of all matrices in the file, as "F16"; NULL: they differ. In memory they are f32 until
-                           tn_module_halve (exact if F16) or tn_module_quantize (if Q8_0) */
+    const char *stored; /* dtype of all matrices in the file, as "F16"; NULL: they differ. In memory they are f32, except
+                           with .packed, until tn_module_halve (exact if F16) or tn_module_quantize (if Q8_0) */
     tn_ids      ends;   /* token ids that end a text by the path's metadata, in addition to the tokenizer's */
     tn_string   chat_template; /* format of conversations, in Jinja, for tn_chat_parse; empty: not specified */
 } tn_model;
@@ -59,7 +59,8 @@ typedef struct tn_model_config {
     bool            no_tokenizer;    /* load the model only */
     bool            needs_tokenizer; /* a path without tokenizer is an error */
     const char *from, *to; /* languages of a translation model of several ("en", "eng_Latn"); NULL: the path's own */
-    int         end_;
+    bool            packed;          /* weights of Q4_0, Q4_K, Q5_K, Q6_K, Q8_0 and F16 stay so; only for inference */
+    int             end_;
 } TN_KEYWORDS_ONLY tn_model_config;
 TN_API tn_model    tn_model_open_run(const char *path, tn_model_config c);
 TN_API void        tn_model_close(tn_model *m); /* frees all members; set a member to NULL to keep it */

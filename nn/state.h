@@ -60,7 +60,10 @@ typedef struct tn_load_args {
     const tn_rename *rename;  /* rules, in order */
     int              renames; /* number of rules */
     bool             allow_missing, allow_unexpected, allow_shape_mismatch; /* tensors that do not fit stay unchanged */
-    tn_load_report  *report; /* output, also after a failure; may be NULL */
+    /* Weights (tn_weight) that are matrices of Q4_0, Q4_K, Q5_K, Q6_K, Q8_0 or F16 in the file stay in that type, as
+     * tn_quantize packs them: in the memory of the file, for inference only. */
+    bool            packed;
+    tn_load_report *report; /* output, also after a failure; may be NULL */
     /* Called for each name that does not fit, allowed or not; may be NULL. name: as in the module, or as in the file
      * if it is unexpected. */
     void (*mismatch)(tn_mismatch what, const char *name, const char *text, void *user);

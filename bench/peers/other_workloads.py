@@ -194,13 +194,28 @@ def gguf_file(path):
     w.add_context_length(2 * o.seq), w.add_embedding_length(d), w.add_block_count(o.layers)
     w.add_feed_forward_length(o.ffn), w.add_head_count(o.heads), w.add_head_count_kv(o.heads)
     w.add_layer_norm_rms_eps(1e-5), w.add_rope_dimension_count(head), w.add_vocab_size(o.vocab)
-    w.add_file_type({"f32": 0, "f16": 1, "q8_0": 7}[o.dtype]), w.add_tokenizer_model("llama")
+    w.add_file_type({"f32": 0, "f16": 1, "q8_0": 7, "q4_k": 15}[o.dtype]), w.add_tokenizer_model("llama")
     w.add_token_list([b"<unk>", b"<s>", b"</s>"] + [b"<0x%02X>" % i for i in range(256)] +
                      [b"t%d" % i for i in range(o.vocab - 259)])
     w.add_token_scores([0.0] * o.vocab), w.add_token_types([2, 3, 3] + [6] * 256 + [1] * (o.vocab - 259))
     w.add_bos_token_id(1), w.add_eos_token_id(2)
 
+    def blocks(kind, rows, width):
+        """Random blocks, since gguf cannot convert weights: all bits are valid; d and e give weights of about 0.02."""
+        size, r = gguf.GGML_QUANT_SIZES[kind], np.random.default_rng(rows + width)
+        b = r.integers(0, 256, (rows * width // size[0], size[1]), dtype=np.uint8)
+        if kind == gguf.GGMLQuantizationType.Q4_K:
+            b[:, :4] = np.array([8e-5, 6e-4], np.float16).view(np.uint8)
+        else:
+            b[:, 208:] = np.array([1.5e-5], np.float16).view(np.uint8)
+        return b.reshape(rows, -1)
+
     def put(name, *shape):
+        if o.dtype == "q4_k" and len(shape) > 1:  # a part in Q6_K, as in llama.cpp's Q4_K_M
+            more = name.endswith(("output", "ffn_down", "attn_v")) and not name.endswith("attn_output")
+            kind = gguf.GGMLQuantizationType.Q6_K if more else gguf.GGMLQuantizationType.Q4_K
+            w.add_tensor(name + ".weight", blocks(kind, *shape), raw_dtype=kind)
+            return
         a = weights(*shape) if len(shape) > 1 else np.ones(shape, np.float32)
         if o.dtype == "q8_0" and len(shape) > 1:
             q8 = gguf.GGMLQuantizationType.Q8_0
@@ -255,7 +270,7 @@ def llama():
 def main():
     global o
     jobs = {"encoder-infer": encoder_infer, "seq2seq-infer": seq2seq_infer, "gpt-gen": gpt_gen, "llama": llama}
-    o = options(jobs, ("f32", "f16", "q8_0", "int8"), [("--gguf", "file of the workload llama"),
+    o = options(jobs, ("f32", "f16", "q8_0", "q4_k", "int8"), [("--gguf", "file of the workload llama"),
                                                        ("--plain", "llama.cpp without repacked weights")])
     if o.workload == "llama" and not o.gguf:
         raise SystemExit("other_workloads.py: llama needs --gguf FILE")

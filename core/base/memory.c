@@ -71,7 +71,8 @@ static void *default_alloc(void *user, size_t bytes)
     if (bytes < (size_t)HUGE_PAGE) return aligned_alloc(64, bytes); /* class sizes are multiples of 64 */
     if (posix_memalign(&p, HUGE_PAGE, bytes) != 0) return NULL;
 #ifdef MADV_HUGEPAGE
-    (void)madvise(p, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE); /* advice: it may be ignored */
+    /* advice, which may be ignored; not for blank tensors, which loading frees: that writes to their first page */
+    if (!tn__self.mode.blank) (void)madvise(p, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
 #endif
     return p;
 }

@@ -1,13 +1,8 @@
-/* quant_blocks.c — converts ggml's blocks of quantised elements, which share a scale, to f32, and f32 to Q8_0.
- *
- *     Q4_0  32 elements: f16 d; 4 bits each, element i with i + 16          d (q - 8)
- *     Q8_0  32 elements: f16 d; 8 bits each                                 d q
- *     Q4_K  256 = 8 times 32: f16 d, f16 e; 8 s and 8 m of 6 bits; 4 bits   (d s) q - (e m)
- *     Q6_K  256 = 16 times 16: 4 low bits, 2 high bits; 16 s of 8 bits; f16 d   (d s) (q - 32)
- *
- * The multiplications are in ggml's order, so that the results have the same bits. */
+/* quant_blocks.c — converts ggml's blocks of quantised elements, which share a scale, to f32, and f32 to Q8_0: 32
+ * elements with an f16 scale and 8 bits each. core/base/blocks.c reads the blocks of less than 8 bits. */
 #include "core/files/quant_blocks.h"
 #include "core/base/bf16.h"
+#include "core/base/blocks.h"
 #include "core/base/f16.h"
 #include "core/tensor/tensor.h"
 
@@ -16,50 +11,23 @@
 
 static float f16(const unsigned char *p) { return tn__f16_to_f32((uint16_t)(p[0] | p[1] << 8)); }
 
-static void widen_q4_0(const unsigned char *b, float *to)
+static void widen(tn__packing kind, const unsigned char *from, float *to)
 {
-    const float d = f16(b);
-    for (int i = 0; i < 16; i++) {
-        to[i] = d * (float)((b[2 + i] & 15) - 8);
-        to[i + 16] = d * (float)((b[2 + i] >> 4) - 8);
-    }
+    const tn__block_form *f = &tn__block_forms[kind];
+    tn__block             b;
+    tn__block_read(kind, from, &b);
+    for (int j = 0; j < f->width / f->sub; j++)
+        tn__block_widen(kind, b.d, b.e, b.s[j], b.m[j], f->sub, b.q + j * f->sub, to + j * f->sub);
 }
+static void widen_q4_0(const unsigned char *b, float *to) { widen(TN__Q4_0, b, to); }
+static void widen_q4_k(const unsigned char *b, float *to) { widen(TN__Q4_K, b, to); }
+static void widen_q5_k(const unsigned char *b, float *to) { widen(TN__Q5_K, b, to); }
+static void widen_q6_k(const unsigned char *b, float *to) { widen(TN__Q6_K, b, to); }
 
 static void widen_q8_0(const unsigned char *b, float *to)
 {
     const float d = f16(b);
     for (int i = 0; i < 32; i++) to[i] = d * (float)(int8_t)b[2 + i];
-}
-
-/* Scale and minimum of the j-th of 8 groups: 6 bits each; the last four store two of them with the first four. */
-static void scale_q4_k(const unsigned char *s, int j, int *scale, int *least)
-{
-    if (j < 4) *scale = s[j] & 63, *least = s[j + 4] & 63;
-    else *scale = (s[j + 4] & 15) | s[j - 4] >> 6 << 4, *least = s[j + 4] >> 4 | s[j] >> 6 << 4;
-}
-
-static void widen_q4_k(const unsigned char *b, float *to)
-{
-    const float          d = f16(b), e = f16(b + 2);
-    const unsigned char *q = b + 16;
-    for (int j = 0; j < 8; j++, to += 32) {
-        int scale, least;
-        scale_q4_k(b + 4, j, &scale, &least);
-        const float ds = d * (float)scale, em = e * (float)least;
-        for (int i = 0; i < 32; i++) to[i] = ds * (float)(q[j / 2 * 32 + i] >> j % 2 * 4 & 15) - em;
-    }
-}
-
-static void widen_q6_k(const unsigned char *b, float *to)
-{
-    const unsigned char *low = b, *high = b + 128, *s = b + 192;
-    const float          d = f16(b + 208);
-    for (int i = 0; i < 256; i++) {
-        const int half = i / 128, quarter = i / 32 % 4, k = i % 32;
-        const int four = low[64 * half + 32 * (quarter % 2) + k] >> quarter / 2 * 4 & 15;
-        const int two = high[32 * half + k] >> 2 * quarter & 3;
-        to[i] = d * (float)(int8_t)s[i / 16] * (float)((four | two << 4) - 32);
-    }
 }
 
 /* clang-format off */
@@ -68,7 +36,7 @@ const tn__quant_block tn__quant_blocks[TN__QUANT_BLOCKS] = {
     [3] = {"Q4_1", 32, 20, -1, NULL},       [6] = {"Q5_0", 32, 22, -1, NULL},   [7] = {"Q5_1", 32, 24, -1, NULL},
     [8] = {"Q8_0", 32, 34, -1, widen_q8_0}, [9] = {"Q8_1", 32, 36, -1, NULL},   [10] = {"Q2_K", 256, 84, -1, NULL},
     [11] = {"Q3_K", 256, 110, -1, NULL},    [12] = {"Q4_K", 256, 144, -1, widen_q4_k},
-    [13] = {"Q5_K", 256, 176, -1, NULL},    [14] = {"Q6_K", 256, 210, -1, widen_q6_k},
+    [13] = {"Q5_K", 256, 176, -1, widen_q5_k}, [14] = {"Q6_K", 256, 210, -1, widen_q6_k},
     [15] = {"Q8_K", 256, 292, -1, NULL},    [16] = {"IQ2_XXS", 256, 66, -1, NULL}, [17] = {"IQ2_XS", 256, 74, -1, NULL},
     [18] = {"IQ3_XXS", 256, 98, -1, NULL},  [19] = {"IQ1_S", 256, 50, -1, NULL}, [20] = {"IQ4_NL", 32, 18, -1, NULL},
     [21] = {"IQ3_S", 256, 110, -1, NULL},   [22] = {"IQ2_S", 256, 82, -1, NULL}, [23] = {"IQ4_XS", 256, 136, -1, NULL},

@@ -8,6 +8,7 @@
  * count, once to fill tables of exactly the required size. */
 #include "core/files/quant_blocks.h"
 #include "core/files/safetensors.h"
+#include "core/files/safetensors_rows.h"
 #include "core/tensor/tensor.h"
 
 #include <string.h>
@@ -147,6 +148,38 @@ tn_tensor *tn__st_read(const tn_safetensors *f, const char *who, int64_t i, tn_d
     if (e->strided) t = gathered(t, e);
     if (e->plus_one) t = minus_one(t);
     return tn__scoped(e->heads ? in_halves(t, e->heads) : t);
+}
+
+/* ---- rows of a matrix, as they are ------------------------------------------------------------------------------- */
+
+bool tn__st_matrix_of(const tn_safetensors *f, int64_t i, tn__st_matrix *m)
+{
+    const tn__st_entry   *e = f->entries + i;
+    const tn_safetensors *of = f->shards ? f->shards[e->shard] : f;
+    if (e->shape.n != 2 || e->sum || e->plus_one || of->big_endian || !tn_shape_numel(e->shape)) return false;
+    const int64_t a = e->shape.d[0], b = e->shape.d[1];
+    if (e->strided && (e->stride.d[0] != 1 || e->stride.d[1] != a)) return false;
+    *m = (tn__st_matrix){.type = tn_safetensors_at(f, i).stored,
+                         .out = e->strided ? b : a,
+                         .in = e->strided ? a : b,
+                         .transposed = e->strided};
+    m->row = (size_t)((e->end - e->begin) / m->out);
+    return (e->end - e->begin) % m->out == 0;
+}
+
+bool tn__st_matrix_rows(const tn_safetensors *f, int64_t i, int64_t from, int64_t n, void *to)
+{
+    const tn__st_entry *e = f->entries + i;
+    tn__st_matrix       m;
+    if (!tn__st_matrix_of(f, i, &m)) return false;
+    if (f->shards) f = f->shards[e->shard];
+    const int64_t at = f->base + e->begin, row = (int64_t)m.row, per = e->heads ? m.out / e->heads : 0;
+    if (!e->heads) return tn__source_read(&f->source, to, at + from * row, (size_t)(n * row));
+    for (int64_t r = from; r < from + n; r++) { /* the inverse of in_halves */
+        const int64_t k = r % per, half = per / 2, there = r - k + (k < half ? 2 * k : 2 * (k - half) + 1);
+        if (!tn__source_read(&f->source, (char *)to + (r - from) * row, at + there * row, m.row)) return false;
+    }
+    return true;
 }
 
 static tn_tensor *get(const tn_safetensors *f, const char *who, int64_t i) { return tn__st_read(f, who, i, TN_F32); }

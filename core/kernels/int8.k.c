@@ -100,4 +100,5 @@ static float quantize(int64_t n, const float *x, uint8_t *to)
 
 extern const tn__int8_kernels TN__FOR_ISA(tn__int8);
 
-const tn__int8_kernels TN__FOR_ISA(tn__int8) = {.rows = ROWS, .quantize = quantize, .product = product};
+const tn__int8_kernels TN__FOR_ISA(tn__int8) = {
+    .rows = ROWS, .bytes = TN__INT8_GROUP, .quantize = quantize, .product = product};

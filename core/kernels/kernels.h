@@ -3,6 +3,7 @@
 #ifndef TENON_CORE_KERNELS_KERNELS_H
 #define TENON_CORE_KERNELS_KERNELS_H
 
+#include "core/base/blocks.h"
 #include "core/core.h"
 #include "core/kernels/word_pairs.h"
 #include "core/kernels/rows.h"
@@ -191,12 +192,36 @@ typedef struct {
 } tn__int8_step;
 
 typedef struct {
-    int rows; /* maximum rows of a product */
+    int rows;  /* maximum rows of a product */
+    int bytes; /* of a group of quantised activations */
     /* One row of activations, padded with zeros to whole groups; returns its scale, max |x| / 127. NaN or an infinity:
-     * zeros, and the scale is NaN, so that all of the row's results are. */
+     * zeros, and the scale is NaN, so that all of the row's results are. Of the kernels of 4 to 6 bits, each block of
+     * columns has its own scale, which is stored with it. */
     float (*quantize)(int64_t n, const float *x, uint8_t *to);
     void (*product)(const tn__int8_step *s);
 } tn__int8_kernels;
+
+/* ---- weights of 4 to 6 bits: more kernels of core/products/int8_linear.c ----------------------------------------- */
+
+/* 16 rows (a panel) by 256 columns, of Q4_0 by 32, are a block: the values of the file in another order, in which a
+ * vector holds some rows. A weight is d s q - e m; of Q6_K d s (q - 32); of Q4_0 d (q - 8). In a block are
+ *   d of each row in f16, and e of Q4_K and Q5_K;
+ *   s as bytes, except Q4_0: for each two groups of 32 columns, of Q6_K of 16, and each row, those of both groups;
+ *   m of Q4_K and Q5_K, in the same order;
+ *   for each 32 columns q: [v][row][c] has in its low bits 4 bits of column 4 v + c and in its high bits those of
+ *   column 16 + 4 v + c; then of Q5_K [row][c] has in bit k the fifth bit of column 4 k + c; of Q6_K [h][row][c] has
+ *   in bits 2 k and 2 k + 1 the upper bits of column 16 h + 4 k + c. */
+enum { TN__Q4_ROWS = 16, TN__Q4_LOW = 16 * TN__Q4_ROWS }; /* LOW: bytes of the low bits of 32 columns */
+/* Columns of a block, and of a group with one s. */
+#define TN__Q4_WIDTH(kind) ((kind) == TN__Q4_0 ? 32 : 256)
+#define TN__Q4_SUB(kind) ((kind) == TN__Q6_K ? 16 : 32)
+/* Positions in a block of s, m (0: none) and q; bytes of q for 32 columns, and of a block. */
+#define TN__Q4_HAS_M(kind) ((kind) == TN__Q4_K || (kind) == TN__Q5_K)
+#define TN__Q4_S(kind) ((kind) == TN__Q4_0 ? 0 : TN__Q4_HAS_M(kind) ? 4 * TN__Q4_ROWS : 2 * TN__Q4_ROWS)
+#define TN__Q4_M(kind) (TN__Q4_HAS_M(kind) ? 12 * TN__Q4_ROWS : 0)
+#define TN__Q4_Q(kind) (((kind) == TN__Q4_0 ? 2 : TN__Q4_HAS_M(kind) ? 20 : 18) * TN__Q4_ROWS)
+#define TN__Q4_STEP(kind) (TN__Q4_LOW + ((kind) == TN__Q5_K ? 64 : (kind) == TN__Q6_K ? 128 : 0))
+#define TN__Q4_BLOCK(kind) (TN__Q4_Q(kind) + TN__Q4_WIDTH(kind) / 32 * TN__Q4_STEP(kind))
 
 /* ---- dtypes ------------------------------------------------------------------------------------------------------ */
 
@@ -255,7 +280,7 @@ typedef struct {
     tn__widen_kernel             *from_bf16;
     const tn__word_pairs_kernels *word_pairs;
     const tn__q8_kernels         *q8, *f16;
-    const tn__int8_kernels       *int8;
+    const tn__int8_kernels       *int8, *q4; /* q4: of the first TN__Q4_KINDS kinds of weights */
 } tn__kernel_table;
 
 /* The table in use: the best that the CPU and its system support, or the one that TENON_ISA names if that is less.

@@ -23,7 +23,7 @@ extern tn__widen_kernel             TN__FOR_PLAIN(tn__widen);
 extern const tn__attention_kernels  TN__FOR_ISA(tn__attention_f32), TN__FOR_PLAIN(tn__attention_f64);
 extern const tn__word_pairs_kernels TN__FOR_PLAIN(tn__word_pairs);
 extern const tn__q8_kernels         TN__FOR_ISA(tn__q8), TN__FOR_ISA(tn__f16);
-extern const tn__int8_kernels       TN__FOR_PLAIN(tn__int8);
+extern const tn__int8_kernels       TN__FOR_PLAIN(tn__int8), TN__FOR_PLAIN(tn__q4)[TN__Q4_KINDS];
 extern const tn__kernel_table       TABLE;
 
 #define TEXT_(x) #x
@@ -47,6 +47,7 @@ const tn__kernel_table TABLE = {
     .q8 = &TN__FOR_ISA(tn__q8),
     .f16 = &TN__FOR_ISA(tn__f16),
     .int8 = &TN__FOR_PLAIN(tn__int8),
+    .q4 = TN__FOR_PLAIN(tn__q4),
     .attention_f32 = &TN__FOR_ISA(tn__attention_f32),
     .attention_f64 = &TN__FOR_PLAIN(tn__attention_f64),
 };

@@ -1,11 +1,12 @@
-/* int8_linear.c — products of rows with weights in int8. Each row of x is first rounded to 8 bits, with one scale, once
- * for all of the product. A task computes some rows by 64 columns: a panel stays in L1 while it is multiplied with
- * all of its rows, which stay in L2. Sums are integers, so neither tasks nor instruction sets
- * change a bit. */
+/* int8_linear.c — products of rows with weights in int8, and of 4 to 6 bits. Each row of x is first rounded to 8 bits,
+ * once for all of the product, with one scale, or with weights of 4 to 6 bits one for each block of columns. A task
+ * computes some rows by 64 columns: a panel stays in L1 while it is multiplied with all of its rows, which stay in L2.
+ * Sums are integers, so neither tasks nor instruction sets change a bit. */
 #include "core/base/parallel.h"
 #include "core/products/cost.h"
 #include "core/products/q8.h"
 
+_Static_assert((int)TN__Q4_ROWS == TN__INT8_ROWS, "panels of both have the same rows");
 enum { PANELS = 4, COLS = PANELS * TN__INT8_ROWS, BLOCK = 48 }; /* BLOCK: maximum rows of a task, whole micro-tiles */
 
 typedef struct {
@@ -79,10 +80,16 @@ static void run(int64_t n, double seconds, void (*body)(int64_t, int64_t, void *
 void tn__int8_linear(int64_t rows, const float *x, const tn__q8 *w, const tn_tensor *bias, tn__act act, tn_tensor *y,
                      const tn__kernel_table *kernels)
 {
-    job j = {.w = w, .kernels = kernels, .kn = tn__int8(kernels), .x = x, .rows = rows, .act = act, .y = tn__ptr(y)};
+    job j = {.w = w,
+             .kernels = kernels,
+             .kn = w->kind == TN__INT8 ? tn__int8(kernels) : &kernels->q4[w->kind],
+             .x = x,
+             .rows = rows,
+             .act = act,
+             .y = tn__ptr(y)};
     if (bias) j.bias = tn__ptr(bias), j.bias_col = bias->l.stride[0];
     j.bf16 = y->dtype == TN_BF16, j.size = (int64_t)tn__dtype_bytes(y->dtype);
-    j.x_row = w->groups * TN__INT8_GROUP;
+    j.x_row = w->groups * j.kn->bytes;
     const size_t scales = (size_t)rows * sizeof(float), bytes = scales + (size_t)(rows * j.x_row);
     if (!(j.scale = tn__mem_get(bytes))) return;
     j.q = (uint8_t *)(j.scale + rows);

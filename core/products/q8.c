@@ -1,9 +1,8 @@
-/* q8.c — weights of 8 bits or of f16 as a tensor: converted from floating weights and from the blocks of GGUF files,
- * and back.
+/* q8.c — packed weights as a tensor: converted from floating weights and from the blocks of GGUF files, and back.
  *
- * The format is llama.cpp's Q8_0: 32 weights of a row share the scale d = max |w| / 127, stored in f16, and are round(w
- * / d), halves away from zero, with the f32 value of d. Weights of f16 are rounded from f32. Of int8, a row has one
- * scale in f32 (core/kernels/kernels.h), and halves are rounded to even. */
+ * The format of 8 bits is llama.cpp's Q8_0: 32 weights of a row share the scale d = max |w| / 127, stored in f16, and
+ * are round(w / d), halves away from zero, with the f32 value of d. Weights of f16 are rounded from f32. Of int8, a row
+ * has one scale in f32 (core/kernels/kernels.h), and halves are rounded to even. */
 #include "core/products/q8.h"
 #include "core/base/f16.h"
 #include "core/products/q8_fits.h"
@@ -18,9 +17,15 @@ enum { HEAD = 64, FILE_BLOCK = 2 + TN__Q8_GROUP };
 static const struct {
     char magic[8], name[12];
     int  rows, group, head, block;
-} kinds[] = {{"TN Q8_0", "8 bits", TN__Q8_PANEL, TN__Q8_GROUP, 0, TN__Q8_BLOCK},
-             {"TN F16", "f16", TN__Q8_PANEL, 1, 0, 2 * TN__Q8_PANEL},
-             {"TN INT8", "int8", TN__INT8_ROWS, TN__INT8_GROUP, TN__INT8_HEAD, TN__INT8_BLOCK}};
+} kinds[TN__PACKINGS] = {
+#define BITS(kind, name) [kind] = {"TN " name, name, TN__Q4_ROWS, TN__Q4_WIDTH(kind), 0, TN__Q4_BLOCK(kind)}
+    BITS(TN__Q4_0, "Q4_0"),
+    BITS(TN__Q4_K, "Q4_K"),
+    BITS(TN__Q5_K, "Q5_K"),
+    BITS(TN__Q6_K, "Q6_K"),
+    [TN__Q8_0] = {"TN Q8_0", "8 bits", TN__Q8_PANEL, TN__Q8_GROUP, 0, TN__Q8_BLOCK},
+    [TN__F16] = {"TN F16", "f16", TN__Q8_PANEL, 1, 0, 2 * TN__Q8_PANEL},
+    [TN__INT8] = {"TN INT8", "int8", TN__INT8_ROWS, TN__INT8_GROUP, TN__INT8_HEAD, TN__INT8_BLOCK}};
 
 /* ---- the header -------------------------------------------------------------------------------------------------- */
 
@@ -48,7 +53,8 @@ static bool measure(tn__q8 *q, int64_t *bytes)
 /* True if the kind has weights of this width. */
 static bool width_fits(tn__packing kind, int64_t in)
 {
-    return kind == TN__Q8_0 ? in % TN__Q8_GROUP == 0 : kind == TN__F16 || in <= TN__INT8_MOST;
+    if (kind == TN__INT8) return in <= TN__INT8_MOST;
+    return in % kinds[kind].group == 0;
 }
 
 bool tn__q8_of(const tn_tensor *t, tn__q8 *q)
@@ -82,8 +88,8 @@ static tn_tensor *make(const char *who, tn__packing kind, tn_dtype dt, tn_shape 
                              "%s: the width of the weights %s must be at most 131072, so that sums fit in 32 bits", who,
                              text);
     if (!width_fits(kind, s.d[1]))
-        return tn_raise_null(TN_ESHAPE, "%s: the width of the weights %s must be a multiple of 32, which share a scale",
-                             who, text);
+        return tn_raise_null(TN_ESHAPE, "%s: the width of the weights %s must be a multiple of %d, which share a scale",
+                             who, text, kinds[kind].group);
     *q = (tn__q8){.kind = kind, .out = s.d[0], .in = s.d[1], .dtype = dt};
     if (!measure(q, &bytes)) return tn_raise_null(TN_ESHAPE, "%s: weights %s are too large", who, text);
     tn_tensor *t = tn__make(who, TN_U8, TN_SHAPE(bytes));
@@ -98,11 +104,12 @@ static tn_tensor *make(const char *who, tn__packing kind, tn_dtype dt, tn_shape 
 
 /* ---- packing ----------------------------------------------------------------------------------------------------- */
 
-/* A conversion in progress: its source, weights or a file's blocks; and its destination. */
+/* A conversion in progress: its source, weights or rows of a file from `first` on; and its destination. */
 typedef struct {
     tn__q8           q;
     const tn_tensor *from;
     const uint8_t   *file;
+    int64_t          first, row; /* row: bytes of a row of the file */
     atomic_bool      bad;
 } job;
 
@@ -199,10 +206,6 @@ static void fill_row(job *j, uint8_t *panel, int64_t row, int64_t r)
     for (int64_t col = 0; col < q->in; col += TN__Q8_GROUP) {
         const int64_t n = tn__min_i64(TN__Q8_GROUP, q->in - col);
         uint8_t      *block = panel + col / q->group * q->block;
-        if (j->file) {
-            place(j->file + (row * q->groups + col / q->group) * FILE_BLOCK, block, (int)r);
-            continue;
-        }
         read_weights(j->from, row, col, n, w);
         if (!(q->kind == TN__F16 ? halve(n, w, block, r) : quantize(w, block, (int)r))) atomic_store(&j->bad, true);
     }
@@ -238,29 +241,122 @@ tn_tensor *tn_q8_pack(const tn_tensor *weight) { return pack("tn_q8_pack", TN__Q
 tn_tensor *tn_f16_pack(const tn_tensor *weight) { return pack("tn_f16_pack", TN__F16, weight); }
 tn_tensor *tn_int8_pack(const tn_tensor *weight) { return pack("tn_int8_pack", TN__INT8, weight); }
 
-tn_tensor *tn_q8_from_blocks(tn_dtype dt, tn_shape s, const void *blocks, size_t bytes)
+/* ---- rows of files ----------------------------------------------------------------------------------------------- */
+
+/* Bytes of a row in a file. */
+static int64_t file_row(const tn__q8 *q)
 {
-    static const char who[] = "tn_q8_from_blocks";
-    job               j = {.file = blocks};
+    return q->kind == TN__F16 ? 2 * q->in
+                              : q->groups * (q->kind == TN__Q8_0 ? FILE_BLOCK : tn__block_forms[q->kind].bytes);
+}
+
+/* f16 values to row r of a panel. False: one is not finite. */
+static bool place_f16(int64_t n, const uint8_t *from, uint8_t *panel, int64_t r)
+{
+    bool finite = true;
+    panel += 2 * r;
+    for (int64_t i = 0; i < n; i++, from += 2, panel += 2 * TN__Q8_PANEL) {
+        finite = finite && (from[1] & 0x7c) != 0x7c;
+        panel[0] = from[0], panel[1] = from[1];
+    }
+    return finite;
+}
+
+static void put_rows(int64_t from, int64_t to, void *user)
+{
+    job          *j = user;
+    const tn__q8 *q = &j->q;
+    for (int64_t i = from; i < to; i++) {
+        const int64_t  row = j->first + i, r = row % q->rows;
+        const uint8_t *at = j->file + i * j->row;
+        uint8_t       *panel = (uint8_t *)(uintptr_t)tn__q8_panel(q, row / q->rows);
+        if (q->kind < TN__Q4_KINDS) tn__q4_put(q->kind, q->groups, at, panel, r);
+        else if (q->kind == TN__Q8_0)
+            for (int64_t g = 0; g < q->groups; g++) place(at + g * FILE_BLOCK, panel + g * q->block, (int)r);
+        else if (!place_f16(q->in, at, panel, r)) atomic_store(&j->bad, true);
+    }
+}
+
+/* The kind with the name of a file's type; TN__PACKINGS: none. */
+static tn__packing kind_of_type(const char *type)
+{
+    if (!strcmp(type, "Q8_0")) return TN__Q8_0;
+    if (!strcmp(type, "F16")) return TN__F16;
+    for (int kind = 0; kind < TN__Q4_KINDS; kind++)
+        if (!strcmp(type, tn__block_forms[kind].name)) return (tn__packing)kind;
+    return TN__PACKINGS;
+}
+
+/* A weight whose last panel, which may have no rows of the matrix, is zeros. */
+static tn_tensor *make_for_rows(const char *who, tn__packing kind, tn_dtype dt, tn_shape s, tn__q8 *q)
+{
+    tn_tensor *t = make(who, kind, dt, s, q);
+    if (t) memset((uint8_t *)(uintptr_t)tn__q8_panel(q, q->panels - 1), 0, (size_t)q->panel);
+    return t;
+}
+
+tn_tensor *tn__packed_new(const char *who, const char *type, tn_dtype dt, tn_shape s, size_t *row)
+{
+    tn__q8            q;
+    const tn__packing kind = kind_of_type(type);
+    if (kind == TN__PACKINGS || s.n != 2 || s.d[0] < 1 || s.d[1] < 1 || !width_fits(kind, s.d[1])) return NULL;
+    tn_tensor *t = make_for_rows(who, kind, dt, s, &q);
+    if (t) *row = (size_t)file_row(&q);
+    return t;
+}
+
+bool tn__packed_put(const char *who, tn_tensor *t, int64_t first, int64_t n, const void *from)
+{
+    job j = {.file = from, .first = first};
+    if (!tn__q8_of(t, &j.q)) return false;
+    j.row = file_row(&j.q);
+    tn_parallel_for(n, 8, put_rows, &j);
+    if (!atomic_load(&j.bad)) return true;
+    return tn_raise_false(TN_EINVAL, "%s: the weights [%lld, %lld] of F16 hold NaN or an infinity", who,
+                          (long long)j.q.out, (long long)j.q.in);
+}
+
+static tn_tensor *from_blocks(const char *who, tn__packing kind, tn_dtype dt, tn_shape s, const void *blocks,
+                              size_t bytes)
+{
+    tn__q8 q;
     if (tn__blocked()) return NULL;
     if (!blocks) return tn_raise_null(TN_EINVAL, "%s: blocks is NULL", who);
-    tn_tensor *t = make(who, TN__Q8_0, dt, s, &j.q);
+    tn_tensor *t = make_for_rows(who, kind, dt, s, &q);
     if (!t) return NULL;
-    if (bytes != (size_t)(j.q.out * j.q.groups) * FILE_BLOCK)
+    const size_t all = (size_t)(q.out * file_row(&q));
+    if (bytes != all)
         return tn_raise_null(TN_EINVAL, "%s: bytes is %zu, but weights [%lld, %lld] need %zu", who, bytes,
-                             (long long)j.q.out, (long long)j.q.in, (size_t)(j.q.out * j.q.groups) * FILE_BLOCK);
-    tn_parallel_for(j.q.panels, 1, fill_panels, &j);
-    return t;
+                             (long long)q.out, (long long)q.in, all);
+    return tn__packed_put(who, t, 0, q.out, blocks) ? t : NULL;
+}
+tn_tensor *tn_q8_from_blocks(tn_dtype dt, tn_shape s, const void *blocks, size_t bytes)
+{
+    return from_blocks("tn_q8_from_blocks", TN__Q8_0, dt, s, blocks, bytes);
+}
+tn_tensor *tn_blocks_pack(const char *type, tn_dtype dt, tn_shape s, const void *blocks, size_t bytes)
+{
+    static const char who[] = "tn_blocks_pack";
+    const tn__packing kind = type ? kind_of_type(type) : TN__PACKINGS;
+    if (tn__blocked()) return NULL;
+    if (kind == TN__PACKINGS)
+        return tn_raise_null(TN_EINVAL, "%s: the type is %.20s, but must be Q4_0, Q4_K, Q5_K, Q6_K, Q8_0 or F16", who,
+                             type ? type : "NULL");
+    return from_blocks(who, kind, dt, s, blocks, bytes);
 }
 
 /* ---- unpacking --------------------------------------------------------------------------------------------------- */
 
-/* Reads columns [col, col + n) of a row as f32: a group of 8 bits, or any n of f16 and int8. */
+/* Reads columns [col, col + n) of a row as f32: any n of f16 and int8; 32 of the other kinds. */
 static void read_some(const tn__q8 *q, int64_t row, int64_t col, int64_t n, float *to)
 {
     const bool     f16 = q->kind == TN__F16;
     const int64_t  r = row % q->rows;
     const uint8_t *panel = tn__q8_panel(q, row / q->rows), *block = panel + col / q->group * q->block;
+    if (q->kind < TN__Q4_KINDS) {
+        tn__q4_get(q->kind, panel, r, col, to);
+        return;
+    }
     if (q->kind == TN__INT8) {
         float d;
         memcpy(&d, panel + r * (int64_t)sizeof d, sizeof d);
@@ -312,7 +408,7 @@ static bool given(const char *who, const tn_tensor *t, tn__q8 *q)
 {
     if (!tn__given(who, "the weight", t)) return false;
     if (tn__q8_of(t, q)) return true;
-    return tn_raise_false(TN_EINVAL, "%s: not a weight of 8 bits or f16; tn_q8_pack creates one", who);
+    return tn_raise_false(TN_EINVAL, "%s: not a packed weight; tn_q8_pack creates one", who);
 }
 
 typedef struct {

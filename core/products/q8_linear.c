@@ -94,7 +94,7 @@ bool tn__q8_linear(const tn_tensor *x, const tn__q8 *w, const tn_tensor *bias, t
     if (j.rows == 0) return true;
     if (!(j.x = dense_rows(x, &copy))) return false;
     const double bytes = (double)w->panels * (double)w->panel;
-    if (w->kind == TN__INT8) tn__int8_linear(j.rows, j.x, w, bias, act, y, kernels);
+    if (w->kind == TN__INT8 || w->kind < TN__Q4_KINDS) tn__int8_linear(j.rows, j.x, w, bias, act, y, kernels);
     else if (j.rows <= FEW_ROWS) {
         const double  time = tn__cost_byte * bytes;
         const int64_t parts = tn__max_i64(1, tn__min_i64(tn_threads(), (int64_t)(time / tn__cost_task)));

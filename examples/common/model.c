@@ -5,9 +5,9 @@
 #include <string.h>
 #include <time.h>
 
-bool model_open(const char *path, const char *tokenizer, bool alone, model *m)
+static bool open_as(const char *path, const char *tokenizer, bool alone, bool packed, model *m)
 {
-    const tn_model d = tn_model_open(path, .family = TN_MODEL_DECODER, .tokenizer = tokenizer);
+    const tn_model d = tn_model_open(path, .family = TN_MODEL_DECODER, .tokenizer = tokenizer, .packed = packed);
     *m = (model){.all = d, .net = d.lm, .tokens = d.tokenizer};
     if (m->net) m->about = tn_lm_info_of(m->net);
     if (m->net && !m->tokens && !alone)
@@ -21,10 +21,17 @@ bool model_open(const char *path, const char *tokenizer, bool alone, model *m)
     return false;
 }
 
-bool model_pack(model *m, const char *type)
+bool model_open(const char *path, const char *tokenizer, bool alone, model *m)
 {
-    const char *stored = m->all.stored ? m->all.stored : "";
-    return weights_pack(m->net, type ? type : !strcmp(stored, "F16") ? "f16" : !strcmp(stored, "Q8_0") ? "q8_0" : NULL);
+    return open_as(path, tokenizer, alone, false, m);
+}
+
+bool model_open_to_infer(const char *path, const char *tokenizer, bool alone, const char *type, model *m)
+{
+    if (!open_as(path, tokenizer, alone, !type, m)) return false;
+    if (weights_pack(m->net, type)) return true;
+    model_close(m);
+    return false;
 }
 
 /* The token that the tokenizer adds before a text: LLaMA's <s>, LLaMA 3's <|begin_of_text|>. */

@@ -17,9 +17,8 @@ typedef struct {
 /* Opens the model at path. tokenizer: the tokenizer's file or folder; NULL: the one at path. alone: the tokenizer is
  * optional, and .tokens may be NULL. False: an error is set. */
 bool model_open(const char *path, const char *tokenizer, bool alone, model *m);
-/* Converts the weights for inference. type: one of WEIGHT_TYPES; NULL: the type that all had in the file, if it is one
- * of these. False: an error is set. */
-bool    model_pack(model *m, const char *type);
+/* The same for inference only, with the weights in a type: one of WEIGHT_TYPES; NULL: that of each in the file. */
+bool    model_open_to_infer(const char *path, const char *tokenizer, bool alone, const char *type, model *m);
 int32_t model_first(const model *m); /* the token that starts every text; -1: none */
 void    model_close(model *m);
 /* model_has_chat: does the model have a chat template? model_chat_ready: reads it; false: raised, it is not supported.

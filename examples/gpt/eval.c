@@ -77,10 +77,10 @@ static int run(int count, char **operands)
     measured          e;
     tn_string         text = {0};
     const option_list files = {count, (const char **)(uintptr_t)operands};
-    if (!texts_read(&files, &text) || !model_open(dir, tokenizer, false, &m))
+    if (!texts_read(&files, &text) || !model_open_to_infer(dir, tokenizer, false, type, &m))
         return tn_string_free(&text), program_end();
     stop_begin("ending");
-    if (model_pack(&m, type) && measure(&m, (tn_text){text.at, text.bytes}, length, stride, &e) && !stop_flag) {
+    if (measure(&m, (tn_text){text.at, text.bytes}, length, stride, &e) && !stop_flag) {
         if (json) {
             numbers_json("{\"loss\":", e.loss, 6), numbers_json(",\"perplexity\":", e.perplexity, 4);
             numbers_json(",\"bits_per_byte\":", e.bits, 6);

@@ -248,13 +248,13 @@ static int run(int count, char **operands)
     double       loading = 0;
     how.seed = (uint64_t)seed;
     if ((code = writer_set_sampling(&how, temperature))) return code;
-    if (!model_open(dir, tokenizer, false, &m)) return program_end();
+    if (!model_open_to_infer(dir, tokenizer, false, type, &m)) return program_end();
     if (chat && !check_chat(&m)) {
         model_close(&m);
         return program_end();
     }
-    if (draft && model_open(draft, NULL, true, &small) && model_pack(&small, type)) how.draft = &small;
-    if (tn_error() == TN_OK && model_pack(&m, type) && writer_open(&w, &m, &how)) {
+    if (draft && model_open_to_infer(draft, NULL, true, type, &small)) how.draft = &small;
+    if (tn_error() == TN_OK && writer_open(&w, &m, &how)) {
         loading = seconds_now() - began;
         write_texts(&w, &m);
     }

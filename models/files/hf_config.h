@@ -12,6 +12,7 @@ typedef struct {
     const char *path;       /* the directory or file */
     char        name[1024]; /* path of config.json or of the file, for messages */
     tn_json    *config;     /* the object in config.json, or the equivalent of a file; owned */
+    bool        packed;     /* see tn_load; initially false */
 } tn__hf_source;
 bool tn__hf_open(tn__hf_source *s, const char *path); /* false: raised; close it all the same */
 void tn__hf_close(tn__hf_source *s);

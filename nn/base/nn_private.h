@@ -90,4 +90,7 @@ bool tn__last_dims(const char *who, int64_t dim, tn_shape shape, tn_shape *to);
 const char               *tn__tuple(tn_shape s, char *to, size_t size);
 static inline const char *tn__python_bool(bool v) { return v ? "True" : "False"; }
 
+/* After weights were packed (quantize.c): they become buffers, the rest is frozen, and the module is in eval mode. */
+void tn__packed_done(tn_module *m);
+
 #endif

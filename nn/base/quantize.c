@@ -27,6 +27,13 @@ static void make_buffers(tn_module *root)
         }
 }
 
+void tn__packed_done(tn_module *m)
+{
+    make_buffers(m);
+    tn_module_freeze(m, true);
+    tn_module_train(m, false);
+}
+
 /* Rejects f64: the packed weight would keep f64 as its dtype, which no product supports. */
 static tn_tensor *packed(const char *who, tn_tensor *t, tn_tensor *(*pack)(const tn_tensor *))
 {
@@ -60,9 +67,7 @@ static tn_status convert_all(const char *who, tn_module *m, tn_tensor *(*pack)(c
     }
     if (tn_error() == TN_OK) {
         for (size_t i = 0; i < at; i++) tn_freeze_tensor(was[i]), tn_adopt(was[i], now[i]);
-        make_buffers(m);
-        tn_module_freeze(m, true);
-        tn_module_train(m, false);
+        tn__packed_done(m);
     }
     tn_scope_end(s);
     tn_mem_put(was, bytes);

@@ -1,4 +1,5 @@
 /* state.c — loading a state dict: checks all names and shapes, then reads all values, then changes the module. */
+#include "core/files/safetensors_rows.h"
 #include "core/products/q8_fits.h"
 #include "nn/base/nn_private.h"
 #include "nn/base/state_private.h"
@@ -12,6 +13,7 @@ typedef struct {
     int              part, parts;
     const tn_rename *joined; /* the rule if the file's tensor joins several of the module; else NULL */
     bool             transpose;
+    bool             weight; /* of tn_weight */
 } entry;
 
 typedef struct {
@@ -107,11 +109,42 @@ static tn_tensor *piece_of(const entry *e, tn_tensor *t)
     return tn_reshape(tn_clone(tn_select(t, 1, e->joined->piece)), s);
 }
 
+/* Reads a matrix, or the rows of a piece, as the packed weight that it is in the file: sets now. Otherwise returns
+ * without it. False: raised. */
+static bool read_packed(const load *l, entry *e)
+{
+    enum { PART = 1 << 18 }; /* bytes read at a time */
+    const tn_dtype dt = tn_dtype_of(e->target);
+    const bool     pieces = e->joined && (e->joined->groups > 1 || e->transpose); /* not adjacent rows */
+    tn__st_matrix  m;
+    size_t         row;
+    if (!l->c->packed || !e->weight || e->target != e->tensor || (dt != TN_F32 && dt != TN_BF16) || pieces ||
+        !tn__st_matrix_of(l->f, e->in, &m) || m.transposed != e->transpose)
+        return true;
+    const tn_scope s = tn_scope_begin();
+    tn__self.mode.blank = true; /* no huge pages, of which the last one of each matrix would be partly used */
+    const int64_t out = tn_size(e->target, 0), first = e->joined ? e->first : 0;
+    tn_tensor    *t = tn__packed_new("tn_load", m.type, dt, TN_SHAPE(out, m.in), &row);
+    const int64_t most = t && row < PART ? (int64_t)(PART / row) : 1;
+    const size_t  bytes = t ? (size_t)most * row : 0;
+    char         *part = t && row == m.row ? tn_mem_get(bytes) : NULL;
+    for (int64_t from = 0; part && tn_error() == TN_OK && from < out; from += most) {
+        const int64_t n = out - from < most ? out - from : most;
+        if (!tn__st_matrix_rows(l->f, e->in, first + from, n, part) || !tn__packed_put("tn_load", t, from, n, part))
+            break;
+    }
+    e->now = tn_scope_return(s, part && tn_error() == TN_OK ? t : NULL);
+    tn_mem_put(part, bytes);
+    return tn_error() == TN_OK;
+}
+
 static bool read_one(load *l, int64_t i)
 {
-    entry         *e = &l->e[i];
+    entry *e = &l->e[i];
+    if (!read_packed(l, e) || e->now) return e->now != NULL;
     const tn_scope s = tn_scope_begin();
-    tn_tensor     *t = tn_safetensors_get_at(l->f, e->in);
+    tn__self.mode.blank = false; /* these values are kept: huge pages */
+    tn_tensor *t = tn_safetensors_get_at(l->f, e->in);
     if (e->transpose && tn_ndim(t) == 2) t = tn_transpose(t, 0, 1);
     if (e->joined) t = piece_of(e, t);
     if (t && tn_dtype_of(t) != tn_dtype_of(e->target)) {
@@ -138,7 +171,7 @@ static bool plan(load *l, int64_t i, int64_t at, int piece)
         mismatch(l, TN_UNEXPECTED, in.name, "");
         return true;
     }
-    e->tensor = s->tensor;
+    e->tensor = s->tensor, e->weight = s->weight && !tn_is_packed(s->tensor);
     if (!in.loadable)
         return tn_raise_false(TN_EUNSUPPORTED, "tn_load: '%s' is stored as %s, which Tenon does not load", in.name,
                               in.stored);
@@ -218,8 +251,9 @@ static bool copies_agree(const load *l)
             if (a->parts == b->parts) {
                 const tn_scope s = tn_scope_begin();
                 const void    *p = tn_data(tn_contiguous(a->now)), *q = tn_data(tn_contiguous(b->now));
-                const bool     same =
-                    p && q && !memcmp(p, q, (size_t)tn_numel(a->now) * tn_dtype_size(tn_dtype_of(a->now)));
+                const bool     same = p && q && tn_dtype_of(a->now) == tn_dtype_of(b->now) &&
+                                  tn_numel(a->now) == tn_numel(b->now) &&
+                                  !memcmp(p, q, (size_t)tn_numel(a->now) * tn_dtype_size(tn_dtype_of(a->now)));
                 tn_scope_end(s);
                 if (same) continue;
                 if (tn_error() != TN_OK) return false;
@@ -264,6 +298,21 @@ static int pieces_of(const tn_load_args *c)
     return n;
 }
 
+/* Nothing here fails. */
+static void change_all(load *l)
+{
+    bool packed = false;
+    for (int64_t i = 0; i < l->room; i++) {
+        const entry *e = &l->e[i];
+        const bool   now = e->weight && e->target && tn_is_packed(e->now);
+        packed = packed || now;
+        if (now) tn_freeze_tensor(e->target);
+        if (now || may_adopt(e)) tn_adopt(e->target, e->now);
+        else if (e->target) tn_copy_from(e->target, e->now);
+    }
+    if (packed) tn__packed_done(l->m);
+}
+
 static void run(load *l, const char *file)
 {
     const int      each = pieces_of(l->c);
@@ -279,11 +328,7 @@ static void run(load *l, const char *file)
         if (!covered(l, t.tensor)) mismatch(l, TN_MISSING, t.name, "");
     ok = ok && state_fits(l, file);
     for (int64_t i = 0; ok && i < l->room; i++) ok = !l->e[i].target || l->e[i].now || read_one(l, i);
-    if (ok && copies_agree(l) && writable(l)) {
-        for (int64_t i = 0; i < l->room; i++)
-            if (may_adopt(&l->e[i])) tn_adopt(l->e[i].target, l->e[i].now);
-            else if (l->e[i].target) tn_copy_from(l->e[i].target, l->e[i].now);
-    }
+    if (ok && copies_agree(l) && writable(l)) change_all(l);
     tn_scope_end(s);
     tn_mem_put(l->e, bytes);
 }

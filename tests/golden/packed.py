@@ -14,7 +14,8 @@ def packed(kind, rows, blocks):
     """Random bytes, which are valid blocks; the f16 scales are made small and finite."""
     per, size = gguf.GGML_QUANT_SIZES[kind]
     raw = rng.integers(0, 256, (rows, blocks, size), dtype=np.uint8)
-    for at in {T.Q4_0: [0], T.Q8_0: [0], T.Q4_K: [0, 2], T.Q6_K: [208]}[kind]:
+    for at in {T.Q4_0: [0], T.Q8_0: [0], T.Q4_K: [0, 2], T.Q5_K: [0, 2],
+               T.Q6_K: [208]}[kind]:
         scale = rng.standard_normal((rows, blocks, 1)).astype(np.float16)
         scale[0, 0, 0] = np.float16(3e-7)  # a subnormal
         raw[:, :, at:at + 2] = scale.view(np.uint8)
@@ -49,6 +50,9 @@ def make(path):
     w.add_tensor("wide", x)
     w.add_tensor("wide.q8_0", gguf.quants.quantize(x, T.Q8_0), raw_dtype=T.Q8_0)
     w.add_tensor("other", rng.integers(0, 256, (1, 20), dtype=np.uint8), raw_dtype=T.Q4_1)
+    x = packed(T.Q5_K, 2, 1)
+    w.add_tensor("Q5_K", x, raw_dtype=T.Q5_K)
+    w.add_tensor("Q5_K.f32", gguf.quants.dequantize(x, T.Q5_K))
     w.write_header_to_file()
     w.write_kv_data_to_file()
     w.write_tensors_to_file()

@@ -19,6 +19,7 @@ autograd/ops     | tape rooms                    | core/products core/real.h
                  |                               | core/kernels/sum_lanes.h core/kernels/vecmath.h
 autograd/tools   | tape rooms ops                | core/base
 nn/base          |                               | core/base/toolbox.h core/products/q8_fits.h
+                 |                               | core/files/safetensors_rows.h
 nn/layers        | base                          | core/base/toolbox.h
 nn/recurrent     | base                          | core/base/toolbox.h
 nn/attention     | base layers                   | core/base/toolbox.h

@@ -72,7 +72,7 @@ static bool same(const tn_tensor *a, const tn_tensor *b)
 
 START_TEST(reads_tensors)
 {
-    static const char *const names[] = {"F16", "Q4_0", "Q8_0", "Q4_K", "Q6_K"};
+    static const char *const names[] = {"F16", "Q4_0", "Q8_0", "Q4_K", "Q5_K", "Q6_K"};
     tn_gguf                 *g = golden();
     tn_safetensors          *f = tn_gguf_tensors(g);
     char                     other[16];

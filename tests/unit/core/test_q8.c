@@ -101,7 +101,7 @@ START_TEST(refused)
     ck_assert_int_eq(tn_q8_to_blocks(q, all, BLOCK), TN_EINVAL);
     ck_error_has(TN_EINVAL, "expected 136 bytes");
     ck_assert_ptr_null(tn_unpack(w));
-    ck_error_has(TN_EINVAL, "not a weight of 8 bits or f16");
+    ck_error_has(TN_EINVAL, "not a packed weight");
     /* a header that does not match the tensor */
     ck_assert(tn_is_packed(q) && !tn_is_packed(w) && !tn_is_packed(NULL));
     for (int byte = 0; byte < 25; byte++)
