@@ -83,16 +83,21 @@ TN__INLINE v_pairs v_twice(v_pairs p, int second)
 #define SCALE(kind) (SUMS(kind) + ((kind) == TN__Q4_0 ? 4 : 2 * TN__Q4_WIDTH(kind) / TN__Q4_SUB(kind)))
 #define BYTES(kind) (SCALE(kind) + (int)sizeof(float))
 
-/* Loops that would only be longer if unrolled. */
+/* Loops that would only be longer if unrolled; functions that all kinds share. */
 #ifdef __clang__
 #define ROLLED _Pragma("nounroll")
+#define ALONE __attribute__((noinline))
 #else
 #define ROLLED _Pragma("GCC unroll 1")
+#define ALONE __attribute__((noinline, noclone))
 #endif
+/* Without AVX2 all kinds share the code, which is slow and large. */
 #ifdef __AVX2__
 #define HALVES TN__UNROLL
+#define OF_A_KIND TN__INLINE
 #else
 #define HALVES ROLLED
+#define OF_A_KIND static ALONE
 #endif
 
 /* clang-format off: it takes TN__UNROLL for a function */
@@ -169,8 +174,8 @@ TN__INLINE void block(const tn__packing kind, const int m, const uint8_t *b, int
     }
 }
 
-/* m rows by a panel; of fewer than m, the last one is computed again. */
-TN__INLINE void some(const tn__packing kind, const int m, const tn__int8_step *s)
+/* m rows, 1 or ROWS, by a panel; of fewer than m, the last one is computed again. */
+OF_A_KIND void some(const tn__packing kind, const int m, const tn__int8_step *s)
 {
     const uint8_t *b = s->panel, *x[ROWS];
     v_f32          sum[TN__Q4_ROWS / v_n_f32][ROWS];
@@ -188,7 +193,7 @@ TN__INLINE void some(const tn__packing kind, const int m, const tn__int8_step *s
 /* clang-format on */
 
 /* The rounded values of one row, its sums and scales. The sum of 32 values of at most 127 fits in 16 bits. */
-TN__INLINE float rounded(const tn__packing kind, int64_t n, const float *x, uint8_t *to)
+static ALONE float rounded(const tn__packing kind, int64_t n, const float *x, uint8_t *to)
 {
     const int width = TN__Q4_WIDTH(kind), sub = TN__Q4_SUB(kind);
     for (int64_t k = 0; k < n; k += width, x += width, to += BYTES(kind)) {
