@@ -156,7 +156,7 @@ int main(int argc, char **argv)
     }
     const bool lora = !kernels && workloads[w].run == bench_lora;
     if ((o.f16 || o.q4 || o.gguf || (o.q8 && !lora)) && (kernels || workloads[w].run != bench_llama)) {
-        fprintf(stderr, "bench: --dtype q4_k, f16 and --gguf are for the workload llama, --dtype q8_0 for llama and lora\n");
+        fprintf(stderr, "bench: --dtype q4_k, f16 and --gguf are for the workload llama, q8_0 for llama and lora\n");
         return usage(stderr);
     }
     if (o.q4 && !o.gguf) {

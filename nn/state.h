@@ -61,7 +61,7 @@ typedef struct tn_load_args {
     int              renames; /* number of rules */
     bool             allow_missing, allow_unexpected, allow_shape_mismatch; /* tensors that do not fit stay unchanged */
     /* Weights (tn_weight) that are matrices of Q4_0, Q4_K, Q5_K, Q6_K, Q8_0 or F16 in the file stay in that type, as
-     * tn_quantize packs them: in the memory of the file, for inference only. */
+     * tn_quantize packs them: in the memory of the file. They do not change in training. */
     bool            packed;
     tn_load_report *report; /* output, also after a failure; may be NULL */
     /* Called for each name that does not fit, allowed or not; may be NULL. name: as in the module, or as in the file
