@@ -18,6 +18,8 @@ foreach(isa avxvnni avx512vnni avx512bf16 amx) # these have separate files: X.av
   list(REMOVE_ITEM kernels ${kernels_${isa}})
 endforeach()
 
+set(kernels_avx512 ${kernels}) # it shares the products with 4-bit weights of AVX2
+list(FILTER kernels_avx512 EXCLUDE REGEX "/q4\\.k\\.c$")
 set(kernels_exact ${kernels}) # only the kernels with multiply-adds of f32
 list(FILTER kernels_exact INCLUDE REGEX "/(attention|f16|gemm|q8|table)\\.k\\.c$")
 

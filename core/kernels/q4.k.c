@@ -33,15 +33,7 @@ TN__INLINE int32_t v_word4(const uint8_t *p)
 
 /* v_all(n): n in each word; v_bytes(w, x): sums of two products of unsigned and signed bytes; v_madd(a, b): sums of two
  * products of i16; v_signed(p): signed bytes as i16. The sums that are added in i16 fit: 2 · 2 · 63 · 127 < 2^15. */
-#if defined(__AVX512F__)
-TN__INLINE v_words v_all(int32_t n) { return (v_words)_mm512_set1_epi32(n); }
-TN__INLINE v_pairs v_bytes(v_bits w, v_words x) { return (v_pairs)_mm512_maddubs_epi16((__m512i)w, (__m512i)x); }
-TN__INLINE v_words v_madd(v_pairs a, v_pairs b) { return (v_words)_mm512_madd_epi16((__m512i)a, (__m512i)b); }
-TN__INLINE v_pairs v_signed(const uint8_t *p)
-{
-    return (v_pairs)_mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)p));
-}
-#elif defined(__AVX2__)
+#if defined(__AVX2__)
 TN__INLINE v_words v_all(int32_t n) { return (v_words)_mm256_set1_epi32(n); }
 TN__INLINE v_pairs v_bytes(v_bits w, v_words x) { return (v_pairs)_mm256_maddubs_epi16((__m256i)w, (__m256i)x); }
 TN__INLINE v_words v_madd(v_pairs a, v_pairs b) { return (v_words)_mm256_madd_epi16((__m256i)a, (__m256i)b); }

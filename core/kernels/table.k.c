@@ -10,6 +10,13 @@
 #endif
 
 extern const tn__gemm_kernels TN__FOR_ISA(tn__gemm_f32), TN__FOR_PLAIN(tn__gemm_f64), BF16_PRODUCTS;
+/* Products with 4-bit weights are sums of bytes in 32 bits on every CPU; AVX2 has them for AVX-512, too. */
+#ifdef __AVX512F__
+#define Q4 TN__FOR_ISA_(tn__q4, avx2)
+#else
+#define Q4 TN__FOR_PLAIN(tn__q4)
+#endif
+
 #ifdef BF16_PAIRS
 extern const tn__gemm_kernels BF16_PAIRS;
 #endif
@@ -23,7 +30,7 @@ extern tn__widen_kernel             TN__FOR_PLAIN(tn__widen);
 extern const tn__attention_kernels  TN__FOR_ISA(tn__attention_f32), TN__FOR_PLAIN(tn__attention_f64);
 extern const tn__word_pairs_kernels TN__FOR_PLAIN(tn__word_pairs);
 extern const tn__q8_kernels         TN__FOR_ISA(tn__q8), TN__FOR_ISA(tn__f16);
-extern const tn__int8_kernels       TN__FOR_PLAIN(tn__int8), TN__FOR_PLAIN(tn__q4)[TN__Q4_KINDS];
+extern const tn__int8_kernels       TN__FOR_PLAIN(tn__int8), Q4[TN__Q4_KINDS];
 extern const tn__kernel_table       TABLE;
 
 #define TEXT_(x) #x
@@ -47,7 +54,7 @@ const tn__kernel_table TABLE = {
     .q8 = &TN__FOR_ISA(tn__q8),
     .f16 = &TN__FOR_ISA(tn__f16),
     .int8 = &TN__FOR_PLAIN(tn__int8),
-    .q4 = TN__FOR_PLAIN(tn__q4),
+    .q4 = Q4,
     .attention_f32 = &TN__FOR_ISA(tn__attention_f32),
     .attention_f64 = &TN__FOR_PLAIN(tn__attention_f64),
 };
