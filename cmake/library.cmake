@@ -80,9 +80,9 @@ list(FILTER TENON_FOR_SIZE INCLUDE REGEX "^(core/files|nn|data|models)$")
 list(REMOVE_DUPLICATES TENON_FOR_SIZE)
 set(TENON_FILES_FOR_SIZE autograd/ops/einsum.c autograd/rooms/attention_shapes.c autograd/rooms/recurrent.c
   autograd/rooms/sequences.c autograd/tools/gradcheck.c autograd/tools/profile_show.c core/base/cpus.c
-  core/base/decimal.c core/tensor/create.c core/tensor/print.c core/tensor/view.c optim/checkpoint.c
-  optim/checkpoint_restore.c optim/checkpoint_write.c optim/groups.c optim/lr_functions.c optim/schedule.c
-  parallel/replica.c parallel/world.c)
+  core/base/decimal.c core/kernels/q4.k.c core/kernels/word_pairs.k.c core/tensor/create.c core/tensor/print.c
+  core/tensor/view.c optim/checkpoint.c optim/checkpoint_restore.c optim/checkpoint_write.c optim/groups.c
+  optim/lr_functions.c optim/schedule.c parallel/replica.c parallel/world.c)
 # ... and these with -O2, because they call the kernels. (The loops of ops and optimizers would take up to seven times
 # as long.)
 set(TENON_FOR_O2 autograd/tape autograd/tools core/base core/products)
