@@ -135,7 +135,17 @@ static int run(int w, const bench_options *o)
     return failed;
 }
 
-static bool infers(bench_workload *w) { return w == bench_encoder_infer || w == bench_seq2seq_infer; }
+/* NULL: the workload, NULL for the kernels, has the dtype and the file of the options. */
+static const char *dtype_problem(const bench_options *o, bench_workload *w)
+{
+    const bool llama = w == bench_llama, lora = w == bench_lora;
+    if ((o->q4 || o->f16 || o->gguf || (o->q8 && !lora)) && !llama)
+        return "--dtype q4_k, f16 and --gguf are for the workload llama, q8_0 for llama and lora";
+    if (o->q4 && !o->gguf) return "--dtype q4_k needs a file: --gguf FILE";
+    if (o->int8 && !lora && w != bench_encoder_infer && w != bench_seq2seq_infer)
+        return "--dtype int8 is for the workloads encoder-infer, seq2seq-infer and lora";
+    return NULL;
+}
 
 int main(int argc, char **argv)
 {
@@ -154,17 +164,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "bench: unknown option or invalid value: %s %s\n", argv[i], i + 1 < argc ? argv[i + 1] : "");
         return usage(stderr);
     }
-    const bool lora = !kernels && workloads[w].run == bench_lora;
-    if ((o.f16 || o.q4 || o.gguf || (o.q8 && !lora)) && (kernels || workloads[w].run != bench_llama)) {
-        fprintf(stderr, "bench: --dtype q4_k, f16 and --gguf are for the workload llama, q8_0 for llama and lora\n");
-        return usage(stderr);
-    }
-    if (o.q4 && !o.gguf) {
-        fprintf(stderr, "bench: --dtype q4_k needs a file: --gguf FILE\n");
-        return usage(stderr);
-    }
-    if (o.int8 && !lora && (kernels || !infers(workloads[w].run))) {
-        fprintf(stderr, "bench: --dtype int8 is for the workloads encoder-infer, seq2seq-infer and lora\n");
+    const char *problem = dtype_problem(&o, kernels ? NULL : workloads[w].run);
+    if (problem) {
+        fprintf(stderr, "bench: %s\n", problem);
         return usage(stderr);
     }
     tn_set_threads(o.threads);

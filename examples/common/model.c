@@ -29,6 +29,7 @@ bool model_open(const char *path, const char *tokenizer, bool alone, model *m)
 bool model_open_to_infer(const char *path, const char *tokenizer, bool alone, const char *type, model *m)
 {
     if (!open_as(path, tokenizer, alone, !type, m)) return false;
+    if (!type && m->all.stored && !strcmp(m->all.stored, "F16")) type = "f16"; /* also what is transposed in the file */
     if (weights_pack(m->net, type)) return true;
     model_close(m);
     return false;

@@ -1,14 +1,19 @@
 /* test_packed_files.c — a LLaMA whose GGUF file has matrices of several packed types, opened with .packed: the types
  * stay, memory is that of the file, rows of heads are in order, logits are near those of the same weights in f32, and
- * equal for any number of threads; training and saving are refused. */
+ * equal for any number of threads; training and saving are refused. Memory that fails; files that are cut. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* truncate */
+#endif
 #include "models/models.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
+#include "tests/common/faults.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { WORDS = 96, DIM = 256, HEADS = 4, FF = 512, LAYERS = 2, LENGTH = 12, ALIGN = 32 };
 
@@ -143,10 +148,46 @@ START_TEST(opened)
 }
 END_TEST
 
+static double once(int i)
+{
+    const tn_scope s = tn_no_grad_begin();
+    tn_model       m = tn_model_open(tn_test_file("packed-small.gguf"), .packed = true);
+    int64_t        id[] = {i, 5};
+    const double   y =
+        m.lm ? tn_get(tn_lm_run(m.lm, (tn_decoder_args){.ids = tn_from_data(TN_I64, TN_SHAPE(1, 2), id)}), WORDS + 7)
+               : 0;
+    tn_model_close(&m);
+    tn_scope_end(s);
+    return y;
+}
+START_TEST(memory)
+{
+    make(tn_test_file("packed-small.gguf"), false);
+    tn_each_allocation_fails(once, 3, tn_test_slow() ? 97 : 7, 5, 100);
+}
+END_TEST
+
+/* A file that ends within a matrix is refused, wherever it ends. */
+START_TEST(cut)
+{
+    const char  *path = tn_test_file("packed-cut.gguf");
+    const size_t bytes = make(path, false);
+    for (int i = 1; i < 40; i++) {
+        ck_assert_int_eq(truncate(path, (off_t)(bytes - bytes * (size_t)i / 40)), 0);
+        tn_model m = tn_model_open(path, .packed = true);
+        ck_assert(!m.lm && !m.module);
+        ck_assert_msg(tn_error() == TN_EFORMAT || tn_error() == TN_EIO, "%s", tn_error_message());
+        tn_clear_error();
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("packed weights of files");
     TCase *c = tn_tcase(s, "packed");
     tcase_add_loop_test(c, opened, 0, 2);
+    tcase_add_test(c, memory);
+    tcase_add_test(c, cut);
     return tn_check_main(s);
 }
