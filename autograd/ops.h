@@ -68,6 +68,11 @@ TN_API tn_tensor *tn_round(tn_tensor *x); /* to nearest, ties to even */
  * gradient is that of the identity: a model that is trained through them loses less when it is quantised. */
 TN_API tn_tensor *tn_fake_quantize(tn_tensor *x);
 TN_API tn_tensor *tn_fake_quantize_weight(tn_tensor *weight);
+/* The values of tn_fake_quantize in 8 bits, without a gradient: f32 or bf16 [..., n] to u8 [..., n + 4], each row's n
+ * signed bytes and then its scale in f32; and back to f32. tn_attention(.int8 = true) reads keys and values so. */
+enum { TN_INT8_ROW_SCALE = 4 }; /* bytes of a scale */
+TN_API tn_tensor *tn_int8_rows(tn_tensor *x);
+TN_API tn_tensor *tn_int8_rows_unpack(tn_tensor *rows);
 TN_API tn_tensor *tn_clamp(tn_tensor *x, double low, double high);
 TN_API tn_tensor *tn_sigmoid(tn_tensor *x);
 TN_API tn_tensor *tn_logsigmoid(tn_tensor *x);
@@ -377,6 +382,7 @@ typedef struct tn_attention_args {
     /* [..., T, D], [..., S, D], [..., S, E], whose leading dims broadcast; or q alone, [B, T, 3, H, D]: q, k and v of H
      * heads, the result of one projection. Views are read without a copy. */
     tn_tensor *q, *k, *v;
+    bool       int8;             /* k and v are results of tn_int8_rows, constants; q is f32 or bf16 */
     tn_tensor *attn_mask;        /* attention mask, broadcasts to [..., T, S]; bool: true is masked; floating: added */
     tn_tensor *key_padding_mask; /* padding mask, bool [B, S], for [B, H, T, D] heads: true is padding */
     bool       causal;           /* query t attends to keys 0 … past + t */

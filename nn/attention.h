@@ -38,7 +38,7 @@ TN_API tn_tensor  *tn_pad_rows(tn_unpadded u, tn_tensor *x);   /* and back, with
 
 /* Owned by the program, never by a module. All memory is allocated at creation. Use it without recording
  * (tn_no_grad_begin). Decoding token by token with a cache gives the same bits as one call over the whole text with
- * .causal. A call that fails leaves the cache unchanged. */
+ * .causal; if the cache is int8, as one call with an empty cache. A call that fails leaves the cache unchanged. */
 typedef struct tn_kv_cache tn_kv_cache;
 typedef struct tn_kv_cache_config {
     int            zero_;
@@ -47,7 +47,8 @@ typedef struct tn_kv_cache_config {
     int64_t        length;          /* maximum number of positions per row */
     int64_t        memory_length;   /* maximum number of memory positions, for cross-attention; 0: no memory */
     int64_t        heads, head_dim; /* heads of the keys (kv_heads) and their width (dim / heads, or .head_dim) */
-    tn_dtype       dtype;
+    tn_dtype       dtype;           /* of the keys and values */
+    bool           int8; /* store them in 8 bits: head_dim + 4 bytes for a head and position (tn_int8_rows); not f64 */
     int            end_;
 } TN_KEYWORDS_ONLY tn_kv_cache_config;
 #define TN_KV_CACHE_DEFAULTS .layers = 1

@@ -95,9 +95,10 @@ typedef struct {
 } tn_block;
 typedef struct {
     tn_module       base;
-    tn_module_list *layers; /* tn_block *block = tn_at(m->layers, 0) */
-    tn_layer_norm  *norm;   /* the final norm; NULL without .final_norm */
-    int64_t         depth;  /* number of layers; more than the length of `layers` if they share blocks */
+    tn_module_list *layers;     /* tn_block *block = tn_at(m->layers, 0) */
+    tn_layer_norm  *norm;       /* the final norm; NULL without .final_norm */
+    int64_t         depth;      /* number of layers; more than the length of `layers` if they share blocks */
+    bool            int8_cache; /* tn_blocks_cache makes caches with .int8 (docs/quantisation.md); set it at any time */
 } tn_blocks;
 TN_API tn_block  *tn_block_create(tn_block_config c);
 TN_API tn_blocks *tn_blocks_create(tn_block_config c);

@@ -6,8 +6,8 @@
  * With a cap gs is multiplied by tanh' for gq and gk.
  *
  * q [..., T, D], k [..., S, D], v [..., S, E], leading dims broadcast; or all three packed in one, [B, T, 3, H, D], and
- * then the gradient is also one tensor. For gv, w is taken after the dropout, and the same dropout is applied to gw;
- * for gs, w is taken before it.
+ * then the gradient is also one tensor. With int8 k and v are constants in rows of 8 bits (int8_rows). For gv, w is
+ * taken after the dropout, and the same dropout is applied to gw; for gs, w is taken before it.
  *
  * Masked keys have no influence, even if they are NaN; a query whose keys are all masked gets 0, and gradient 0. The op
  * is streamed (core/products/attention.c): it computes w one block at a time, and keeps two values of each row for the
@@ -67,7 +67,7 @@ static tn__layout draw_of(const args_t *a, tn_tensor *const *in, const call *k, 
 static void attention_prepare(call *k, const args_t *a, tn_tensor *const *in, tn_tensor *y, tn_tensor *stat)
 {
     tn__attention_call *c = &k->c;
-    tn__attention_parts(in, k->part);
+    tn__attention_parts(a->int8, in, k->part);
     *c = (tn__attention_call){.causal = a->causal, .scale = a->scale, .cap = a->scale == 0 ? 0 : a->cap, .stat = stat};
     c->window = tn__min_i64(a->window, INT64_MAX / 4); /* so that sums with it do not overflow */
     c->past = tn__min_i64(a->past, c->window ? INT64_MAX / 4 : k->part[1].l.shape.d[k->part[1].l.shape.n - 2]);
@@ -131,10 +131,11 @@ static void attention_backward(tn_back *b)
 
 /* ---- made of ops ------------------------------------------------------------------------------------------------- */
 
-static void ops_of(tn_tensor *const *in, tn_tensor **part)
+static void ops_of(const args_t *a, tn_tensor *const *in, tn_tensor **part)
 {
     const bool one = !in[TN__K];
     for (int i = 0; i < 3; i++) part[i] = one ? tn_permute(tn_select(in[TN__Q], 2, i), TN_DIMS(0, 2, 1, 3)) : in[i];
+    for (int i = TN__K; a->int8 && i <= TN__V; i++) part[i] = tn_to(tn_int8_rows_unpack(in[i]), in[TN__Q]->dtype);
 }
 
 static tn_tensor *scores_of(const args_t *a, tn_tensor *const *part)
@@ -165,7 +166,7 @@ static void attention_compose(tn_ctx *c)
 {
     const args_t *a = c->args;
     tn_tensor    *part[3], *y[2];
-    ops_of(c->in, part);
+    ops_of(a, c->in, part);
     tn_op_call(&tn__op_attention, TN__ATTENTION_INPUTS, c->in, 2, y, a);
     c->out[0] = y[0], c->out[1] = dropped(a, weights_of(a, part, c->in[TN__MASK], c->in[TN__PADDING]));
 }
@@ -183,7 +184,7 @@ static void attention_backward_ops(tn_back *b)
     tn_dims back = {.n = a->order.n};
     for (int i = 0; i < back.n; i++) back.d[a->order.d[i] < 0 ? a->order.d[i] + back.n : a->order.d[i]] = i;
     if (back.n) gy = tn_permute(gy, back);
-    ops_of(b->in, part);
+    ops_of(a, b->in, part);
     tn_tensor *w = weights_of(a, part, mask, b->in[TN__PADDING]);
     if (!w) return;
     tn_tensor *zero = tn_eq(w, tn_zeros_of(w->dtype, TN_SCALAR)); /* keys of weight 0 get gradient 0 */
@@ -228,7 +229,7 @@ static int64_t drawn(const args_t *a, tn_tensor *const *in)
 {
     call     k;
     tn_shape s;
-    tn__attention_parts(in, k.part);
+    tn__attention_parts(a->int8, in, k.part);
     tn__broadcast_lead(tn__lead_of(&k.part[0]), tn__lead_of(&k.part[1]), &s);
     k.lead = s;
     const int64_t queries = k.part[0].l.shape.d[k.part[0].l.shape.n - 2];
@@ -241,6 +242,7 @@ tn_tensor *tn_attention_run(tn_attention_args a)
               *out[2];
     tn_generator *g = tn_current_generator();
     args_t        args = {.causal = a.causal,
+                          .int8 = a.int8,
                           .past = a.past,
                           .window = a.window,
                           .cap = a.cap,
@@ -249,7 +251,7 @@ tn_tensor *tn_attention_run(tn_attention_args a)
                           .seed = g->seed,
                           .position = g->position,
                           .order = a.order};
-    tn__promote_all(3, in);
+    tn__attention_join(a.int8, in);
     if (a.offsets && !a.key_offsets) in[TN__KEY_OFFSETS] = a.offsets, args.longest[1] = a.longest;
     args.scale = tn__attention_scale(in[TN__Q], a.scale);
     if (tn_op_call(a.weights ? &tn__op_attention_and_weights : &tn__op_attention, TN__ATTENTION_INPUTS, in, 2, out,

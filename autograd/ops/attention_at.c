@@ -90,12 +90,12 @@ TN__SAMPLES(attention_at, samples);
 tn_tensor *tn_attention_at(tn_attention_args a, tn_tensor *past)
 {
     tn_tensor *in[INPUTS] = {a.q, a.k, a.v, past}, *out[2];
-    args_t     args = {.causal = a.causal, .past = a.past, .window = a.window, .dropout = a.dropout};
+    args_t     args = {.causal = a.causal, .int8 = a.int8, .past = a.past, .window = a.window, .dropout = a.dropout};
     if (tn__blocked()) return NULL;
     if (a.attn_mask || a.key_padding_mask || a.offsets || a.key_offsets || a.weights)
         return tn_raise_null(TN_EINVAL, "attention_at: masks, offsets and .weights are not supported; call "
                                         "tn_attention");
-    tn__promote_all(3, in);
+    tn__attention_join(a.int8, in);
     args.scale = tn__attention_scale(in[Q], a.scale), args.cap = a.cap, args.order = a.order;
     tn_op_call(&tn__op_attention_at, INPUTS, in, 2, out, &args);
     return out[0];

@@ -46,19 +46,44 @@ tn_tensor tn__heads_of(const tn_tensor *x, int i)
     for (int d = 0; d < 4; d++) l.shape.d[d] = x->l.shape.d[turn[d]], l.stride[d] = x->l.stride[turn[d]];
     return tn__stack_view(x, &l);
 }
-void tn__attention_parts(tn_tensor *const *in, tn_tensor *to)
+void tn__attention_join(bool int8, tn_tensor **in)
+{
+    if (!int8) tn__promote_all(3, in);
+    for (int i = TN__K; int8 && i <= TN__V; i++)
+        if (in[i] && in[i]->l.shape.n && in[i]->l.stride[in[i]->l.shape.n - 1] != 1) in[i] = tn_contiguous(in[i]);
+}
+void tn__attention_parts(bool int8, tn_tensor *const *in, tn_tensor *to)
 {
     const bool one = packed(3, &in[TN__Q]->l.shape, in);
     for (int i = 0; i < 3; i++) to[i] = one ? tn__heads_of(in[TN__Q], i) : tn__stack_view(in[i], &in[i]->l);
+    for (int i = TN__K; int8 && i <= TN__V; i++) to[i].l.shape.d[to[i].l.shape.n - 1] -= TN_INT8_ROW_SCALE;
+}
+
+/* For infer: whether q and the rows of k and v have the dtypes that int8 needs. */
+static bool infer_int8(const tn_ctx *c)
+{
+    static const char *const name[] = {"q", "k", "v"};
+    char                     text[192];
+    for (int i = TN__K; i <= TN__V; i++) {
+        const tn_tensor *x = c->in[i];
+        if (!x) return tn_infer_fail(c, TN_EINVAL, "%s is NULL", name[i]);
+        if (x->dtype != TN_U8 || x->l.shape.n < 2 || x->l.shape.d[x->l.shape.n - 1] <= TN_INT8_ROW_SCALE)
+            return tn_infer_fail(
+                c, TN_EDTYPE, "with .int8 %s must be u8 [..., S, D + %d], as tn_int8_rows returns it, got %s %s",
+                name[i], TN_INT8_ROW_SCALE, tn_dtype_name(x->dtype), tn_shape_text(x->l.shape, text, sizeof text));
+    }
+    if (!c->in[TN__Q] || c->in[TN__Q]->dtype != TN_F64) return true;
+    return tn_infer_fail(c, TN_EDTYPE, "q is f64, but with .int8 it must be f32 or bf16");
 }
 
 /* For infer: q, k and v (or the packed tensor) must be floating matrices of one dtype. */
-static bool infer_parts(const tn_ctx *c)
+static bool infer_parts(const tn_ctx *c, bool int8)
 {
     static const char *const name[] = {"q", "k", "v"}, *const dims[] = {"[..., T, D]", "[..., S, D]", "[..., S, E]"};
     char       text[192];
     const bool one = c->in[TN__Q] && packed(c->nin, &c->in[TN__Q]->l.shape, c->in);
-    for (int i = 0; i < (one ? 1 : 3); i++) {
+    if (int8 && !infer_int8(c)) return false;
+    for (int i = 0; i < (one || int8 ? 1 : 3); i++) {
         const tn_tensor *x = c->in[i];
         if (!x) return tn_infer_fail(c, TN_EINVAL, "%s is NULL", name[i]);
         if (!tn__is_float(x->dtype))
@@ -78,7 +103,7 @@ static bool infer_shapes(const tn_ctx *c, const tn_tensor *part, tn_shape *score
     const int        nq = q->l.shape.n, nk = k->l.shape.n, nv = v->l.shape.n;
     const int64_t    queries = q->l.shape.d[nq - 2], count = k->l.shape.d[nk - 2];
     tn_shape         s = {.n = 0}, y = {.n = 0};
-    if (k->dtype != q->dtype || v->dtype != q->dtype)
+    if (k->dtype != v->dtype || (k->dtype != q->dtype && k->dtype != TN_U8))
         return tn_infer_fail(c, TN_EDTYPE, "dtypes differ: q is %s, k %s, v %s", tn_dtype_name(q->dtype),
                              tn_dtype_name(k->dtype), tn_dtype_name(v->dtype));
     if (q->l.shape.d[nq - 1] != k->l.shape.d[nk - 1]) return fail(c, "q", q, "k", k, "differ in their last dim");
@@ -150,8 +175,8 @@ bool tn__attention_infer(tn_ctx *c, bool weights)
     const tn_dims             order = a->order;
     tn_tensor                 part[3];
     tn_shape                  s = {.n = 0}, y = {.n = 0}, rows;
-    if (!infer_parts(c)) return false;
-    tn__attention_parts(c->in, part);
+    if (!infer_parts(c, a->int8)) return false;
+    tn__attention_parts(a->int8, c->in, part);
     if (!infer_shapes(c, part, &s, &y) || !infer_masks(c, s) || !infer_sequences(c, s, weights)) return false;
     if (!(p >= 0 && p <= 1))
         return tn_infer_fail(c, TN_EINVAL, "dropout is %g, but a probability must be from 0 to 1", p);

@@ -7,7 +7,7 @@
 
 enum { TN__Q, TN__K, TN__V, TN__MASK, TN__PADDING, TN__OFFSETS, TN__KEY_OFFSETS, TN__ATTENTION_INPUTS };
 typedef struct {
-    bool     causal;
+    bool     causal, int8; /* int8: k and v are results of tn_int8_rows */
     int64_t  past, window;
     int64_t  longest[2]; /* of the padded queries and keys for which dropout draws; 0: the longest sequence's length */
     double   dropout, scale, cap;
@@ -21,8 +21,11 @@ bool tn__attention_infer(tn_ctx *c, bool weights);
 /* The scale, or its default 1/√D if it is below 0; q is the first input, which may be NULL. */
 double tn__attention_scale(const tn_tensor *q, double scale);
 
-/* Stores q, k and v in to[3]: views on the stack, [B, H, T, D] each if they are packed in one tensor. */
-void tn__attention_parts(tn_tensor *const *in, tn_tensor *to);
+/* Makes the dtypes of q, k and v one; with int8 makes the rows of k and v dense instead. */
+void tn__attention_join(bool int8, tn_tensor **in);
+/* Stores q, k and v in to[3]: views on the stack, [B, H, T, D] each if they are packed in one tensor; with int8 k and v
+ * are the bytes without the scales. */
+void tn__attention_parts(bool int8, tn_tensor *const *in, tn_tensor *to);
 /* Tensor i (q, k or v) of the packed x [B, T, 3, H, D], as a view [B, H, T, D] on the stack. */
 tn_tensor tn__heads_of(const tn_tensor *x, int i);
 /* The leading dims of a and b, broadcast. */

@@ -12,8 +12,9 @@
     OP(div_scalar) OP(rsub_scalar) OP(pow_scalar)                                                                     \
     /* functions of one element */                                                                                    \
     OP(neg) OP(abs) OP(sign) OP(exp) OP(expm1) OP(log) OP(log1p) OP(sqrt) OP(rsqrt) OP(square) OP(reciprocal) OP(sin) \
-    OP(cos) OP(tanh) OP(erf) OP(floor) OP(ceil) OP(round) OP(fake_quantize) OP(clamp) OP(sigmoid) OP(logsigmoid)      \
-    OP(relu) OP(leaky_relu) OP(elu) OP(gelu) OP(gelu_tanh) OP(silu) OP(mish) OP(softplus) OP(glu)                     \
+    OP(cos) OP(tanh) OP(erf) OP(floor) OP(ceil) OP(round) OP(fake_quantize) OP(int8_rows) OP(int8_rows_unpack)        \
+    OP(clamp) OP(sigmoid) OP(logsigmoid) OP(relu) OP(leaky_relu) OP(elu) OP(gelu) OP(gelu_tanh) OP(silu) OP(mish)     \
+    OP(softplus) OP(glu)                                                                                              \
     /* comparison and choice */                                                                                       \
     OP(eq) OP(ne) OP(lt) OP(le) OP(gt) OP(ge) OP(logical_and) OP(logical_or) OP(logical_xor) OP(logical_not)          \
     OP(isfinite) OP(isnan) OP(allclose) OP(where) OP(masked_fill) OP(masked_select) OP(masked_spread)                 \

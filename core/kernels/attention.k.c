@@ -273,6 +273,14 @@ static bool TN__(store_scaled)(int64_t rows, int64_t n, const void *x, int64_t x
     return TN__(is_zero)(total);
 }
 
+static void TN__(widen)(int64_t n, const uint8_t *restrict row, void *to)
+{
+    TN__REAL *restrict y = to;
+    float scale;
+    memcpy(&scale, row + n, sizeof scale);
+    for (int64_t i = 0; i < n; i++) y[i] = (TN__REAL)(int8_t)row[i] * (TN__REAL)scale;
+}
+
 extern const tn__attention_kernels TN__FOR_ISA(TN__(tn__attention));
 
 const tn__attention_kernels TN__FOR_ISA(TN__(tn__attention)) = {
@@ -283,6 +291,7 @@ const tn__attention_kernels TN__FOR_ISA(TN__(tn__attention)) = {
     .pack = TN__(pack),
     .transpose = TN__(transpose),
     .store_scaled = TN__(store_scaled),
+    .widen = TN__(widen),
 };
 
 #endif

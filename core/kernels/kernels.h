@@ -262,6 +262,7 @@ typedef struct {
     void (*transpose)(int64_t rows, int64_t cols, const void *from, int64_t from_row, void *to, int64_t to_row);
     bool (*store_scaled)(int64_t rows, int64_t n, const void *x, int64_t x_row, const void *factor, int64_t step,
                          void *to, int64_t to_row);
+    void (*widen)(int64_t n, const uint8_t *row, void *to); /* n signed bytes, times the f32 scale after them */
 } tn__attention_kernels;
 
 /* ---- the tables ---- */

@@ -127,7 +127,7 @@ static void set_up(attention_job *job, const tn__attention_call *c)
     const int64_t           size = wide ? 8 : 4;
     job->table = table;
     job->kn = wide ? table->attention_f64 : table->attention_f32, job->gemm = wide ? table->gemm_f64 : table->gemm_f32;
-    if (c->q->dtype == TN_BF16 && (!job->back || c->gy->dtype == TN_BF16)) job->pairs = table->gemm_pairs;
+    if (c->k->dtype == TN_BF16 && (!job->back || c->gy->dtype == TN_BF16)) job->pairs = table->gemm_pairs;
     job->queries = c->q->l.shape.d[n - 2], job->keys = c->k->l.shape.d[n - 2];
     job->dim = c->q->l.shape.d[n - 1], job->out = c->v->l.shape.d[n - 1];
     for (int d = 0; d < n - 2; d++) job->matrices *= c->q->l.shape.d[d];

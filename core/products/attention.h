@@ -5,7 +5,8 @@
 #include "core/kernels/rows.h"
 #include "core/tensor/tensor.h"
 
-/* All tensors have the same leading dims, any strides; q, k, v, y and their gradients one floating type. */
+/* All tensors have the same leading dims, any strides; q, k, v, y and their gradients one floating type. Or k and v are
+ * u8: rows of 8 bits (autograd/ops/int8_rows.c) in f32 or bf16, of which D and E do not count the scale. */
 typedef struct {
     const tn_tensor *q, *k, *v; /* [..., T, D], [..., S, D], [..., S, E] */
     const tn_tensor *mask[2];   /* [..., T, S], bool (true: blocked) or floating (added); or NULL */

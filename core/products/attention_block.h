@@ -191,6 +191,13 @@ typedef struct {
     int64_t         row;
 } TN__(lines);
 
+/* Row r of a matrix in the dtype of the workspace. */
+static inline void TN__(convert_row)(const attention_job *job, const matrix *m, int64_t r, int64_t cols, TN__REAL *to)
+{
+    if (m->dtype == TN_U8) job->kn->widen(cols, entry(m, r, 0), to);
+    else tn__convert(cols, to, TN__(own), 1, entry(m, r, 0), m->dtype, m->col);
+}
+
 /* Rows of a matrix: in place, if the kernels can read them, or packed. *nonfinite: set to true if an element is not
  * finite. NULL: not checked. */
 static inline TN__(lines) TN__(pack)(const attention_job *job, const matrix *m, int64_t r0, int64_t rows, int64_t cols,
@@ -200,8 +207,7 @@ static inline TN__(lines) TN__(pack)(const attention_job *job, const matrix *m, 
     const int64_t size = sizeof(TN__REAL);
     if (direct && !nonfinite && cols % job->gemm->lanes == 0 && m->row * size % SET_BYTES != 0)
         return (TN__(lines)){entry(m, r0, 0), m->row};
-    for (int64_t r = 0; !direct && r < rows; r++)
-        tn__convert(cols, to + r * to_row, TN__(own), 1, entry(m, r0 + r, 0), m->dtype, m->col);
+    for (int64_t r = 0; !direct && r < rows; r++) TN__(convert_row)(job, m, r0 + r, cols, to + r * to_row);
     const void *from = direct ? entry(m, r0, 0) : to;
     const bool  finite = job->kn->pack(rows, cols, from, direct ? m->row : to_row, to, to_row);
     if (nonfinite) *nonfinite = !finite;

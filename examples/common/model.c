@@ -35,6 +35,13 @@ bool model_open_to_infer(const char *path, const char *tokenizer, bool alone, co
     return false;
 }
 
+bool model_set_cache(model *m, const char *type)
+{
+    tn_blocks *blocks = type && !strcmp(type, "int8") ? tn_lm_blocks(m->net) : NULL;
+    if (blocks) blocks->int8_cache = true;
+    return tn_error() == TN_OK;
+}
+
 /* The token that the tokenizer adds before a text: LLaMA's <s>, LLaMA 3's <|begin_of_text|>. */
 int32_t model_first(const model *m)
 {

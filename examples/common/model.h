@@ -19,6 +19,12 @@ typedef struct {
 bool model_open(const char *path, const char *tokenizer, bool alone, model *m);
 /* The same for inference only, with the weights in a type: one of WEIGHT_TYPES; NULL: that of each in the file. */
 bool    model_open_to_infer(const char *path, const char *tokenizer, bool alone, const char *type, model *m);
+/* Sets the type in which generation stores keys and values: "int8"; or "f32" or NULL, the default. */
+#define OPTION_CACHE(type)                                                                                 \
+    OPTION_TEXT("cache", 0, "TYPE", type,                                                                  \
+                "dtype of the cache of keys and values: int8 takes about a quarter of f32 (default: f32)", \
+                .choices = "f32|int8")
+bool    model_set_cache(model *m, const char *type);
 int32_t model_first(const model *m); /* the token that starts every text; -1: none */
 void    model_close(model *m);
 /* model_has_chat: does the model have a chat template? model_chat_ready: reads it; false: raised, it is not supported.

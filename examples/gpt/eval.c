@@ -11,10 +11,14 @@ typedef struct {
 } window_batch;
 enum { MOST_ROWS = 8 };
 
+/* A cache that rounds keys and values takes part in the measurement. */
+static bool is_cached(const model *m) { return m->about.blocks && m->about.blocks->int8_cache; }
+
 /* The summed loss of all counted targets, in nats. */
 static double loss_of(const model *m, const tn_ids *ids, const window_batch *s)
 {
     const tn_scope scope = tn_no_grad_begin();
+    tn_kv_cache   *cache = is_cached(m) ? tn_blocks_cache(m->about.blocks, s->rows, s->n, 0) : NULL;
     const tn_shape shape = TN_SHAPE(s->rows, s->n);
     tn_tensor     *x = tn_empty_of(TN_I64, shape), *y = tn_empty_of(TN_I64, shape);
     int64_t       *in = x ? tn_data_mut(x) : NULL, *next = y ? tn_data_mut(y) : NULL, counted = 0;
@@ -23,8 +27,13 @@ static double loss_of(const model *m, const tn_ids *ids, const window_batch *s)
         in[i] = ids->at[s->from[row] + k], next[i] = k < s->known[row] ? -100 : ids->at[s->from[row] + k + 1];
         counted += k >= s->known[row];
     }
-    tn_tensor   *loss = tn_error() == TN_OK ? tn_lm_loss(m->net, x, y) : NULL;
+    tn_tensor *loss = NULL;
+    if (cache)
+        loss =
+            tn_cross_entropy(tn_lm_run(m->net, (tn_decoder_args){.ids = x, .cache = cache}), y, .ignore_index = -100);
+    else if (tn_error() == TN_OK) loss = tn_lm_loss(m->net, x, y);
     const double sum = loss ? tn_item(loss) * (double)counted : 0;
+    tn_kv_cache_free(cache);
     tn_scope_end(scope);
     return sum;
 }
@@ -35,6 +44,7 @@ bool measure(const model *m, tn_text text, int64_t length, int64_t stride, measu
     double        sum = 0;
     int64_t       done = 0; /* position of the last counted token */
     const int32_t first = model_first(m);
+    const int64_t most = is_cached(m) ? 1 : MOST_ROWS; /* one: all of its logits are in memory */
     *to = (measured){.bytes = (int64_t)text.bytes};
     if (length <= 0 || length > m->about.positions) length = m->about.positions;
     if (stride > length)
@@ -49,7 +59,7 @@ bool measure(const model *m, tn_text text, int64_t length, int64_t stride, measu
     progress bar = progress_begin("eval", ids.n - 1, "token");
     for (int64_t from = 0; done < ids.n - 1 && tn_error() == TN_OK && !stop_flag;) {
         window_batch w = {.n = from + length < ids.n ? length : ids.n - 1 - from};
-        for (; w.rows < MOST_ROWS && done < ids.n - 1 && from + w.n < ids.n; from += stride) {
+        for (; w.rows < most && done < ids.n - 1 && from + w.n < ids.n; from += stride) {
             w.from[w.rows] = from, w.known[w.rows++] = done - from;
             done = from + w.n;
         }
@@ -67,7 +77,7 @@ bool measure(const model *m, tn_text text, int64_t length, int64_t stride, measu
     return tn_error() == TN_OK;
 }
 
-static const char *dir, *tokenizer, *type;
+static const char *dir, *tokenizer, *type, *cache;
 static int64_t     length, stride;
 static bool        json;
 
@@ -80,7 +90,7 @@ static int run(int count, char **operands)
     if (!texts_read(&files, &text) || !model_open_to_infer(dir, tokenizer, false, type, &m))
         return tn_string_free(&text), program_end();
     stop_begin("ending");
-    if (measure(&m, (tn_text){text.at, text.bytes}, length, stride, &e) && !stop_flag) {
+    if (model_set_cache(&m, cache) && measure(&m, (tn_text){text.at, text.bytes}, length, stride, &e) && !stop_flag) {
         if (json) {
             numbers_json("{\"loss\":", e.loss, 6), numbers_json(",\"perplexity\":", e.perplexity, 4);
             numbers_json(",\"bits_per_byte\":", e.bits, 6);
@@ -99,6 +109,7 @@ static const option options[] = {
     OPTION_TEXT("model", 'm', "PATH", &dir, MODEL_HELP, .required = true),
     OPTION_TEXT("tokenizer", 0, "PATH", &tokenizer, TOKENIZER_HELP),
     OPTION_TEXT("type", 0, "TYPE", &type, MODEL_TYPE_HELP, .choices = WEIGHT_TYPES),
+    OPTION_CACHE(&cache),
     OPTION_INT("length", 'l', "N", &length, "tokens per window (default: the model's maximum)", .least = 2,
                .most = 1e6),
     OPTION_INT("stride", 0, "N", &stride, "distance between windows in tokens (default: half a window)", .least = 1,

@@ -9,7 +9,7 @@
 enum { LINE_MOST = 1 << 20 }; /* bytes */
 
 static option_list    files;
-static const char    *dir, *tokenizer, *type, *prompt, *prompts, *draft;
+static const char    *dir, *tokenizer, *type, *cache, *prompt, *prompts, *draft;
 static writer_options how = {.how = {TN_GENERATE_ARGS_DEFAULTS}, .tokens = 200};
 static int64_t        seed = 1;
 static double         temperature = 0.8;
@@ -253,8 +253,9 @@ static int run(int count, char **operands)
         model_close(&m);
         return program_end();
     }
-    if (draft && model_open_to_infer(draft, NULL, true, type, &small)) how.draft = &small;
-    if (tn_error() == TN_OK && writer_open(&w, &m, &how)) {
+    if (draft && model_open_to_infer(draft, NULL, true, type, &small) && model_set_cache(&small, cache))
+        how.draft = &small;
+    if (tn_error() == TN_OK && model_set_cache(&m, cache) && writer_open(&w, &m, &how)) {
         loading = seconds_now() - began;
         write_texts(&w, &m);
     }
@@ -269,6 +270,7 @@ static const option options[] = {
     OPTION_TEXT("model", 'm', "PATH", &dir, MODEL_HELP, .required = true),
     OPTION_TEXT("tokenizer", 0, "PATH", &tokenizer, TOKENIZER_HELP),
     OPTION_TEXT("type", 0, "TYPE", &type, MODEL_TYPE_HELP, .choices = WEIGHT_TYPES),
+    OPTION_CACHE(&cache),
     OPTION_TEXT("prompt", 'p', "TEXT", &prompt,
                 "text to continue; without it, the tokenizer's start token, or a new line"),
     OPTION_LIST("file", 'f', "FILE", &files,

@@ -217,7 +217,9 @@ tn_status tn_blocks_forget(tn_blocks *m, tn_kv_cache *cache, int64_t from, int64
         tn_tensor *back = tn_rope_angles_at(tn__mha_rope(a), position); /* rotate back by count positions */
         if (!tn__cache_read(cache, i, false, rows, from + n, &k, &v)) break;
         k = tn_narrow(k, 2, from, n);
-        tn_copy_from(k, tn_rope(k, back, a->rope.interleaved));
+        const bool int8 = tn__cache_is_int8(cache); /* rounds the rotated keys again */
+        tn_tensor *turned = tn_rope(int8 ? tn_int8_rows_unpack(k) : k, back, a->rope.interleaved);
+        tn_copy_from(k, int8 ? tn_int8_rows(turned) : turned);
     }
     tn_scope_end(s);
     return tn_error();
@@ -231,5 +233,5 @@ tn_kv_cache *tn_blocks_cache(tn_blocks *m, int64_t batch, int64_t length, int64_
     const tn_mha *a = block->self_attn;
     return tn_kv_cache_new(.layers = m->depth, .batch = batch, .length = length, .memory_length = memory_length,
                            .heads = a->made_kv_heads, .head_dim = a->head_dim,
-                           .dtype = tn_weight_dtype(a->out_proj->weight));
+                           .dtype = tn_weight_dtype(a->out_proj->weight), .int8 = m->int8_cache);
 }

@@ -31,7 +31,7 @@ struct tn_kv_cache {
     int64_t            rows;    /* rows of the stored batch; -1: empty, accepts any number up to .batch */
     int64_t            removed; /* number of positions removed from the start; later positions keep their numbers */
     size_t             bytes;
-    tn_tensor         *keys[2], *values[2]; /* [layers, batch, heads, length, head_dim]: own, memory */
+    tn_tensor         *keys[2], *values[2]; /* [layers, batch, heads, length, width_of]: own, memory */
     int64_t           *memory_of;           /* [batch]: rows with the same number have the same memory */
     cache_replay       replay;
     slot               layer[];
@@ -41,6 +41,15 @@ static void forget_replay(cache_replay *r)
 {
     tn_drop(r->at), tn_drop(r->angles[0]), tn_drop(r->angles[1]);
     *r = (cache_replay){.at = NULL};
+}
+
+bool tn__cache_is_int8(const tn_kv_cache *c) { return c && c->c.int8; }
+
+/* Dtype and width of a stored key or value. (A head_dim that overflows is too large for any memory.) */
+static tn_dtype dtype_of(const tn_kv_cache_config *c) { return c->int8 ? TN_U8 : c->dtype; }
+static int64_t  width_of(const tn_kv_cache_config *c)
+{
+    return c->int8 && c->head_dim < INT64_MAX / 2 ? c->head_dim + TN_INT8_ROW_SCALE : c->head_dim;
 }
 
 /* After a memory was written: each row's may be another one. */
@@ -60,6 +69,8 @@ tn_kv_cache *tn_kv_cache_create(tn_kv_cache_config c)
         !tn__at_least(who, "heads", c.heads, 1) || !tn__at_least(who, "head_dim", c.head_dim, 1) ||
         !tn__floating(who, c.dtype))
         return NULL;
+    if (c.int8 && c.dtype == TN_F64)
+        return tn_raise_null(TN_EDTYPE, "%s: .dtype is f64, but .int8 is for f32 and bf16", who);
     size_t bytes, numbers;
     if (__builtin_mul_overflow((uint64_t)c.layers, sizeof(slot), &bytes) ||
         __builtin_add_overflow(bytes, sizeof(tn_kv_cache), &bytes))
@@ -77,8 +88,8 @@ tn_kv_cache *tn_kv_cache_create(tn_kv_cache_config c)
     for (int i = 0; i < 2 && tn_error() == TN_OK; i++) {
         const int64_t n = i ? c.memory_length : c.length;
         if (!n) continue;
-        const tn_shape s = TN_SHAPE(c.layers, c.batch, c.heads, n, c.head_dim);
-        k->keys[i] = tn_take(tn_empty_of(c.dtype, s)), k->values[i] = tn_take(tn_empty_of(c.dtype, s));
+        const tn_shape s = TN_SHAPE(c.layers, c.batch, c.heads, n, width_of(&c));
+        k->keys[i] = tn_take(tn_empty_of(dtype_of(&c), s)), k->values[i] = tn_take(tn_empty_of(dtype_of(&c), s));
     }
     if (tn_error() != TN_OK) tn_kv_cache_free(k), k = NULL;
     return k;
@@ -148,7 +159,7 @@ tn_status tn_kv_cache_trim(tn_kv_cache *c, int64_t length)
 /* Moves n positions of each head of one layer from index `from` to the smaller index `to`. */
 static void move_up(tn_tensor *t, int64_t layer, int64_t rows, int64_t to, int64_t from, int64_t n)
 {
-    const tn_shape s = tn_shape_of(t); /* [layers, batch, heads, length, head_dim] */
+    const tn_shape s = tn_shape_of(t);
     const size_t   one = tn_dtype_size(tn_dtype_of(t)) * (size_t)s.d[4], head = one * (size_t)s.d[3];
     char          *base = tn_data_mut(t);
     if (!base) return;
@@ -214,7 +225,7 @@ static bool usable(const tn_kv_cache *c, int64_t layer, int64_t rows, int64_t he
 }
 
 static tn_tensor *place(tn_tensor *t, int64_t layer, int64_t rows, int64_t from,
-                        int64_t n) /* [rows, heads, n, head_dim] */
+                        int64_t n) /* [rows, heads, n, width_of] */
 {
     return tn_narrow(tn_narrow(tn_select(t, 0, layer), 0, 0, rows), 2, from, n);
 }
@@ -238,6 +249,7 @@ bool tn__cache_write(tn_kv_cache *c, int64_t layer, bool memory, int64_t made, t
                               (long long)from, memory ? ".memory_length" : ".length", (long long)room);
     if (n == 0) return true;
     if (memory) memories_differ(c);
+    if (c->c.int8) k = tn_int8_rows(k), v = tn_int8_rows(v);
     if (c->replay.recording) {
         const int64_t all_keys = c->c.length;
         if (n != 1 || memory)
@@ -265,8 +277,7 @@ bool tn__cache_read(tn_kv_cache *c, int64_t layer, bool memory, int64_t rows, in
     if (c->replay.recording) n = c->c.length;
     if (c->keys[memory])
         *k = place(c->keys[memory], layer, rows, 0, n), *v = place(c->values[memory], layer, rows, 0, n);
-    else
-        *k = *v = tn_zeros_of(c->c.dtype, TN_SHAPE(rows, c->c.heads, 0, c->c.head_dim)); /* a memory with 0 positions */
+    else *k = *v = tn_zeros_of(dtype_of(&c->c), TN_SHAPE(rows, c->c.heads, 0, width_of(&c->c))); /* an empty memory */
     return tn_error() == TN_OK;
 }
 
@@ -459,7 +470,7 @@ tn_status tn_kv_cache_reorder(tn_kv_cache *c, const tn_tensor *index)
     if (c->rows < 0) return TN_OK;
 
     const int64_t longest = c->c.length > c->c.memory_length ? c->c.length : c->c.memory_length;
-    const size_t  one = (size_t)longest * (size_t)c->c.heads * (size_t)c->c.head_dim * tn_dtype_size(c->c.dtype);
+    const size_t  one = (size_t)longest * (size_t)c->c.heads * (size_t)width_of(&c->c) * tn_dtype_size(dtype_of(&c->c));
     const size_t  bytes = (size_t)c->c.batch * 6 * sizeof(int64_t) + one; /* no overflow: the cache exists */
     if (n > 0) {
         int64_t *from = tn_mem_get(bytes);

@@ -17,11 +17,14 @@ tn__cached_lengths tn__cache_lengths(const tn_kv_cache *c, int64_t layer);
 bool tn__cache_write(tn_kv_cache *c, int64_t layer, bool memory, int64_t made, tn_tensor *k, tn_tensor *v);
 void tn__cache_commit(tn_kv_cache *c, int64_t layer, tn_tensor *of, int64_t rows, int64_t n);
 
-/* Sets *k and *v to views of the first n positions of all heads of the cache: [rows, heads, n, head_dim]. */
+/* Sets *k and *v to views of the first n positions of all heads of the cache: [rows, heads, n, head_dim], or of an int8
+ * cache [rows, heads, n, head_dim + 4], results of tn_int8_rows. */
 bool tn__cache_read(tn_kv_cache *c, int64_t layer, bool memory, int64_t rows, int64_t n, tn_tensor **k, tn_tensor **v);
 
 /* True if the layer's memory was computed from this tensor, or if `of` is NULL; else raises an error. */
 bool tn__cache_memory_is(const tn_kv_cache *c, int64_t layer, const tn_tensor *of);
+
+bool tn__cache_is_int8(const tn_kv_cache *c); /* false for NULL */
 
 /* Number of positions removed from the start, which rotary positions still count. */
 int64_t tn__cache_removed(const tn_kv_cache *c);

@@ -406,8 +406,10 @@ static tn_tensor *observed_mask(tn_tensor *attn_mask)
     return tn__look_active() ? tn__look("attn_mask", attn_mask) : attn_mask;
 }
 
-static void observe_projections(tn_tensor **h)
+static void observe_projections(tn_tensor **h, bool *int8)
 {
+    for (int i = 1; *int8 && i < 3; i++) h[i] = tn_to(tn_int8_rows_unpack(h[i]), tn_dtype_of(h[0]));
+    *int8 = false;
     h[0] = tn__look("queries", h[0]), h[1] = tn__look("keys", h[1]), h[2] = tn__look("values", h[2]);
 }
 
@@ -460,7 +462,8 @@ static tn_tensor *attend(tn_mha *m, const tn_mha_args *a, tn_tensor **weights)
     if (all && looked) heads_of(all, 3, h), all = NULL; /* looks get queries, keys and values separately */
     if (m->rotary) rotate(m, a, &z, h);
     if (!through_cache(m, a, &z, &h[1], &h[2])) return NULL;
-    if (looked) observe_projections(h);
+    t.int8 = tn__cache_is_int8(a->cache);
+    if (looked) observe_projections(h, &t.int8);
 
     t.q = all ? all : h[0], t.k = h[1], t.v = h[2], t.weights = weights, t.past = z.past;
     t.dropout = m->base.training ? m->dropout : 0;

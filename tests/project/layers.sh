@@ -89,6 +89,7 @@ autograd/rooms/norms.c      | autograd/ops/mul.c        | second derivatives of 
 autograd/rooms/norms.c      | autograd/ops/rsqrt.c      | second derivatives of both norms
 autograd/rooms/norms.c      | autograd/ops/square.c     | second derivatives of both norms
 autograd/rooms/norms.c      | autograd/ops/sub.c        | second derivatives of both norms
+autograd/rooms/attention_shapes.c | autograd/ops/clone.c | keys and values in 8 bits are dense
 autograd/rooms/recurrent.c  | autograd/ops/add.c        | second derivatives of all recurrent ops
 autograd/rooms/recurrent.c  | autograd/ops/cat.c        | second derivatives of all recurrent ops
 autograd/rooms/recurrent.c  | autograd/ops/matmul.c     | second derivatives of all recurrent ops

@@ -35,7 +35,19 @@ static void *quantized(void)
     tn_quantize(m);
     return m;
 }
-static void *(*const models[])(void) = {gpt, llama, windowed, dynamic, quantized};
+static void *int8_gpt(void)
+{
+    tn_gpt *m = gpt();
+    if (m) m->blocks->int8_cache = true;
+    return m;
+}
+static void *int8_windowed(void)
+{
+    tn_llama *m = windowed();
+    if (m) m->blocks->int8_cache = true;
+    return m;
+}
+static void *(*const models[])(void) = {gpt, llama, windowed, dynamic, quantized, int8_gpt, int8_windowed};
 enum { MODELS = sizeof models / sizeof *models };
 
 static tn_lm *model(int which)
@@ -66,7 +78,7 @@ static tn_tensor *read_tokens(tn_decoding *d, tn_tensor *tokens) { return d->kin
 START_TEST(logits)
 {
     const int     which = _i % MODELS, threads = _i / MODELS + 1;
-    const int64_t tokens = models[which] == windowed ? 500 : 60;
+    const int64_t tokens = models[which] == windowed || models[which] == int8_windowed ? 500 : 60;
     tn_lm        *m = model(which);
     tn_scope      s = tn_no_grad_begin();
     tn_set_threads(threads);
