@@ -15,6 +15,9 @@ TN_API tn_tensor *tn_q8_pack(const tn_tensor *weight);
 /* Packs a matrix in f16, half of f32: any width, and exact where the weights were f16 in a file. Apart from the
  * elements, it is used as an 8-bit weight is. */
 TN_API tn_tensor *tn_f16_pack(const tn_tensor *weight);
+/* Packs a matrix as llama.cpp's Q4_0, an eighth of f32: each 32 elements of a row share an f16 scale. `in` must be a
+ * multiple of 32. Products also round their input: see tn_blocks_pack. */
+TN_API tn_tensor *tn_q4_pack(const tn_tensor *weight);
 /* Packs a matrix in int8 with one f32 scale per row: any width up to 131072. Products also round each row of
  * activations to 8 bits (docs/quantisation.md): they are fast, and the same bits on every CPU. */
 TN_API tn_tensor *tn_int8_pack(const tn_tensor *weight);

@@ -76,11 +76,13 @@ TN_API tn_status tn_module_to(void *m, tn_dtype dt); /* converts floating parame
  * or none. Freezes the other parameters and sets eval mode. To change the dtype, call tn_module_to before. */
 TN_API tn_status tn_module_quantize(void *m);
 /* The same with more options. activations: products also round each row of their input to 8 bits, which is faster and
- * gives the same bits on every CPU; a row of weights then has one scale (tn_int8_pack). */
+ * gives the same bits on every CPU; a row of weights then has one scale (tn_int8_pack). bits: 8, or 4: Q4_0, an eighth
+ * of f32, whose products round their input, too (tn_q4_pack); 0: 8. */
 typedef struct tn_quantize_args {
     int   zero_;
     void *module;
     bool  activations;
+    int   bits;
     int   end_;
 } TN_KEYWORDS_ONLY tn_quantize_args;
 TN_API tn_status   tn_quantize_run(tn_quantize_args c);

@@ -1,8 +1,11 @@
 /* q4.c — packed weights of less than 8 bits: rows of a file's blocks to the order of the kernels (kernels.h), and rows
- * as f32. */
+ * as f32; weights of f32 to Q4_0. */
 #include "core/base/blocks.h"
+#include "core/base/f16.h"
 #include "core/products/q8.h"
 
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 enum { ROW = 4 }; /* bytes of a row in each vector of q */
@@ -40,6 +43,23 @@ static void get_values(tn__packing kind, const uint8_t *from, uint8_t *q)
 static void put_word(uint8_t *to, uint16_t v) { to[0] = (uint8_t)v, to[1] = (uint8_t)(v >> 8); }
 /* Position of the scale of group j and row r. */
 static int64_t scale_at(int64_t j, int64_t r) { return j / 2 * 2 * TN__Q4_ROWS + 2 * r + j % 2; }
+
+/* As ggml: the weight of the largest |w| becomes -8, and d has its sign. */
+bool tn__q4_0_round(const float *w, uint8_t *block)
+{
+    float most = 0;
+    for (int i = 0; i < 32; i++) {
+        if (!isfinite(w[i])) return false;
+        if (fabsf(w[i]) > fabsf(most)) most = w[i];
+    }
+    const float    d = most / -8, inverse = fabsf(d) > FLT_MIN ? 1 / d : 0; /* a denormal d would give an infinity */
+    const uint16_t scale = tn__f32_to_f16(d);
+    uint8_t        q[32];
+    for (int i = 0; i < 32; i++) q[i] = (uint8_t)fminf(15, w[i] * inverse + 8.5f);
+    put_word(block, scale);
+    for (int i = 0; i < 16; i++) block[2 + i] = (uint8_t)(q[i] | q[i + 16] << 4);
+    return (scale & 0x7c00) != 0x7c00;
+}
 
 void tn__q4_put(tn__packing kind, int64_t groups, const uint8_t *blocks, uint8_t *panel, int64_t r)
 {

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { HEAD = 64, FILE_BLOCK = 2 + TN__Q8_GROUP };
+enum { HEAD = 64, FILE_BLOCK = 2 + TN__Q8_GROUP, FILE_Q4_0 = 2 + TN__Q8_GROUP / 2 };
 /* magic, with its final NUL, is followed by out and in as i64, little-endian, and the dtype as a byte. */
 static const struct {
     char magic[8], name[12];
@@ -207,7 +207,12 @@ static void fill_row(job *j, uint8_t *panel, int64_t row, int64_t r)
         const int64_t n = tn__min_i64(TN__Q8_GROUP, q->in - col);
         uint8_t      *block = panel + col / q->group * q->block;
         read_weights(j->from, row, col, n, w);
-        if (!(q->kind == TN__F16 ? halve(n, w, block, r) : quantize(w, block, (int)r))) atomic_store(&j->bad, true);
+        if (q->kind == TN__Q4_0) {
+            uint8_t file[FILE_Q4_0];
+            if (!tn__q4_0_round(w, file)) atomic_store(&j->bad, true);
+            tn__q4_put(q->kind, 1, file, block, r);
+        } else if (!(q->kind == TN__F16 ? halve(n, w, block, r) : quantize(w, block, (int)r)))
+            atomic_store(&j->bad, true);
     }
 }
 
@@ -233,12 +238,14 @@ static tn_tensor *pack(const char *who, tn__packing kind, const tn_tensor *weigh
     if (!atomic_load(&j.bad)) return t;
     return tn_raise_null(TN_EINVAL, "%s: the weights %s hold %s", who,
                          tn_shape_text(weight->l.shape, name, sizeof name),
-                         kind == TN__INT8  ? "NaN or an infinity"
-                         : kind == TN__F16 ? "NaN, an infinity, or more than 65504, the largest f16"
-                                           : "NaN, an infinity, or more than 8.3e6, which has no scale in f16");
+                         kind == TN__INT8   ? "NaN or an infinity"
+                         : kind == TN__F16  ? "NaN, an infinity, or more than 65504, the largest f16"
+                         : kind == TN__Q4_0 ? "NaN, an infinity, or more than 5.2e5, which has no scale in f16"
+                                            : "NaN, an infinity, or more than 8.3e6, which has no scale in f16");
 }
 tn_tensor *tn_q8_pack(const tn_tensor *weight) { return pack("tn_q8_pack", TN__Q8_0, weight); }
 tn_tensor *tn_f16_pack(const tn_tensor *weight) { return pack("tn_f16_pack", TN__F16, weight); }
+tn_tensor *tn_q4_pack(const tn_tensor *weight) { return pack("tn_q4_pack", TN__Q4_0, weight); }
 tn_tensor *tn_int8_pack(const tn_tensor *weight) { return pack("tn_int8_pack", TN__INT8, weight); }
 
 /* ---- rows of files ----------------------------------------------------------------------------------------------- */

@@ -36,6 +36,8 @@ void tn__int8_linear(int64_t rows, const float *x, const tn__q8 *w, const tn_ten
 /* y[i] = row index[i] of W, in y's dtype; the caller has checked index. */
 void tn__q8_rows(const tn__q8 *w, const tn_tensor *index, tn_tensor *y);
 
+/* Rounds 32 weights to a block of Q4_0 of files (q4.c). False: one is not finite, or too large for the scale. */
+bool tn__q4_0_round(const float *w, uint8_t *block);
 /* Of the first TN__Q4_KINDS kinds (q4.c): writes the blocks of one row of a file to row r of a panel; reads columns
  * [col, col + 32) of it. */
 void tn__q4_put(tn__packing kind, int64_t groups, const uint8_t *blocks, uint8_t *panel, int64_t r);

@@ -12,12 +12,13 @@ typedef struct {
     tn_chat      *chat; /* the chat template, after model_chat_ready */
 } model;
 #define MODEL_HELP "model: a folder, a .gguf file, or a .bin file of llama2.c"
-#define MODEL_TYPE_HELP WEIGHT_TYPE_TEXT " (default: the file's)"
+#define MODEL_TYPES WEIGHT_TYPES "|q4_0"
+#define MODEL_TYPE_HELP WEIGHT_TYPE_TEXT "; q4_0 takes an eighth (default: the file's)"
 #define TOKENIZER_HELP "file or folder of the tokenizer, if the model has none"
 /* Opens the model at path. tokenizer: the tokenizer's file or folder; NULL: the one at path. alone: the tokenizer is
  * optional, and .tokens may be NULL. False: an error is set. */
 bool model_open(const char *path, const char *tokenizer, bool alone, model *m);
-/* The same for inference only, with the weights in a type: one of WEIGHT_TYPES; NULL: that of each in the file. */
+/* The same for inference only, with the weights in a type: one of MODEL_TYPES; NULL: that of each in the file. */
 bool    model_open_to_infer(const char *path, const char *tokenizer, bool alone, const char *type, model *m);
 /* Sets the type in which generation stores keys and values: "int8"; or "f32" or NULL, the default. */
 #define OPTION_CACHE(type)                                                                                 \

@@ -7,6 +7,7 @@ bool weights_pack(void *module, const char *type)
 {
     if (!type) type = "";
     if (!strcmp(type, "f16")) return tn_module_halve(module) == TN_OK;
+    if (!strcmp(type, "q4_0")) return tn_quantize_run((tn_quantize_args){.module = module, .bits = 4}) == TN_OK;
     if (!strcmp(type, "q8_0")) return tn_module_quantize(module) == TN_OK;
     return strcmp(type, "int8") != 0 ||
            tn_quantize_run((tn_quantize_args){.module = module, .activations = true}) == TN_OK;

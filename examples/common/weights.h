@@ -11,7 +11,7 @@
 #define OPTION_WEIGHTS(type) \
     OPTION_TEXT("dtype", 0, "TYPE", type, WEIGHT_TYPE_TEXT " (default: f32)", .choices = WEIGHT_TYPES)
 
-/* Converts the weights of a module. type: one of WEIGHT_TYPES; NULL: unchanged. False: an error is set. */
+/* Converts the weights of a module. type: one of WEIGHT_TYPES, or q4_0; NULL: unchanged. False: an error is set. */
 bool weights_pack(void *module, const char *type);
 
 #endif

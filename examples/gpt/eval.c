@@ -108,7 +108,7 @@ static int run(int count, char **operands)
 static const option options[] = {
     OPTION_TEXT("model", 'm', "PATH", &dir, MODEL_HELP, .required = true),
     OPTION_TEXT("tokenizer", 0, "PATH", &tokenizer, TOKENIZER_HELP),
-    OPTION_TEXT("type", 0, "TYPE", &type, MODEL_TYPE_HELP, .choices = WEIGHT_TYPES),
+    OPTION_TEXT("type", 0, "TYPE", &type, MODEL_TYPE_HELP, .choices = MODEL_TYPES),
     OPTION_CACHE(&cache),
     OPTION_INT("length", 'l', "N", &length, "tokens per window (default: the model's maximum)", .least = 2,
                .most = 1e6),

@@ -269,7 +269,7 @@ static int run(int count, char **operands)
 static const option options[] = {
     OPTION_TEXT("model", 'm', "PATH", &dir, MODEL_HELP, .required = true),
     OPTION_TEXT("tokenizer", 0, "PATH", &tokenizer, TOKENIZER_HELP),
-    OPTION_TEXT("type", 0, "TYPE", &type, MODEL_TYPE_HELP, .choices = WEIGHT_TYPES),
+    OPTION_TEXT("type", 0, "TYPE", &type, MODEL_TYPE_HELP, .choices = MODEL_TYPES),
     OPTION_CACHE(&cache),
     OPTION_TEXT("prompt", 'p', "TEXT", &prompt,
                 "text to continue; without it, the tokenizer's start token, or a new line"),

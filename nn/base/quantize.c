@@ -76,7 +76,13 @@ static tn_status convert_all(const char *who, tn_module *m, tn_tensor *(*pack)(c
 
 tn_status tn_quantize_run(tn_quantize_args c)
 {
-    return convert_all("tn_quantize", c.module, c.activations ? tn_int8_pack : tn_q8_pack);
+    static const char *const who = "tn_quantize";
+    if (c.bits != 0 && c.bits != 4 && c.bits != 8)
+        return tn_raise(TN_EINVAL, "%s: .bits is %d, but must be 8 or 4", who, c.bits);
+    if (c.bits == 4 && c.activations)
+        return tn_raise(TN_EINVAL, "%s: .activations is for 8 bits; products with .bits = 4 always round their input",
+                        who);
+    return convert_all(who, c.module, c.bits == 4 ? tn_q4_pack : c.activations ? tn_int8_pack : tn_q8_pack);
 }
 tn_status tn_module_quantize(void *m) { return convert_all("tn_quantize", m, tn_q8_pack); }
 tn_status tn_module_halve(void *m) { return convert_all("tn_halve", m, tn_f16_pack); }

@@ -258,6 +258,50 @@ START_TEST(tails)
 }
 END_TEST
 
+/* tn_q4_pack: the blocks of ggml's quantize_row_q4_0_ref, of views and dtypes, in any number of threads. */
+START_TEST(from_floats)
+{
+    static uint8_t blocks[MOST];
+    const tn_scope s = tn_no_grad_begin();
+    for (int i = 0; i < 12; i++) {
+        const int64_t n = 1 + 13 * (i % 4), k = 32 * (1 + 3 * (i / 4));
+        tn_tensor    *w = tn_normal(TN_SHAPE(n, k), 0, i % 2 ? 1e-3 : 3);
+        if (i % 3 == 1) w = tn_transpose(tn_clone(tn_transpose(w, 0, 1)), 0, 1);
+        if (i % 3 == 2) w = tn_to(w, TN_BF16);
+        if (i == 5) tn_fill(tn_narrow(w, 0, 0, 1), 0);
+        for (int64_t b = 0; b < n * k / 32; b++) {
+            float x[32], max = 0;
+            for (int j = 0; j < 32; j++) {
+                x[j] = (float)tn_get(w, 32 * b + j);
+                if (fabsf(x[j]) > fabsf(max)) max = x[j];
+            }
+            const float    d = max / -8, id = d != 0 ? 1 / d : 0;
+            const uint16_t h = tn__f32_to_f16(d);
+            uint8_t       *to = blocks + 18 * b;
+            to[0] = (uint8_t)h, to[1] = (uint8_t)(h >> 8);
+            for (int j = 0; j < 16; j++) {
+                const int a = (int8_t)(x[j] * id + 8.5f), c = (int8_t)(x[j + 16] * id + 8.5f);
+                to[2 + j] = (uint8_t)((a < 15 ? a : 15) | (c < 15 ? c : 15) << 4);
+            }
+        }
+        tn_set_threads(1 + i % 3);
+        tn_tensor *want = tn_blocks_pack("Q4_0", tn_dtype_of(w), TN_SHAPE(n, k), blocks, (size_t)(n * k / 32 * 18));
+        ck_assert_msg(same(tn_q4_pack(w), want), "case %d", i);
+        ok();
+    }
+    tn_set_threads(0);
+    tn_tensor *bad = tn_ones(TN_SHAPE(2, 32));
+    tn_set(bad, 40, 6e5);
+    ck_assert_ptr_null(tn_q4_pack(bad));
+    ck_error(TN_EINVAL, "tn_q4_pack: the weights [2, 32] hold NaN, an infinity, or more than 5.2e5, which has no scale "
+                        "in f16");
+    tn_set(bad, 40, -NAN);
+    ck_assert_ptr_null(tn_q4_pack(bad));
+    ck_error_has(TN_EINVAL, "hold NaN");
+    tn_scope_end(s);
+}
+END_TEST
+
 START_TEST(refused)
 {
     const tn_scope s = tn_scope_begin();
@@ -297,6 +341,7 @@ int main(void)
     tcase_add_test(c, gradient);
     tcase_add_test(c, without_scale);
     tcase_add_loop_test(c, tails, 0, ISAS);
+    tcase_add_test(c, from_floats);
     tcase_add_test(c, refused);
     return tn_check_main(s);
 }

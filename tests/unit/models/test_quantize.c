@@ -214,6 +214,44 @@ START_TEST(halves)
 }
 END_TEST
 
+/* 4 bits: an eighth of the memory, embeddings near those of f32, a file of its own; wrong options. */
+START_TEST(four_bits)
+{
+    const char *path = tn_test_file("four-bits.safetensors");
+    tn_bert    *b = tn_bert_new(.vocab = 101, .positions = 32, .dim = 128, .layers = 3, .heads = 4, .ff = 256);
+    tn_bert    *other = tn_bert_new(.vocab = 101, .positions = 32, .dim = 128, .layers = 3, .heads = 4, .ff = 256);
+    tn_scope    n = tn_no_grad_begin();
+    tn_tensor  *in = ids(20, 13);
+    tn_eval(b), tn_eval(other);
+    tn_tensor *before = tn_bert_sentences(tn_bert_forward(b, in), NULL, TN_POOL_MEAN);
+    ck_assert_int_eq(tn_quantize(b, .bits = 3), TN_EINVAL);
+    ck_error(TN_EINVAL, "tn_quantize: .bits is 3, but must be 8 or 4");
+    ck_assert_int_eq(tn_quantize(b, .bits = 4, .activations = true), TN_EINVAL);
+    ck_error(TN_EINVAL, "tn_quantize: .activations is for 8 bits; products with .bits = 4 always round their input");
+    ck_assert_int_eq(tn_quantize(b, .bits = 4), TN_OK);
+    tn_tensor *hidden = tn_bert_forward(b, in), *after = tn_bert_sentences(hidden, NULL, TN_POOL_MEAN);
+    for (int64_t i = 0; i < 20; i++) {
+        const double near = cosine(tn_select(before, 0, i), tn_select(after, 0, i));
+        ck_assert_msg(near > 0.95 && near < 0.99999, "%.6f", near);
+    }
+    for (tn_each e = tn_module_each(b, TN_EACH_SAVED); tn_next(&e);)
+        if (tn_is_packed(e.tensor)) /* 18 bytes for 32 weights, and the padding of the last panel */
+            ck_assert_int_le(tn_numel(e.tensor) - 64, (tn_weight_shape(e.tensor).d[0] + 15) / 16 * 16 *
+                                                          tn_weight_shape(e.tensor).d[1] * 18 / 32);
+    ck_assert_int_eq(tn_save(b, path), TN_OK);
+    ck_assert_int_eq(tn_quantize(other, .bits = 8), TN_OK);
+    ck_assert_int_ne(tn_load(other, path), TN_OK); /* another kind */
+    tn_clear_error();
+    tn_free(other);
+    other = tn_bert_new(.vocab = 101, .positions = 32, .dim = 128, .layers = 3, .heads = 4, .ff = 256);
+    ck_assert(tn_quantize(other, .bits = 4) == TN_OK && tn_load(other, path) == TN_OK);
+    ck_assert(same(tn_bert_forward(other, in), hidden));
+    ok();
+    tn_scope_end(n);
+    tn_free(b), tn_free(other);
+}
+END_TEST
+
 /* Weights and activations of 8 bits: an encoder of any width, its embeddings close to those of f32, the same bits for a
  * text alone; files, copies and errors as with 8-bit weights. */
 START_TEST(int8)
@@ -418,6 +456,7 @@ int main(void)
     tcase_add_test(c, cached);
     tcase_add_test(c, others);
     tcase_add_test(c, halves);
+    tcase_add_test(c, four_bits);
     tcase_add_test(c, int8);
     tcase_add_test(c, memory);
     tcase_add_test(c, of_another_matrix);
