@@ -59,8 +59,8 @@ typedef struct tn_model_config {
     bool            no_tokenizer;    /* load the model only */
     bool            needs_tokenizer; /* a path without tokenizer is an error */
     const char *from, *to; /* languages of a translation model of several ("en", "eng_Latn"); NULL: the path's own */
-    bool            packed;          /* weights of Q4_0, Q4_K, Q5_K, Q6_K, Q8_0 and F16 stay so; see tn_load */
-    int             end_;
+    bool        packed;    /* weights of Q4_0, Q4_K, Q5_K, Q6_K, Q8_0 and F16 stay so; see tn_load */
+    int         end_;
 } TN_KEYWORDS_ONLY tn_model_config;
 TN_API tn_model    tn_model_open_run(const char *path, tn_model_config c);
 TN_API void        tn_model_close(tn_model *m); /* frees all members; set a member to NULL to keep it */

@@ -19,5 +19,6 @@
 #include "seq2seq.h"
 #include "skip_thought.h"
 #include "surface.h"
+#include "verify.h"
 #include "vit.h"
 #endif

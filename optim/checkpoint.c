@@ -63,7 +63,7 @@ static bool put_one(void *user, const char *name, const tn_tensor *t)
         if (!dense || tn_copy_from(dense, t) != TN_OK) return false;
     }
     s->t[s->count++] = dense;
-    return tn_safetensors_put(s->file, name, dense) == TN_OK;
+    return !s->file || tn_safetensors_put(s->file, name, dense) == TN_OK;
 }
 
 static bool record_crc(void *user, const char *name, const tn_tensor *t)
@@ -105,7 +105,6 @@ static bool check_extras(const char *who, const tn_checkpoint_save_args *c)
 static bool check(const tn_checkpoint_save_args *c)
 {
     static const char who[] = "tn_checkpoint_save";
-    if (!c->path) return tn_raise_false(TN_EINVAL, "%s: the path is NULL", who);
     if (c->step < 0)
         return tn_raise_false(TN_EINVAL, "%s: .step is %lld, but must not be negative", who, (long long)c->step);
     if (!c->module && !c->optimizer && !c->ema && !c->tensor_count)
@@ -179,36 +178,58 @@ static bool put_record(save *s)
     return tn_error() == TN_OK;
 }
 
+/* The record as JSON, with the CRC-32 of each tensor. NULL: raised. */
+static const char *record_text(save *s)
+{
+    s->visit = put_one;
+    if (!each(s)) return NULL;
+    tn__crc_tensors(s->count, s->t, s->crc);
+    return put_record(s) ? tn_json_text(s->json, NULL) : NULL;
+}
+
 static bool write(save *s)
 {
     char        crc[9];
-    const char *text;
-    s->visit = put_one;
-    if (!each(s)) return false;
-    tn__crc_tensors(s->count, s->t, s->crc);
-    if (!put_record(s) || !(text = tn_json_text(s->json, NULL))) return false;
+    const char *text = (s->file = tn_safetensors_writer_new()) ? record_text(s) : NULL;
+    if (!text) return false;
     tn__crc_of_text(text, crc);
     return tn_safetensors_note(s->file, TN__RECORD, text) == TN_OK &&
            tn_safetensors_note(s->file, TN__RECORD ".crc32", crc) == TN_OK &&
            tn_safetensors_save(s->file, s->c->path) == TN_OK;
 }
 
-tn_status tn_checkpoint_save_run(tn_checkpoint_save_args c)
+/* Writes the file or, if `state` is not NULL, only sets it to the record. */
+static tn_status run(const tn_checkpoint_save_args *c, tn_json **state)
 {
-    save s = {.c = &c, .visit = count_one};
-    if (tn__blocked() || !check(&c) || !each(&s)) return tn_error();
+    save s = {.c = c, .visit = count_one};
+    if (tn__blocked() || !check(c) || !each(&s)) return tn_error();
     s.room = s.count;
     const size_t   tensors = (size_t)s.room * sizeof *s.t, crcs = (size_t)s.room * sizeof *s.crc;
     const tn_scope scope = tn_no_grad_begin();
-    if ((s.t = tn_mem_get(tensors)) && (s.crc = tn_mem_get(crcs)) && (s.file = tn_safetensors_writer_new()) &&
-        (s.json = tn_json_writer_new(0)))
-        write(&s);
+    if ((s.t = tn_mem_get(tensors)) && (s.crc = tn_mem_get(crcs)) && (s.json = tn_json_writer_new(0))) {
+        const char *text = state ? record_text(&s) : NULL;
+        if (!state) write(&s);
+        else if (text) *state = tn_json_parse(text, strlen(text));
+    }
     tn_json_writer_free(s.json);
     tn_safetensors_writer_free(s.file);
     tn_mem_put(s.crc, crcs);
     tn_mem_put(s.t, tensors);
     tn_scope_end(scope);
     return tn_error();
+}
+
+tn_status tn_checkpoint_save_run(tn_checkpoint_save_args c)
+{
+    if (!tn__blocked() && !c.path) return tn_raise(TN_EINVAL, "tn_checkpoint_save: the path is NULL");
+    return run(&c, NULL);
+}
+
+tn_json *tn_checkpoint_state_run(tn_checkpoint_save_args c)
+{
+    tn_json *state = NULL;
+    run(&c, &state);
+    return state;
 }
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
@@ -273,5 +294,6 @@ void tn_checkpoint_close(tn_checkpoint_file *f)
 }
 
 int64_t tn_checkpoint_step(const tn_checkpoint_file *f) { return f ? tn_json_i64(tn_json_get(f->record, "step")) : 0; }
+const tn_json *tn_checkpoint_record(const tn_checkpoint_file *f) { return f ? f->record : NULL; }
 const tn_json *tn_checkpoint_config(const tn_checkpoint_file *f) { return f ? tn_json_get(f->record, "config") : NULL; }
 const tn_json *tn_checkpoint_data(const tn_checkpoint_file *f) { return f ? tn_json_get(f->record, "data") : NULL; }

@@ -50,14 +50,18 @@ typedef struct tn_checkpoint_save_args {
 } TN_KEYWORDS_ONLY tn_checkpoint_save_args;
 /* Call it between two steps. Gradients are not saved; a gradient that no step has used is an error. */
 TN_API tn_status tn_checkpoint_save_run(tn_checkpoint_save_args c) TN_CHECKED;
+/* The record that tn_checkpoint_save would write, without a file: JSON with "crc32", the CRC-32 of each tensor by its
+ * name, and all data that are not tensors. .path is ignored. The caller frees it with tn_json_free. NULL: raised. */
+TN_API tn_json *tn_checkpoint_state_run(tn_checkpoint_save_args c);
 
 typedef struct tn_checkpoint_file tn_checkpoint_file;
 TN_API tn_checkpoint_file *tn_checkpoint_open(const char *path); /* checks everything except the tensors' bytes */
 TN_API void                tn_checkpoint_close(tn_checkpoint_file *f);
 TN_API tn_status           tn_checkpoint_verify(const tn_checkpoint_file *f) TN_CHECKED; /* checks the tensors' bytes */
 TN_API int64_t             tn_checkpoint_step(const tn_checkpoint_file *f);
-TN_API const tn_json *tn_checkpoint_config(const tn_checkpoint_file *f); /* config and data: valid until the file is */
-TN_API const tn_json *tn_checkpoint_data(const tn_checkpoint_file *f);   /* closed; NULL if the file has none */
+TN_API const tn_json *tn_checkpoint_record(const tn_checkpoint_file *f); /* as of tn_checkpoint_state; it, config and */
+TN_API const tn_json *tn_checkpoint_config(const tn_checkpoint_file *f); /* data are valid until the file is closed; */
+TN_API const tn_json *tn_checkpoint_data(const tn_checkpoint_file *f);   /* NULL if the file has none */
 TN_API tn_tensor     *tn_checkpoint_tensor(const tn_checkpoint_file *f, const char *name); /* one of .tensors */
 
 /* Restores the objects that are passed, which the file must contain; ignores the rest of the file. Clipping and
@@ -80,6 +84,8 @@ TN_C_END_
 
 #define tn_checkpoint_save(...) \
     TN_CALL_(tn_checkpoint_save_run(TN_ARGS1_(tn_checkpoint_save_args, TN_NO_DEFAULTS_, path, __VA_ARGS__, TN_END_)))
+#define tn_checkpoint_state(...) \
+    TN_CALL_(tn_checkpoint_state_run(TN_FILLED_(tn_checkpoint_save_args, TN_NO_DEFAULTS_, __VA_ARGS__)))
 #define tn_checkpoint_restore(...) \
     TN_CALL_(                      \
         tn_checkpoint_restore_run(TN_ARGS1_(tn_checkpoint_restore_args, TN_NO_DEFAULTS_, file, __VA_ARGS__, TN_END_)))

@@ -447,13 +447,15 @@ bool tn__sink_write(tn__sink *s, const void *from, size_t bytes)
 
 static bool commit_file(tn__sink *s)
 {
-    if (s->at != s->size) return tn_raise_false(TN_ESTATE, "%s: fewer bytes were written than declared", s->label);
+    if (s->temporary && s->at != s->size)
+        return tn_raise_false(TN_ESTATE, "%s: fewer bytes were written than declared", s->label);
     int r = -EINTR;
     for (int i = 0; i < TRIES && r == -EINTR; i++) r = io.fsync(io.user, s->fd);
     if (r < 0) return fail(s->label, "cannot sync it to the disk (fsync)", r), false;
     r = io.close(io.user, s->fd);
     s->fd = -1;
     if (r < 0 && r != -EINTR) return fail(s->label, "cannot close it", r), false; /* interrupted: closed, and synced */
+    if (!s->temporary) return true;                                               /* bytes were appended */
     r = io.rename(io.user, s->temporary, s->path);
     if (r < 0) return fail(s->label, "cannot rename the new file over the old one", r), false;
     s->temporary = NULL;

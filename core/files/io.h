@@ -53,7 +53,7 @@ typedef struct {
 /* A file that replaces path when it is committed, not earlier; or memory. size: total bytes to be written. */
 bool tn__sink_open(tn__sink *s, const char *label, const char *path, int64_t size);
 void tn__sink_memory(tn__sink *s, const char *label, void *to, int64_t size);
-/* A regular file, created if missing, to which bytes are appended immediately; close it without a commit. */
+/* A regular file, created if missing, to which bytes are appended immediately; a commit syncs them to the disk. */
 bool      tn__sink_append(tn__sink *s, const char *label, const char *path);
 bool      tn__sink_write(tn__sink *s, const void *from, size_t bytes); /* raises */
 tn_status tn__sink_end(tn__sink *s, bool commit); /* frees everything; without commit the old file is unchanged */

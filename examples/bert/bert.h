@@ -5,9 +5,9 @@
 #include "../common/options.h"
 #include "../common/train.h"
 
-extern const command train_command, distil_command, contrast_command, fill_command, eval_command, embed_command,
-    search_command, info_command, demo_command, sample_command, score_command, tune_command, classify_command,
-    tag_command, answer_command, choose_command;
+extern const command train_command, verify_command, distil_command, contrast_command, fill_command, eval_command,
+    embed_command, search_command, info_command, demo_command, sample_command, score_command, tune_command,
+    classify_command, tag_command, answer_command, choose_command;
 
 /* ---- a model and its tokenizer (model.c) ------------------------------------------------------------------------- */
 

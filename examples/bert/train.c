@@ -186,3 +186,10 @@ const command train_command = COMMAND(
             "continues an interrupted run, with the same bits as without the interruption.\n\n"
             "  bert train --text book.txt --out book --minutes 20\n"
             "  bert train --text a.txt b.txt --valid c.txt --out abc --size small --steps 10000");
+
+static int verify(int count, char **operands)
+{
+    (void)count;
+    return verify_main(&train_command, &asked.base, operands[0]);
+}
+const command verify_command = VERIFY_COMMAND("bert");

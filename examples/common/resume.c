@@ -264,6 +264,23 @@ int resume_restore(void)
     return tn_error() == TN_OK ? EXIT_USAGE : program_end();
 }
 
+int resume_open(const command *train, const char *path)
+{
+    char     name[128];
+    tn_json *j = tn_json_load(path);
+    now.command = train, now.typed = now.given_count;
+    const tn_json *saved = tn_json_get(j, "options"), *asked = tn_json_get(j, "asked");
+    const char    *of = tn_json_string_or(tn_json_get(saved, "of"), "");
+    if (tn_error() == TN_OK && (!saved || tn_json_type_of(asked) == TN_JSON_NULL))
+        tn_raise(TN_EINVAL, "the run of '%s' did not reach its first step, or is of an earlier version", path);
+    if (tn_error() == TN_OK && strcmp(of, command_name(name)) != 0)
+        tn_raise(TN_EUNSUPPORTED, "'%s' is of a run of '%s', but only runs of '%s' can be repeated", path, of, name);
+    const bool fine = tn_error() == TN_OK &&
+                      restore_words(tn_json_get(saved, "words"), tn_json_string_or(tn_json_get(saved, "folder"), ""));
+    tn_json_free(j);
+    return fine || tn_error() != TN_OK ? 0 : EXIT_USAGE;
+}
+
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
 static bool same_files_of(const option *o, const tn_json *files)
@@ -296,6 +313,21 @@ static bool same_files_of(const option *o, const tn_json *files)
         tn_raise(TN_EINVAL, "the run also read '%s' of --%s; omit --%s to resume with all its files",
                  tn_json_string(tn_json_get(v, "path")), o->name, o->name);
     return tn_error() == TN_OK;
+}
+
+bool resume_find_files(void)
+{
+    char   all[LONG] = "";
+    size_t at = 0;
+    for (const option *o = now.command->options; o->name; o++) {
+        const char *const *value;
+        const int n = o->resume == RESUME_SAME && is_path(o) && program_given(o->name) ? values_of(o, &value) : 0;
+        for (int i = 0; i < n && at < LONG; i++)
+            if (strcmp(value[i], "-") != 0 && !file_exists(value[i]))
+                at += (size_t)snprintf(all + at, LONG - at, "%s'%.300s' of --%s", at ? ", " : "", value[i], o->name);
+    }
+    if (!at) return true;
+    return tn_raise_false(TN_EIO, "missing: %s; the run read %s", all, strchr(all, ',') ? "these files" : "this file");
 }
 
 bool resume_same_files(void)

@@ -9,7 +9,7 @@
 #ifndef TENON_EXAMPLES_COMMON_RESUME_H
 #define TENON_EXAMPLES_COMMON_RESUME_H
 
-#include <tenon/tenon.h>
+#include "options.h"
 
 /* Puts the member "options" of the command that runs. Nothing if it has no option with RESUME_FOLDER or RESUME_FILE.
  * sums: also hash the files, which are read. */
@@ -23,6 +23,11 @@ int resume_restore(void);
 const char *resume_command(const char *folder, char to[1200]);
 /* Saves a file with only the member "options". False: raised. */
 bool resume_save(const char *path);
+/* Makes `train` the command that runs, and sets its options to those that the file, a run.json, contains. Returns 0,
+ * also if an error is set; after a message, an exit code. */
+int resume_open(const command *train, const char *path);
+/* Raises an error that names all missing files and folders of the options that are set. False: raised. */
+bool resume_find_files(void);
 /* Raises an error that names the first file that is not the run's, by its contents. False: raised. */
 bool resume_same_files(void);
 

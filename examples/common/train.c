@@ -56,7 +56,7 @@ static int read_memory(training *t)
 }
 
 /* Checks the options, before anything is created. Returns 0 or an exit code. */
-static int check_options(training *t)
+int train_check(training *t)
 {
     train_asked *a = &t->asked;
     choose_duration(t);
@@ -75,7 +75,7 @@ static int check_options(training *t)
     return wrong ? wrong : t->kind->check(t);
 }
 
-static bool read_texts(training *t)
+bool train_read(training *t)
 {
     if (t->kind->read && !t->kind->read(t)) return false;
     if (!t->asked.vocab_size && t->kind->tokenizer) t->asked.vocab_size = 8000;
@@ -83,7 +83,7 @@ static bool read_texts(training *t)
 }
 
 /* The tokenizer of the run to resume, the one of --vocab, or a new one. */
-static tn_tokenizer *tokenizer_for(training *t)
+tn_tokenizer *train_tokenizer(training *t)
 {
     if (!t->kind->tokenizer) return NULL;
     if (t->asked.resume || t->asked.vocab) return tn_tokenizer_load(t->asked.resume ? t->asked.out : t->asked.vocab);
@@ -109,7 +109,7 @@ static bool check_tokenizer(const training *t)
     return tn_error() == TN_OK;
 }
 
-static void *model_for(training *t)
+void *train_model(training *t)
 {
     tn_seed((uint64_t)t->asked.seed);
     return tn_error() == TN_OK ? t->kind->make(t) : NULL;
@@ -129,7 +129,7 @@ static double memory_of(const training *t)
  * best weights, and the model. */
 static double disk_of(const training *t)
 {
-    const double checkpoints = t->asked.resume ? 1 : (double)t->fit.keep + 1;
+    const double checkpoints = t->asked.resume ? 1 : fmax((double)t->fit.keep, (double)t->asked.keep) + 1;
     return 4 * (double)tn_module_count(t->net, false) * (checkpoints + 2) +
            8 * (double)tn_module_count(t->net, true) * checkpoints + (1 << 20);
 }
@@ -145,7 +145,7 @@ static int64_t steps_for(training *t, double *seconds)
         void *net = t->net;
         t->net = NULL; /* only one model is in memory at a time */
         *seconds = step_seconds(net, t->fit.train, t->fit.loss, t->fit.user, t->fit.autocast, t->fit.memory);
-        if (tn_error() != TN_OK || !(t->net = model_for(t))) return 0;
+        if (tn_error() != TN_OK || !(t->net = train_model(t))) return 0;
     }
     if (a->steps || a->epochs) return a->steps ? a->steps : a->epochs * t->batches;
     *seconds /= tn_world_size(t->world);
@@ -189,7 +189,7 @@ static int64_t vocabulary_of(const training *t)
 
 /* The options that define the run, as JSON for run.json and for its checkpoints; a resumed run must have the same ones.
  * The number of steps is the one of the start, also if the run was lengthened. */
-static const char *describe_run(const training *t, int64_t steps, tn_json_writer *w)
+const char *train_describe(const training *t, int64_t steps, tn_json_writer *w)
 {
     const train_asked *a = &t->asked;
     if (a->resume) steps = record_count(a->out, "steps");
@@ -272,13 +272,13 @@ static bool prepare(training *t)
     train_asked *a = &t->asked;
     t->fit = TN_WITH(tn_fit_args, TN_FIT_ARGS_DEFAULTS, .autocast = !strcmp(a->dtype, "bf16"), .lr = a->lr,
                      .memory = t->fit.memory);
-    if (!run_check(&a->compare) || !read_texts(t)) return false;
+    if (!run_check(&a->compare) || !train_read(t)) return false;
     if (!record_lock_folder(a->out, &a->resume)) return false;
     t->new_folder = !a->resume;
     if (!set_shards(t)) return false;
-    t->tokens = tokenizer_for(t);
+    t->tokens = train_tokenizer(t);
     if (!check_tokenizer(t) || !t->kind->open(t)) return false;
-    return (t->net = model_for(t)) && record_memory(memory_of(t), a->force) &&
+    return (t->net = train_model(t)) && record_memory(memory_of(t), a->force) &&
            record_space(a->out, disk_of(t), a->force);
 }
 
@@ -288,7 +288,7 @@ static const char *lead(training *t, tn_json_writer *w, int64_t *steps)
     double seconds;
     if (!prepare(t) || !(*steps = steps_for(t, &seconds)) || tn_error() != TN_OK) return NULL;
     announce(t, *steps, seconds);
-    const char *config = describe_run(t, *steps, w);
+    const char *config = train_describe(t, *steps, w);
     t->new_folder = false;
     if (t->asked.resume && !check_same_run(t, config)) return NULL;
     if (t->asked.resume && *steps > record_steps(t->asked.out) && !record_set_steps(t->asked.out, *steps)) return NULL;
@@ -306,11 +306,11 @@ static const char *follow(training *t, tn_json_writer *w, int64_t *steps)
     if (tn_world_barrier(t->world) != TN_OK) return NULL;
     t->fit = TN_WITH(tn_fit_args, TN_FIT_ARGS_DEFAULTS, .autocast = !strcmp(a->dtype, "bf16"), .lr = a->lr);
     a->resume = true;
-    if (!set_shards(t) || !read_texts(t)) return NULL;
-    t->tokens = tokenizer_for(t);
+    if (!set_shards(t) || !train_read(t)) return NULL;
+    t->tokens = train_tokenizer(t);
     if (tn_error() != TN_OK || !t->kind->open(t)) return NULL;
     *steps = record_steps(a->out);
-    return *steps && (t->net = model_for(t)) ? describe_run(t, *steps, w) : NULL;
+    return *steps && (t->net = train_model(t)) ? train_describe(t, *steps, w) : NULL;
 }
 
 run_page train_page(const training *t, bool live)
@@ -360,23 +360,31 @@ static void clear_optimizer_args(tn_fit_args *f)
     f->lr = d.lr, f->weight_decay = d.weight_decay, f->clip = d.clip, f->warmup = d.warmup;
 }
 
+tn_fit_args train_fit_args(const training *t, int64_t steps, const char *folder, const char *config)
+{
+    int64_t every = steps / 20 > t->kind->max_interval ? t->kind->max_interval : steps / 20 > 10 ? steps / 20 : 10;
+    if (t->every) every = t->every;
+    tn_fit_args f = t->fit;
+    f.module = t->net, f.steps = steps, f.warmup = (int64_t)(t->asked.warmup * (double)steps) + 1;
+    f.folder = folder, f.config = config;
+    f.save_every = every, f.valid_every = has_validation(t) ? every : 0;
+    if (t->asked.keep > f.keep) f.keep = t->asked.keep;
+    f.world = t->world;
+    if (f.world) f.shards = (int)t->asked.shards, f.zero = t->asked.zero, f.zero3 = t->asked.zero3;
+    if (f.optimizer) clear_optimizer_args(&f);
+    return f;
+}
+
 static tn_fit_result run_fit(training *t, int64_t steps, const char *config)
 {
-    char     folder[1024];
-    listener l = {record_begin(t->asked.out, steps, t->asked.resume), t};
-    int64_t  every = steps / 20 > t->kind->max_interval ? t->kind->max_interval : steps / 20 > 10 ? steps / 20 : 10;
-    if (t->every) every = t->every;
+    char        folder[1024];
+    listener    l = {record_begin(t->asked.out, steps, t->asked.resume), t};
+    tn_fit_args f = train_fit_args(t, steps, in_folder(t->asked.out, "checkpoints", folder), config);
     l.rec.bar.score = t->score, l.rec.bar.before = t->plan.before;
     const bool first = tn_world_rank(t->world) == 0;
     stop_begin("saving, then ending; press again to end at once");
-    tn_fit_args f = t->fit;
-    f.module = t->net, f.steps = steps, f.warmup = (int64_t)(t->asked.warmup * (double)steps) + 1;
-    f.folder = in_folder(t->asked.out, "checkpoints", folder), f.resume = t->asked.resume, f.config = config;
-    f.save_every = every, f.valid_every = has_validation(t) ? every : 0;
     if (first) f.on = on_event, f.on_user = &l;
-    f.stop = &stop_flag, f.world = t->world;
-    if (f.world) f.shards = (int)t->asked.shards, f.zero = t->asked.zero, f.zero3 = t->asked.zero3;
-    if (f.optimizer) clear_optimizer_args(&f);
+    f.resume = t->asked.resume, f.stop = &stop_flag;
     const tn_fit_result r = tn_fit_run(f);
     record_end(&l.rec);
     return r;
@@ -410,7 +418,7 @@ tn_fit_result train_run(training *t)
     int64_t         steps = 0;
     const bool      first = tn_world_rank(t->world) == 0;
     plan_begin(t);
-    t->usage = check_options(t);
+    t->usage = train_check(t);
     if (t->usage) return tn_json_writer_free(w), r;
     const char *config = !w || tn_error() != TN_OK ? NULL : first ? lead(t, w, &steps) : follow(t, w, &steps);
     if (config && first && t->world) tn_world_barrier(t->world);
@@ -462,7 +470,7 @@ void train_advise(const training *t)
     if (next.bytes) fprintf(stderr, "next     %s\n", next.at);
     fprintf(stderr, "report   %s/report.html; the model's card is in README.md\n", t->asked.out);
     if (file_exists(in_folder(t->asked.out, "checkpoints", path)))
-        fprintf(stderr, "files    %s may be deleted; only --resume reads it\n", path);
+        fprintf(stderr, "files    %s may be deleted; only --resume and verify read it\n", path);
     tn_string_free(&next);
 }
 

@@ -17,7 +17,7 @@
 /* The options of every training. 0, or NaN for dropout: the value of --size. */
 typedef struct {
     const char *out, *size, *dtype, *vocab, *memory;
-    int64_t     vocab_size, steps, epochs, seed, layers, heads, dim, ranks, shards;
+    int64_t     vocab_size, steps, epochs, seed, layers, heads, dim, ranks, shards, keep;
     double      minutes, lr, warmup, dropout;
     bool        resume, force, zero, zero3;
     option_list compare;
@@ -27,12 +27,12 @@ typedef struct {
 #define TRAIN_DEFAULTS_CHOSEN .dtype = "f32", .warmup = 0.1, .seed = 1
 #define TRAIN_OPTIONS(a, letter_of_size, sizes, minutes_)                                                       \
     TRAIN_SIZE(a, letter_of_size, sizes, NULL), TRAIN_HEADS(a), TRAIN_WIDTH(a), TRAIN_TEXT(a, "default: 8000"), \
-        TRAIN_RUN(a, "texts", minutes_, NULL), TRAIN_RANKS(a)
+        TRAIN_RUN(a, "texts", minutes_, NULL), TRAIN_KEEP(a), TRAIN_RANKS(a)
 /* The same for a kind that calls train_choose. */
 #define TRAIN_OPTIONS_CHOSEN(a, letter_of_size, sizes, minutes_)                                    \
     TRAIN_SIZE(a, letter_of_size, sizes, "depends on the minutes"), TRAIN_HEADS(a), TRAIN_WIDTH(a), \
         TRAIN_TEXT(a, "default: depends on the size of the text; at most 8000"),                    \
-        TRAIN_RUN(a, "texts", minutes_, "0.384 divided by the width"), TRAIN_RANKS(a)
+        TRAIN_RUN(a, "texts", minutes_, "0.384 divided by the width"), TRAIN_KEEP(a), TRAIN_RANKS(a)
 /* The parts of TRAIN_OPTIONS, for a model without heads or without text, or a source that has no shards. */
 #define TRAIN_SIZE(a, letter_of_size, sizes, otherwise_)                                                            \
     OPTION_TEXT("out", 'o', "DIR", &(a).out, "folder of the new model", .required = true, .resume = RESUME_FOLDER), \
@@ -64,6 +64,11 @@ typedef struct {
                     .choices = "f32|bf16"),                                                                            \
         OPTION_REAL("lr", 0, "RATE", &(a).lr, "maximum learning rate", .least = 1e-9, .most = 100, .otherwise = rate), \
         OPTION_SEED(0, &(a).seed, ""), TRAIN_RESUME(a)
+/* For a program with the command verify. */
+#define TRAIN_KEEP(a)                                                                                                \
+    OPTION_INT("keep", 0, "N", &(a).keep,                                                                            \
+               "keep the newest N training checkpoints, from which verify can repeat parts of the run (default: 2)", \
+               .least = 1, .most = 1e6, .resume = RESUME_FREE)
 #define TRAIN_RESUME(a)                                                                                             \
     OPTION_FLAG(                                                                                                    \
         "resume", 'r', &(a).resume,                                                                                 \
@@ -150,6 +155,15 @@ void train_stopped(const tn_fit_result *r, const char *again); /* reports step a
  * For make. */
 int64_t train_resumed_steps(const training *t);
 
+/* The steps of train_run, for verify.c. train_check returns 0 or an exit code. The arguments of tn_fit lack .resume,
+ * .on and .stop. train_describe: the options that define the run, as JSON in w. */
+int           train_check(training *t);
+bool          train_read(training *t);
+tn_tokenizer *train_tokenizer(training *t);
+void         *train_model(training *t);
+tn_fit_args   train_fit_args(const training *t, int64_t steps, const char *folder, const char *config);
+const char   *train_describe(const training *t, int64_t steps, tn_json_writer *w);
+
 /* plan.c, for train.c. plan_begin: the command starts. plan_steps: the number of steps of --minutes, each of which
  * takes `seconds`. plan_watch: on each event; if the run would end more than a tenth too early or too late, asks tn_fit
  * to stop. plan_again: then sets the new number of steps, to resume with. */
@@ -172,6 +186,23 @@ typedef struct {
  * train_choose_vocabulary sets --vocab-size for a text of `bytes` bytes, unless it was given; call it in read. */
 const train_choice *train_choose(training *t, const train_choice *rows);
 void                train_choose_vocabulary(training *t, size_t bytes);
+
+/* PROGRAM verify DIR (verify.c): repeats segments of the run in the folder, made by `train`. Returns the exit code. */
+int                 verify_main(const command *train, training *t, const char *run);
+extern const option verify_options[];
+/* A command whose function is named verify. */
+#define VERIFY_COMMAND(name_)                                                                                        \
+    {                                                                                                                \
+        .name = "verify", .summary = "repeat parts of a training and compare the bits", .options = verify_options,   \
+        .run = verify, .operands = "DIR", .least = 1, .most = 1,                                                     \
+        .text =                                                                                                      \
+            "Repeats segments of the training in DIR, each from one training checkpoint to the next, and compares "  \
+            "the batches, losses, learning rates, weights and the model with those of the run. The last line is "    \
+            "\"identical K segments\", or \"differs at step N: \" and the input that differs: data, configuration, " \
+            "learning rate or weights. Texts, images and a tokenizer of --vocab must be where they were.\n\n"        \
+            "  " name_ " verify book\n"                                                                              \
+            "  " name_ " verify book --segments 5 --threads 2"                                                       \
+    }
 
 /* For check: sets the sizes and the learning rate that were not given, and checks that heads divide dim. Returns 0 or
  * program_usage. */

@@ -206,3 +206,10 @@ const command train_command = COMMAND(
         "continues an interrupted run, with the same bits as without the interruption.\n\n"
         "  gpt train --text book.txt --out book --minutes 20\n"
         "  gpt train --text letters/ --pieces characters --out letters --size baby --steps 5000");
+
+static int verify(int count, char **operands)
+{
+    (void)count;
+    return verify_main(&train_command, &asked.base, operands[0]);
+}
+const command verify_command = VERIFY_COMMAND("gpt");

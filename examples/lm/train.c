@@ -405,6 +405,7 @@ static const option options[] = {
     TRAIN_WIDTH(asked.base.asked),
     TRAIN_TEXT(asked.base.asked, "default: 8000"),
     TRAIN_RUN(asked.base.asked, "texts", "20", "0.001; sgd and asgd: 20"),
+    TRAIN_KEEP(asked.base.asked),
     TRAIN_RANKS(asked.base.asked),
     {0},
 };
@@ -418,3 +419,10 @@ const command train_command = COMMAND(
         "  lm train --text train.txt --valid valid.txt --vocab-size 10000 --out book --epochs 10\n"
         "  lm train --text train.txt --valid valid.txt --awd --optimizer asgd --lr 30 --out book --epochs 100\n"
         "  lm train --text book.txt --pieces characters --cell gru --out letters --minutes 10");
+
+static int verify(int count, char **operands)
+{
+    (void)count;
+    return verify_main(&train_command, &asked.base, operands[0]);
+}
+const command verify_command = VERIFY_COMMAND("lm");

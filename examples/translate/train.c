@@ -256,3 +256,10 @@ const command train_command =
                     "a task that is given as text.\n"
                     "\n"
                     "  translate train --objective t5 --text books/ --out t5");
+
+static int verify(int count, char **operands)
+{
+    (void)count;
+    return verify_main(&train_command, &asked.base, operands[0]);
+}
+const command verify_command = VERIFY_COMMAND("translate");

@@ -209,6 +209,7 @@ static const option options[] = {
     OPTION_REAL("dropout", 0, "P", &asked.base.asked.dropout, "dropout probability (default: 0; convolutions: 0.2)",
                 .least = 0, .most = 0.9),
     TRAIN_RUN(asked.base.asked, "images", "4", NULL),
+    TRAIN_KEEP(asked.base.asked),
     TRAIN_RANKS(asked.base.asked),
     {0},
 };
@@ -220,3 +221,10 @@ const command train_command = COMMAND(
         "misclassified images.\n\n"
         "  vit train --images images-idx3-ubyte.gz --labels labels-idx1-ubyte.gz --out digits --minutes 4\n"
         "  vit train --images images-idx3-ubyte.gz --labels labels-idx1-ubyte.gz --out plain --model convolutions");
+
+static int verify(int count, char **operands)
+{
+    (void)count;
+    return verify_main(&train_command, &asked.base, operands[0]);
+}
+const command verify_command = VERIFY_COMMAND("vit");

@@ -73,11 +73,11 @@ static bool accumulate_step(tn__fit *f)
 }
 
 /* Does one step. On failure discards its gradients and restores the random generator. */
-static void step(tn__fit *f)
+void tn__fit_step(tn__fit *f)
 {
     const tn_fit_args *c = &f->c;
     const tn_generator before = *tn_current_generator();
-    f->items = 0;
+    f->items = 0, f->batch = TN__FNV1A;
     const bool   whole = c->world ? tn__fit_ranks_gradients(f) : accumulate_step(f);
     const double lr = tn_lr(c->optimizer, 0);
     if (!whole || !exchange(f) ||
@@ -92,6 +92,7 @@ static void step(tn__fit *f)
     f->r.steps++, f->r.loss = f->mean, f->lr = lr;
     f->all += f->items;
     f->stepped = f->unsaved = true;
+    tn__record_put(f, (tn__entry){.kind = TN__STEP, .value = f->mean, .lr = lr, .sums = {c->world ? 0 : f->batch}});
     tn__fit_report(f, TN_FIT_STEP, NULL, false);
     tn__fit_memory_note(f);
 }
@@ -111,7 +112,7 @@ static void pause_between(tn__fit *f)
                               : f->valid_due || (!tn__fit_validates(c) && f->epoch_over);
     f->stepped = f->epoch_over = false;
     if (f->valid_due && !tn__fit_is_stopped(f)) tn__fit_validate(f);
-    if (save && c->folder && f->unsaved && tn_error() == TN_OK) tn__fit_save(f);
+    if (save && c->folder && f->unsaved && tn_error() == TN_OK) tn__fit_save(f, false);
 }
 
 static tn_fit_why train(tn__fit *f)
@@ -128,14 +129,14 @@ static tn_fit_why train(tn__fit *f)
             tn__fit_no_steps(f); /* a source without .batches */
             break;
         }
-        step(f);
+        tn__fit_step(f);
     }
     return TN_FIT_FAILED;
 }
 
 /* ---- from beginning to end --------------------------------------------------------------------------------------- */
 
-static bool begin(tn__fit *f)
+bool tn__fit_begin(tn__fit *f)
 {
     tn_fit_args *c = &f->c;
     if (!tn__fit_check(f) || !tn__fit_optimizer(f) || !tn__fit_ranks_begin(f)) return false;
@@ -146,7 +147,7 @@ static bool begin(tn__fit *f)
     if (!(f->modes = tn_mem_get((size_t)f->modules))) return false;
     if (!(f->part = tn_mem_get((size_t)c->accumulate * sizeof *f->part))) return false;
     if (c->restore_best && !c->folder && !(f->best = tn_module_copy(m))) return false;
-    if (c->folder) {
+    if (c->folder && !f->replay) {
         f->folder.path = c->folder;
         if ((tn__fit_is_writer(f) && !tn__folder_open(&f->folder, c->folder)) || !tn__fit_resume(f)) return false;
     } else if (c->train.begin) {
@@ -156,7 +157,7 @@ static bool begin(tn__fit *f)
     if (tn_error() != TN_OK || !tn__fit_memory_begin(f)) return false;
     f->started = true;
     tn__fit_report(f, TN_FIT_START, NULL, false);
-    return tn_error() == TN_OK && (!c->folder || f->r.steps || !f->unsaved || tn__fit_save(f));
+    return tn_error() == TN_OK && (!c->folder || f->replay || f->r.steps || !f->unsaved || tn__fit_save(f, false));
 }
 
 static void finish(tn__fit *f)
@@ -168,7 +169,7 @@ static void finish(tn__fit *f)
         tn__fit_validate(f);
         if (f->valid_due && tn_error() == TN_OK) f->r.why = TN_FIT_STOPPED;
     }
-    if (c->folder && f->unsaved && tn_error() == TN_OK) tn__fit_save(f);
+    if (c->folder && f->unsaved && tn_error() == TN_OK) tn__fit_save(f, true);
     if (!c->restore_best || f->r.best != f->r.best || tn_error() != TN_OK) return;
     if (f->replica && tn_replica_whole(f->replica) != TN_OK) return; /* whole weights, to overwrite them */
     if (f->best) tn_module_assign(c->module, f->best);
@@ -186,10 +187,11 @@ static void restore_accumulate(const tn__fit *f)
 }
 
 /* After an exception of a callback also discards the step's gradients, and leaves the module as between two steps. */
-static void end(tn__fit *f)
+void tn__fit_end(tn__fit *f)
 {
     if (!f->open) return;
     f->open = false;
+    tn__record_end(f);
     tn_mem_put(f->sums, f->sums ? f->sums_bytes : 0);
     tn_budget_free(f->budget);
     if (!f->returns) {
@@ -210,12 +212,10 @@ static void end(tn__fit *f)
 
 tn_fit_result tn_fit_run(tn_fit_args c)
 {
-    __attribute__((cleanup(end)))
-    tn__fit f = {.c = c, .folder.lock = -1, .valid_at = -1, .unscheduled = -1, .unsaved = true, .start = tn__seconds()};
-    f.r.loss = f.r.value = f.r.best = f.lr = f.measured = f.mean = NAN;
-    if (tn__blocked()) return f.r;
-    f.scope = tn_scope_begin(), f.generator = tn_current_generator(), f.open = true;
-    if (begin(&f)) {
+    __attribute__((cleanup(tn__fit_end))) tn__fit f = {.c = c};
+    tn__fit_init(&f);
+    if (!f.open) return f.r;
+    if (tn__fit_begin(&f)) {
         f.r.why = train(&f);
         if (f.r.why != TN_FIT_FAILED) finish(&f);
         if (f.r.why != TN_FIT_FAILED && c.world) tn_world_barrier(c.world); /* so that all ranks see the last error */

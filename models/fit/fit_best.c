@@ -56,3 +56,12 @@ bool tn__fit_best_load(void *module, const char *path)
     const tn_load_args a = {.path = path, .allow_missing = tn_module_has_lora(module)}; /* the frozen parameters */
     return tn_error() == TN_OK && tn_load_run(module, a) == TN_OK;
 }
+
+void tn__fit_best_sums(void *module, tn__entry *to)
+{
+    tn_json *state = tn_checkpoint_state(.module = module, .trained_only = tn_module_has_lora(module));
+    uint64_t sums[3];
+    tn__record_sums(state, sums);
+    to->sums[0] = sums[0];
+    tn_json_free(state);
+}

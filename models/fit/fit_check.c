@@ -1,4 +1,4 @@
-/* fit_check.c — checks the arguments of tn_fit, and creates its default optimizer. */
+/* fit_check.c — the beginning of tn_fit: checks its arguments, and creates its default optimizer. */
 #include "models/fit/fit_private.h"
 
 static bool invalid(const char *text) { return tn_raise_false(TN_EINVAL, "tn_fit: %s", text); }
@@ -102,6 +102,14 @@ void tn__fit_no_steps(const tn__fit *f)
              (long long)f->c.accumulate, (long long)f->c.epochs);
 }
 
+void tn__fit_init(tn__fit *f)
+{
+    f->folder.lock = -1, f->valid_at = -1, f->unscheduled = -1, f->unsaved = true, f->start = tn__seconds();
+    f->r.loss = f->r.value = f->r.best = f->lr = f->measured = f->mean = NAN;
+    if (tn__blocked()) return;
+    f->scope = tn_scope_begin(), f->generator = tn_current_generator(), f->open = true;
+}
+
 bool tn__fit_check(tn__fit *f)
 {
     tn_fit_args *c = &f->c;
@@ -118,12 +126,29 @@ bool tn__fit_check(tn__fit *f)
         tn_path_pop();
         tn_json_free(v);
     }
+    tn__fit_count_steps(f);
+    return tn_error() == TN_OK;
+}
+
+void tn__fit_count_steps(tn__fit *f)
+{
+    const tn_fit_args *c = &f->c;
     f->steps = c->steps;
     if (c->epochs && c->train.batches > 0 && c->train.batches <= INT64_MAX / c->epochs) {
         const int64_t n = c->epochs * c->train.batches / c->accumulate;
-        if (!n) return tn__fit_no_steps(f), false;
+        if (!n) tn__fit_no_steps(f);
         if (!f->steps || n < f->steps) f->steps = n;
     }
+}
+
+bool tn__fit_schedule(tn__fit *f)
+{
+    const tn_fit_args *c = &f->c;
+    const int64_t      warmup = c->warmup == -1 ? f->steps / 20 : c->warmup;
+    /* also without a known number of steps: its state is then in checkpoints, and a call that knows it can resume */
+    f->schedule = tn_warmup_lr_create((tn_warmup_lr_config){
+        .optimizer = f->own, .warmup = warmup, .steps = f->steps, .decay = f->steps ? c->decay : TN_DECAY_NONE});
+    tn_schedule_follow(f->schedule);
     return tn_error() == TN_OK;
 }
 
@@ -137,13 +162,9 @@ bool tn__fit_optimizer(tn__fit *f)
         if (c->schedule) tn_schedule_follow(c->schedule);
         return tn_error() == TN_OK;
     }
-    const int64_t warmup = c->warmup == -1 ? f->steps / 20 : c->warmup;
     f->own = tn_adamw_new((tn_module *)c->module, .lr = c->lr, .weight_decay = c->weight_decay,
                           .clip.norm = c->world ? 0 : c->clip); /* with several ranks the replica clips */
     tn_no_decay(f->own);
-    /* also without a known number of steps: its state is then in checkpoints, and a call that knows it can resume */
-    tn_schedule_follow(tn_warmup_lr_create((tn_warmup_lr_config){
-        .optimizer = f->own, .warmup = warmup, .steps = f->steps, .decay = f->steps ? c->decay : TN_DECAY_NONE}));
     c->optimizer = f->own;
-    return tn_error() == TN_OK;
+    return tn__fit_schedule(f);
 }

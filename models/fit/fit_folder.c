@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum { DIGITS = 12, LONGEST = 800 };
-static const char prefix[] = "step-", suffix[] = ".ckpt", best[] = "best.safetensors";
+static const char prefix[] = "step-", suffix[] = ".ckpt", best[] = "best.safetensors", record[] = "record.jsonl";
 
 static bool fail(const char *path, const char *what, int code)
 {
@@ -39,6 +39,7 @@ const char *tn__folder_file(const tn__folder *f, int64_t step, char to[TN__FILE_
     return join(f, name, to);
 }
 const char *tn__folder_best(const tn__folder *f, char to[TN__FILE_ROOM]) { return join(f, best, to); }
+const char *tn__folder_record(const tn__folder *f, char to[TN__FILE_ROOM]) { return join(f, record, to); }
 
 /* The step in a checkpoint's file name; -1: not a checkpoint. */
 static int64_t step_of(const char *name)
@@ -62,7 +63,7 @@ static bool is_temporary(const char *name)
     char         of[64];
     if (n >= sizeof of) return false;
     memcpy(of, name + 1, n), of[n] = 0;
-    return step_of(of) >= 0 || !strcmp(of, best);
+    return step_of(of) >= 0 || !strcmp(of, best) || !strcmp(of, record);
 }
 
 typedef struct {

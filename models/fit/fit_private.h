@@ -8,6 +8,30 @@
 #include <math.h>
 #include <string.h>
 
+/* ---- record.jsonl, what each step computed (fit_record.c) -------------------------------------------------------- */
+
+typedef enum {
+    TN__RUN = 0, /* the arguments of a call of tn_fit, from this step on */
+    TN__STEP,    /* value: its loss; lr; sums[0]: of its batch, 0: not known */
+    TN__VALID,   /* value */
+    TN__BEST,    /* sums[0]: of the best weights */
+    TN__POINT    /* a training checkpoint: sums of weights, optimizer and generators */
+} tn__entry_kind;
+typedef struct {
+    tn__entry_kind kind;
+    bool           end; /* a point because of .stop, or at the end of a run */
+    int64_t        step, at;
+    double         value, lr;
+    uint64_t       sums[3], chain; /* chain: hash of all lines up to this one; at: its byte in the file */
+} tn__entry;
+typedef struct {
+    tn_tensor *text;
+    tn__entry *entry;
+    int64_t    n, room;
+    int64_t    bytes;   /* of the intact lines */
+    int64_t    damaged; /* the first line that is not intact, from 1; 0: none */
+} tn__run_record;
+
 /* ---- the folder of training checkpoints (fit_folder.c) ----------------------------------------------------------- */
 
 enum { TN__FILE_ROOM = 1024 };
@@ -23,15 +47,26 @@ int64_t tn__folder_newest(const tn__folder *f, int64_t below); /* the largest st
 void        tn__folder_prune(const tn__folder *f, int64_t step, int64_t keep, int64_t unscheduled);
 const char *tn__folder_file(const tn__folder *f, int64_t step, char to[TN__FILE_ROOM]);
 const char *tn__folder_best(const tn__folder *f, char to[TN__FILE_ROOM]);
+const char *tn__folder_record(const tn__folder *f, char to[TN__FILE_ROOM]);
+
+/* The last of the lines to write: the point of a resumed run, which is removed as soon as the run continues. */
+typedef struct {
+    size_t   bytes;
+    uint64_t chain; /* before it */
+} tn__pending;
+
+typedef struct tn__fit    tn__fit;
+typedef struct tn__replay tn__replay;
 
 /* ---- one call of tn_fit ------------------------------------------------------------------------------------------ */
 
-typedef struct {
+struct tn__fit {
     tn_fit_args   c;
     tn_fit_result r;
     tn__folder    folder;
-    tn_optimizer *own;  /* the optimizer created here; NULL: the caller's is used */
-    void         *best; /* a copy of the module with the best weights, without a folder; else NULL */
+    tn_optimizer *own;      /* the optimizer created here; NULL: the caller's is used */
+    tn_schedule  *schedule; /* of own; its optimizer owns it */
+    void         *best;     /* a copy of the module with the best weights, without a folder; else NULL */
     bool         *modes;
     int64_t       modules;
     tn_batch     *part;                /* [accumulate]: the batches of a step */
@@ -55,10 +90,17 @@ typedef struct {
     bool          validating, swapped; /* the modules are in eval mode; the EMA's weights are in the module */
     bool          open, returns;       /* begun and not ended; an exception of a callback ends it without a return */
     tn_scope      scope;
-    tn_generator *generator;  /* in use when tn_fit began */
-    double       *sums;       /* of a validation; NULL: none is running */
-    size_t        sums_bytes; /* their memory */
-} tn__fit;
+    tn_generator *generator;                         /* in use when tn_fit began */
+    double       *sums;                              /* of a validation; NULL: none is running */
+    tn__replay   *replay;                            /* of tn_verify, which writes nothing; else NULL */
+    bool (*compare)(tn__fit *f, const tn__entry *e); /* of tn_verify: receives what would be recorded */
+    tn_json_writer *line;                            /* of record.jsonl; NULL: this process writes none */
+    tn_string       lines;                           /* that are not in the file yet */
+    uint64_t        chain;                           /* of the last line */
+    tn__pending     pending;
+    uint64_t        batch;      /* FNV-1a of the step's batches; 0: not known */
+    size_t          sums_bytes; /* their memory */
+};
 
 /* Check the arguments; create the optimizer and its schedule (fit_check.c). False: raised. */
 bool tn__fit_check(tn__fit *f);
@@ -83,6 +125,7 @@ void               tn__fit_restore_modes(tn__fit *f);
 /* Write and read the best weights, a file with a checksum (fit_best.c). False: raised. */
 bool tn__fit_best_save(void *module, const char *path);
 bool tn__fit_best_load(void *module, const char *path);
+void tn__fit_best_sums(void *module, tn__entry *to); /* sets sums[0] to the hash of the weights */
 
 /* .memory (fit_memory.c): creates the budget, and checks that weights, gradients and the optimizer's state fit; raises
  * the error of a step that does not fit; reports the choice of the last pass, if new. They do nothing without .memory.
@@ -104,8 +147,33 @@ bool tn__fit_ranks_mean(tn__fit *f, double *sum);    /* adds [2 shards], sum and
 /* True if this process writes files: the only one, or rank 0. */
 static inline bool tn__fit_is_writer(const tn__fit *f) { return tn_world_rank(f->c.world) == 0; }
 
+/* The parts of a run (fit.c), also for tn_verify. */
+void tn__fit_init(tn__fit *f); /* (fit_check.c) */
+bool tn__fit_begin(tn__fit *f);
+void tn__fit_step(tn__fit *f);
+void tn__fit_end(tn__fit *f);
+void tn__fit_count_steps(tn__fit *f); /* sets f->steps (fit_check.c) */
+bool tn__fit_schedule(tn__fit *f);    /* creates the schedule of the own optimizer (fit_check.c) */
+
+/* The record of a run (fit_record.c). False: raised. */
+bool tn__record_begin(tn__fit *f, const tn_json *resumed); /* resumed: the record of the checkpoint, or NULL */
+bool tn__record_put(tn__fit *f, tn__entry e);              /* calls f->compare instead, if set */
+bool tn__record_flush(tn__fit *f, bool sync);
+void tn__record_end(tn__fit *f);
+bool tn__record_read(tn__run_record *r, const char *path);
+void tn__record_free(tn__run_record *r);
+void tn__record_sums(const tn_json *state, uint64_t to[3]); /* of the record of a checkpoint */
+/* The arguments of a TN__RUN entry: sets those of c; or returns the name of the first that differs, and both values.
+ * all: also those that a lengthened run may change. */
+void        tn__record_apply(const tn_json *run, tn_fit_args *c);
+const char *tn__record_differs(const tn_json *run, const tn_fit_args *c, bool all, double *here, double *there);
+
+/* True if training checkpoints hold only what is trained: of a module with adapters. */
+static inline bool tn__fit_trained_only(const tn__fit *f) { return !f->replica && tn_module_has_lora(f->c.module); }
+
 /* Training checkpoints (fit_save.c). */
-bool tn__fit_save(tn__fit *f);
+bool tn__fit_save(tn__fit *f, bool end);
+bool tn__fit_restore(tn__fit *f, const tn_checkpoint_file *file, const char *path);
 bool tn__fit_resume(tn__fit *f); /* restores the folder's newest if .resume; else raises if it has one */
 
 #endif

@@ -25,7 +25,17 @@ static void put_state(tn__fit *f, tn_json_writer *w)
     tn_json_close(w);
 }
 
-bool tn__fit_save(tn__fit *f)
+/* Adds a point to the record: the state that the file at path has. */
+static bool record_point(tn__fit *f, const char *path, bool end)
+{
+    tn__entry           e = {.kind = TN__POINT, .end = end || f->valid_due};
+    tn_checkpoint_file *file = tn_checkpoint_open(path);
+    tn__record_sums(tn_checkpoint_record(file), e.sums);
+    tn_checkpoint_close(file);
+    return tn__record_put(f, e) && tn__record_flush(f, false);
+}
+
+bool tn__fit_save(tn__fit *f, bool end)
 {
     char path[TN__FILE_ROOM];
     if (f->replica && tn_replica_collect(f->replica, f->c.optimizer) != TN_OK) return false;
@@ -34,9 +44,11 @@ bool tn__fit_save(tn__fit *f)
     put_state(f, w);
     const char *state = tn_json_text(w, NULL);
     tn__folder_file(&f->folder, f->r.steps, path);
-    if (state && tn_checkpoint_save(path, .module = f->c.module, .optimizer = f->c.optimizer, .ema = f->c.ema,
-                                    .step = f->r.steps, .config = f->c.config, .data = state,
-                                    .trained_only = !f->replica && tn_module_has_lora(f->c.module)) == TN_OK) {
+    if (state && tn__record_flush(f, true) &&
+        tn_checkpoint_save(path, .module = f->c.module, .optimizer = f->c.optimizer, .ema = f->c.ema,
+                           .step = f->r.steps, .config = f->c.config, .data = state,
+                           .trained_only = tn__fit_trained_only(f)) == TN_OK &&
+        record_point(f, path, end)) {
         f->unsaved = false;
         tn__folder_prune(&f->folder, f->r.steps, f->c.keep, f->unscheduled);
         f->unscheduled = -1;
@@ -179,13 +191,11 @@ static tn_checkpoint_file *choose(tn__fit *f, int64_t newest, char path[TN__FILE
 }
 
 /* Restores the run. tn_fit's own optimizer keeps this call's options, so that a run can be extended. */
-static bool restore(tn__fit *f, int64_t newest)
+bool tn__fit_restore(tn__fit *f, const tn_checkpoint_file *file, const char *path)
 {
-    tn_fit_args        *c = &f->c;
-    char                path[TN__FILE_ROOM];
-    tn_checkpoint_file *file = choose(f, newest, path);
-    const tn_json      *data = tn_checkpoint_data(file), *source = tn_json_get(data, "source");
-    bool                ok = file && same_config(f, tn_checkpoint_config(file), path) && read_state(f, data, path);
+    tn_fit_args   *c = &f->c;
+    const tn_json *data = tn_checkpoint_data(file), *source = tn_json_get(data, "source");
+    bool           ok = file && same_config(f, tn_checkpoint_config(file), path) && read_state(f, data, path);
     if (ok && c->train.save && !source)
         tn_raise(TN_EFORMAT, "tn_fit: '%.200s' does not contain the position of .train, so the run cannot be resumed",
                  path);
@@ -199,10 +209,19 @@ static bool restore(tn__fit *f, int64_t newest)
         f->r.steps = tn_checkpoint_step(file);
         f->unsaved = false;
         if (!was_due(f)) f->unscheduled = f->r.steps;
+        else if (f->valid_due) f->stepped = true; /* save again after the validation, as without the stop */
         if (c->train.begin) c->train.begin(c->train.user, source);
     }
-    tn_checkpoint_close(file);
     return ok && tn_error() == TN_OK;
+}
+
+static bool restore(tn__fit *f, int64_t newest)
+{
+    char                path[TN__FILE_ROOM];
+    tn_checkpoint_file *file = choose(f, newest, path);
+    const bool          ok = tn__fit_restore(f, file, path) && tn__record_begin(f, tn_checkpoint_record(file));
+    tn_checkpoint_close(file);
+    return ok;
 }
 
 bool tn__fit_resume(tn__fit *f)
@@ -216,5 +235,5 @@ bool tn__fit_resume(tn__fit *f)
     if (tn_error() != TN_OK || !tn__fit_ranks_broadcast(f, &newest)) return false;
     if (newest >= 0) return restore(f, (int64_t)newest);
     if (f->c.train.begin) f->c.train.begin(f->c.train.user, NULL);
-    return tn_error() == TN_OK;
+    return tn__record_begin(f, NULL);
 }

@@ -19,6 +19,7 @@ several ranks  |  200 | parallel/parallel.h
 use the models |  640 | models/models.h models/fit.h models/generate.h models/gpt.h models/llama.h
                |      | models/lm.h models/seq2seq.h
 encoders, heads, images | 615 | models/bert.h models/model.h models/heads.h data/labelled.h models/vit.h data/images.h
+prove a run    |   80 | models/verify.h
 look inside    |  155 | nn/look.h models/look.h
 long texts     |  100 | models/reformer.h
 look up        |    - | tenon.h core/files.h core/gguf.h core/keywords.h core/q8.h core/system.h autograd/op.h

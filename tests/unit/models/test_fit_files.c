@@ -22,7 +22,7 @@
     (c)->net, .train = (c)->train, .loss = fit_case_loss, .user = (c), .optimizer = (c)->o, .schedule = (c)->lr, \
               .ema = (c)->ema, .on = fit_case_listen, .on_user = (c)
 
-/* The file names in a folder, sorted, without the lock file. */
+/* The file names in a folder, sorted, without the lock file and the record. */
 static const char *names(const char *folder)
 {
     static char     text[1000];
@@ -31,7 +31,7 @@ static const char *names(const char *folder)
     *text = 0;
     for (int i = 0; i < n; i++) {
         if (strcmp(list[i]->d_name, ".") != 0 && strcmp(list[i]->d_name, "..") != 0 &&
-            strcmp(list[i]->d_name, "lock") != 0)
+            strcmp(list[i]->d_name, "lock") != 0 && strcmp(list[i]->d_name, "record.jsonl") != 0)
             snprintf(text + strlen(text), sizeof text - strlen(text), "%s ", list[i]->d_name);
         free(list[i]);
     }

@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# PROGRAM verify: a run of each program has the same bits on 1 to 3 threads, also after interruptions; random changes of
+# texts, weights, options and checksums are found, with the step; missing files are named.
+#
+#     verify.sh [CHANGES [PROGRAM...]]     CHANGES random changes for each program; default 3
+. "$(dirname "$0")/common.sh"
+fresh verify
+changes=${1:-3}
+programs=("${@:2}")
+[ ${#programs[@]} -gt 0 ] || programs=(gpt bert lm translate vit)
+RANDOM=7
+export TMPDIR=$PWD
+
+awk 'BEGIN { srand(5)
+    for (i = 0; i < 500; i++) {
+        line = ""
+        for (k = 0; k < 7; k++)
+            line = line " " substr("thesunandseaoldmanwentfarwithwind", int(rand() * 28) + 1, 3 + int(rand() * 3))
+        print substr(line, 2) "."
+        if (i % 9 == 8) print ""
+    } }' >text
+head -n 100 text >other
+grep . text | head -n 300 >source
+rev source >target
+# 120 images of 8 x 8 pixels in 2 classes, as IDX files
+{ printf '\0\0\10\3\0\0\0\170\0\0\0\10\0\0\0\10' && head -c 7680 text; } >images
+{ printf '\0\0\10\1\0\0\0\170' && for _ in $(seq 60); do printf '\0\1'; done; } >labels
+
+declare -A train=(
+    [gpt]="--text text --size tiny --dim 32 --layers 1 --heads 2 --length 16 --batch 4 --vocab-size 300"
+    [bert]="--text text --valid other --size tiny --dim 32 --layers 1 --heads 2 --length 32 --batch 4 --vocab-size 200"
+    [lm]="--text source --pieces characters --size tiny --dim 16 --batch 16 --length 40"
+    [translate]="--src source --tgt target --valid-src target --valid-tgt source --size nano --dim 32 --layers 1
+                 --heads 2 --tokens 200 --vocab-size 300"
+    [vit]="--images images --labels labels --size tiny --dim 32 --layers 1 --heads 2 --batch 16"
+)
+declare -A data=([gpt]="text" [bert]="text other" [lm]="source" [translate]="source target" [vit]="images labels")
+
+flip() # FILE OFFSET: another bit at this byte
+{
+    local byte
+    byte=$(od -An -tu1 -j"$2" -N1 "$1")
+    # shellcheck disable=SC2059
+    printf "\\x$(printf %02x $((byte ^ 1 << RANDOM % 5)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+
+offset() { # FILE [FROM]: a random byte of it
+    echo $((${2:-0} + (RANDOM * 32768 + RANDOM) % ($(stat -c %s "$1") - ${2:-0})))
+}
+
+# Makes one random change in the run, or in its data; prints what it is.
+change() # PROGRAM RUN
+{
+    local list file
+    [ $((RANDOM % 2)) = 0 ] || sed -i '/ run.json$/d' "$2/SHA256SUMS"
+    case $((RANDOM % 7)) in
+        0) # shellcheck disable=SC2206
+            list=(${data[$1]})
+            file=${list[RANDOM % ${#list[@]}]}
+            flip "$file" "$(offset "$file" 16)" && echo "a byte of $file" ;;
+        1) flip "$2/model.safetensors" "$(offset "$2/model.safetensors")" && echo "a byte of the model" ;;
+        2) # shellcheck disable=SC2206
+            list=("$2"/checkpoints/step-*.ckpt)
+            file=${list[RANDOM % ${#list[@]}]}
+            flip "$file" "$(offset "$file")" && echo "a byte of ${file##*/}" ;;
+        3) sed -i -E 's/("lr": )[0-9.e-]+/\10.0123/' "$2/run.json" && echo "the learning rate" ;;
+        4) sed -i -E 's/("(batch|tokens)": )([0-9]+)/\1\31/; s/(--(batch|tokens)=[0-9]+)/\11/' "$2/run.json" &&
+            echo "the batch size" ;;
+        5) file=$2/checkpoints/record.jsonl
+            flip "$file" "$(offset "$file")" && echo "a byte of the record" ;;
+        6) sed -i -E 's/("sum": "[0-9a-f]{15})[0-7]/\18/; t; s/("sum": "[0-9a-f]{15})[8-9a-f]/\10/' "$2/run.json" &&
+            echo "the checksum of a text" ;;
+    esac
+}
+
+for name in "${programs[@]}"; do
+    program=$build/bin/$name
+    # shellcheck disable=SC2206
+    options=(${train[$name]})
+    run=$name.run
+    "$program" train --quiet "${options[@]}" --steps 40 --keep 100 --out "$run" >/dev/null || wrong "$name train failed"
+    all=$(($(ls "$run/checkpoints" | grep -c '^step-') - 1)) # segments
+    [ $all -ge 3 ] || wrong "$name has only $all segments"
+    for threads in 1 2 3; do
+        got=$("$program" verify --quiet "$run" --threads $threads | tail -n 1) || true
+        [ "$got" = "identical $all segments" ] || wrong "$name verify --threads $threads: $got"
+    done
+    "$program" verify "$run" --segments 2 --seed 3 >out 2>err && [ "$(tail -n 1 out)" = "identical 2 segments" ] ||
+        wrong "$name verify --segments 2: $(cat out err)"
+    grep -qE '^verify +2 of '$all' segments: [0-9]+ of 40 steps; about ' err || wrong "the cost: $(cat err)"
+    grep -q '"point": 40' "$run/certificate.json" ||
+        wrong "the certificate of $name is not complete"
+    mv "$run/certificate.json" certificate.json
+    compgen -G "tenon-verify-*" && wrong "$name verify leaves its temporary folder behind"
+
+    # The same training, interrupted, in fewer checkpoints: it has the same certificate.
+    "$program" train --quiet "${options[@]}" --steps 40 --out parts >/dev/null 2>&1 &
+    while [ ! -e parts/checkpoints/step-000000000000.ckpt ] && kill -0 $! 2>/dev/null; do sleep 0.01; done
+    kill -INT $! 2>/dev/null || true
+    wait $! || true
+    "$program" train --quiet --out parts --resume >/dev/null || wrong "$name train --resume failed"
+    got=$("$program" verify --quiet parts --against certificate.json --certificate other.json | tail -n 1) || true
+    [ "$got" = "identical $all segments" ] || wrong "$name verify of an interrupted run: $got"
+    cmp "$run/checkpoints/record.jsonl" parts/checkpoints/record.jsonl || wrong "$name: the record has other lines"
+    "$program" train --quiet "${options[@]}" --steps 40 --seed 2 --out seed >/dev/null || wrong "$name train failed"
+    got=$("$program" verify --quiet seed --against certificate.json | tail -n 1) || true
+    [[ $got == "differs at step "*": certificate: "* ]] || wrong "$name verify --against another training: $got"
+    rm -r parts seed
+
+    mkdir -p kept
+    # shellcheck disable=SC2086
+    cp ${data[$name]} kept
+    cp -r "$run" whole
+    found=0
+    for ((i = 0; i < changes; i++)); do
+        what=$(change "$name" "$run")
+        code=0 && "$program" verify --quiet "$run" --segments 1 >out 2>err || code=$?
+        [ $code = 1 ] && tail -n 1 out | grep -qE '^differs at step [0-9]+: ' && found=$((found + 1)) ||
+            wrong "$name, $what: exit code $code: $(cat out err)"
+        rm -r "$run" && cp -r whole "$run"
+        cp kept/* .
+    done
+    echo "$name: $found of $changes random changes found"
+
+    # Missing files are named.
+    file=${data[$name]%% *}
+    mv "$file" away
+    says 5 "missing: '$file' of --" "$program" verify "$run"
+    mv away "$file"
+    mv "$run/checkpoints/record.jsonl" away
+    says 5 "record.jsonl' does not exist; a run of an earlier version has none" "$program" verify "$run"
+    mv away "$run/checkpoints/record.jsonl"
+    truncate -s -30 "$run/checkpoints/record.jsonl"
+    got=$("$program" verify --quiet "$run") || true
+    [[ $got == "differs at step 40: record: line "*"was changed or is not complete" ]] || wrong "a short record: $got"
+    rm -r "$run/checkpoints"
+    says 5 "'$run' has no training checkpoints; they were deleted" "$program" verify "$run"
+    rm -r whole "$run"
+done
+
+says 5 "'nowhere/run.json' does not exist" "$build/bin/gpt" verify nowhere
+says 2 "missing operand, expected DIR" "$build/bin/gpt" verify
+exit $wrong
