@@ -83,12 +83,11 @@ set(TENON_FILES_FOR_SIZE autograd/ops/einsum.c autograd/rooms/attention_shapes.c
   core/base/decimal.c core/kernels/q4.k.c core/kernels/word_pairs.k.c core/tensor/create.c core/tensor/print.c
   core/tensor/view.c optim/checkpoint.c optim/checkpoint_restore.c optim/checkpoint_write.c optim/groups.c
   optim/lr_functions.c optim/schedule.c parallel/replica.c parallel/world.c)
-# ... and these with -O2, because they call the kernels. (The loops of ops and optimizers would take up to seven times
-# as long.)
+# ... these with -O2, because they call the kernels ...
 set(TENON_FOR_O2 autograd/tape autograd/tools core/base core/products)
-# Ops whose loops -O3 only makes larger. "dynamic" vectorizes loops of any length, like -O3.
-set(TENON_OPS_FOR_O2 amax logsumexp max prod)
-list(TRANSFORM TENON_OPS_FOR_O2 REPLACE "(.+)" "autograd/ops/\\1.c")
+# ... and these, with loops of their own, with -O2 and "dynamic", which vectorizes loops of any length, like -O3. (-Os
+# would make them up to seven times as slow; -O3 only adds copies of loops for special cases: 100 KB.)
+set(TENON_FOR_LOOPS autograd/ops autograd/rooms core/kernels core/skeletons core/tensor optim)
 # Files with inner loops in these folders have -O3.
 set(TENON_FILES_FOR_SPEED core/products/attention.c core/products/convolve.c data/images/image_batches.c
   data/images/processor.c data/images/raster.c data/images/resize.c data/vectors/lexicon.c data/vectors/shard.c
@@ -105,7 +104,7 @@ function(tenon_optimise folder level)
 endfunction()
 
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
-  foreach(file IN LISTS TENON_FILES_FOR_SIZE TENON_FILES_FOR_SPEED TENON_OPS_FOR_O2)
+  foreach(file IN LISTS TENON_FILES_FOR_SIZE TENON_FILES_FOR_SPEED)
     if(NOT EXISTS ${PROJECT_SOURCE_DIR}/${file})
       message(FATAL_ERROR "${file} does not exist; update the lists of files for size and speed")
     endif()
@@ -113,12 +112,14 @@ if(CMAKE_BUILD_TYPE STREQUAL "Release")
   foreach(folder IN LISTS TENON_FOR_O2)
     tenon_optimise(${folder} -O2)
   endforeach()
+  tenon_known_flags(dynamic -fvect-cost-model=dynamic)
+  foreach(folder IN LISTS TENON_FOR_LOOPS)
+    tenon_optimise(${folder} "-O2;${dynamic}")
+  endforeach()
   foreach(folder IN LISTS TENON_FOR_SIZE)
     tenon_optimise(${folder} -Os)
   endforeach()
   set_source_files_properties(${TENON_FILES_FOR_SIZE} PROPERTIES COMPILE_OPTIONS -Os)
-  tenon_known_flags(dynamic -fvect-cost-model=dynamic)
-  set_source_files_properties(${TENON_OPS_FOR_O2} PROPERTIES COMPILE_OPTIONS "-O2;${dynamic}")
   # only the loops over single elements of an epilogue would be split for each case: 30 KB
   tenon_known_flags(once -fno-unswitch-loops -fno-version-loops-for-strides)
   set_source_files_properties(core/kernels/gemm.k.c PROPERTIES COMPILE_OPTIONS "${once}")
