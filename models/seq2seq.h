@@ -12,9 +12,10 @@
  * Models of transformers, which config.json names by its model_type: bart, marian (OPUS-MT), m2m_100 (also NLLB), t5.
  *
  *     tn_model t = tn_model_open("opus-mt-en-de");
+ *     const char *texts[] = {"A dog.", "Two cats run."};
  *     tn_token_batch b;
- *     if (tn_tokenizer_batch(t.tokenizer, &b, n, lines) == TN_OK)
- *         g = tn_seq2seq_generate(t.seq2seq, b.ids, .beams = 5, .most = 100);
+ *     tn_tokenizer_batch(t.tokenizer, &b, 2, texts);
+ *     tn_generated g = tn_seq2seq_generate(t.seq2seq, b.ids, .beams = 5, .most = 100);
  *
  * Sequences are i64 [B, T], padded on the right. The result of a sequence does not depend on the batch. */
 #ifndef TENON_MODELS_SEQ2SEQ_H

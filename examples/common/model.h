@@ -19,7 +19,7 @@ typedef struct {
  * optional, and .tokens may be NULL. False: an error is set. */
 bool model_open(const char *path, const char *tokenizer, bool alone, model *m);
 /* The same for inference only, with the weights in a type: one of MODEL_TYPES; NULL: that of each in the file. */
-bool    model_open_to_infer(const char *path, const char *tokenizer, bool alone, const char *type, model *m);
+bool model_open_to_infer(const char *path, const char *tokenizer, bool alone, const char *type, model *m);
 /* Sets the type in which generation stores keys and values: "int8"; or "f32" or NULL, the default. */
 #define OPTION_CACHE(type)                                                                                 \
     OPTION_TEXT("cache", 0, "TYPE", type,                                                                  \

@@ -27,7 +27,7 @@ static const struct {
     {TN_MODEL_IMAGES, tn__vit_types, tn__vit_load},
     {TN_MODEL_SEQ2SEQ, tn__seq2seq_types, tn__seq2seq_load},
 };
-enum { KINDS = sizeof kinds / sizeof *kinds, TYPES = 32 };
+enum { KINDS = sizeof kinds / sizeof *kinds, TYPES = 64 };
 
 /* The row of a config.json's model_type, among those of a family (TN_MODEL_NONE: all), and *type; -1: raised. */
 static int kind_of(const tn__hf_source *s, tn_model_family family, const char **type)
@@ -36,8 +36,10 @@ static int kind_of(const tn__hf_source *s, tn_model_family family, const char **
     int         n = 0;
     if (family == TN_MODEL_TUNED) family = TN_MODEL_ENCODER;
     for (int i = 0; i < KINDS; i++)
-        for (int k = 0; (!family || family == kinds[i].family) && kinds[i].types[k] && n < TYPES; k++)
+        for (int k = 0; (!family || family == kinds[i].family) && kinds[i].types[k]; k++) {
+            if (n == TYPES) return tn_raise(TN_EUNSUPPORTED, "more than %d model types", (int)TYPES), -1;
             all[n++] = kinds[i].types[k];
+        }
     const tn_hf_row   row = {"model_type", TN_HF_TYPE, .choices = all, .needed = true};
     const tn_hf_files files = {&row, 1, NULL, 0};
     if (!tn__hf_read(s, &files, type)) return -1;

@@ -52,7 +52,7 @@ typedef struct {
     const tn__seq2seq_family *family;
     const char               *kind, *positions; /* of Tenon's own format */
     const char               *architecture;
-    bool                      share, tie;   /* share_encoder_decoder_embeddings, tie_word_embeddings */
+    bool                      share, tie;           /* share_encoder_decoder_embeddings, tie_word_embeddings */
     const char               *feed_forward, *dense; /* T5's feed_forward_proj, dense_act_fn */
     tn_seq2seq_kept           kept;
     tn_seq2seq_search         search;
@@ -70,7 +70,7 @@ struct tn__seq2seq_family {
     bool (*read)(tn__seq2seq_stored *s, const char *name);        /* after the rows are read; false: raised */
     void (*look)(tn__seq2seq_stored *s, const tn_safetensors *f); /* for options that the weights' names tell */
     void (*write)(tn__seq2seq_stored *s);                         /* before the rows are written */
-    bool (*fits)(const tn_seq2seq_config *c); /* beyond must and may; all four may be NULL */
+    bool (*fits)(const tn_seq2seq_config *c);                     /* beyond must and may; all four may be NULL */
 };
 extern const char *const  tn__seq2seq_position_kinds[]; /* of Tenon's own format, by tn_seq2seq_positions */
 extern const char *const  tn__seq2seq_types[];          /* Tenon's own, and those of all families; ends with NULL */

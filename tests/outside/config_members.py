@@ -16,8 +16,8 @@ try:
     import transformers
     from transformers import (AlbertConfig, BartConfig, BertConfig, CamembertConfig, DeiTConfig, DistilBertConfig,
                               ElectraConfig, Gemma2Config, Gemma3TextConfig, GPT2Config, GPTJConfig, GPTNeoXConfig,
-                              LlamaConfig, M2M100Config, MarianConfig, MistralConfig, MixtralConfig, Olmo2Config, Phi3Config,
-                              Qwen2Config, Qwen3Config, Qwen3MoeConfig, ReformerConfig, RobertaConfig,
+                              LlamaConfig, M2M100Config, MarianConfig, MistralConfig, MixtralConfig, Olmo2Config,
+                              Phi3Config, Qwen2Config, Qwen3Config, Qwen3MoeConfig, ReformerConfig, RobertaConfig,
                               RobertaPreLayerNormConfig, SmolLM3Config, ViTConfig, XLMRobertaConfig)
 except ImportError as problem:
     print("skipped: %s" % problem)

@@ -6,9 +6,9 @@
 BUILD is a build folder of this project; NAME selects the models whose name contains it. Random models (3 and 2 layers,
 6 and 4 heads, width 96, vocabulary 1,003, sources of 33 tokens with padding): logits within 2e-5, gradients within 1e-5
 of their largest element; logits with a cache, token by token, and of a single row have the same bits; transformers
-loads the models that Tenon writes, with the same logits. Directories with tokenizers, trained on this project's pages: 2,000
-lines of text and of random characters have the same token ids, and 200 lines of text are translated to the same ids,
-greedily and with 5 beams; and `translate run` prints their text. Tested with torch 2.15.0, transformers 5.24.0 and
+loads the models that Tenon writes, with the same logits. Directories with tokenizers, trained on this project's pages:
+2,000 lines of text and of random characters have the same token ids, and 200 lines of text are translated to the same
+ids, greedily and with 5 beams; and `translate run` prints their text. Tested with torch 2.15.0, transformers 5.24.0 and
 sentencepiece 0.2. Exits with 77 if they are missing."""
 import glob
 import json
@@ -158,7 +158,8 @@ def random_lines(n):
     r = random.Random(5)
     ranges = ((32, 126), (32, 126), (0xa0, 0x24f), (0x300, 0x36f), (0x370, 0x5ff), (0x900, 0xdff), (0x2000, 0x206f),
               (0x2500, 0x25ff), (0x3040, 0x30ff), (0x4e00, 0x9fff), (0xff00, 0xffef), (0x1f600, 0x1f64f))
-    special = ["<extra_id_0>", "<extra_id_99>", "</s>", "<pad>", "<unk>", ">>fra<<", "__en__", "\u2581", "  ", "<s>", ">>", "<<", "eng_Latn", "<mask>"]
+    special = ["<extra_id_0>", "<extra_id_99>", "</s>", "<pad>", "<unk>", ">>fra<<", "__en__", "\u2581", "  ", "<s>",
+               ">>", "<<", "eng_Latn", "<mask>"]
     lines = []
     for _ in range(n):
         parts = []

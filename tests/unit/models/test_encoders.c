@@ -501,7 +501,7 @@ START_TEST(open_errors)
     ck_assert(!tn_model_open(dir).family);
     ck_assert_int_eq(tn_error(), TN_EUNSUPPORTED);
     ck_assert(strstr(tn_error_message(), "model_type is 'mamba'; supported: 'bert', ") &&
-              strstr(tn_error_message(), "'llama'") && strstr(tn_error_message(), "and 'tenon-seq2seq'"));
+              strstr(tn_error_message(), "'llama'") && strstr(tn_error_message(), "and 't5'"));
     tn_clear_error();
     dir = copied(ROBERTA, "model_type", "null");
     ck_assert(!tn_model_open(dir).family);
