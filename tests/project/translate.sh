@@ -95,7 +95,7 @@ done
     wrong "translate info of Marian"
 "$translate" run --model "$theirs/m2m_tokens" --from fr --to de <"$theirs/lines.txt" | sed -E 's/ +/ /g; s/^ | $//g' |
     diff - "$theirs/m2m_tokens.beams4" || wrong "--from and --to with the folder's own languages change translations"
-says 5 "the tokenizer has no language 'xx'" "$translate" run --model "$theirs/m2m_tokens" --to xx
+says 1 "the tokenizer has no language 'xx'" "$translate" run --model "$theirs/m2m_tokens" --to xx
 
 # The comparison: all results except the times depend only on the seed, not on the number of threads.
 for task in copy reverse dates; do
