@@ -11,7 +11,8 @@
 static void    fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
 static int64_t below(int64_t n) { return tn_random_below(NULL, n); }
 
-enum { ROUNDS = 200, VOCAB = 23, MOST = 6, LONGEST = 16, PAD = 0, BEGIN = 2, END = 3, FIRST = 4, IGNORED = -100 };
+enum { VOCAB = 23, MOST = 6, LONGEST = 16, PAD = 0, BEGIN = 2, END = 3, FIRST = 4, IGNORED = -100 };
+static int rounds(void) { return tn_test_slow() ? 40 : 200; }
 
 /* Sequences of different lengths: ids [n, width], targets of each token, or the source of each text. */
 typedef struct {
@@ -189,7 +190,7 @@ START_TEST(as_padded)
     const kind *k = &kinds[_i];
     tn_lm      *m = model(k, 0.1), *padded = model(k, 0.1);
     tn_module_after(k->layer(padded), nothing, padded);
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < rounds(); round++) {
         const tn_scope s = tn_scope_begin();
         tn_seed((uint64_t)round);
         const batch b = random_batch(true);
@@ -210,7 +211,7 @@ START_TEST(any_padding)
 {
     const kind *k = &kinds[_i];
     tn_lm      *m = model(k, 0);
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < rounds(); round++) {
         const tn_scope s = tn_scope_begin();
         tn_seed((uint64_t)(1000 + round));
         const batch b = random_batch(true);
@@ -234,7 +235,7 @@ START_TEST(outputs)
     tn_lm         *m = model(k, 0.1);
     const tn_scope all = tn_no_grad_begin();
     tn_eval(m);
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < rounds(); round++) {
         const tn_scope s = tn_scope_begin();
         tn_seed((uint64_t)(2000 + round));
         const batch b = random_batch(false);
