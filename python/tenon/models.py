@@ -1,7 +1,7 @@
 """Models of any family, tokenizers, files of tensors, and what happens inside a model."""
 import ctypes
 from collections import namedtuple
-from ctypes import POINTER, byref, c_char_p, c_int32, c_uint8, cast
+from ctypes import POINTER, byref, c_char_p, c_int32, c_uint8, c_void_p, cast
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from . import _library, _tensor as tensor
@@ -13,6 +13,7 @@ from ._tensor import Tensor, owned
 
 Texts = Union[str, Sequence[str]]
 FAMILIES = {1: "encoder", 2: "tuned", 3: "decoder", 4: "seq2seq", 5: "images"}
+CHOSEN = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_int64, ctypes.c_int64, c_void_p)  # tn_generate's .each
 FORWARD = {
     "encoder": "tn_bert_run",
     "tuned": "tn_tuned_run",
@@ -160,25 +161,31 @@ class Tokenizer:
 # ---- models ----
 
 
+class Opened:
+    """The tn_model that a Model and its tokenizers share; the last of them closes it."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def __del__(self, close=lib.tn_model_close, ending=tensor.sys.is_finalizing) -> None:
+        if not ending():
+            close(byref(self.model))
+
+
 class Model:
-    """A model with its tokenizer, opened by `open`. Its tensors may outlive it."""
+    """A model with its tokenizer, opened by `open`. Its tensors and its tokenizer may outlive it."""
 
     def __init__(self, path: str, **config: Any) -> None:
         held: List[Any] = []
-        self._model: Any = None
         model = lib.tn_model_open_run(text(path), options("tn_model_config", config, held))
         _library.check()
-        self._model = model
+        self._opened = Opened(model)
         self.module: int = model.module
         self.family: str = FAMILIES[model.family]
         self.type: str = (model.type or b"").decode()
-        self.tokenizer = Tokenizer._of(model.tokenizer, self) if model.tokenizer else None
-        self.target = Tokenizer._of(model.target, self) if model.target else self.tokenizer
+        self.tokenizer = Tokenizer._of(model.tokenizer, self._opened) if model.tokenizer else None
+        self.target = Tokenizer._of(model.target, self._opened) if model.target else self.tokenizer
         self._forward = Function(signature(FORWARD[self.family], outputs=False), leading=1)
-
-    def __del__(self, close=lib.tn_model_close, ending=tensor.sys.is_finalizing) -> None:
-        if self._model is not None and not ending():
-            close(byref(self._model))
 
     def __repr__(self) -> str:
         return _library.text_of(lib.tn_module_print, self.module).rstrip()
@@ -191,7 +198,7 @@ class Model:
     def save(self, path: str, **how: Any) -> None:
         """Writes the model and its tokenizer to an existing folder, or to a path that ends in .gguf."""
         held: List[Any] = []
-        call(lib.tn_model_save_run, byref(self._model), text(path), options("tn_model_save_args", how, held))
+        call(lib.tn_model_save_run, byref(self._opened.model), text(path), options("tn_model_save_args", how, held))
 
     # ---- text ----
 
@@ -206,7 +213,8 @@ class Model:
     def generate(self, prompt: Any, tokens: int = 100, **how: Any) -> Any:
         """Continues a text (a language model) or translates it (seq2seq). A list of texts gives a list; token ids,
         [T] or [B, T], give the tensor of the new ids [B, best, N], in which -1 follows the end. Greedy by default;
-        options are those of tn_generate (models/generate.h): sample=True, temperature=0.8, top_p=0.9, beams=4 …"""
+        options are those of tn_generate (models/generate.h): sample=True, temperature=0.8, top_p=0.9, beams=4 …
+        each=function is called with each new token id of a language model; False ends the text."""
         if isinstance(prompt, (list, tuple)) and prompt and isinstance(prompt[0], str):
             return [self.generate(p, tokens, **how) for p in prompt]
         ids = self._tokens(prompt)
@@ -220,13 +228,14 @@ class Model:
         return self.target.decode(words)
 
     def _ends(self) -> List[int]:
-        ends = self._model.ends
+        ends = self._opened.model.ends
         more = cast(ends.at, POINTER(c_int32))[: ends.n] if ends.n else []
         last = self.tokenizer.special.get("last") if self.tokenizer else None
         return more + ([last] if last is not None else [])
 
     def _generated(self, ids: Tensor, tokens: int, how: Dict[str, Any]) -> Tensor:
         held: List[Any] = [ids]
+        each, how = how.get("each"), {n: v for n, v in how.items() if n != "each"}
         args = options("tn_generate_args", {"most": tokens, **how}, held)
         if self.family == "seq2seq":
             return owned(kept(lambda: first(lib.tn_seq2seq_generate_run(self.module, ids.handle, args))))
@@ -236,12 +245,27 @@ class Model:
         ends = self._ends()
         if "end" not in how and ends:
             args.end = ends[-1]
+        raised: List[BaseException] = []
+
+        def chosen(row, token, user):
+            try:
+                return (each is None or each(token) is not False) and token not in ends
+            except BaseException as e:  # also Ctrl-C; it must not pass through C
+                raised.append(e)
+                return False
+
+        if each or (len(ends) > 1 and "end" not in how and args.beams == 1):
+            held.append(CHOSEN(chosen))
+            args.each = cast(held[-1], c_void_p)
         decoding = lib.tn_lm_decoding(self.module, rows * args.beams, length + tokens)
         _library.check()
         try:
             setattr(args, "from", decoding)
             args.prompt = ids.handle
-            return owned(kept(lambda: first(lib.tn_generate_run(args))))
+            made = owned(kept(lambda: first(lib.tn_generate_run(args))))
+            if raised:
+                raise raised[0]
+            return made
         finally:
             lib.tn_decoding_free(decoding)
 

@@ -68,6 +68,9 @@ if programs bert gpt translate vit; then
     "$build/bin/bert" train --text text --vocab-size 120 "${small[@]}" --out bert >/dev/null || wrong "bert train fails"
     printf '%s\n' "the cat sees the dog" "a dog" "the cat sees the cat" | "$build/bin/bert" embed --model bert \
         >bert.embedded
+    printf 'sentence\tlabel\nthe cat\tone\na dog\ttwo\nthe dog\ttwo\n' >classes.tsv
+    "$build/bin/bert" tune classify --quiet --model bert --train classes.tsv --epochs 1 --out tuned >/dev/null ||
+        wrong "bert tune fails"
     "$build/bin/gpt" train --text text --vocab-size 280 "${small[@]}" --steps 12 --out gpt >/dev/null ||
         wrong "gpt train fails"
     "$build/bin/gpt" write --model gpt --prompt "the cat" --tokens 20 --temperature 0 >gpt.written ||

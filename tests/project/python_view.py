@@ -643,6 +643,11 @@ class Models(unittest.TestCase):
         self.assertEqual(logits.shape, (1, len(ids), len(m.tokenizer)))
         first = m.generate(ids, tokens=1, end=-1)[0, 0, 0].item()
         self.assertEqual(first, logits[0, -1].argmax().item())
+        seen = []
+        m.generate(ids, tokens=6, end=-1, each=lambda token: seen.append(token) or len(seen) < 3)
+        self.assertEqual(seen, m.generate(ids, tokens=3, end=-1).view(-1).tolist())
+        with self.assertRaises(ZeroDivisionError):
+            m.generate(ids, tokens=6, each=lambda token: 1 // 0)
         self.assertIn("embed: needs an encoder", str(self.error(m.embed, "the cat")))
         self.assertIn("positions", str(self.error(m.generate, prompt, 100000)))
         with self.assertRaises(TypeError):
@@ -654,6 +659,16 @@ class Models(unittest.TestCase):
         lines = self.read("translate.src").splitlines()[:4]
         made = m.generate(lines, tokens=20)
         self.assertEqual(made, self.read("translate.made").splitlines())  # as `translate run --beam 1`
+
+        batch = m.tokenizer.batch(lines)
+        logits = m(batch.ids, tenon.tensor([[m.target.special["first"]]] * 4))
+        self.assertEqual(logits.shape, (4, 1, len(m.target)))
+
+    def test_classifier(self):
+        m = tenon.open(self.path("tuned"))
+        self.assertEqual(m.family, "tuned")
+        self.assertEqual(m(m.tokenizer.batch(["the cat", "a dog"]).ids).shape, (2, 2))
+        self.assertEqual(tenon.open(self.path("tuned"), family="encoder").embed("the cat").shape, (1, 128))
 
     def test_images(self):
         m = tenon.open(self.path("vit"))
@@ -694,14 +709,15 @@ class Models(unittest.TestCase):
 
     def test_models_do_not_leak(self):
         before = None
+        gc.disable()  # a model is freed at once, not by a search for cycles
         for i in range(6):
             m = tenon.open(self.path("gpt"))
             m.generate("the cat", tokens=3)
             tokenizer = m.tokenizer
             del m, tokenizer
-            gc.collect()
             if i == 1:
                 before = tenon.memory()["live"]
+        gc.enable()
         self.assertLessEqual(tenon.memory()["live"] - before, 1 << 16)
 
 
