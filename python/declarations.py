@@ -14,11 +14,10 @@ import textwrap
 import types
 
 here = pathlib.Path(__file__).resolve().parent
-# Headers whose functions become functions of the package, except those of `other`.
-OPS = ["autograd/ops.h", "autograd/fused.h", "autograd/rope.h", "autograd/experts.h", "autograd/long_texts.h"]
+# Headers of autograd/ that do not declare ops.
+NOT_OPS = {"autograd", "op", "recompute", "replay", "steps", "tools"}
 # Structs that are only passed by pointer, as handles.
 OPAQUE = {"tn_bert", "tn_tuned", "tn_seq2seq", "tn_vit", "tn_lm", "tn_decoding", "tn_decoding_kind", "tn_module"}
-OTHER = {"tn_reversible", "tn_attention_at", "tn_grouped_linear", "tn_route", "tn_rope_angles", "tn_rope_angles_at"}
 INDENT = {"subsequent_indent": "    ", "break_long_words": False, "break_on_hyphens": False}
 HINTS = """# Written by python/declarations.py from the headers; do not edit.
 from typing import Any, List, NamedTuple, Optional, Sequence, Union
@@ -28,9 +27,7 @@ from ._tensor import Tensor
 Operand = Union[Tensor, float, int, bool, Sequence[Any], Any]
 Shape = Union[int, Sequence[int]]
 
-class Pair(NamedTuple):
-    values: Tensor
-    indices: Tensor
+%s
 
 %s
 
@@ -95,7 +92,9 @@ class Headers:
         self.required, self.callbacks = {}, set()
         self.constants, self.structs, self.functions, self.enums, self.ops = {}, {}, {}, {}, []
         for name in listed:
-            self.read(root / name, name in OPS)
+            folder, _, file = name[:-2].partition("/")
+            self.read(root / name, folder == "autograd" and file not in NOT_OPS)
+        self.ops = [name for name in self.ops if self.offered(name)]
 
         numbers = re.findall(r"define TN_VERSION_\w+ +(\d+)", (root / "core/core.h").read_text("utf8"))
         self.version = ".".join(numbers)
@@ -132,8 +131,23 @@ class Headers:
             body = " ".join(text[m.end() : end - 1].split())
             params = [] if body == "void" else [p if p == "..." else declarators(p)[0] for p in split(body)]
             self.functions[m[2]] = (result, params)
-            if ops and m[2] not in OTHER:
+            if ops:
                 self.ops.append(m[2])
+
+    def offered(self, name):
+        """True if Python can call an op: tensors, lists of them, numbers and options in, tensors or a bool out."""
+        result, params = self.functions[name]
+        names, lists = [], 0
+        for p in params:
+            if p == "..." or p[0] in self.callbacks or "*" in p[0] and not re.match(r"(tn_tensor|char) \*|", p[0])[1]:
+                return False
+            lists += "**" in p[0]
+            names += [m[1] for m in self.structs[p[0]]] if p[0].endswith(("_args", "_config")) else [p[1]]
+        of_tensors = result in self.structs and all(m[0] == "tn_tensor *" for m in self.structs[result])
+        listed = result == "int" and params[-1][1] == "out"  # tn_split
+        return len(set(names)) == len(names) and lists < 2 and (
+            result in ("tn_tensor *", "bool") or of_tensors or listed
+        )
 
     def value(self, text):
         """A constant, a number, or a product of them."""
@@ -223,7 +237,11 @@ def hints():
         functions.append(signatures.stub(s, 0))
         if s.is_method:
             methods.append(signatures.stub(s, 4))
-    return HINTS % ("\n".join(functions), "\n".join(methods))
+    results = [
+        "class %s(NamedTuple):\n%s" % (signatures.python_name(n), "\n".join("    %s: Tensor" % m.name for m in members))
+        for n, members in signatures.RESULTS.items()
+    ]
+    return HINTS % ("\n\n".join(results), "\n".join(functions), "\n".join(methods))
 
 
 def main(check):

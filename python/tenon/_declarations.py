@@ -11,7 +11,8 @@ CONSTANTS = {
 }
 ENUMS = {
 'tn_dtype': {'TN_F32': 0, 'TN_F64': 1, 'TN_BF16': 2, 'TN_I64': 3, 'TN_I32': 4, 'TN_U8': 5, 'TN_BOOL': 6},
-    'tn_reduction': {'TN_MEAN': 0, 'TN_SUM': 1, 'TN_NONE': 2}, 'tn_status': {'TN_OK': 0, 'TN_ENOMEM': 1,
+    'tn_reduction': {'TN_MEAN': 0, 'TN_SUM': 1, 'TN_NONE': 2}, 'tn_rope_scaling': {'TN_ROPE_PLAIN': 0,
+    'TN_ROPE_LINEAR': 1, 'TN_ROPE_DYNAMIC': 2, 'TN_ROPE_LLAMA3': 3}, 'tn_status': {'TN_OK': 0, 'TN_ENOMEM': 1,
     'TN_EINVAL': 2, 'TN_ESHAPE': 3, 'TN_EDTYPE': 4, 'TN_EINDEX': 5, 'TN_ESTATE': 6, 'TN_EIO': 7, 'TN_EFORMAT':
     8, 'TN_EUNSUPPORTED': 9, 'TN_ENUMERIC': 10}, 'tn_bert_pooling': {'TN_POOL_MEAN': 0, 'TN_POOL_FIRST': 1,
     'TN_POOL_MAX': 2}, 'tn_model_family': {'TN_MODEL_NONE': 0, 'TN_MODEL_ENCODER': 1, 'TN_MODEL_TUNED': 2,
@@ -46,6 +47,7 @@ tn_attention_args: int zero_; tn_tensor *q; tn_tensor *k; tn_tensor *v; bool int
     *key_padding_mask; bool causal; int64_t past; int64_t window; tn_tensor *offsets; tn_tensor *key_offsets; int64_t
     longest; int64_t key_longest; double dropout; double scale = -1; double cap; tn_dims order; tn_tensor **weights;
     int end_; required 3
+tn_routes: tn_tensor *token; tn_tensor *pair; tn_tensor *expert
 tn_add_dropout_norm_args: int zero_; tn_tensor *x; tn_tensor *h; tn_tensor *weight; tn_tensor *bias; double p; double
     eps; tn_tensor **sum; tn_tensor *rows; int64_t padded; int end_; required 4
 tn_linear_cross_entropy_args: int zero_; tn_tensor *x; tn_tensor *weight; tn_tensor *bias; tn_tensor *target; int64_t
@@ -53,6 +55,8 @@ tn_linear_cross_entropy_args: int zero_; tn_tensor *x; tn_tensor *weight; tn_ten
 tn_lsh_attention_args: int zero_; tn_tensor *q; tn_tensor *k; tn_tensor *v; tn_tensor *buckets; tn_tensor
     *key_padding_mask; int64_t chunk = 64; int64_t before = 1; int64_t after; bool causal; bool apart; double dropout;
     double scale = -1; int end_; required 3
+tn_rope_config: int zero_; int64_t dim; double theta = 10000; bool interleaved; tn_rope_scaling scaling; double factor
+    = 1; double low = 1; double high = 4; int64_t trained; tn_dtype dtype; int end_
 tn_mode: bool no_grad; bool autocast; uint8_t replay; bool blank; uint8_t look
 tn_scope: size_t mark; int path; tn_mode mode
 tn_backward_args: int zero_; tn_tensor *root; tn_tensor *seed; int count; tn_tensor **roots; tn_tensor **seeds; bool
@@ -258,6 +262,7 @@ tn_tensor *tn_kl_div_run(tn_loss_args a)
 tn_tensor *tn_bce_with_logits_run(tn_loss_args a)
 tn_tensor *tn_cosine_similarity(tn_tensor *a, tn_tensor *b, int dim, double eps)
 tn_tensor *tn_attention_run(tn_attention_args a)
+tn_routes tn_route(tn_tensor *expert, int64_t experts, int64_t capacity)
 tn_tensor *tn_linear_gelu(tn_tensor *x, tn_tensor *weight, tn_tensor *bias)
 tn_tensor *tn_linear_gelu_tanh(tn_tensor *x, tn_tensor *weight, tn_tensor *bias)
 tn_tensor *tn_linear_relu(tn_tensor *x, tn_tensor *weight, tn_tensor *bias)
@@ -266,6 +271,8 @@ tn_tensor *tn_add_dropout_norm_run(tn_add_dropout_norm_args a)
 tn_tensor *tn_linear_cross_entropy_run(tn_linear_cross_entropy_args a)
 tn_tensor *tn_lsh_attention_run(tn_lsh_attention_args a)
 tn_tensor *tn_rope(tn_tensor *x, tn_tensor *angles, bool interleaved)
+tn_tensor *tn_rope_angles(tn_rope_config c, int64_t offset, int64_t length)
+tn_tensor *tn_rope_angles_at(tn_rope_config c, tn_tensor *positions)
 """
 FUNCTIONS = """
 tn_tensor *tn_arange_of(tn_dtype dt, double start, double end, double step)

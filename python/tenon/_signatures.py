@@ -54,7 +54,6 @@ HINTS = {
     "double": "float",
     "output": "bool",
 }
-RESULTS = {"tn_tensor *": "Tensor", "tn_pair": "Pair", "bool": "bool"}
 
 
 def declared(text):
@@ -124,13 +123,18 @@ def signature(function, outputs=True):
         elif a.type == "tn_tensor **" and a.name == "out":
             continue
         else:
-            default = False if a.type == "bool" else None if a.name == "bias" else REQUIRED
-            parameters.append(Parameter("tensors" if a.type == "tn_tensor **" else a.name, a.type, default, i))
+            default = {"bool": False, "tn_reduction": 0}.get(a.type, None if a.name == "bias" else REQUIRED)
+            parameters.append(Parameter("tensors" if a.name == "in" else a.name, a.type, default, i))
     given = DEFAULTS.get(name, {})
     parameters = [p._replace(default=given.get(p.name, p.default)) for p in parameters]
     parameters.sort(key=lambda p: p.default is not REQUIRED)  # stable: required ones first
     is_method = bool(parameters) and parameters[0].type == "tn_tensor *"
     return Signature(name, function, result, arguments, parameters, is_method)
+
+
+def python_name(struct):
+    """The name of a struct of results: Pair of tn_pair."""
+    return struct[3:].title().replace("_", "")
 
 
 def prototype(s):
@@ -151,7 +155,7 @@ def stub(s, indent):
         parts.append("%s: %s%s" % (p.name, hint, default))
         if p.type in ("tn_shape", "tn_dims") and p.default is REQUIRED and i == len(s.parameters) - 1:
             parts[-1] = "*%s: Shape" % p.name
-    result = RESULTS.get(s.result, "List[Tensor]")
+    result = {"tn_tensor *": "Tensor", "bool": "bool", "int": "List[Tensor]"}.get(s.result) or python_name(s.result)
     if any(p.type == "output" for p in s.parameters):
         result = "Any"
     line = "%sdef %s(%s) -> %s: ..." % (" " * indent, s.name, ", ".join(parts), result)
@@ -162,3 +166,4 @@ def stub(s, indent):
 
 
 OPS = {s.name: s for s in map(signature, parse_functions(_declarations.OPS))}
+RESULTS = {s.result: STRUCTS[s.result] for s in OPS.values() if s.result in STRUCTS}

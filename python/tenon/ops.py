@@ -11,7 +11,8 @@ from . import _declarations, _library, _signatures, _tensor as tensor
 from ._library import lib
 from ._signatures import REQUIRED
 
-Pair = namedtuple("Pair", "values indices")
+# Results of several tensors, as Pair(values, indices)
+RESULTS = {n: namedtuple(_signatures.python_name(n), [m.name for m in s]) for n, s in _signatures.RESULTS.items()}
 
 
 def handle(value, held):
@@ -117,8 +118,9 @@ class Function:
     def result(self, result, outputs):
         if self.signature.result == "tn_tensor *":
             result = tensor.owned(result)
-        elif self.signature.result == "tn_pair":
-            result = Pair(tensor.owned(result.values), tensor.owned(result.indices))
+        elif self.signature.result in RESULTS:
+            made = RESULTS[self.signature.result]
+            result = made(*[tensor.owned(getattr(result, name)) for name in made._fields])
         if outputs:
             return (result,) + tuple(o.value if isinstance(o, c_int64) else tensor.owned(o.value) for o in outputs)
         return result

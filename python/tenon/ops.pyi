@@ -10,6 +10,11 @@ class Pair(NamedTuple):
     values: Tensor
     indices: Tensor
 
+class Routes(NamedTuple):
+    token: Tensor
+    pair: Tensor
+    expert: Tensor
+
 def add(a: Optional[Operand], b: Optional[Operand]) -> Tensor: ...
 def sub(a: Optional[Operand], b: Optional[Operand]) -> Tensor: ...
 def mul(a: Optional[Operand], b: Optional[Operand]) -> Tensor: ...
@@ -352,6 +357,7 @@ def attention(
     order: Shape = ...,
     weights: bool = ...,
 ) -> Any: ...
+def route(expert: Optional[Operand], experts: int, capacity: int) -> Routes: ...
 def linear_gelu(x: Optional[Operand], weight: Optional[Operand], bias: Optional[Operand] = ...) -> Tensor: ...
 def linear_gelu_tanh(x: Optional[Operand], weight: Optional[Operand], bias: Optional[Operand] = ...) -> Tensor: ...
 def linear_relu(x: Optional[Operand], weight: Optional[Operand], bias: Optional[Operand] = ...) -> Tensor: ...
@@ -392,6 +398,31 @@ def lsh_attention(
     scale: float = ...,
 ) -> Tensor: ...
 def rope(x: Optional[Operand], angles: Optional[Operand], interleaved: bool = ...) -> Tensor: ...
+def rope_angles(
+    offset: int,
+    length: int,
+    dim: int = ...,
+    theta: float = ...,
+    interleaved: bool = ...,
+    scaling: Union[str, int] = ...,
+    factor: float = ...,
+    low: float = ...,
+    high: float = ...,
+    trained: int = ...,
+    dtype: Any = ...,
+) -> Tensor: ...
+def rope_angles_at(
+    positions: Optional[Operand],
+    dim: int = ...,
+    theta: float = ...,
+    interleaved: bool = ...,
+    scaling: Union[str, int] = ...,
+    factor: float = ...,
+    low: float = ...,
+    high: float = ...,
+    trained: int = ...,
+    dtype: Any = ...,
+) -> Tensor: ...
 
 class Methods:
     def add(self, b: Optional[Operand]) -> Tensor: ...
@@ -692,6 +723,7 @@ class Methods:
         order: Shape = ...,
         weights: bool = ...,
     ) -> Any: ...
+    def route(self, experts: int, capacity: int) -> Routes: ...
     def linear_gelu(self, weight: Optional[Operand], bias: Optional[Operand] = ...) -> Tensor: ...
     def linear_gelu_tanh(self, weight: Optional[Operand], bias: Optional[Operand] = ...) -> Tensor: ...
     def linear_relu(self, weight: Optional[Operand], bias: Optional[Operand] = ...) -> Tensor: ...
@@ -732,6 +764,18 @@ class Methods:
         scale: float = ...,
     ) -> Tensor: ...
     def rope(self, angles: Optional[Operand], interleaved: bool = ...) -> Tensor: ...
+    def rope_angles_at(
+        self,
+        dim: int = ...,
+        theta: float = ...,
+        interleaved: bool = ...,
+        scaling: Union[str, int] = ...,
+        factor: float = ...,
+        low: float = ...,
+        high: float = ...,
+        trained: int = ...,
+        dtype: Any = ...,
+    ) -> Tensor: ...
 
 class Function:
     def __init__(self, signature: Any, leading: int = ...) -> None: ...

@@ -35,7 +35,7 @@ class Alone(unittest.TestCase):
         self.assertIn(text, str(caught.exception))
         self.assertEqual(tenon._library.failed(), 0)
 
-    def test_structs_are_those_of_c(self):
+    def test_0_structs_are_those_of_c(self):
         """Sizes and offsets of all structs, from a C program."""
         from tenon import _declarations, _library, _signatures
 
