@@ -40,7 +40,8 @@ def build_library():
         return None
     made = checkout / "build" / "python"
     options = ["-DCMAKE_BUILD_TYPE=Release", "-DTENON_TESTS=OFF", "-DTENON_PROGRAMS=OFF", "-DTENON_MPI=OFF"]
-    for command in (["-S", checkout, "-B", made] + options, ["--build", made, "-j", "--target", "tenon"]):
+    build = ["--build", made, "-j", os.cpu_count() or 1, "--target", "tenon"]
+    for command in (["-S", checkout, "-B", made] + options, build):
         if subprocess.call(["cmake"] + [str(word) for word in command]):
             raise SystemExit("cmake failed; set TENON_LIBRARY to the path of a libtenon.so, or install what it needs")
     return made / SONAME
