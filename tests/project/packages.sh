@@ -2,7 +2,7 @@
 # Debian packages: packaging/deb makes four; lintian, if installed, has no complaint. From a folder with their files, a
 # program is built by find_package with components, and the programs run; their pages and completions exist.
 . "$(dirname "$0")/common.sh"
-need cmake cpack dpkg-deb dpkg-shlibdeps
+need cmake cpack dpkg-deb dpkg-shlibdeps file
 outside=$root/tests/outside
 mkdir -p "$build/project/packages" && cd "$build/project/packages"
 find . -mindepth 1 -maxdepth 1 ! -name work -exec rm -rf {} +
