@@ -69,10 +69,25 @@ def library():
     return data
 
 
+def metadata():
+    return (METADATA % (VERSION, (here / "README.md").read_text("utf8"))).encode()
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    """So that pip does not build a wheel to read its name."""
+    info = pathlib.Path(metadata_directory) / ("tenon-%s.dist-info" % VERSION)
+    info.mkdir()
+    (info / "METADATA").write_bytes(metadata())
+    return info.name
+
+
+prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
+
+
 def write_wheel(folder, files, tag):
     """Writes the files, {name: bytes}, and what a wheel adds. The same files give the same bytes."""
     info = "tenon-%s.dist-info/" % VERSION
-    files[info + "METADATA"] = (METADATA % (VERSION, (here / "README.md").read_text("utf8"))).encode()
+    files[info + "METADATA"] = metadata()
     pure = "true" if tag.endswith("any") else "false"
     wheel = "Wheel-Version: 1.0\nGenerator: tenon\nRoot-Is-Purelib: %s\nTag: %s\n" % (pure, tag)
     files[info + "WHEEL"] = wheel.encode()
