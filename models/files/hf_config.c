@@ -66,7 +66,7 @@ static const char *text_of(const tn_hf_row *r, const tn_json *v, const char *key
 {
     const char *const one[] = {r->text, NULL}, *const *choices = r->choices ? r->choices : one;
     const char       *s = v ? tn_json_string(v) : choices[0];
-    char              list[400];
+    char              list[1000];
     if (tn_error() != TN_OK) return NULL;
     if (r->kind == TN_HF_ACTIVATION) {
         const char *name = tn__activation_name(v ? s : r->text);
