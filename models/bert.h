@@ -1,5 +1,5 @@
-/* bert.h — BERT and its family, RoBERTa, DistilBERT, ALBERT, ELECTRA, ModernBERT: encoders that are trained to predict
- * masked tokens. Part of models.h: include that.
+/* bert.h — BERT and its family, RoBERTa, DistilBERT, ALBERT, ELECTRA, ModernBERT, DeBERTa v2 and v3: encoders that are
+ * trained to predict masked tokens. Part of models.h: include that.
  *
  *     tn_bert_config c = tn_bert_size("mini");
  *     c.vocab = 8000;
@@ -27,21 +27,22 @@ typedef enum {
     TN_DISTILBERT,  /* no segments, no pooler, no next-sentence head */
     TN_ALBERT,      /* layers share weights; .next predicts whether two segments are in their original order */
     TN_ELECTRA,     /* no pooler, no next-sentence head; .replaced: the discriminator, else the generator */
-    TN_MODERNBERT   /* rotary positions, windows, gated feed-forward, norms first, no biases; no segments, no pooler */
+    TN_MODERNBERT,  /* rotary positions, windows, gated feed-forward, norms first, no biases; no segments, no pooler */
+    TN_DEBERTA      /* v2 and v3: disentangled attention; no pooler, no next-sentence head; .replaced: as ELECTRA */
 } tn_bert_kind;
 
 typedef struct tn_bert_config {
-    int                      zero_;
-    tn_bert_kind             kind;
-    int64_t                  vocab; /* tokens: rows of the embedding */
-    int64_t dim              TN_IS(256), layers TN_IS(4), heads TN_IS(4);
-    int64_t                  ff;         /* 0: 4 dim */
-    int64_t                  embedding;  /* ALBERT, ELECTRA: width of the embeddings, projected to dim; 0: dim */
-    int64_t                  groups;     /* ALBERT: distinct blocks that the layers share; 0: 1 */
-    int64_t positions        TN_IS(512); /* maximum tokens in a sequence */
-    int64_t types            TN_IS(2);   /* segments; DistilBERT: none */
-    int64_t                  padding;    /* padding token id, its embedding is zero; negative: none */
-    double dropout           TN_IS(0.1);
+    int               zero_;
+    tn_bert_kind      kind;
+    int64_t           vocab; /* tokens: rows of the embedding */
+    int64_t dim       TN_IS(256), layers TN_IS(4), heads TN_IS(4);
+    int64_t           ff;         /* 0: 4 dim */
+    int64_t           embedding;  /* ALBERT, ELECTRA, DeBERTa: width of the embeddings, projected to dim; 0: dim */
+    int64_t           groups;     /* ALBERT: distinct blocks that the layers share; 0: 1 */
+    int64_t positions TN_IS(512); /* maximum tokens in a sequence */
+    int64_t types     TN_IS(2);   /* segments; DistilBERT: none */
+    int64_t           padding;    /* padding token id, its embedding is zero; negative: none */
+    double dropout    TN_IS(0.1);
     double attention_dropout TN_IS(0.1);   /* dropout probability of attention weights */
     double head_dropout      TN_IS(-1);    /* of heads; below 0: ALBERT 0.1, DistilBERT 0.2, else .dropout */
     double init              TN_IS(0.02);  /* standard deviation of initial weights */
@@ -51,19 +52,24 @@ typedef struct tn_bert_config {
     bool                     no_words;     /* no head for masked tokens */
     bool                     no_pooler;    /* no pooler; implies .no_next */
     bool                     no_next;      /* no head for the next sentence */
-    bool                     replaced;     /* ELECTRA: a head that detects replaced tokens */
+    bool                     replaced;     /* ELECTRA, DeBERTa: a head that detects replaced tokens */
     int64_t                  global_every; /* ModernBERT: every n-th layer, from the first, sees all tokens; 0: 3 */
     int64_t                  window;       /* ModernBERT: other layers see tokens less than this far away; 0: 65 */
     double                   theta;        /* ModernBERT: of the rotary positions in layers that see all; 0: 160000 */
     double                   local_theta;  /* ModernBERT: in the other layers; 0: 10000 */
     bool mean_heads; /* ModernBERT: heads for a whole text use the mean of its tokens, not the first */
-    int  end_;
+    /* DeBERTa: all 0: v3's, both terms, norm, and 256 buckets or, if fewer, .positions / 2. .distance: 0: .positions;
+     * below 0: no relative positions */
+    tn_disentangled disentangled;
+    bool            input_positions; /* DeBERTa: position embeddings are added to the input, as in BERT */
+    bool            mask_decoder;    /* DeBERTa: enhanced mask decoder: position embeddings enter at the last layer */
+    int             end_;
 } TN_KEYWORDS_ONLY tn_bert_config;
 #define TN_BERT_DEFAULTS                                                                                         \
     .dim = 256, .layers = 4, .heads = 4, .positions = 512, .types = 2, .dropout = 0.1, .attention_dropout = 0.1, \
     .head_dropout = -1, .init = 0.02, .eps = 1e-12
 
-typedef struct {
+typedef struct tn_bert {
     tn_module      base;
     tn_bert_config config;                    /* with defaults filled in */
     tn_embedding  *words, *positions, *types; /* the last two and those after the encoder: NULL if the model has none */
@@ -73,8 +79,9 @@ typedef struct {
     tn_transformer_encoder *encoder;
     tn_mlm_head            *head;
     tn_linear              *pooler, *next, *replaced, *replaced_out;
-    tn_token_ids            begin, end; /* config.json's bos_token_id and eos_token_id; they do not change results */
-    char                    left[256];  /* other heads in the loaded directory, as "classifier.weight, …" */
+    tn_layer_norm          *replaced_norm; /* DeBERTa's head for replaced tokens has one; else NULL */
+    tn_token_ids            begin, end;    /* config.json's bos_token_id and eos_token_id; they do not change results */
+    char                    left[256];     /* other heads in the loaded directory, as "classifier.weight, …" */
 } tn_bert;
 
 TN_API const char *tn_bert_kind_name(tn_bert_kind kind); /* "BERT", "XLM-RoBERTa" … */
@@ -91,13 +98,17 @@ typedef struct tn_bert_args {
     tn_tensor  *key_padding_mask; /* padding mask, bool [B, T]: true at padding; NULL: no padding */
     bool        skip_padding;     /* the encoder does no work for padding: hidden states are 0 there */
     tn_tensor **weights;          /* out, may be NULL: one tensor per layer, attention weights [B, heads, T, T] */
-    int         end_;
+    bool        for_words; /* hidden states for tn_bert_mlm_logits: .mask_decoder runs; other models ignore this */
+    /* Gradient-disentangled embedding sharing (DeBERTa v3): the embeddings of this model, of the same widths, are added
+     * to m's, without a gradient. m's own are then differences. NULL: none */
+    struct tn_bert *shared;
+    int             end_;
 } TN_KEYWORDS_ONLY tn_bert_args;
 TN_API tn_tensor  *tn_bert_run(tn_bert *m, tn_bert_args a); /* hidden states [B, T, dim] */
 
-/* Heads, computed from y, the hidden states of tn_bert_forward. word_scores: logits over the vocabulary, [N, vocab], of
- * the tokens at positions `where` of the flattened [B · T] (i64 [N]; NULL: all). pooled: tanh of a projection of the
- * first token, [B, dim]. next_scores: logits [B, 2]; class 0: the second sentence follows the first. */
+/* Heads, computed from y, the hidden states of tn_bert_forward. mlm_logits: logits over the vocabulary, [N, vocab], of
+ * the tokens at positions `where` of the flattened [B · T] (i64 [N]; NULL: all), from y of .for_words. pooled: tanh of
+ * a projection of the first token, [B, dim]. nsp_logits: [B, 2]; class 0: the second sentence follows the first. */
 TN_API tn_tensor *tn_bert_mlm_logits(tn_bert *m, tn_tensor *y, tn_tensor *where);
 TN_API tn_tensor *tn_bert_pooled(tn_bert *m, tn_tensor *y);
 TN_API tn_tensor *tn_bert_nsp_logits(tn_bert *m, tn_tensor *y);
@@ -113,6 +124,7 @@ typedef struct tn_bert_loss_args {
     tn_tensor  *next;                           /* i64 [B]: 0 if the second sentence follows the first, else 1 */
     tn_tensor  *replaced;                       /* bool [B, T]: true for replaced tokens */
     tn_tensor **word_loss, **next_loss;         /* out, may be NULL: these parts of the loss, detached */
+    tn_bert    *shared;                         /* as in tn_bert_args */
     int         end_;
 } TN_KEYWORDS_ONLY tn_bert_loss_args;
 TN_API tn_tensor  *tn_bert_loss_run(tn_bert *m, tn_bert_loss_args b);

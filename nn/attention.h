@@ -9,6 +9,7 @@
 #ifndef TENON_NN_ATTENTION_H
 #define TENON_NN_ATTENTION_H
 
+#include "disentangled.h"
 #include "module.h"
 #include "modules.h"
 
@@ -101,6 +102,7 @@ typedef struct tn_mha_config {
     int64_t            window; /* sees keys less than `window` positions away, with .causal only earlier ones; 0: all */
     bool               rotary; /* rotate queries and keys by their positions (tn_rope) */
     tn_rope_config     rope;   /* angles of the rotary positions; .dim 0: rotate the whole head */
+    tn_disentangled    disentangled;         /* DeBERTa's position terms of the scores (disentangled.h) */
     bool               no_bias, no_out_bias; /* no biases; no bias in the output projection */
     bool               time_first;           /* tensors are [T, B, dim], as by default in PyTorch */
     tn_dtype           dtype;
@@ -114,7 +116,7 @@ typedef struct {
     int64_t       *left;                      /* [heads]: original number of each remaining head */
     int64_t        window;
     double         scale, score_cap, dropout;
-    bool           time_first, rotary;
+    bool           time_first, rotary, c2p, p2c;
     tn_rope_config rope;
     tn_tensor     *in_proj_weight; /* [3 dim, dim]: projections of queries, keys, values; NULL if stored separately */
     /* [dim, dim], [dim, kdim], [dim, vdim]: separate projections if kdim or vdim is not dim; else NULL */
@@ -122,6 +124,7 @@ typedef struct {
     tn_tensor   *in_proj_bias;             /* [3 dim]; NULL without bias or with q_proj, k_proj, v_proj */
     tn_linear   *q_proj, *k_proj, *v_proj; /* the projections if kv_heads, head_dim or qk_norm was set; else NULL */
     tn_rms_norm *q_norm, *k_norm; /* [head_dim], or TN_QK_NORM_ALL: [heads · head_dim]; NULL without .qk_norm */
+    tn_linear   *pos_key_proj, *pos_query_proj; /* of .disentangled.own_projs; else NULL */
     tn_linear   *out_proj;
     struct tn_lora_pair *lora; /* of in_proj_weight, see nn/lora.h; NULL: none */
 } tn_mha;
@@ -143,6 +146,7 @@ typedef struct tn_mha_args {
     int64_t      layer;
     bool         memory; /* keys and values are a memory: the first call stores it; later calls may pass NULL */
     tn_tensor   *angles; /* rotary: angles of the positions (tn_rope_angles); NULL: those after the cached positions */
+    tn_tensor   *distances, *distance_at; /* of .disentangled: as returned by tn_distances_forward */
     /* an unpadded batch: query is [1, N, dim]; keys_unpadded: of key and value; NULL: unpadded. No masks, no cache. */
     const tn_unpadded *unpadded, *keys_unpadded;
     int                end_;

@@ -10,6 +10,7 @@
 #include "convolution.h"
 #include "crf.h"
 #include "losses.h"
+#include "disentangled.h"
 #include "attention.h"
 #include "look.h"
 #include "experts.h"

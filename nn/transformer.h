@@ -12,6 +12,7 @@
 #define TENON_NN_TRANSFORMER_H
 
 #include "attention.h"
+#include "disentangled.h"
 #include "experts.h"
 
 TN_C_BEGIN_
@@ -66,6 +67,7 @@ typedef struct tn_block_config {
     int64_t        relative;    /* buckets of T5's relative positions, in a stack one set for all layers; 0: none */
     int64_t relative_distance TN_IS(128);        /* relative positions: distance from which the last bucket is used */
     bool                      relative_causal;   /* relative positions: for use with a causal mask */
+    tn_disentangled           disentangled;      /* DeBERTa's attention, see disentangled.h; norms last, no memory */
     bool                      no_bias;           /* no bias in any linear layer or norm */
     bool                      no_attention_bias; /* no bias in any projection of the attention */
     bool                      no_out_bias;       /* no bias in the output projection of the attention */
@@ -97,6 +99,7 @@ typedef struct {
     tn_module       base;
     tn_module_list *layers;     /* tn_block *block = tn_at(m->layers, 0) */
     tn_layer_norm  *norm;       /* the final norm; NULL without .final_norm */
+    tn_distances   *distances;  /* NULL without .disentangled */
     int64_t         depth;      /* number of layers; more than the length of `layers` if they share blocks */
     bool            int8_cache; /* tn_blocks_cache makes caches with .int8 (docs/quantisation.md); set it at any time */
 } tn_blocks;
@@ -121,6 +124,10 @@ typedef struct tn_block_args {
      * same bits, the others are 0. Ignored with hooks, looks, weights, other masks or a cache, which need padding. */
     bool               skip_padding;
     const tn_unpadded *unpadded, *memory_unpadded; /* x is [1, N, dim], memory [1, M, dim]; as in tn_mha_args */
+    /* of .disentangled, for a single block: as in tn_mha_args. query: attends to x in place of x; block without
+     * norm_first. mask_decoder: for a stack, DeBERTa's enhanced mask decoder: position embeddings [T, dim] or [B, T,
+     * dim]; x plus these is the query of the last layer, and its result the query of one more run of that layer. */
+    tn_tensor *distances, *distance_at, *query, *mask_decoder;
     tn_tensor *bias; /* result of tn_relative_positions_forward; NULL: computed from the block's own, if it has one */
     int        end_;
 } TN_KEYWORDS_ONLY tn_block_args;

@@ -83,6 +83,7 @@ typedef struct {
     option_list text, valid;
     const char *objective;                /* NULL: bert, or roberta for one document */
     int64_t     batch, length, embedding; /* embedding: width, ALBERT and ELECTRA only; 0: min(128, dim) */
+    const char *sharing;                  /* of the embeddings of two models; NULL: tied, of deberta-v3 gdes */
     bool        cased, norm_last, whole_words, by_rule;
     int64_t     word_vectors; /* epochs of skip-gram before the training; 0: no skip-gram */
     texts       texts, held;
@@ -100,12 +101,13 @@ tn_tensor *word_vectors_train(const tn_corpus *c, int64_t pieces, int64_t dim, i
                               const char *path);
 void       word_vectors_apply(tn_tensor *weight, tn_tensor *rows);
 
-/* ELECTRA: two models that are trained together (electra.c). */
+/* ELECTRA and DeBERTa v3: two models that are trained together (electra.c). sharing: "tied", "gdes" or "none". */
 typedef struct {
     tn_module base;
     tn_bert  *generator, *discriminator;
+    bool      gdes;
 } electra;
-electra   *electra_new(tn_bert_config discriminator);
+electra   *electra_new(tn_bert_config discriminator, const char *sharing);
 tn_tensor *electra_loss(void *net, const tn_batch *b, void *user);
 bool       electra_save(electra *m, const tn_tokenizer *tokens, const char *dir);
 #define BERT_TRAINING                                                                                         \

@@ -34,7 +34,7 @@ static choice choose_word(const model *m, const world_probe *p)
         const int64_t mask = tn_tokenizer_special(m->tokens).mask;
         int64_t       at = 0;
         while (at < tn_numel(b.ids) - 1 && tn_get_i64(b.ids, at) != mask) at++;
-        tn_tensor *y = tn_bert_forward(m->bert, b.ids);
+        tn_tensor *y = tn_bert_forward(m->bert, b.ids, .for_words = true);
         tn_tensor *q = tn_softmax(tn_bert_mlm_logits(m->bert, y, tn_from_data(TN_I64, TN_SHAPE(1), &at)), -1);
         for (int i = 0; q && i < p->nright + p->nwrong; i++) {
             const bool    good = i < p->nright;
@@ -98,10 +98,10 @@ static bool measure(const bert_training *t, model *m, evaluation *e)
     return evaluate(m, &c, e);
 }
 
-/* The smallest ratio of an accuracy to its goal. Ignores ALBERT's sentence order, which has no goal. */
+/* The smallest ratio of an accuracy to its goal. Only BERT has a goal for pairs of sentences. */
 static double reached(const double part[WORLD_KINDS], const evaluation *e)
 {
-    double least = strcmp(objective, "albert") ? e->next / goals[NEXT] : INFINITY;
+    double least = strcmp(objective, "bert") ? INFINITY : e->next / goals[NEXT];
     for (int k = 0; k < WORLD_KINDS; k++) least = fmin(least, part[k] / goals[k]);
     return least;
 }
@@ -216,7 +216,8 @@ static const option options[] = {
     OPTION_REAL("minutes", 'm', "N", &minutes, "train for about N minutes instead", .least = 0.01, .most = 1e4),
     OPTION_INT("documents", 0, "N", &documents, "number of documents to generate", .least = 10, .most = 1e9),
     OPTION_INT("probes", 0, "N", &probes, "number of test sentences of each kind", .least = 1, .most = 1e6),
-    OPTION_TEXT("objective", 0, "NAME", &objective, "training objective, as in bert train", .choices = "bert|albert"),
+    OPTION_TEXT("objective", 0, "NAME", &objective, "training objective, as in bert train",
+                .choices = "bert|albert|deberta"),
     OPTION_INT("embedding", 0, "N", &embedding, "width of ALBERT's embeddings (default: 128)", .least = 1,
                .most = 65536),
     OPTION_TEXT("dtype", 0, "TYPE", &dtype, "dtype of the computation (default: bf16 if the CPU supports it, else f32)",

@@ -114,12 +114,14 @@ static tn_tensor *loss(void *student, const tn_batch *b, void *user)
     tn_tensor     *padding = tn_batch_get(b, "padding"), *at = tn_batch_get(b, "masked_at");
     tn_tensor     *segments = tn_batch_get(b, "segments");
     const tn_scope s = tn_no_grad_begin();
-    tn_tensor     *there = tn_bert_forward(t->teacher, b->x, .types = segments, .key_padding_mask = padding);
-    tn_tensor     *right = tn_numel(at) ? tn_bert_mlm_logits(t->teacher, there, at) : NULL;
-    tn_tensor     *both[] = {there, right};
+    tn_tensor     *there =
+        tn_bert_forward(t->teacher, b->x, .types = segments, .key_padding_mask = padding, .for_words = true);
+    tn_tensor *right = tn_numel(at) ? tn_bert_mlm_logits(t->teacher, there, at) : NULL;
+    tn_tensor *both[] = {there, right};
     tn_scope_return_list(s, right ? 2 : 1, both);
     if (!there) return NULL;
-    tn_tensor *y = tn_bert_forward((tn_bert *)student, b->x, .types = segments, .key_padding_mask = padding);
+    tn_tensor *y =
+        tn_bert_forward((tn_bert *)student, b->x, .types = segments, .key_padding_mask = padding, .for_words = true);
     tn_tensor *all = cosine_loss(y, there, padding);
     return right ? tn_add(all, words_loss(t, tn_bert_mlm_logits(student, y, at), right, b->y)) : all;
 }

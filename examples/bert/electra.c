@@ -3,38 +3,68 @@
  *
  *   loss = generator's cross-entropy over the masked tokens + 50 · discriminator's binary cross-entropy over all tokens
  *
- * The generator's tokens are sampled, and no gradient passes through them. Both models share their embeddings. */
+ * The generator's tokens are sampled, and no gradient passes through them. Both models share their embeddings: the
+ * tables are tied; or, as in DeBERTa v3 (He et al. 2023), gradient-disentangled: the discriminator's embeddings are the
+ * generator's, without a gradient, plus tables of its own that are 0 at the start; or they do not share them. */
 #include "bert.h"
 
 #include "../common/files.h"
 
+#include <string.h>
+
 static const tn_class electra_class = {.size = sizeof(tn_class), .name = "Electra", .bytes = sizeof(electra)};
 
-/* The generator has a fourth of the discriminator's heads, of the same width. */
+/* ELECTRA's generator has a fourth of the discriminator's heads, of the same width; DeBERTa's half of the layers, and a
+ * mask decoder. */
 static tn_bert_config generator_of(tn_bert_config c)
 {
+    if (c.kind == TN_DEBERTA) {
+        c.layers = c.layers > 1 ? c.layers / 2 : 1, c.mask_decoder = true;
+        return c;
+    }
     const int64_t heads = c.heads / 4 ? c.heads / 4 : 1;
     c.dim = c.dim / c.heads * heads, c.heads = heads, c.ff = 4 * c.dim;
     return c;
 }
 
-electra *electra_new(tn_bert_config c)
+enum { TABLES = 3 };
+static const char *const table_names[TABLES] = {"embeddings.word_embeddings.weight",
+                                                "embeddings.position_embeddings.weight",
+                                                "embeddings.token_type_embeddings.weight"};
+
+/* The tables of a model's input embeddings; NULL: none. DeBERTa's positions are not part of the input. */
+static void list_tables(const tn_bert *m, tn_embedding *to[TABLES])
 {
-    static const char *const tables[] = {"embeddings.word_embeddings.weight", "embeddings.position_embeddings.weight",
-                                         "embeddings.token_type_embeddings.weight"};
-    tn_bert_config           reads = c;
-    char                     mine[128], shared[128];
-    electra                 *m = tn_module_new(electra);
+    to[0] = m->words, to[1] = m->config.kind == TN_DEBERTA ? NULL : m->positions, to[2] = m->types;
+}
+
+static void tie_tables(electra *m)
+{
+    tn_embedding *list[TABLES];
+    char          mine[128], shared[128];
+    list_tables(m->discriminator, list);
+    for (int i = 0; i < TABLES && tn_error() == TN_OK; i++) {
+        snprintf(shared, sizeof shared, "discriminator.bert.%s", table_names[i]);
+        snprintf(mine, sizeof mine, "generator.bert.%s", table_names[i]);
+        if (list[i]) tn_tie_to(m, mine, shared);
+        if (!i) tn_tie_to(m, "generator.cls.predictions.decoder.weight", shared);
+    }
+}
+
+electra *electra_new(tn_bert_config c, const char *sharing)
+{
+    tn_bert_config reads = c;
+    tn_embedding  *list[TABLES];
+    electra       *m = tn_module_new(electra);
     if (!m) return NULL;
+    m->gdes = !strcmp(sharing, "gdes");
     reads.replaced = reads.no_words = true;
     m->discriminator = tn_child(m, "discriminator", tn_bert_create(reads));
     m->generator = tn_child(m, "generator", tn_bert_create(generator_of(c)));
-    for (int i = 0; i < 3 && tn_error() == TN_OK; i++) {
-        snprintf(shared, sizeof shared, "discriminator.bert.%s", tables[i]);
-        snprintf(mine, sizeof mine, "generator.bert.%s", tables[i]);
-        tn_tie_to(m, mine, shared);
-        if (!i) tn_tie_to(m, "generator.cls.predictions.decoder.weight", shared);
-    }
+    if (tn_error() == TN_OK && !strcmp(sharing, "tied")) tie_tables(m);
+    if (tn_error() == TN_OK && m->gdes) list_tables(m->discriminator, list);
+    for (int i = 0; i < TABLES && m->gdes && tn_error() == TN_OK; i++)
+        if (list[i]) tn_init_zeros(list[i]->weight);
     return tn_built(m);
 }
 
@@ -69,7 +99,8 @@ tn_tensor *electra_loss(void *net, const tn_batch *b, void *user)
     electra   *m = net;
     tn_tensor *padding = tn_batch_get(b, "padding"), *at = tn_batch_get(b, "masked_at"), *replaced;
     tn_tensor *segments = tn_batch_get(b, "segments");
-    tn_tensor *y = tn_bert_forward(m->generator, b->x, .types = segments, .key_padding_mask = padding);
+    tn_tensor *y =
+        tn_bert_forward(m->generator, b->x, .types = segments, .key_padding_mask = padding, .for_words = true);
     if (!y) return NULL;
     tn_tensor *text = b->x, *loss = tn_mul_scalar(tn_sum(y), 0);
     if (tn_numel(at)) {
@@ -78,14 +109,32 @@ tn_tensor *electra_loss(void *net, const tn_batch *b, void *user)
         text = fill_tokens(b->x, at, sample_tokens(scores), b->y, &replaced);
     } else replaced = tn_zeros_of(TN_BOOL, tn_shape_of(b->x));
     tn_tensor *found = tn_bert_loss(m->discriminator, .ids = text, .types = segments, .key_padding_mask = padding,
-                                    .replaced = replaced);
+                                    .replaced = replaced, .shared = m->gdes ? m->generator : NULL);
     return tn_add(loss, tn_mul_scalar(found, 50));
+}
+
+/* The discriminator as it is used later: with gradient-disentangled sharing a copy with the sums of the embeddings,
+ * which the caller frees. */
+static tn_bert *complete(electra *m)
+{
+    tn_embedding *to[TABLES], *from[TABLES];
+    tn_bert      *d = m->gdes ? tn_copy(m->discriminator) : m->discriminator;
+    if (!d || d == m->discriminator) return d;
+    const tn_scope s = tn_no_grad_begin();
+    list_tables(d, to), list_tables(m->generator, from);
+    for (int i = 0; i < TABLES; i++)
+        if (to[i]) tn_add_(to[i]->weight, from[i]->weight);
+    tn_scope_end(s);
+    return d;
 }
 
 bool electra_save(electra *m, const tn_tokenizer *tokens, const char *dir)
 {
     char        path[1024];
     const char *folder = in_folder(dir, "generator", path);
-    return tn_bert_save(m->discriminator, dir) == TN_OK && make_folder(folder) &&
-           tn_bert_save(m->generator, folder) == TN_OK && tn_tokenizer_save(tokens, folder) == TN_OK;
+    tn_bert    *d = complete(m);
+    const bool  ok = tn_bert_save(d, dir) == TN_OK;
+    if (d != m->discriminator) tn_free(d);
+    return ok && make_folder(folder) && tn_bert_save(m->generator, folder) == TN_OK &&
+           tn_tokenizer_save(tokens, folder) == TN_OK;
 }

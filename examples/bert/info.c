@@ -40,6 +40,9 @@ static int run(int count, char **operands)
         if (c->window)
             printf("window      less than %lld tokens away, in all layers but every %lldth\n", (long long)c->window,
                    (long long)c->global_every);
+        if (c->disentangled.distance > 0)
+            printf("positions   relative, up to %lld, %lld buckets%s\n", (long long)c->disentangled.distance,
+                   (long long)c->disentangled.buckets, c->mask_decoder ? "; absolute in the mask decoder" : "");
         if (c->embedding != c->dim) printf("embeddings  width %lld\n", (long long)c->embedding);
         if (c->groups) printf("weights     %lld blocks shared by all layers\n", (long long)c->groups);
         if (how.given)

@@ -146,7 +146,8 @@ bool evaluate(model *m, const texts_config *c, evaluation *e)
         const tn_scope s = tn_no_grad_begin();
         if ((more = tn_mlm_next(t.batches, &b))) {
             count(m->tokens, &b, counts);
-            tn_tensor *y = tn_bert_forward(m->bert, b.ids, .types = b.segments, .key_padding_mask = b.padding);
+            tn_tensor *y =
+                tn_bert_forward(m->bert, b.ids, .types = b.segments, .key_padding_mask = b.padding, .for_words = true);
             if (tn_numel(b.masked_ids)) {
                 tn_tensor *scores = tn_bert_mlm_logits(m->bert, y, b.masked_at);
                 e->loss += tn_item(tn_cross_entropy(scores, b.masked_ids, .reduction = TN_SUM));

@@ -10,6 +10,8 @@
 
 static bert_training *of(training *t) { return (bert_training *)t; }
 static bool is(const bert_training *t, const char *name) { return !strcmp(t->objective ? t->objective : "bert", name); }
+static bool is_deberta(const bert_training *t) { return is(t, "deberta") || is(t, "deberta-v3"); }
+static bool has_generator(const bert_training *t) { return is(t, "electra") || is(t, "deberta-v3"); }
 static bool has_pairs(const bert_training *t) { return is(t, "bert") || is(t, "albert"); }
 
 static int check(training *t)
@@ -20,8 +22,9 @@ static int check(training *t)
         return program_usage("--cased is for a new tokenizer, but --vocab names an existing one");
     if (a->embedding && !is(a, "albert") && !is(a, "electra"))
         return program_usage("--embedding is for --objective albert and electra; use --dim for the others");
-    if (a->word_vectors && !is(a, "bert") && !is(a, "roberta"))
-        return program_usage("--word-vectors is for --objective bert and roberta");
+    if (a->sharing && !has_generator(a)) return program_usage("--sharing is for --objective electra and deberta-v3");
+    if (a->word_vectors && !is(a, "bert") && !is(a, "roberta") && !is(a, "deberta"))
+        return program_usage("--word-vectors is for --objective bert, roberta and deberta");
     return train_shape(t, b.layers, b.heads, b.dim);
 }
 
@@ -60,7 +63,7 @@ static bool open_all(training *t)
                 b->text.value[0]);
     if (b->valid.count && !open_texts(t, true, &b->held)) return false;
     t->fit.train = tn_mlm_source(b->texts.batches), t->fit.valid = tn_mlm_source(b->held.batches);
-    t->fit.loss = is(b, "electra") ? electra_loss : texts_loss;
+    t->fit.loss = has_generator(b) ? electra_loss : texts_loss;
     t->uniform = log((double)tn_tokenizer_size(t->tokens)) + (has_pairs(b) ? log(2) : 0);
     t->batches = tn_mlm_count(b->texts.batches), t->width = b->batch * b->length;
     if (b->word_vectors) {
@@ -82,13 +85,14 @@ static void *make(training *t)
     c.vocab = tn_tokenizer_size(t->tokens), c.padding = tn_tokenizer_special(t->tokens).pad;
     c.no_next = c.no_pooler = !has_pairs(b);
     c.layers = a->layers, c.heads = a->heads, c.dim = a->dim;
-    c.kind = is(b, "albert") ? TN_ALBERT : is(b, "electra") ? TN_ELECTRA : TN_BERT;
+    c.kind = is(b, "albert") ? TN_ALBERT : is(b, "electra") ? TN_ELECTRA : is_deberta(b) ? TN_DEBERTA : TN_BERT;
     c.norm_first = c.kind == TN_BERT && !b->norm_last;
     c.dropout = c.attention_dropout = a->dropout;
-    if (c.kind != TN_BERT) c.embedding = b->embedding ? b->embedding : c.dim < 128 ? c.dim : 128;
+    if (c.kind == TN_DEBERTA) c.types = 0, c.eps = 1e-7, c.mask_decoder = is(b, "deberta");
+    else if (c.kind != TN_BERT) c.embedding = b->embedding ? b->embedding : c.dim < 128 ? c.dim : 128;
     if (c.kind == TN_ALBERT) c.init = 1 / sqrt((double)c.dim); /* a product then has about the scale of its input */
     if (b->length > 512) c.positions = b->length;
-    if (c.kind == TN_ELECTRA) return electra_new(c);
+    if (has_generator(b)) return electra_new(c, b->sharing ? b->sharing : c.kind == TN_DEBERTA ? "gdes" : "tied");
     tn_bert *m = tn_bert_create(c);
     if (m && b->initial) word_vectors_apply(m->words->weight, b->initial);
     return m;
@@ -113,13 +117,14 @@ static void describe(const training *t, tn_json_writer *w)
     tn_json_put_bool(w, "norm_last", b->norm_last);
     tn_json_put_bool(w, "whole_words", b->whole_words);
     if (b->embedding) tn_json_put_i64(w, "embedding", b->embedding);
+    if (b->sharing) tn_json_put_string(w, "sharing", b->sharing);
     if (b->word_vectors) tn_json_put_i64(w, "word_vectors", b->word_vectors);
 }
 
 static bool save(training *t, tn_fit_why why)
 {
     (void)why;
-    if (is(of(t), "electra")) return electra_save(t->net, t->tokens, t->asked.out);
+    if (has_generator(of(t))) return electra_save(t->net, t->tokens, t->asked.out);
     return tn_bert_save(t->net, t->asked.out) == TN_OK;
 }
 
@@ -160,11 +165,16 @@ static const option options[] = {
     OPTION_LIST("text", 't', "FILE", &asked.text, "training text: files or folders; an empty line ends a document",
                 .required = true),
     OPTION_LIST("valid", 0, "FILE", &asked.valid, "validation text"),
-    OPTION_TEXT("objective", 0, "NAME", &asked.objective,
-                "bert: masked tokens and next sentence; roberta: masked tokens, examples of full length; albert: "
-                "masked spans and sentence order; electra: replaced tokens (default: bert, or roberta if the text is "
-                "one document)",
-                .choices = "bert|roberta|albert|electra"),
+    OPTION_TEXT(
+        "objective", 0, "NAME", &asked.objective,
+        "bert: masked tokens and next sentence; roberta: masked tokens, examples of full length; albert: "
+        "masked spans and sentence order; electra: replaced tokens; deberta: masked tokens, disentangled attention; "
+        "deberta-v3: the same with replaced tokens (default: bert, or roberta if the text is one document)",
+        .choices = "bert|roberta|albert|electra|deberta|deberta-v3"),
+    OPTION_TEXT("sharing", 0, "HOW", &asked.sharing,
+                "how the two models of electra and deberta-v3 share embeddings; gdes: gradient-disentangled (default: "
+                "tied, of deberta-v3 gdes)",
+                .choices = "tied|gdes|none"),
     OPTION_INT("embedding", 0, "N", &asked.embedding,
                "width of ALBERT's or ELECTRA's embeddings (default: --dim, at most 128)", .least = 1, .most = 65536),
     OPTION_INT("word-vectors", 0, "N", &asked.word_vectors,
@@ -173,7 +183,7 @@ static const option options[] = {
     OPTION_INT("batch", 'b', "N", &asked.batch, "examples per step", .least = 1, .most = 65536),
     OPTION_INT("length", 'l', "N", &asked.length, "tokens per example", .least = 8, .most = 16384),
     OPTION_FLAG("norm-last", 0, &asked.norm_last,
-                "norms after the sublayers, as in BERT: harder to train; ALBERT and ELECTRA always have this"),
+                "norms after the sublayers, as in BERT: harder to train; ALBERT, ELECTRA and DeBERTa always have this"),
     OPTION_FLAG("whole-words", 0, &asked.whole_words, "mask whole words instead of single tokens"),
     OPTION_FLAG("by-rule", 0, &asked.by_rule, "end sentences at . ! ? instead of at the end of a line"),
     OPTION_FLAG("cased", 0, &asked.cased, "keep capital letters and accents"),

@@ -103,6 +103,7 @@ static const struct {
                {"distilbert", "bert"},
                {"albert", "bert"},
                {"electra", "bert"},
+               {"deberta-v2", "bert"},
                {"roberta-prelayernorm", "bert"}};
 
 static void add_hints(const char *from, output *o)

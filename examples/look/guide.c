@@ -153,7 +153,7 @@ static tn_tensor *mlm_loss(const guided *g, int64_t *counted)
         if (q < x->p.n && x->word_of[q] >= 0 && tn_random_below(tn_current_generator(), 7) == 0)
             at[n] = p, targets[n++] = id[p], id[p] = mask_id;
     }
-    tn_tensor *y = tn_bert_forward(bert, ids, .key_padding_mask = batch->padding);
+    tn_tensor *y = tn_bert_forward(bert, ids, .key_padding_mask = batch->padding, .for_words = true);
     if (n) {
         tn_tensor *scores = tn_bert_mlm_logits(bert, y, tn_from_data(TN_I64, TN_SHAPE(n), at));
         loss = tn_cross_entropy(scores, tn_from_data(TN_I64, TN_SHAPE(n), targets));

@@ -6,7 +6,9 @@
  *
  * RoBERTa (Liu et al. 2019) counts positions from padding + 1, DistilBERT (Sanh et al. 2019) has no segments, ALBERT
  * (Lan et al. 2020) shares weights among its layers, ModernBERT (Warner et al. 2024) has rotary positions instead of
- * embeddings, and windows in most layers. */
+ * embeddings, and windows in most layers. DeBERTa (He et al. 2021, v3: 2023) has disentangled attention; its embeddings
+ * are projected before the norm, and are 0 at padding. Its enhanced mask decoder is tn_block_args' .mask_decoder, its
+ * head for replaced tokens w · gelu(V norm(y₀ + y)). */
 #include "models/bert/bert_private.h"
 #include "models/files/hf_config.h"
 #include "models/files/sizes.h"
@@ -64,24 +66,33 @@ static void initialise(tn_bert *m)
     tn_scope_end(s);
 }
 
+/* True if the positions are part of the input. */
+static bool has_input_positions(const tn_bert_config *c)
+{
+    return c->kind == TN_DEBERTA ? c->input_positions : c->kind != TN_MODERNBERT;
+}
+
 static void add_embeddings(tn_bert *m, const tn_bert_config *c)
 {
+    const bool    deberta = c->kind == TN_DEBERTA;
     const int64_t first = tn__bert_first_position(c);
     m->words = tn_child(m, "bert.embeddings.word_embeddings",
                         tn_embedding_new(.count = c->vocab, .dim = c->embedding, .padding = c->padding,
                                          .sparse = true)); /* a sequence has few distinct tokens */
-    if (c->kind != TN_MODERNBERT)
+    if (has_input_positions(c) || c->mask_decoder)
         m->positions = tn_child(
             m, "bert.embeddings.position_embeddings",
             tn_embedding_new(.count = c->positions + first, .dim = c->embedding, .padding = first ? c->padding : -1));
     if (c->types)
         m->types = tn_child(m, "bert.embeddings.token_type_embeddings",
                             tn_embedding_new(.count = c->types, .dim = c->embedding));
-    m->norm = tn_child(m, "bert.embeddings.LayerNorm",
-                       tn_layer_norm_new(.dim = c->embedding, .eps = c->eps, .no_bias = c->kind == TN_MODERNBERT));
+    m->norm = tn_child(
+        m, "bert.embeddings.LayerNorm",
+        tn_layer_norm_new(.dim = deberta ? c->dim : c->embedding, .eps = c->eps, .no_bias = c->kind == TN_MODERNBERT));
     m->dropout = tn_child(m, "bert.embeddings.dropout", tn_dropout_new(.p = c->dropout));
     if (c->embedding != c->dim || c->kind == TN_ALBERT)
-        m->project = tn_child(m, "bert.embeddings_project", tn_linear_new(.in = c->embedding, .out = c->dim));
+        m->project = tn_child(m, "bert.embeddings_project",
+                              tn_linear_new(.in = c->embedding, .out = c->dim, .no_bias = deberta));
 }
 
 /* This family has no dropout after the activation, unlike PyTorch's encoder; ALBERT also none after the feed-forward,
@@ -89,9 +100,10 @@ static void add_embeddings(tn_bert *m, const tn_bert_config *c)
  * feed-forward. */
 static void add_encoder(tn_bert *m, const tn_bert_config *c)
 {
-    const bool     modern = c->kind == TN_MODERNBERT;
-    char           pattern[TN_HF_LAYERS_MOST] = "g";
-    tn_rope_config rope = {TN_ROPE_DEFAULTS};
+    const bool            modern = c->kind == TN_MODERNBERT;
+    char                  pattern[TN_HF_LAYERS_MOST] = "g";
+    tn_rope_config        rope = {TN_ROPE_DEFAULTS};
+    const tn_disentangled none = {.distance = 0}, relative = c->disentangled.distance > 0 ? c->disentangled : none;
     if (modern) rope.theta = c->theta;
     memset(pattern + 1, 'l', modern ? (size_t)c->global_every - 1 : 0);
     m->encoder = tn_child(
@@ -102,7 +114,8 @@ static void add_encoder(tn_bert *m, const tn_bert_config *c)
                                    .activation = tn_hf_activation(c->activation), .norm_first = c->norm_first || modern,
                                    .no_first_norm = modern, .final_norm = c->norm_first || modern, .no_bias = modern,
                                    .gated = modern, .rotary = modern, .rope = rope, .pattern = modern ? pattern : NULL,
-                                   .window = c->window, .local_theta = c->global_every > 1 ? c->local_theta : 0));
+                                   .window = c->window, .local_theta = c->global_every > 1 ? c->local_theta : 0,
+                                   .disentangled = relative));
     for (int64_t i = 0; m->encoder && i < tn_length(m->encoder->layers); i++) {
         tn_transformer_encoder_layer *layer = tn_at(m->encoder->layers, i);
         if (layer && c->kind == TN_DISTILBERT) layer->dropout1->p = 0;
@@ -124,6 +137,9 @@ static void add_heads(tn_bert *m, const tn_bert_config *c)
         m->head_dropout = tn_child(m, "cls.dropout", tn_dropout_new(.p = c->head_dropout));
     if (!c->no_next) m->next = tn_child(m, "cls.seq_relationship", tn_linear_new(.in = c->dim, .out = 2));
     if (!c->replaced) return;
+    if (c->kind == TN_DEBERTA)
+        m->replaced_norm =
+            tn_child(m, "discriminator_predictions.norm", tn_layer_norm_new(.dim = c->dim, .eps = c->eps));
     m->replaced = tn_child(m, "discriminator_predictions.dense", tn_linear_new(.in = c->dim, .out = c->dim));
     m->replaced_out = tn_child(m, "discriminator_predictions.dense_prediction", tn_linear_new(.in = c->dim, .out = 1));
 }
@@ -176,13 +192,42 @@ static tn_tensor *embed(tn_bert *m, const tn_bert_args *a)
         return tn_raise_null(TN_ESHAPE,
                              "bert: a sequence of %lld tokens is longer than the model's %lld positions; truncate it",
                              (long long)length, (long long)m->config.positions);
-    if (!m->positions) return tn_call(m->words, a->ids);
-    tn_tensor *place = position_embeddings(m, a);
+    tn_tensor *place = has_input_positions(&m->config) ? position_embeddings(m, a) : NULL;
     if (m->types) {
         tn_tensor *type = a->types ? tn_call(m->types, a->types) : tn_embedding_rows(m->types, 0, 1);
-        place = tn_add(place, type);
+        place = place ? tn_add(place, type) : type;
     }
-    return tn_add(tn_call(m->words, a->ids), place);
+    tn_tensor *word = tn_call(m->words, a->ids);
+    return place ? tn_add(word, place) : word;
+}
+
+/* The embeddings, with those of .shared. */
+static tn_tensor *embed_with_shared(tn_bert *m, const tn_bert_args *a)
+{
+    tn_tensor *x = embed(m, a);
+    if (!a->shared || tn_error() != TN_OK) return x;
+    if (!tn_ready(a->shared)) return NULL;
+    const tn_bert_config *c = &a->shared->config;
+    if (c->embedding != m->config.embedding || c->vocab != m->config.vocab)
+        return tn_raise_null(TN_EINVAL, "bert: .shared has %lld tokens of width %lld, but the model has %lld of %lld",
+                             (long long)c->vocab, (long long)c->embedding, (long long)m->config.vocab,
+                             (long long)m->config.embedding);
+    const tn_scope s = tn_no_grad_begin();
+    return tn_add(x, tn_scope_return(s, embed(a->shared, a)));
+}
+
+/* dropout(norm(embeddings)), and for narrower embeddings a projection. DeBERTa's is before the norm, which leaves 0 at
+ * padding. */
+static tn_tensor *embedded(tn_bert *m, const tn_bert_args *a)
+{
+    const bool deberta = m->config.kind == TN_DEBERTA;
+    tn_tensor *x = embed_with_shared(m, a);
+    if (tn_error() == TN_OK && m->project && deberta) x = tn_call(m->project, x);
+    if (tn_error() == TN_OK) x = tn_call(m->norm, x);
+    if (tn_error() == TN_OK && deberta && a->key_padding_mask)
+        x = tn_masked_fill(x, tn_unsqueeze(a->key_padding_mask, 2), 0);
+    if (tn_error() == TN_OK) x = tn_call(m->dropout, x);
+    return tn_error() == TN_OK && m->project && !deberta ? tn_call(m->project, x) : x;
 }
 
 tn_tensor *tn_bert_run(tn_bert *m, tn_bert_args a)
@@ -190,12 +235,12 @@ tn_tensor *tn_bert_run(tn_bert *m, tn_bert_args a)
     for (int64_t i = 0; m && a.weights && i < m->config.layers; i++) a.weights[i] = NULL;
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    tn_tensor     *x = embed(m, &a);
-    if (tn_error() == TN_OK) x = tn_call(m->dropout, tn_call(m->norm, x));
-    if (tn_error() == TN_OK && m->project) x = tn_call(m->project, x);
+    tn_tensor     *x = embedded(m, &a), *place = NULL;
+    if (tn_error() == TN_OK && a.for_words && m->config.mask_decoder)
+        place = tn_embedding_rows(m->positions, 0, tn_size(a.ids, 1));
     if (tn_error() == TN_OK)
         x = tn_transformer_encoder_forward(m->encoder, x, .key_padding_mask = a.key_padding_mask, .weights = a.weights,
-                                           .skip_padding = a.skip_padding);
+                                           .skip_padding = a.skip_padding, .mask_decoder = place);
     if (!a.weights || tn_error() != TN_OK) return tn_leave(f, x);
     /* Return the attention weights and x from the frame in one list. */
     const int64_t n = m->config.layers;
@@ -247,6 +292,7 @@ tn_tensor *tn_bert_replaced_logits(tn_bert *m, tn_tensor *y)
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
     if (!has(y, m->replaced, "head for replaced tokens")) return tn_leave(f, NULL);
+    if (m->replaced_norm) y = tn_call(m->replaced_norm, tn_add(y, tn_narrow(y, 1, 0, 1)));
     tn_tensor *x = tn_hf_activation(m->config.activation)(tn_call(m->replaced, y));
     x = tn_call(m->replaced_out, x);
     return tn_leave(f, x ? tn_squeeze(x, -1) : NULL);
@@ -292,7 +338,8 @@ tn_tensor *tn_bert_loss_run(tn_bert *m, tn_bert_loss_args b)
     const tn_frame f = tn_enter(m);
     tn_tensor     *y = NULL, *loss = NULL, *word = NULL, *next = NULL;
     if (has_targets(&b))
-        y = tn_bert_forward(m, b.ids, .types = b.types, .key_padding_mask = b.key_padding_mask, .skip_padding = true);
+        y = tn_bert_forward(m, b.ids, .types = b.types, .key_padding_mask = b.key_padding_mask, .skip_padding = true,
+                            .for_words = b.masked, .shared = b.shared);
     if (y && b.masked) {
         word = tn_numel(b.words) ? word_loss(m, y, &b) : tn_mul_scalar(tn_sum(y), 0);
         loss = word;

@@ -9,9 +9,9 @@ typedef tn__bert_stored stored;
 
 const char *tn_bert_kind_name(tn_bert_kind kind)
 {
-    static const char *const names[] = {"BERT",       "RoBERTa", "XLM-RoBERTa", "CamemBERT",
-                                        "DistilBERT", "ALBERT",  "ELECTRA",     "ModernBERT"};
-    return (unsigned)kind <= TN_MODERNBERT ? names[kind] : "unknown kind";
+    static const char *const names[] = {"BERT",   "RoBERTa", "XLM-RoBERTa", "CamemBERT", "DistilBERT",
+                                        "ALBERT", "ELECTRA", "ModernBERT",  "DeBERTa"};
+    return (unsigned)kind <= TN_DEBERTA ? names[kind] : "unknown kind";
 }
 
 static void fill_in_modern(tn_bert_config *c)
@@ -23,33 +23,58 @@ static void fill_in_modern(tn_bert_config *c)
     if (c->head_dropout < 0) c->head_dropout = 0;
 }
 
+static void fill_in_deberta(tn_bert_config *c)
+{
+    tn_disentangled *t = &c->disentangled;
+    const int64_t    half = c->positions / 2;
+    if (!t->distance && !t->buckets && !t->c2p && !t->p2c)
+        t->c2p = t->p2c = true, t->buckets = half > 256 ? 256 : half < 3 ? 0 : half;
+    if (t->distance < 0) *t = (tn_disentangled){.distance = -1};
+    else if (!t->distance) t->distance = c->positions;
+}
+
 /* Fills in a kind's defaults and switches off the parts that it does not have. */
 static void fill_in(tn_bert_config *c)
 {
     const bool albert = c->kind == TN_ALBERT, distil = c->kind == TN_DISTILBERT, modern = c->kind == TN_MODERNBERT;
+    const bool deberta = c->kind == TN_DEBERTA;
     if (modern) fill_in_modern(c);
+    if (deberta) fill_in_deberta(c);
     if (c->ff == 0) c->ff = c->dim <= INT64_MAX / 4 ? 4 * c->dim : 0;
     if (!c->activation) c->activation = "gelu";
     if (c->padding < 0) c->padding = -1;
     if (c->embedding == 0) c->embedding = c->dim;
     if (albert && c->groups == 0) c->groups = 1;
     if (distil || modern) c->types = 0;
-    if (distil || modern || c->kind == TN_ELECTRA) c->no_pooler = true;
+    if (distil || modern || deberta || c->kind == TN_ELECTRA) c->no_pooler = true;
     if (c->no_pooler || (c->kind != TN_BERT && !albert)) c->no_next = true;
     if (c->head_dropout < 0) c->head_dropout = albert ? 0.1 : distil ? 0.2 : -1;
+}
+
+static bool check_deberta(const char *who, const tn_bert_config *c)
+{
+    const tn_disentangled *t = &c->disentangled;
+    const bool             any = t->distance || t->buckets || t->c2p || t->p2c || c->input_positions || c->mask_decoder;
+    if (any && c->kind != TN_DEBERTA)
+        return tn_raise_false(TN_EINVAL,
+                              "%s: .disentangled, .input_positions and .mask_decoder need .kind = TN_DEBERTA, not %s",
+                              who, tn_bert_kind_name(c->kind));
+    if (c->mask_decoder && (c->input_positions || c->embedding != c->dim))
+        return tn_raise_false(TN_EINVAL, "%s: .mask_decoder excludes .input_positions and .embedding", who);
+    return true;
 }
 
 /* Checks options that only some kinds have; raises. */
 static bool check_kind(const char *who, const tn_bert_config *c)
 {
-    const bool  albert = c->kind == TN_ALBERT, electra = c->kind == TN_ELECTRA;
+    const bool  albert = c->kind == TN_ALBERT, electra = c->kind == TN_ELECTRA, deberta = c->kind == TN_DEBERTA;
     const char *name = tn_bert_kind_name(c->kind);
     const bool  modern = c->global_every || c->window || c->theta != 0 || c->local_theta != 0 || c->mean_heads;
     if (modern && c->kind != TN_MODERNBERT)
         tn_raise(TN_EINVAL,
                  "%s: .global_every, .window, .theta, .local_theta and .mean_heads need .kind = TN_MODERNBERT, not %s",
                  who, name);
-    else if (c->embedding != c->dim && !albert && !electra)
+    else if (c->embedding != c->dim && !albert && !electra && !deberta)
         tn_raise(TN_EINVAL, "%s: .embedding is %lld and .dim is %lld, but in %s they must be equal; omit .embedding",
                  who, (long long)c->embedding, (long long)c->dim, name);
     else if (c->groups && !albert)
@@ -61,7 +86,8 @@ static bool check_kind(const char *who, const tn_bert_config *c)
                  (long long)c->groups, (long long)c->layers);
     else if (c->norm_first && c->kind != TN_BERT)
         tn_raise(TN_EINVAL, "%s: .norm_first needs .kind = TN_BERT, not %s", who, name);
-    else if (c->replaced && !electra) tn_raise(TN_EINVAL, "%s: .replaced needs .kind = TN_ELECTRA, not %s", who, name);
+    else if (c->replaced && !electra && !deberta)
+        tn_raise(TN_EINVAL, "%s: .replaced needs .kind = TN_ELECTRA or TN_DEBERTA, not %s", who, name);
     else if (c->kind == TN_DISTILBERT && c->eps != 1e-12)
         tn_raise(TN_EINVAL, "%s: .eps is %g, but must be 1e-12 for %s", who, c->eps, name);
     else if (tn__is_roberta(c->kind) && c->padding < 0)
@@ -72,10 +98,10 @@ static bool check_kind(const char *who, const tn_bert_config *c)
 bool tn__bert_complete(const char *who, tn_bert_config *c)
 {
     stored s;
-    if ((unsigned)c->kind > TN_MODERNBERT)
+    if ((unsigned)c->kind > TN_DEBERTA)
         return tn_raise_false(TN_EINVAL, "%s: .kind is %d, which is not a tn_bert_kind", who, (int)c->kind);
     fill_in(c);
-    if (!check_kind(who, c)) return false;
+    if (!check_deberta(who, c) || !check_kind(who, c)) return false;
     s = (stored){.c = *c, .position_rows = 1};
     if (c->padding < 0) s.c.padding = TN__BERT_NONE;
     if (!tn__init_and_activation(who, c->init, &c->activation) ||
@@ -131,6 +157,49 @@ static void read_windows(stored *s, const char *name)
                      name, (long long)i, kind[i] == 'g' ? "full" : "sliding", (long long)c->global_every);
 }
 
+/* Raises unless DeBERTa's heads and pooler have the usual widths. */
+static void check_widths(const stored *s, const char *name)
+{
+    const tn_bert_config *c = &s->c;
+    const bool            pooler = s->pooler && s->pooler != c->dim;
+    if (pooler || (s->head && s->head * c->heads != c->dim))
+        tn_raise(TN_EUNSUPPORTED, "'%s': %s is %lld; only %lld is supported with hidden_size %lld", name,
+                 pooler ? "pooler_hidden_size" : "attention_head_size", (long long)(pooler ? s->pooler : s->head),
+                 (long long)(pooler ? c->dim : c->dim / c->heads), (long long)c->dim);
+}
+
+/* DeBERTa's relative positions; raises for members that contradict each other. */
+static void read_deberta(stored *s, const char *name)
+{
+    tn_bert_config  *c = &s->c;
+    tn_disentangled *t = &c->disentangled;
+    const bool       some = *s->terms;
+    check_widths(s, name);
+    if (tn_error() == TN_OK && s->relative != some)
+        tn_raise(TN_EUNSUPPORTED,
+                 "'%s': relative_attention is %s and pos_att_type is %s; only both or neither are "
+                 "supported",
+                 name, s->relative ? "true" : "false", some ? "set" : "empty");
+    *t = (tn_disentangled){.distance = t->distance, .buckets = t->buckets};
+    if (!some) *t = (tn_disentangled){.distance = -1};
+    else if (t->distance < 1) t->distance = s->position_rows;
+    if (t->buckets < 0) t->buckets = 0;
+    t->c2p = strchr(s->terms, 'c') != NULL, t->p2c = strchr(s->terms, 'p') != NULL;
+    t->own_projs = some && !s->share, t->no_norm = some && s->norm_distances == tn__bert_distance_norms[0];
+}
+
+static void store_deberta(stored *s)
+{
+    tn_bert_config        *c = &s->c;
+    const tn_disentangled *t = &c->disentangled;
+    snprintf(s->terms, sizeof s->terms, "%s%s", t->p2c ? "p" : "", t->c2p ? "c" : "");
+    s->relative = t->distance > 0, s->share = !t->own_projs, s->norm_distances = tn__bert_distance_norms[!t->no_norm];
+    s->legacy = c->embedding && c->embedding != c->dim;
+    if (!s->legacy) c->embedding = 0;
+    if (t->distance == c->positions) c->disentangled.distance = -1;
+    if (!t->buckets) c->disentangled.buckets = -1;
+}
+
 /* True for the types whose positions start after the padding token's id. */
 static bool needs_padding(const char *type) { return strstr(type, "roberta") != NULL; }
 
@@ -161,6 +230,7 @@ bool tn__bert_config_read(const tn__hf_source *source, tn__bert_stored *to)
     c->norm_first = f->kind == TN_BERT && (s.norm_first || !strcmp(f->type, "roberta-prelayernorm"));
     if (c->kind == TN_DISTILBERT) c->types = 0;
     if (c->kind == TN_MODERNBERT) read_windows(&s, source->name);
+    if (c->kind == TN_DEBERTA) read_deberta(&s, source->name);
     c->positions = s.position_rows - tn__bert_first_position(c);
     if (tn_error() == TN_OK) check_consistent(&s, source->name);
     *to = s;
@@ -192,5 +262,6 @@ tn__bert_stored tn__bert_to_store(const tn_bert_config *c)
     s.local = 2 * (c->window - 1), s.pooling = tn__bert_poolings[c->mean_heads];
     s.position_rows = s.c.positions + tn__bert_first_position(c);
     if (c->padding < 0) s.c.padding = TN__BERT_NONE;
+    if (c->kind == TN_DEBERTA) store_deberta(&s);
     return s;
 }

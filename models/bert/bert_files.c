@@ -18,8 +18,9 @@ static const char *const heads[] = {"classifier", "pre_classifier", "qa_outputs"
 static int64_t elements(const tn_bert_config *c)
 {
     const int64_t embedding = c->embedding ? c->embedding : c->dim, blocks = c->groups ? c->groups : c->layers;
+    const int64_t rows = c->vocab + (c->kind == TN_DEBERTA ? 0 : c->positions) + c->types;
     if (c->kind == TN_MODERNBERT) return c->vocab * c->dim + blocks * c->dim * (4 * c->dim + 3 * c->ff);
-    return (c->vocab + c->positions + c->types) * embedding + blocks * (4 * c->dim * (c->dim + 1) + 2 * c->dim * c->ff);
+    return rows * embedding + blocks * (4 * c->dim * (c->dim + 1) + 2 * c->dim * c->ff);
 }
 
 void *tn__bert_load(const tn__hf_source *s)
@@ -35,6 +36,11 @@ void *tn__bert_load(const tn__hf_source *s)
         c.no_words = !has_weight(w.file, format, format->words);
         c.no_next = c.no_pooler || !has_weight(w.file, format, format->next);
         c.replaced = has_weight(w.file, format, format->replaced);
+        if (c.kind == TN_DEBERTA) { /* whose config.json does not mention the head's form and the mask decoder */
+            c.no_words = c.no_words && tn_safetensors_find(w.file, "cls.predictions.transform.dense.weight") < 0;
+            c.mask_decoder =
+                !c.input_positions && has_weight(w.file, format, "deberta.embeddings.position_embeddings.weight");
+        }
         m = tn_bert_create(c);
         if (m) tn__list_weights(w.file, heads, m->left, sizeof m->left), m->begin = read.begin, m->end = read.end;
     }

@@ -205,6 +205,51 @@ static const tn_hf_row modern_rows[] = {
 };
 /* clang-format on */
 
+/* ---- DeBERTa ----------------------------------------------------------------------------------------------------- */
+
+static const char *const terms[] = {"c2p", "p2c", NULL};
+/* clang-format off */
+static const tn_hf_row deberta_rows[] = {
+    ARCHITECTURE,
+    TN_HF("attention_head_size", stored, head, .high = 65536, .silent = true),
+    PART("attention_probs_dropout_prob", attention_dropout, 0.1),
+    BEGIN,
+    TN_HF("cls_dropout", stored, c.head_dropout, .otherwise = -1, .omitted = true, .high = 1, .below = true),
+    {"conv_kernel_size", TN_HF_MUST, .otherwise = 0, .silent = true}, /* v2 xlarge */
+    TN_HF("embedding_size", stored, c.embedding, .omitted = true, .high = 65536),
+    END,
+    TN_HF("hidden_act", stored, c.activation, .text = "gelu"),
+    PART("hidden_dropout_prob", dropout, 0.1),
+    SIZE("hidden_size", dim, 65536),
+    INIT,
+    SIZE("intermediate_size", ff, 1048576),
+    TN_HF("layer_norm_eps", stored, c.eps, .otherwise = 1e-7, .low = 1e-15, .high = 0.1),
+    TN_HF("legacy", stored, legacy, .otherwise = true),
+    POSITIONS,
+    TN_HF("max_relative_positions", stored, c.disentangled.distance, .otherwise = -1, .low = -1, .high = 1 << 24),
+    TYPE,
+    {"norm_rel_ebd", TN_HF_CHOICE, .at = offsetof(stored, norm_distances), .choices = tn__bert_distance_norms},
+    SIZE("num_attention_heads", heads, 1024),
+    SIZE("num_hidden_layers", layers, 1024),
+    PADDING,
+    {"pooler_dropout", TN_HF_MUST, .otherwise = 0, .silent = true},
+    {"pooler_hidden_act", TN_HF_MUST, .text = "gelu", .silent = true},
+    TN_HF("pooler_hidden_size", stored, pooler, .high = 65536, .silent = true),
+    TN_HF("pos_att_type", stored, terms, .choices = terms, .text = "cp"),
+    TN_HF("position_biased_input", stored, c.input_positions, .otherwise = true),
+    TN_HF("position_buckets", stored, c.disentangled.buckets, .otherwise = -1, .low = -1, .high = 1 << 24),
+    TN_HF("relative_attention", stored, relative, .otherwise = false),
+    TN_HF("share_att_key", stored, share, .otherwise = false),
+    TIED,
+    F32,
+    TN_HF("type_vocab_size", stored, c.types, .high = 1024),
+    SIZE("vocab_size", vocab, 10000000),
+    PRUNED,
+    SILENT,
+    UNUSED("conv_act"), UNUSED("conv_groups"), UNUSED("vocab_type"),
+};
+/* clang-format on */
+
 /* ---- names of weights -------------------------------------------------------------------------------------------- */
 
 /* A kind's names are mapped to BERT's, and those to Tenon's by NAMES, which all kinds share. */
@@ -323,6 +368,29 @@ static const tn_rename modern_names[] = {
 };
 static const tn_rename modern_encoder_names[] = {MODERN_NAMES, TN_RENAME("head", NULL)};
 
+#define SELF(theirs, ours) TN_RENAME(LAYER "attention.self." theirs, ours)
+#define DEBERTA_NAMES                                                                                          \
+    TN_RENAME("embeddings", "deberta.embeddings", .load_only = true), /* of files with only the encoder */     \
+        TN_RENAME("encoder", "deberta.encoder", .load_only = true),                                            \
+        TN_RENAME("deberta.embeddings", "bert.embeddings"), TN_RENAME("deberta.encoder", "bert.encoder"),      \
+        TN_RENAME("bert.embeddings.embed_proj", "bert.embeddings_project"),                                    \
+        TN_RENAME("bert.encoder.rel_embeddings", "bert.encoder.distances"),                                    \
+        TN_RENAME("bert.encoder.LayerNorm", "bert.encoder.distances.norm"), TN_RENAME("pooler", NULL),         \
+        TN_RENAME("mask_predictions.classifer", "mask_predictions.classifier", .load_only = true),             \
+        TN_RENAME("mask_predictions.dense", "discriminator_predictions.dense"),                                \
+        TN_RENAME("mask_predictions.LayerNorm", "discriminator_predictions.norm"),                             \
+        TN_RENAME("mask_predictions.classifier", "discriminator_predictions.dense_prediction"),                \
+        SELF("query_proj", LAYER "attention.self.query"), SELF("key_proj", LAYER "attention.self.key"),        \
+        SELF("value_proj", LAYER "attention.self.value"), SELF("pos_key_proj", OURS "self_attn.pos_key_proj"), \
+        SELF("pos_query_proj", OURS "self_attn.pos_query_proj"), NAMES
+static const tn_rename deberta_names[] = {
+    TN_RENAME("lm_predictions.lm_head.dense", HEAD "transform.dense"),
+    TN_RENAME("lm_predictions.lm_head.LayerNorm", HEAD "transform.LayerNorm"),
+    TN_RENAME("lm_predictions.lm_head.bias", HEAD "bias"),
+    DEBERTA_NAMES,
+};
+static const tn_rename legacy_deberta_names[] = {DEBERTA_NAMES}; /* whose head has the width of the embeddings */
+
 /* ---- forms ------------------------------------------------------------------------------------------------------- */
 
 #define DENSE ".dense.weight"
@@ -355,12 +423,18 @@ static const tn__bert_format formats[] = {
      NULL, NULL, "model.", NULL, "decoder.bias", NULL, NULL, 50283},
     {"modernbert", TN_MODERNBERT, TN_HF_FILES(modern_rows, modern_encoder_names), "ModernBertModel", NULL, NULL, NULL,
      "model.", NULL, NULL, NULL, NULL, 50283}, /* without the head for masked tokens; a task's head has its names */
+    {"deberta-v2", TN_DEBERTA, TN_HF_FILES(deberta_rows, deberta_names), "DebertaV2Model", "DebertaV2ForMaskedLM",
+     "DebertaV2Model", NULL, "deberta.", NULL, "lm_predictions.lm_head" DENSE, NULL, "mask_predictions" DENSE, 0},
+    {"deberta-v2", TN_DEBERTA, TN_HF_FILES(deberta_rows, legacy_deberta_names), "DebertaV2Model",
+     "DebertaV2ForMaskedLM", "DebertaV2Model", NULL, "deberta.", NULL, "cls.predictions.transform" DENSE, NULL,
+     "mask_predictions" DENSE, 0},
 };
 /* clang-format on */
-const char *const tn__bert_types[] = {"bert",      "roberta-prelayernorm", "tenon-bert", "roberta", "xlm-roberta",
-                                      "camembert", "distilbert",           "albert",     "electra", "modernbert",
-                                      NULL};
+const char *const tn__bert_types[] = {
+    "bert",    "roberta-prelayernorm", "tenon-bert", "roberta", "xlm-roberta", "camembert", "distilbert", "albert",
+    "electra", "modernbert",           "deberta-v2", NULL};
 const char *const tn__bert_poolings[] = {"cls", "mean", NULL};
+const char *const tn__bert_distance_norms[] = {"none", "layer_norm", NULL};
 
 const tn__bert_format *tn__bert_format_of_type(const char *type)
 {
@@ -376,5 +450,6 @@ const tn__bert_format *tn__bert_format_of(const tn_bert_config *c)
     int i = 0;
     if (c->kind == TN_BERT && c->norm_first) return &formats[c->padding >= 0 && !strcmp(c->activation, "gelu") ? 1 : 2];
     while (formats[i].kind != c->kind) i++;
+    if (c->kind == TN_DEBERTA) return &formats[i + (c->embedding && c->embedding != c->dim)];
     return &formats[i + (c->kind == TN_MODERNBERT && c->no_words)];
 }

@@ -28,6 +28,10 @@ typedef struct {
     int64_t        local;         /* ModernBERT's local_attention: 2 (window - 1) */
     tn_hf_layers   layers;        /* its layer_types: g, l */
     bool           norm_first;
+    char           terms[TN_HF_LETTERS_MOST]; /* DeBERTa's pos_att_type: c, p; and its other members: */
+    bool           relative, share, legacy;
+    const char    *norm_distances; /* norm_rel_ebd */
+    int64_t        pooler, head;   /* pooler_hidden_size and attention_head_size; 0: absent */
     tn_token_ids   begin, end;
 } tn__bert_stored;
 /* c.padding if pad_token_id is missing or null in the file. */
@@ -44,8 +48,9 @@ typedef struct {
     const char  *pooler, *words, *next, *replaced; /* name of one weight of each head; NULL: no such head */
     int64_t      padding;                          /* default pad_token_id */
 } tn__bert_format;
-extern const char *const tn__bert_types[];    /* all model_types; NULL-terminated */
-extern const char *const tn__bert_poolings[]; /* ModernBERT's classifier_pooling */
+extern const char *const tn__bert_types[];          /* all model_types; NULL-terminated */
+extern const char *const tn__bert_poolings[];       /* ModernBERT's classifier_pooling */
+extern const char *const tn__bert_distance_norms[]; /* DeBERTa's norm_rel_ebd */
 const tn__bert_format   *tn__bert_format_of_type(const char *type);
 const tn__bert_format   *tn__bert_format_of(const tn_bert_config *c);
 

@@ -153,27 +153,37 @@ static tn_token_ids read_ids(const tn_hf_row *r, const tn_json *v, const char *k
     return ids;
 }
 
+/* The letter of the first n characters of s, element i; raises if they are not a choice. */
+static char letter_of(const tn_hf_row *r, const char *s, size_t n, const char *key, int64_t i, const char *path)
+{
+    char list[200];
+    int  k = 0;
+    while (r->choices[k] && (strlen(r->choices[k]) != n || strncmp(s, r->choices[k], n) != 0)) k++;
+    if (!r->choices[k])
+        tn_raise(TN_EUNSUPPORTED, "'%s': %s[%lld] is '%.*s'; only %s are supported", path, key, (long long)i, (int)n, s,
+                 listed(r->choices, list, sizeof list));
+    return r->text[k];
+}
+
+/* A string is read as its parts between '|'. */
 static void read_letters(const tn_hf_row *r, const tn_json *v, const char *key, const char *path, int most, char *to)
 {
-    int64_t i = 0;
+    int64_t     i = 0;
+    const char *all = r->choices && v && tn_json_type_of(v) == TN_JSON_STRING ? tn_json_string(v) : NULL;
     memset(to, 0, (size_t)most);
+    for (size_t n; all && *all && i < most - 1 && tn_error() == TN_OK; all += n + strspn(all + n, "| "), i++)
+        n = strcspn(all, "| "), to[i] = letter_of(r, all, n, key, i, path);
+    if (all) return;
     if (v && (tn_json_type_of(v) != TN_JSON_ARRAY || tn_json_count(v) >= most))
         tn_raise(TN_EFORMAT, "'%s': %s must be an array of at most %d strings", path, key, most - 1);
     for (const tn_json *x = v ? tn_json_first(v) : NULL; x && tn_error() == TN_OK; x = tn_json_next(x), i++) {
-        int  k = 0;
-        char list[200];
         if (!r->choices) { /* 0 or false, 1 or true */
             const bool yes = tn_json_type_of(x) == TN_JSON_BOOL ? tn_json_bool(x) : tn_json_i64(x) != 0;
             to[i] = r->text[yes];
             continue;
         }
         const char *s = tn_json_string(x);
-        if (tn_error() != TN_OK) return;
-        while (r->choices[k] && strcmp(s, r->choices[k]) != 0) k++;
-        if (!r->choices[k])
-            tn_raise(TN_EUNSUPPORTED, "'%s': %s[%lld] is '%s'; only %s are supported", path, key, (long long)i, s,
-                     listed(r->choices, list, sizeof list));
-        else to[i] = r->text[k];
+        if (tn_error() == TN_OK) to[i] = letter_of(r, s, strlen(s), key, i, path);
     }
 }
 

@@ -28,6 +28,9 @@ tn__head tn__head_for(const tn_bert_config *e, tn_task task)
     if (task == TN_TASK_QUESTION_ANSWERING)
         return (tn__head){.drop_out = e->kind == TN_DISTILBERT, .out = "qa_outputs"};
     switch (e->kind) {
+    case TN_DEBERTA:
+        return (tn__head){
+            .first = true, .dense = "pooler.dense", .active = tn_gelu, .drop_out = true, .out = "classifier"};
     case TN_DISTILBERT:
         return (tn__head){
             .first = true, .dense = "pre_classifier", .active = tn_relu, .drop_out = true, .out = "classifier"};

@@ -38,7 +38,7 @@ static tn_bert *without_heads(tn_bert *old, bool pooler)
 {
     if (!old || (!old->head && !old->next && !old->replaced && (old->pooler != NULL) == pooler)) return old;
     tn_bert_config c = old->config;
-    c.no_words = c.no_next = true, c.no_pooler = !pooler, c.replaced = false;
+    c.no_words = c.no_next = true, c.no_pooler = !pooler, c.replaced = c.mask_decoder = false;
     tn_bert *m = tn_bert_create(c);
     if (m) tn__prune_like(m, old);
     bool frozen = true;
@@ -108,11 +108,12 @@ static void add_inner(tn_tuned *m, const tn__head *h, const tn_bert_config *e, t
     tn_scope_end(s);
 }
 
-/* DistilBERT's head_dropout applies only to tasks on whole texts. */
+/* DistilBERT's and DeBERTa's head_dropout applies only to tasks on whole texts. */
 static double default_dropout(const tn_bert_config *e, tn_task task)
 {
     const bool whole = task == TN_TASK_CLASSIFICATION || task == TN_TASK_MULTIPLE_CHOICE;
-    return e->head_dropout >= 0 && (whole || e->kind != TN_DISTILBERT) ? e->head_dropout : e->dropout;
+    return e->head_dropout >= 0 && (whole || (e->kind != TN_DISTILBERT && e->kind != TN_DEBERTA)) ? e->head_dropout
+                                                                                                  : e->dropout;
 }
 
 tn_tuned *tn_tuned_create(tn_bert *encoder, tn_tuned_config c)

@@ -28,6 +28,17 @@ static bool relative_fits(const char *who, const tn_block_config *c)
     return true;
 }
 
+static bool positions_fit(const char *who, const tn_block_config *c)
+{
+    const tn_disentangled *t = &c->disentangled;
+    if (!t->c2p && !t->p2c && (t->distance || t->buckets || t->no_norm))
+        return tn_raise_false(TN_EINVAL, "%s: .disentangled needs .c2p, .p2c or both", who);
+    if ((t->c2p || t->p2c) && (c->norm_first || c->memory || c->norm_results || c->relative))
+        return tn_raise_false(TN_EINVAL, "%s: .disentangled excludes .norm_first, .norm_results, .memory and .relative",
+                              who);
+    return relative_fits(who, c);
+}
+
 static bool pattern_fits(const char *who, const tn_block_config *c)
 {
     const char *p = c->pattern, *wrong = p ? p + strspn(p, "gln") : NULL;
@@ -85,7 +96,7 @@ bool tn__block_config(const char *who, tn_block_config *c, bool memory)
         !tn__probability(who, "attention_dropout", c->attention_dropout) ||
         !tn__probability(who, "activation_dropout", c->activation_dropout) || !tn__floating(who, c->dtype))
         return false;
-    return norms_fit(who, c) && pattern_fits(who, c) && relative_fits(who, c) && experts_fit(who, c);
+    return norms_fit(who, c) && pattern_fits(who, c) && positions_fit(who, c) && experts_fit(who, c);
 }
 
 static tn_mha *attention(const tn_block_config *c, bool own)
@@ -96,6 +107,7 @@ static tn_mha *attention(const tn_block_config *c, bool own)
                       .qk_norm = own ? c->qk_norm : TN_QK_NORM_NONE, .qk_norm_eps = c->eps,
                       .qk_norm_add_one = own && c->qk_norm && c->norm_add_one, .window = own ? c->window : 0,
                       .rotary = own && c->rotary, .rope = own ? c->rope : (tn_rope_config){TN_ROPE_DEFAULTS},
+                      .disentangled = own ? c->disentangled : (tn_disentangled){.distance = 0},
                       .time_first = c->time_first, .dtype = c->dtype);
 }
 static tn_experts *experts(const tn_block_config *c)
@@ -147,7 +159,8 @@ static void build_norms(tn_block *m, const tn_block_config *c)
 tn_block *tn__block_of(const tn_block_config *c)
 {
     const bool ours = c->norm || c->gated || c->parallel || c->rotary || c->kv_heads || c->head_dim || c->window ||
-                      c->relative || c->norm_results || c->qk_norm || c->score_cap > 0 || c->experts;
+                      c->relative || c->norm_results || c->qk_norm || c->score_cap > 0 || c->experts ||
+                      c->disentangled.c2p || c->disentangled.p2c;
     tn_block *m = tn_module_create(c->memory ? &decoder_layer : ours ? &any_block : &encoder_layer);
     if (!m) return NULL;
     m->activation = c->activation, m->norm_first = c->norm_first, m->parallel = c->parallel;
@@ -214,10 +227,11 @@ static tn_tensor *added(const tn_mha *m, const tn_tensor *x, const tn_block_args
 
 static tn_tensor *attended(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w)
 {
-    return tn_mha_forward(m->self_attn, x, x, x, .attn_mask = added(m->self_attn, x, a),
-                          .key_padding_mask = a->key_padding_mask, .causal = a->causal, .weights = w,
-                          .weights_per_head = true, .cache = a->cache, .layer = a->layer, .angles = a->angles,
-                          .unpadded = a->unpadded);
+    tn_tensor *distances = a->distances ? tn_call(m->dropout1, a->distances) : NULL;
+    return tn_mha_forward(
+        m->self_attn, a->query ? a->query : x, x, x, .attn_mask = added(m->self_attn, x, a), .distances = distances,
+        .distance_at = a->distance_at, .key_padding_mask = a->key_padding_mask, .causal = a->causal, .weights = w,
+        .weights_per_head = true, .cache = a->cache, .layer = a->layer, .angles = a->angles, .unpadded = a->unpadded);
 }
 
 static tn_tensor *remembered(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w)
@@ -273,7 +287,7 @@ static tn_tensor *in_turn(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_
             r = tn__add_and_norm(r.sum, remembered(m, r.normed, a, memory), m->dropout2, m->norm3, rows);
         return tn_add(r.sum, tn__dropout(drop, fed_forward(m, r.normed, a), rows));
     }
-    x = tn__add_and_norm(x, attended(m, x, a, w), m->dropout1, m->norm1, rows).normed;
+    x = tn__add_and_norm(a->query ? a->query : x, attended(m, x, a, w), m->dropout1, m->norm1, rows).normed;
     if (m->multihead_attn) x = tn__add_and_norm(x, remembered(m, x, a, memory), m->dropout2, m->norm2, rows).normed;
     return tn__add_and_norm(x, fed_forward(m, x, a), drop, norm, rows).normed;
 }
@@ -282,7 +296,7 @@ static tn_tensor *in_turn(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_
 
 /* The tensors of a call, in the order of a segment's inputs, of which absent ones are omitted. The last input holds the
  * numbers: bit i of `present` for tensor i, and the other members. */
-enum { TENSORS = 12, PRESENT = 0, CAUSAL, BATCH, LENGTH, MEMORY_BATCH, MEMORY_LENGTH, ROUTER, NUMBERS };
+enum { TENSORS = 15, PRESENT = 0, CAUSAL, BATCH, LENGTH, MEMORY_BATCH, MEMORY_LENGTH, ROUTER, NUMBERS };
 
 /* A segment has one result: x and the logits of its router side by side, in the logits' dtype, which holds x exactly;
  * an x of bf16 is marked by one more column. */
@@ -310,9 +324,14 @@ static void list_tensors(const tn_block_args *a, tn_tensor *t[TENSORS])
 {
     const tn_unpadded  none = {.batch = 0}, *u = a->unpadded ? a->unpadded : &none;
     const tn_unpadded *v = a->memory_unpadded ? a->memory_unpadded : &none;
-    tn_tensor *const   list[TENSORS] = {
-          a->x,    a->memory,  a->attn_mask, a->key_padding_mask, a->memory_mask, a->memory_key_padding_mask, a->angles,
-          a->bias, u->offsets, u->rows,      v->offsets,          v->rows};
+    tn_tensor *const   list[TENSORS] = {a->x,           a->memory,
+                                        a->attn_mask,   a->key_padding_mask,
+                                        a->memory_mask, a->memory_key_padding_mask,
+                                        a->angles,      a->bias,
+                                        u->offsets,     u->rows,
+                                        v->offsets,     v->rows,
+                                        a->query,       a->distances,
+                                        a->distance_at};
     for (int i = 0; i < TENSORS; i++) t[i] = list[i];
 }
 
@@ -339,6 +358,9 @@ static tn_tensor *segment(tn_tensor *const *in, int n, void *user)
                              .memory_key_padding_mask = t[5],
                              .angles = t[6],
                              .bias = t[7],
+                             .query = t[12],
+                             .distances = t[13],
+                             .distance_at = t[14],
                              .causal = number[CAUSAL],
                              .router = number[ROUTER] ? &logits : NULL,
                              .unpadded = u.rows ? &u : NULL,
@@ -381,6 +403,18 @@ static bool is_segment(const tn_block *m, const tn_block_args *a)
            !tn__any_hooks(m);
 }
 
+/* Raises for arguments that do not suit the block. */
+static void check_args(const tn_block *m, const tn_block_args *a, tn__cached_lengths before)
+{
+    if (m->multihead_attn && !a->memory && before.memory < 0)
+        tn_raise(TN_EINVAL, "transformer_decoder: memory is NULL; it may be omitted only if the cache contains it");
+    if (!m->multihead_attn && (a->memory || a->memory_mask || a->memory_key_padding_mask || a->memory_weights))
+        tn_raise(TN_EINVAL, "block: .memory and .memory_... need a block created with .memory = true");
+    if (a->query && (m->norm_first || m->result_norm1 || m->multihead_attn))
+        tn_raise(TN_EINVAL, "block: .query needs a block without .norm_first, .norm_results and .memory");
+    if (a->mask_decoder) tn_raise(TN_EINVAL, "block: .mask_decoder is for a stack");
+}
+
 tn_tensor *tn_block_run(tn_block *m, tn_block_args a)
 {
     if (a.weights) *a.weights = NULL;
@@ -391,10 +425,7 @@ tn_tensor *tn_block_run(tn_block *m, tn_block_args a)
     const tn_frame           f = tn_enter(m);
     const tn__cached_lengths before = tn__cache_lengths(a.cache, a.layer);
     tn_tensor               *x = a.x, **own = a.weights ? &w[0] : NULL, **memory = a.memory_weights ? &w[1] : NULL;
-    if (m->multihead_attn && !a.memory && before.memory < 0)
-        tn_raise(TN_EINVAL, "transformer_decoder: memory is NULL; it may be omitted only if the cache contains it");
-    if (!m->multihead_attn && (a.memory || a.memory_mask || a.memory_key_padding_mask || a.memory_weights))
-        tn_raise(TN_EINVAL, "block: .memory and .memory_... need a block created with .memory = true");
+    check_args(m, &a, before);
     if (!a.bias) a.bias = tn__block_bias(m, &a, before.own);
     if (tn_error() == TN_OK) {
         if (is_segment(m, &a)) x = as_segment(m, &a);

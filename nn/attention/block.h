@@ -26,6 +26,15 @@ bool tn__rope_same(const tn_rope_config *a, const tn_rope_config *b);
  * S] or [B or 1, heads or 1, T, S]. Reshapes a mask of 3 dims to 4. False: raised. (mha.c) */
 bool tn__mha_mask(const tn_mha *m, int64_t batch, int64_t queries, int64_t keys, tn_tensor **attn_mask);
 
+/* Disentangled attention (disentangled.c). fits: checks .disentangled and sets the default scale; build: adds its
+ * projections; args: checks a call's distances; mask: the position terms, from the heads of queries and keys and those
+ * of relative positions, plus a checked mask or NULL. */
+bool       tn__disentangled_fits(const char *who, tn_mha_config *c);
+void       tn__disentangled_build(tn_mha *m, const tn_mha_config *c);
+bool       tn__disentangled_args(const tn_mha *m, const tn_mha_args *a);
+tn_tensor *tn__disentangled_mask(const tn_mha *m, tn_tensor *const h[2], tn_tensor *const of[2], tn_tensor *at,
+                                 tn_tensor *attn_mask);
+
 /* The positions [1, N] of an unpadded batch's rows in their sequences. */
 tn_tensor *tn__unpadded_positions(const tn_unpadded *u);
 

@@ -44,6 +44,11 @@ static tn_blocks *create(const char *who, const tn_class *kind, tn_block_config 
         tn_append(m->layers, tn__block_of(&c));
     }
     if (c.final_norm) m->norm = tn_child(m, "norm", tn__block_norm(&c));
+    if (c.disentangled.c2p || c.disentangled.p2c)
+        m->distances = tn_child(m, "distances",
+                                tn_distances_new(.dim = c.dim, .distance = c.disentangled.distance,
+                                                 .buckets = c.disentangled.buckets, .no_norm = c.disentangled.no_norm,
+                                                 .eps = c.eps, .dtype = c.dtype));
     return tn_built(m);
 }
 tn_blocks *tn_blocks_create(tn_block_config c) { return create("tn_blocks_new", &any_blocks, c, c.memory); }
@@ -130,7 +135,7 @@ static bool can_unpad(const tn_blocks *m, const tn_block_args *a)
     const tn_block *block = tn_at(m->layers, 0);
     return a->skip_padding && (a->key_padding_mask || a->memory_key_padding_mask) && !a->unpadded && !a->attn_mask &&
            !a->memory_mask && !a->weights && !a->memory_weights && !a->cache && !a->angles && !a->bias && block &&
-           !block->relative && !block->self_attn->time_first && a->x && tn_ndim(a->x) == 3 &&
+           !block->relative && !m->distances && !block->self_attn->time_first && a->x && tn_ndim(a->x) == 3 &&
            (!a->memory || tn_ndim(a->memory) == 3) && !tn__look_active() && !tn__any_hooks(m);
 }
 
@@ -162,21 +167,42 @@ static void unpad(tn_block_args *a, kept_rows *u)
     a->memory_key_padding_mask = NULL;
 }
 
+/* The embeddings of relative positions in x. An x of a wrong shape is reported by the first layer. */
+static void set_distances(const tn_blocks *m, tn_block_args *a)
+{
+    const tn_block *block = tn_at(m->layers, 0);
+    if (m->distances && !a->distances && block && a->x && tn_ndim(a->x) == 3)
+        a->distances =
+            tn_distances_forward(m->distances, tn_size(a->x, !block->self_attn->time_first), &a->distance_at);
+}
+
+/* The enhanced mask decoder. */
+static tn_tensor *decoded(tn_block *block, tn_block_args a, tn_tensor *positions)
+{
+    a.query = tn_add(a.x, positions);
+    for (int i = 0; i < 2 && tn_error() == TN_OK; i++) a.query = tn_block_run(block, a);
+    return tn_error() == TN_OK ? a.query : NULL;
+}
+
 tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
 {
     const int64_t n = m ? m->depth : 0;
     set_null(n, a.weights), set_null(n, a.memory_weights), set_null(n, a.router);
     if (!tn_ready(m)) return NULL;
     if (a.layer) return tn_raise_null(TN_EINVAL, "blocks: .layer is for a single block; a stack runs all layers");
+    if (a.query) return tn_raise_null(TN_EINVAL, "blocks: .query is for a single block");
+    tn_tensor *const positions = a.mask_decoder;
+    a.mask_decoder = NULL;
     const tn_frame           f = tn_enter(m);
     const tn__cached_lengths before = tn__cache_lengths(a.cache, 0);
     tn_tensor               *mine = NULL; /* the result of the layer before, kept until the next layer has read it */
     kept_rows                u = {.x = {.batch = 0}};
-    if (can_unpad(m, &a)) unpad(&a, &u);
+    if (!positions && can_unpad(m, &a)) unpad(&a, &u);
     tn_block_args       b = a;
     const tn_block_args start = a;
     shared_angles       angles = {.of = {NULL}};
     if (!a.bias) b.bias = tn__block_bias(tn_at(m->layers, 0), &a, before.own);
+    set_distances(m, &b);
     tn_path_push("layers");
     for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) {
         const bool last = i + 1 == n && !m->norm;
@@ -186,7 +212,8 @@ tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
         if (a.router) b.router = a.router + i;
         tn_block *block = block_of(m, i);
         b.angles = angles_of(block, &start, tn__cache_removed(a.cache) + before.own, &angles);
-        b.x = tn_error() == TN_OK ? tn_block_run(block, b) : NULL;
+        if (tn_error() != TN_OK) b.x = NULL;
+        else b.x = positions && i + 1 == n ? decoded(block, b, positions) : tn_block_run(block, b);
         tn_drop(mine);
         mine = last ? NULL : tn_take(b.x);
     }

@@ -1,6 +1,5 @@
-/* masks.c — the causal mask and the padding mask. */
-#include "nn/attention.h"
-#include "nn/base/nn_private.h"
+/* masks.c — the causal mask, the padding mask, and the check of attention masks. */
+#include "nn/attention/block.h"
 
 #include <math.h>
 
@@ -25,4 +24,31 @@ tn_tensor *tn_padding_mask(tn_tensor *tokens, int64_t padding)
     tn_tensor     *index = tn_zeros_of(TN_I64, TN_SCALAR);
     tn_set_i64(index, 0, padding);
     return tn_scope_return(s, tn_eq(tokens, index));
+}
+
+/* A mask with heads has the heads that m was created with. */
+bool tn__mha_mask(const tn_mha *m, int64_t batch, int64_t queries, int64_t keys, tn_tensor **attn_mask)
+{
+    char           text[192];
+    const tn_shape s = tn_shape_of(*attn_mask);
+    const int      n = s.n;
+    const tn_dtype dt = tn_dtype_of(*attn_mask);
+    if (dt != TN_BOOL && !tn_dtype_is_float(dt))
+        return tn_raise_false(
+            TN_EDTYPE,
+            "mha: attn_mask is %s, but must be bool (true: may not be attended to) or floating (added to the "
+            "scores)",
+            tn_dtype_name(dt));
+    const int64_t heads = m->made_heads;
+    bool          ok = n >= 2 && n <= 4 && s.d[n - 2] == queries && s.d[n - 1] == keys;
+    if (ok && n == 3) ok = s.d[0] == batch * heads;
+    if (ok && n == 4) ok = (s.d[0] == 1 || s.d[0] == batch) && (s.d[1] == 1 || s.d[1] == heads);
+    if (!ok)
+        return tn_raise_false(
+            TN_ESHAPE,
+            "mha: attn_mask %s must be [T, S] = [%lld, %lld], or [B·heads, T, S] with B·heads = %lld, or "
+            "[B, heads, T, S]",
+            tn_shape_text(s, text, sizeof text), (long long)queries, (long long)keys, (long long)(batch * heads));
+    if (n == 3) *attn_mask = tn_reshape(*attn_mask, TN_SHAPE(batch, heads, queries, keys));
+    return tn_error() == TN_OK;
 }

@@ -77,7 +77,7 @@ static bool complete(const char *who, tn_mha_config *c)
     if (c->kv_heads && c->heads % c->kv_heads)
         return tn_raise_false(TN_EINVAL, "%s: .kv_heads is %lld, but must divide .heads, which is %lld", who,
                               (long long)c->kv_heads, (long long)c->heads);
-    return scores_fit(who, c);
+    return scores_fit(who, c) && tn__disentangled_fits(who, c);
 }
 
 /* Creates the projections as three modules. */
@@ -127,6 +127,7 @@ tn_mha *tn_mha_create(tn_mha_config c)
         m->v_proj_weight = tn_weight(m, "v_proj_weight", xavier(c.dtype, e, c.vdim));
     }
     if (!c.no_bias && !m->q_proj) m->in_proj_bias = tn_param(m, "in_proj_bias", tn_zeros_of(c.dtype, TN_SHAPE(3 * e)));
+    tn__disentangled_build(m, &c);
     m->out_proj = tn_child(
         m, "out_proj",
         tn_linear_new(.in = m->heads * m->head_dim, .out = e, .no_bias = c.no_bias || c.no_out_bias, .dtype = c.dtype));
@@ -167,33 +168,6 @@ static bool differ(const char *a, const tn_tensor *x, const char *b, const tn_te
                           what);
 }
 
-/* A mask with heads has the heads that m was created with. */
-bool tn__mha_mask(const tn_mha *m, int64_t batch, int64_t queries, int64_t keys, tn_tensor **attn_mask)
-{
-    char           text[192];
-    const tn_shape s = tn_shape_of(*attn_mask);
-    const int      n = s.n;
-    const tn_dtype dt = tn_dtype_of(*attn_mask);
-    if (dt != TN_BOOL && !tn_dtype_is_float(dt))
-        return tn_raise_false(
-            TN_EDTYPE,
-            "mha: attn_mask is %s, but must be bool (true: may not be attended to) or floating (added to the "
-            "scores)",
-            tn_dtype_name(dt));
-    const int64_t heads = m->made_heads;
-    bool          ok = n >= 2 && n <= 4 && s.d[n - 2] == queries && s.d[n - 1] == keys;
-    if (ok && n == 3) ok = s.d[0] == batch * heads;
-    if (ok && n == 4) ok = (s.d[0] == 1 || s.d[0] == batch) && (s.d[1] == 1 || s.d[1] == heads);
-    if (!ok)
-        return tn_raise_false(
-            TN_ESHAPE,
-            "mha: attn_mask %s must be [T, S] = [%lld, %lld], or [B·heads, T, S] with B·heads = %lld, or "
-            "[B, heads, T, S]",
-            tn_shape_text(s, text, sizeof text), (long long)queries, (long long)keys, (long long)(batch * heads));
-    if (n == 3) *attn_mask = tn_reshape(*attn_mask, TN_SHAPE(batch, heads, queries, keys));
-    return tn_error() == TN_OK;
-}
-
 /* Checks the mask and selects the heads that tn_mha_prune has not removed. */
 static bool mask(const tn_mha *m, const sizes *z, tn_tensor **attn_mask)
 {
@@ -208,6 +182,7 @@ static bool options_fit(const tn_mha *m, const tn_mha_args *a)
     char text[192];
     if (a->layer && !a->cache)
         return tn_raise_false(TN_EINVAL, "mha: .layer is %lld, but .cache is NULL", (long long)a->layer);
+    if (!tn__disentangled_args(m, a)) return false;
     if (a->angles && !m->rotary)
         return tn_raise_false(TN_EINVAL, "mha: .angles need a module created with .rotary = true");
     if (a->angles && (tn_ndim(a->angles) < 2 || tn_size(a->angles, -1) != m->rope.dim))
@@ -305,6 +280,27 @@ static tn_tensor *project(const tn_mha *m, tn_tensor *x, int from, int count, in
     return apart(m, tn__lora_added(m->lora, x, tn_linear(x, w, b), from * e, count * e), batch, n, count, m->heads);
 }
 
+/* Queries and keys of relative positions, [1, heads, R, D], of the terms that m has. */
+static void project_distances(const tn_mha *m, tn_tensor *distances, tn_tensor *h[2])
+{
+    tn_tensor    *x = tn_unsqueeze(distances, m->time_first);
+    const int64_t n = tn_error() == TN_OK ? tn_size(distances, 0) : 0;
+    for (int i = 0; i < 2 && tn_error() == TN_OK; i++) {
+        tn_linear *own = i ? m->pos_key_proj : m->pos_query_proj;
+        if (!(i ? m->c2p : m->p2c)) continue;
+        heads_of(own ? apart(m, tn_call(own, x), 1, n, 1, m->heads) : project(m, x, i, 1, 1, n), 1, h + i);
+    }
+}
+
+/* The mask, with the position terms of disentangled attention. */
+static tn_tensor *position_terms(const tn_mha *m, const tn_mha_args *a, tn_tensor *const h[2], tn_tensor *attn_mask)
+{
+    tn_tensor *of[2] = {NULL, NULL};
+    if (!a->distances) return attn_mask;
+    project_distances(m, a->distances, of);
+    return tn__disentangled_mask(m, h, of, a->distance_at, attn_mask);
+}
+
 /* ---- forward ----------------------------------------------------------------------------------------------------- */
 
 tn_rope_config tn__mha_rope(const tn_mha *m)
@@ -352,7 +348,7 @@ static tn_tensor *projected(const tn_mha *m, const tn_mha_args *a, const sizes *
     const bool packed = m->in_proj_weight && !z->recall;
     if (packed && a->query == a->key && a->key == a->value) {
         tn_tensor *all = project(m, a->query, 0, 3, z->batch, z->queries);
-        if (!a->cache && !m->rotary) return all;
+        if (!a->cache && !m->rotary && !a->distances) return all;
         heads_of(all, 3, h);
         return NULL;
     }
@@ -461,6 +457,7 @@ static tn_tensor *attend(tn_mha *m, const tn_mha_args *a, tn_tensor **weights)
     tn_tensor *all = projected(m, a, &z, h);
     if (all && looked) heads_of(all, 3, h), all = NULL; /* looks get queries, keys and values separately */
     if (m->rotary) rotate(m, a, &z, h);
+    t.attn_mask = position_terms(m, a, h, t.attn_mask);
     if (!through_cache(m, a, &z, &h[1], &h[2])) return NULL;
     t.int8 = tn__cache_is_int8(a->cache);
     if (looked) observe_projections(h, &t.int8);

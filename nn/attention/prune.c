@@ -21,7 +21,7 @@ static tn_tensor *rows_left(const bool *keep, int64_t heads, int64_t of, int64_t
     return index;
 }
 
-enum { MOST = 8 };
+enum { MOST = 9 };
 typedef struct {
     tn_tensor *was[MOST], *now[MOST];
     int        n;
@@ -88,6 +88,7 @@ static void cut_all(const tn_mha *m, const bool *keep, change *c)
     cut(c, m->in_proj_bias, 0, three);
     cut(c, m->q_proj_weight, 0, q), cut(c, m->k_proj_weight, 0, kv), cut(c, m->v_proj_weight, 0, kv);
     if (m->q_proj) cut_linear(c, m->q_proj, q), cut_linear(c, m->k_proj, kv), cut_linear(c, m->v_proj, kv);
+    cut_linear(c, m->pos_key_proj, q), cut_linear(c, m->pos_query_proj, q);
     cut(c, m->out_proj->weight, 1, q);
 }
 
@@ -103,6 +104,8 @@ static void apply(tn_mha *m, const bool *keep, int64_t removed, const change *c)
     const int64_t q = m->heads * m->head_dim, kv = m->kv_heads * m->head_dim;
     m->out_proj->in = q;
     if (m->q_proj) m->q_proj->out = q, m->k_proj->out = kv, m->v_proj->out = kv;
+    if (m->pos_key_proj) m->pos_key_proj->out = q;
+    if (m->pos_query_proj) m->pos_query_proj->out = q;
 }
 
 tn_status tn_mha_prune(tn_mha *m, int64_t n, const int64_t *heads)

@@ -14,11 +14,11 @@ import sys
 
 try:
     import transformers
-    from transformers import (AlbertConfig, BartConfig, BertConfig, CamembertConfig, DeiTConfig, DistilBertConfig,
-                              ElectraConfig, Gemma2Config, Gemma3TextConfig, GPT2Config, GPTJConfig, GPTNeoXConfig,
-                              LlamaConfig, M2M100Config, MarianConfig, MistralConfig, MixtralConfig, Olmo2Config,
-                              Phi3Config, Qwen2Config, Qwen3Config, Qwen3MoeConfig, ReformerConfig, RobertaConfig,
-                              RobertaPreLayerNormConfig, SmolLM3Config, ViTConfig, XLMRobertaConfig)
+    from transformers import (AlbertConfig, BartConfig, BertConfig, CamembertConfig, DebertaV2Config, DeiTConfig,
+                              DistilBertConfig, ElectraConfig, Gemma2Config, Gemma3TextConfig, GPT2Config, GPTJConfig,
+                              GPTNeoXConfig, LlamaConfig, M2M100Config, MarianConfig, MistralConfig, MixtralConfig,
+                              Olmo2Config, Phi3Config, Qwen2Config, Qwen3Config, Qwen3MoeConfig, ReformerConfig,
+                              RobertaConfig, RobertaPreLayerNormConfig, SmolLM3Config, ViTConfig, XLMRobertaConfig)
 except ImportError as problem:
     print("skipped: %s" % problem)
     sys.exit(77)
@@ -44,6 +44,7 @@ TABLES = {  # (file, names of tables in it): config classes
     ("models/bert/bert_formats.c", "electra_rows"): (ElectraConfig,),
     ("models/bert/bert_formats.c", "albert_rows"): (AlbertConfig,),
     ("models/bert/bert_formats.c", "distilbert_rows"): (DistilBertConfig,),
+    ("models/bert/bert_formats.c", "deberta_rows"): (DebertaV2Config,),
     ("models/gpt/gpt.c", "members"): (GPT2Config,),
     ("models/llama/families.c", "common llama_rows"): (LlamaConfig,),
     ("models/llama/families.c", "common mistral_rows"): (MistralConfig,),

@@ -65,7 +65,7 @@ cmp -s known/model.safetensors plain/model.safetensors && wrong "--word-vectors 
 grep -q -- '--word-vectors is 2 in the run, 3 here' said ||
     wrong "going on with other --word-vectors, it says: $(cat said)"
 learn+=(--out other --objective electra --word-vectors 1)
-says 2 "--word-vectors is for --objective bert and roberta" "${learn[@]}"
+says 2 "--word-vectors is for --objective bert, roberta and deberta" "${learn[@]}"
 
 # Folders of sentence-transformers: the parts specify the vectors; the error for an unknown part or pooling names it.
 mkdir -p sentences/1_Pooling && ln -s ../$model sentences/0_Transformer
@@ -255,7 +255,7 @@ rm over/model.safetensors over/config.json
     wrong "a run without a checkpoint, and without a model, does not go on"
 same_folder whole over || wrong "a run that was killed early ends with other bits"
 
-# Other kinds of models: ALBERT, ELECTRA with its generator, and a distilled BERT, whose run is resumed.
+# Other kinds of models: ALBERT, ELECTRA with its generator, DeBERTa, and a distilled BERT, whose run is resumed.
 "${train[@]}" --steps 4 --objective albert --embedding 16 --out albert >/dev/null || wrong "--objective albert failed"
 "$bert" info albert | grep -q '^heads       masked tokens, sentence order' || wrong "ALBERT has not its heads"
 grep -q '"initializer_range": 0.0883' albert/config.json || wrong "ALBERT's weights do not begin as wide as 1/sqrt(128)"
@@ -264,6 +264,21 @@ grep -q '"initializer_range": 0.0883' albert/config.json || wrong "ALBERT's weig
 "$bert" info electra | grep -q '^heads       replaced tokens' || wrong "ELECTRA has not its head"
 "$bert" fill --model electra/generator -k 2 "The [MASK] is old." >/dev/null || wrong "ELECTRA's generator does not fill"
 says 1 "no head for masked tokens" "$bert" fill --model electra "The [MASK] is old."
+"${train[@]}" --steps 4 --objective electra --sharing gdes --out gdes >/dev/null || wrong "--sharing gdes failed"
+cmp -s electra/model.safetensors gdes/model.safetensors && wrong "--sharing gdes changes nothing"
+"${train[@]}" --steps 4 --objective deberta --out deberta >/dev/null || wrong "--objective deberta failed"
+"$bert" info deberta | grep -q '^heads       masked tokens' || wrong "DeBERTa has not its head"
+"$bert" fill --model deberta -k 2 "The [MASK] is old." >/dev/null || wrong "DeBERTa does not fill"
+"${train[@]}" --steps 6 --objective deberta-v3 --out v3 >/dev/null || wrong "--objective deberta-v3 failed"
+"${train[@]}" --steps 6 --objective deberta-v3 --out v3.parts >/dev/null 2>&1 &
+while [ ! -e v3.parts/checkpoints ] && kill -0 $! 2>/dev/null; do sleep 0.05; done
+kill -INT $! 2>/dev/null || true # it may have ended
+wait $! || true
+"$bert" train --quiet --out v3.parts --resume >/dev/null || wrong "--objective deberta-v3 --resume failed"
+same_folder v3 v3.parts || wrong "a resumed run of DeBERTa v3 ends with other bits"
+"$bert" info v3 | grep -q '^heads       replaced tokens' || wrong "DeBERTa v3 has not its head"
+"$bert" fill --model v3/generator -k 2 "The [MASK] is old." >/dev/null || wrong "DeBERTa's generator does not fill"
+says 2 "--sharing is for --objective electra and deberta-v3" "${train[@]}" --sharing gdes --out nothing
 says 2 "embedding is for --objective albert and electra" "${train[@]}" --embedding 8 --out nothing
 says 2 "--embedding is for --objective albert" "$bert" demo --embedding 8 --out nothing
 says 2 "--steps and --minutes exclude each other" "$bert" demo --steps 2 --minutes 1 --out nothing

@@ -237,7 +237,7 @@ static const struct {
     tn_bert_config c;
     const char    *says;
 } wrong_configs[] = {
-    {{WHOLE, .kind = (tn_bert_kind)8}, "tn_bert_new: .kind is 8, which is not a tn_bert_kind"},
+    {{WHOLE, .kind = (tn_bert_kind)9}, "tn_bert_new: .kind is 9, which is not a tn_bert_kind"},
     {{WHOLE, .embedding = 4},
      "tn_bert_new: .embedding is 4 and .dim is 8, but in BERT they must be equal; omit .embedding"},
     {{WHOLE, .kind = TN_ROBERTA, .groups = 1},
@@ -245,7 +245,7 @@ static const struct {
     {{WHOLE, .kind = TN_ALBERT, .groups = 3}, "tn_bert_new: .groups is 3, but must be from 1 to .layers, which is 2"},
     {{WHOLE, .kind = TN_ELECTRA, .norm_first = true}, "tn_bert_new: .norm_first needs .kind = TN_BERT, not ELECTRA"},
     {{WHOLE, .kind = TN_XLM_ROBERTA, .replaced = true},
-     "tn_bert_new: .replaced needs .kind = TN_ELECTRA, not XLM-RoBERTa"},
+     "tn_bert_new: .replaced needs .kind = TN_ELECTRA or TN_DEBERTA, not XLM-RoBERTa"},
     {{WHOLE, .kind = TN_ROBERTA, .padding = -1},
      "tn_bert_new: RoBERTa counts positions from the padding id; set .padding"},
     {{WHOLE, .window = 4},
@@ -327,9 +327,9 @@ static const struct {
     {GENERATOR, "num_hidden_layers", "1", TN_EFORMAT, NULL},
     {GENERATOR, "model_type", "\"bert\"", TN_EFORMAT, NULL},
     {ROBERTA, "model_type", "\"roberta-prelayernorm\"", TN_EFORMAT, NULL},
-    {ROBERTA, "model_type", "\"deberta-v2\"", TN_EUNSUPPORTED,
-     "'%s/config.json': model_type is 'deberta-v2'; supported: 'bert', 'roberta-prelayernorm', 'tenon-bert', "
-     "'roberta', 'xlm-roberta', 'camembert', 'distilbert', 'albert', 'electra' and 'modernbert'"},
+    {ROBERTA, "model_type", "\"deberta\"", TN_EUNSUPPORTED,
+     "'%s/config.json': model_type is 'deberta'; supported: 'bert', 'roberta-prelayernorm', 'tenon-bert', "
+     "'roberta', 'xlm-roberta', 'camembert', 'distilbert', 'albert', 'electra', 'modernbert' and 'deberta-v2'"},
     {MODERNBERT, "norm_bias", "true", TN_EUNSUPPORTED, "'%s/config.json': norm_bias is true, which is not supported"},
     {MODERNBERT, "mlp_dropout", "0.5", TN_EUNSUPPORTED, "'%s/config.json': mlp_dropout is 0.5; only 0 is supported"},
     {MODERNBERT, "classifier_pooling", "\"max\"", TN_EUNSUPPORTED,

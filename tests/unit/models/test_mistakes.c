@@ -50,6 +50,8 @@ static void *positions_(void) { return tn_sinusoidal_positions_new(.dim = 4); }
 static void *positions(void *m, tn_tensor *x) { return tn_positions_forward(m, x, 0); }
 static void *a_relative(void) { return tn_relative_positions_new(.heads = 2); }
 static void *relative(void *m, tn_tensor *x) { return tn_relative_positions_forward(m, x ? 1 : 2, 1); }
+static void *some_distances(void) { return tn_distances_new(.dim = 4, .distance = 3); }
+static void *distances(void *m, tn_tensor *x) { return tn_distances_forward(m, x != NULL, out); }
 static void *a_block(void) { return tn_block_new(.dim = 4, .heads = 2, .ff = 4); }
 static void *block(void *m, tn_tensor *x) { return tn_block_forward((tn_block *)m, x, .weights = out); }
 static void *some_experts(void) { return tn_experts_new(.dim = 4, .ff = 4, .experts = 2); }
@@ -250,6 +252,7 @@ static const struct forward {
      0},
     {"tn_relative_positions_forward", "relative_positions: 2 queries, but must be from 0 to the number of keys, 1",
      a_relative, relative, 0},
+    {"tn_distances_forward", "distances: .length is 0, but must be from 1", some_distances, distances, 1},
     {"tn_experts", "experts: x must be [..., 4], got NULL", some_experts, experts, 1},
     {"tn_block", "self_attn: mha: query is NULL", a_block, block, 1},
     {"tn_block", "transformer_decoder: memory is NULL", a_decoder_layer, decoder_layer, 2},
@@ -445,6 +448,7 @@ OF_ZEROS(additive_attention, tn_additive_attention_config)
 OF_ZEROS(sinusoidal_positions, tn_positions_config)
 OF_ZEROS(learned_positions, tn_positions_config)
 OF_ZEROS(relative_positions, tn_relative_positions_config)
+OF_ZEROS(distances, tn_distances_config)
 OF_ZEROS(experts, tn_experts_config)
 OF_ZEROS(block, tn_block_config)
 OF_ZEROS(blocks, tn_block_config)
@@ -544,6 +548,7 @@ static const struct {
     {"tn_sinusoidal_positions_new", new_sinusoidal_positions, false},
     {"tn_learned_positions_new", new_learned_positions, false},
     {"tn_relative_positions_new", new_relative_positions, false},
+    {"tn_distances_new", new_distances, false},
     {"tn_experts_new", new_experts, false},
     {"tn_block_new", new_block, false},
     {"tn_blocks_new", new_blocks, false},
