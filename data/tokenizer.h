@@ -33,7 +33,8 @@ typedef enum {
 
 /* ---- creating a tokenizer ---------------------------------------------------------------------------------------- */
 
-/* path: a folder (with tokenizer.json; tokenizer.model or spiece.model; vocab.txt; or vocab.json, also named
+/* path: a folder (with tokenizer.json; tokenizer.model or spiece.model, DeBERTa's spm.model, CamemBERT's and
+ * XLM-RoBERTa's sentencepiece.bpe.model; vocab.txt; or vocab.json, also named
  * encoder.json, and merges.txt, also named vocab.bpe; or Marian's source.spm and target.spm, M2M-100's
  * sentencepiece.bpe.model, each with vocab.json; tokenizer_config.json is applied), a tokenizer.json, a
  * SentencePiece .model, a vocab.txt, or subword-nmt's file of merges (version 0.2). The error names a rule in a file

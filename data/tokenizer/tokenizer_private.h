@@ -34,14 +34,14 @@ typedef enum {
     TN__STEP_LOWER,    /* lower-cases each character */
     TN__STEP_ACCENTS,  /* removes marks */
     TN__STEP_REPLACE,  /* replaces one text by another */
-    TN__STEP_SPACES,   /* replaces runs of two or more spaces by a text */
+    TN__STEP_SPACES,   /* replaces runs of two or more spaces, or with .left white space, by a text */
     TN__STEP_STRIP,    /* removes white space at the ends */
     TN__STEP_PREPEND   /* prepends a text if the input is not empty */
 } tn__step_kind;
 enum { TN__STEPS = 12 };
 typedef struct {
     tn__step_kind kind;
-    bool          left, right;                            /* of STRIP */
+    bool          left, right;                            /* of STRIP; left: of SPACES */
     char          pattern[TN__AFFIX], content[TN__AFFIX]; /* of REPLACE, SPACES, PREPEND; STRIP */
     uint32_t      pattern_bytes, content_bytes;
     int           form; /* utf8proc's options */
@@ -182,6 +182,10 @@ void tn__template_ends(tn_tokenizer *t, int32_t first, int32_t last); /* around 
 /* Gives a Unigram tokenizer of SentencePiece the rules of Hugging Face's T5Tokenizer, and adds T5's sentinels, of which
  * some may exist; tn__tokenizer_finish must follow. Raises. (t5.c) */
 bool tn__t5_rules(tn_tokenizer *t, const char *caller, int64_t sentinels);
+/* Gives a Unigram tokenizer of SentencePiece the tokens and rules of a class of Hugging Face; tn__tokenizer_finish must
+ * follow. lower: DeBERTa's do_lower_case. Raises. (spm_classes.c) */
+typedef enum { TN__SPM_CAMEMBERT, TN__SPM_XLM_ROBERTA, TN__SPM_DEBERTA } tn__spm_class;
+bool tn__spm_rules(tn_tokenizer *t, const char *caller, tn__spm_class kind, bool lower);
 /* The byte that a text like "<0x0A>" names, here 10; -1: not of this form. */
 int tn__byte_of_token(const char *text, size_t n);
 /* Completes TN_SENTENCE_BPE or TN_UNIGRAM after tokens, types and scores are set. Raises. */

@@ -24,8 +24,16 @@ int tn__hf_names(const tn_hf_files *f, tn_rename *to, int room)
 
 bool tn__has_tokenizer(const char *dir)
 {
-    static const char *const names[] = {"tokenizer.json", "source.spm",   "tokenizer.model", "spiece.model",
-                                        "vocab.json",     "encoder.json", "vocab.txt",       NULL};
+    static const char *const names[] = {"tokenizer.json",
+                                        "source.spm",
+                                        "tokenizer.model",
+                                        "spiece.model",
+                                        "vocab.json",
+                                        "encoder.json",
+                                        "vocab.txt",
+                                        "spm.model",
+                                        "sentencepiece.bpe.model",
+                                        NULL};
     char                     path[1024];
     for (int i = 0; names[i] && tn__path_in(dir, names[i], path, sizeof path); i++)
         if (tn__file_exists(path)) return true;

@@ -221,9 +221,23 @@ static bool replaced(const tn_tokenizer *t, tn__encoding *s, const tn__step *ste
     return true;
 }
 
+/* Runs of white space, and single line ends and tabs. */
+static bool white_space(tn__encoding *s, const tn__step *step, const input *in)
+{
+    for (size_t i = 0, k; i < in->n; i = k) {
+        size_t next = k = i, n = 0;
+        while (next < in->n && tn__is_space(tn_utf8_next(in->text, in->n, &next, NULL))) k = next, n++;
+        const bool space = n > 1 || (n && strchr("\n\r\t", in->text[i]));
+        if (k == i) k = letter_end(in, i);
+        if (!(space ? replace(s, in, i, k, step->content, step->content_bytes) : keep(s, in, i, k))) return false;
+    }
+    return true;
+}
+
 static bool spaces(const tn_tokenizer *t, tn__encoding *s, const tn__step *step, const input *in)
 {
     (void)t;
+    if (step->left) return white_space(s, step, in);
     for (size_t i = 0, k; i < in->n; i = k) {
         const bool space = in->text[i] == ' ';
         for (k = i + 1; k < in->n && (in->text[k] == ' ') == space;) k++;

@@ -71,8 +71,8 @@ static bool read_replace(const char *caller, const tn_json *v, tn__step *step)
         step->kind = is(regex_text, TN__SPACES_AT_ENDS) && !step->content_bytes ? TN__STEP_STRIP : TN__STEP_SPACES;
         if (step->kind == TN__STEP_STRIP)
             step->left = step->right = true, step->pattern[0] = ' ', step->pattern_bytes = 1;
-        return step->pattern_bytes || is(regex_text, " {2,}") ||
-               tn__unsupported(caller, "the normalizer's regex", regex_text);
+        step->left = step->left || is(regex_text, TN__WHITE_SPACE);
+        return step->left || is(regex_text, " {2,}") || tn__unsupported(caller, "the normalizer's regex", regex_text);
     }
     if (!text(caller, tn_json_need(pattern, "String"), step->pattern, &step->pattern_bytes)) return false;
     return step->pattern_bytes || tn__unsupported(caller, "the normalizer", "Replace of nothing");
@@ -179,6 +179,8 @@ bool tn__json_metaspace(tn_tokenizer *t, const char *caller, const tn_json *v)
     if (is(type, "Metaspace")) return read_metaspace(t, caller, v);
     if (splits_off_tokens(v)) return true;
     const tn_json *list = is(type, "Sequence") ? tn_json_need(v, "pretokenizers") : NULL;
+    if (tn_json_count(list) == 1 && is(type_of(tn_json_first(list)), "Metaspace"))
+        return read_metaspace(t, caller, tn_json_first(list));
     if (tn_json_count(list) != 2 || !is(type_of(tn_json_at(list, 0)), "WhitespaceSplit") ||
         !is(type_of(tn_json_at(list, 1)), "Metaspace"))
         return tn_error() == TN_OK && tn__unsupported(caller, "the pre_tokenizer", type);

@@ -73,7 +73,8 @@ static void put_step(const tn_tokenizer *t, tn_json_writer *w, const tn__step *s
     }
     if (replace) {
         tn_json_open_object(w, "pattern");
-        if (s->kind == TN__STEP_SPACES || ends) tn_json_put_string(w, "Regex", ends ? TN__SPACES_AT_ENDS : " {2,}");
+        if (s->kind == TN__STEP_SPACES || ends)
+            tn_json_put_string(w, "Regex", ends ? TN__SPACES_AT_ENDS : s->left ? TN__WHITE_SPACE : " {2,}");
         else tn_json_put_bytes(w, "String", s->pattern, s->pattern_bytes);
         tn_json_close(w);
         tn_json_put_bytes(w, "content", s->content, s->content_bytes);

@@ -27,11 +27,19 @@ static const struct {
     const char *name, *model; /* name: its tokenizer_class, without "Fast"; model: config.json's model_type */
     tn__class class;
 } classes[] = {
-    {"BertTokenizer", "bert", TN__CLASS_BERT},          {"DistilBertTokenizer", "distilbert", TN__CLASS_BERT},
-    {"ElectraTokenizer", "electra", TN__CLASS_BERT},    {"GPT2Tokenizer", "gpt2", TN__CLASS_GPT2},
-    {"RobertaTokenizer", "roberta", TN__CLASS_ROBERTA}, {"BartTokenizer", "bart", TN__CLASS_ROBERTA},
-    {"Qwen2Tokenizer", "qwen2", TN__CLASS_QWEN2},       {"LlamaTokenizer", "llama", TN__CLASS_LLAMA},
-    {"AlbertTokenizer", "albert", TN__CLASS_NONE},      {"T5Tokenizer", "t5", TN__CLASS_T5},
+    {"BertTokenizer", "bert", TN__CLASS_BERT},
+    {"DistilBertTokenizer", "distilbert", TN__CLASS_BERT},
+    {"ElectraTokenizer", "electra", TN__CLASS_BERT},
+    {"GPT2Tokenizer", "gpt2", TN__CLASS_GPT2},
+    {"RobertaTokenizer", "roberta", TN__CLASS_ROBERTA},
+    {"BartTokenizer", "bart", TN__CLASS_ROBERTA},
+    {"Qwen2Tokenizer", "qwen2", TN__CLASS_QWEN2},
+    {"LlamaTokenizer", "llama", TN__CLASS_LLAMA},
+    {"AlbertTokenizer", "albert", TN__CLASS_NONE},
+    {"T5Tokenizer", "t5", TN__CLASS_T5},
+    {"CamembertTokenizer", "camembert", TN__CLASS_CAMEMBERT},
+    {"XLMRobertaTokenizer", "xlm-roberta", TN__CLASS_XLM_ROBERTA},
+    {"DebertaV2Tokenizer", "deberta-v2", TN__CLASS_DEBERTA},
 };
 enum { CLASSES = sizeof classes / sizeof *classes };
 
@@ -104,6 +112,9 @@ static const char *const default_tokens[TN__CLASSES][ROLES] = {
     [TN__CLASS_QWEN2] = {"<|endoftext|>", "<|endoftext|>", "", "", "", "", "<|endoftext|>"},
     [TN__CLASS_LLAMA] = {"", "", "", "", "", "", ""},
     [TN__CLASS_T5] = {"<pad>", "<unk>", "", "", "", "", "</s>"},
+    [TN__CLASS_CAMEMBERT] = {"<pad>", "<unk>", "<s>", "</s>", "<mask>", "<s>", "</s>"},
+    [TN__CLASS_XLM_ROBERTA] = {"<pad>", "<unk>", "<s>", "</s>", "<mask>", "<s>", "</s>"},
+    [TN__CLASS_DEBERTA] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[CLS]", "[SEP]"},
 };
 
 /* Makes a token special. If it is already matched in texts, it keeps its other options. */
@@ -279,10 +290,21 @@ static bool t5_rules(tn_tokenizer *t, const char *caller, const tn__side_files *
                            : tn__needs_json(caller, "<unk>", "not token 2, as in T5");
 }
 
+/* CamemBERT's, XLM-RoBERTa's and DeBERTa's rules; no change for other classes. */
+static bool spm_rules(tn_tokenizer *t, const char *caller, const tn__side_files *s, tn__class class)
+{
+    const bool lower = tn_json_bool_or(tn_json_get(s->config, "do_lower_case"), false);
+    if (class < TN__CLASS_CAMEMBERT) return tn_error() == TN_OK;
+    if (!bool_is(s, caller, "split_by_punct", false) || !bool_is(s, caller, "add_prefix_space", true)) return false;
+    return tn__spm_rules(t, caller, (tn__spm_class)(class - TN__CLASS_CAMEMBERT), lower);
+}
+
 bool tn__class_rules(tn_tokenizer *t, const char *caller, const tn__side_files *s, tn__class class)
 {
     int32_t id[ROLES];
-    if (!check_options(s, caller, t, class) || (class == TN__CLASS_T5 && !t5_rules(t, caller, s))) return false;
+    if (!check_options(s, caller, t, class) || (class == TN__CLASS_T5 && !t5_rules(t, caller, s)) ||
+        !spm_rules(t, caller, s, class))
+        return false;
     t->bytes.prefix_space =
         class != TN__CLASS_LLAMA && tn_json_bool_or(tn_json_get(s->config, "add_prefix_space"), false);
     if (class == TN__CLASS_QWEN2) {

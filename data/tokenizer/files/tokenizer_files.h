@@ -16,6 +16,7 @@ bool tn__json_unigram(tn_tokenizer *t, const char *caller, const tn_json *model)
 bool tn__json_template(tn_tokenizer *t, const char *caller, const tn_json *v);
 bool tn__json_decoder(tn_tokenizer *t, const char *caller, const tn_json *v);
 #define TN__SPACES_AT_ENDS "\\A +|[ " TN__SPACE "]+\\z" /* the regex of the spaces that SentencePiece strips */
+#define TN__WHITE_SPACE "\\s{2,}|[\\n\\r\\t]"           /* the regex of DeBERTa's white space */
 #define TN__REGEX_SIGNS "\\^$.|?*+()[]{}"               /* characters that a "\" makes literal */
 /* Reads the user-defined tokens that are split off before merges: sets their types. Call after the tokens are read. */
 bool tn__json_user_tokens(tn_tokenizer *t, const char *caller, const tn_json *v);
@@ -44,6 +45,9 @@ typedef enum {
     TN__CLASS_QWEN2,
     TN__CLASS_LLAMA,
     TN__CLASS_T5,
+    TN__CLASS_CAMEMBERT,
+    TN__CLASS_XLM_ROBERTA,
+    TN__CLASS_DEBERTA,
     TN__CLASSES
 } tn__class;
 typedef struct {

@@ -174,9 +174,11 @@ static tn_tokenizer *load_json(const char *path)
     return t;
 }
 
-static tn_tokenizer *load_model(const char *path, tn_tokenizer_config o, const tn__side_files *side)
+/* own: the default class of the file's name; TN__CLASS_NONE: a model of any name, with its own rules. */
+static tn_tokenizer *load_model(const char *path, tn_tokenizer_config o, const tn__side_files *side, tn__class own)
 {
-    static const tn__class fit[3] = {TN__CLASS_LLAMA, TN__CLASS_T5};
+    static const tn__class any[3] = {TN__CLASS_LLAMA, TN__CLASS_T5};
+    const tn__class        named[3] = {own, TN__CLASS_XLM_ROBERTA, TN__CLASS_DEBERTA}, *fit = own ? named : any;
     char                   label[TN__LABEL];
     const char            *caller = tn__label(label, "tn_tokenizer_load", path);
     tn__class class;
@@ -228,7 +230,11 @@ static tn_tokenizer *load_lists(const char *folder, tn_tokenizer_config o, const
     tn_tokenizer *t = NULL;
     char         *txt = NULL, *vocab = NULL, *merges = NULL, *model = NULL;
     if (tn_error() == TN_OK && (model = tn__find_file(folder, "tokenizer.model", "spiece.model")))
-        t = load_model(model, o, side);
+        t = load_model(model, o, side, TN__CLASS_NONE);
+    else if (tn_error() == TN_OK && (model = tn__find_file(folder, "spm.model", NULL)))
+        t = load_model(model, o, side, TN__CLASS_DEBERTA);
+    else if (tn_error() == TN_OK && (model = tn__find_file(folder, "sentencepiece.bpe.model", NULL)))
+        t = load_model(model, o, side, TN__CLASS_CAMEMBERT);
     else if (tn_error() == TN_OK && (txt = tn__find_file(folder, "vocab.txt", NULL)))
         t = load_bert(txt, o, side, chinese);
     else if (tn_error() == TN_OK && (vocab = tn__find_file(folder, "vocab.json", "encoder.json")) &&
@@ -291,7 +297,7 @@ tn_tokenizer *tn_tokenizer_load_run(const char *path, tn_tokenizer_config o)
     char                        version[4];
     tn_tokenizer               *t = !tn__tokenizer_is_file(path) ? load_folder(path, o)
                                     : json                       ? load_json(path)
-                                    : model                      ? load_model(path, o, &nothing)
+                                    : model                      ? load_model(path, o, &nothing, TN__CLASS_NONE)
                                     : has_version(path, version) ? load_subword(path, version)
                                                                  : load_bert(path, o, &nothing, true);
     if (!t) return NULL;
