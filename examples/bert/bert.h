@@ -5,9 +5,9 @@
 #include "../common/options.h"
 #include "../common/train.h"
 
-extern const command train_command, verify_command, distil_command, contrast_command, fill_command, eval_command,
-    embed_command, search_command, info_command, demo_command, sample_command, score_command, tune_command,
-    classify_command, tag_command, answer_command, choose_command;
+extern const command train_command, verify_command, debug_command, distil_command, contrast_command, fill_command,
+    eval_command, embed_command, search_command, info_command, demo_command, sample_command, score_command,
+    tune_command, classify_command, tag_command, answer_command, choose_command;
 
 /* ---- a model and its tokenizer (model.c) ------------------------------------------------------------------------- */
 
@@ -60,6 +60,8 @@ typedef struct {
     tn_corpus   *corpus;
     tn_mlm      *batches;
     bool         single; /* one document, opened without pairs */
+    tn_ids       ids;    /* of all sentences, and their starts [sentences + 1] and lines [sentences]: see lines.c */
+    int64_t     *start, *line;
 } texts;
 
 typedef struct {
@@ -71,9 +73,12 @@ typedef struct {
     int64_t     length, batch;                             /* tokens per example, examples per batch */
     uint64_t    seed;
 } texts_config;
-bool       texts_open(const texts_config *c, const tn_tokenizer *t, texts *to);
-void       texts_close(texts *t);
-void       texts_note_labelled(const tn_labelled *l, const char *path); /* notes texts of invalid UTF-8 */
+bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to);
+void texts_close(texts *t);
+/* For debug: "lines 3-5, 12" of the sentences that a row of a batch consists of (lines.c). */
+void texts_lines_of(texts *t, const option_list *files, bool by_rule, const tn_tokenizer *tokens, const tn_ids *row,
+                    char place[64]);
+void texts_note_labelled(const tn_labelled *l, const char *path); /* notes texts of invalid UTF-8 */
 tn_tensor *texts_loss(void *bert, const tn_batch *b, void *user);
 
 /* ---- training (train.c) ------------------------------------------------------------------------------------------ */

@@ -256,7 +256,8 @@ static const train_kind kind = {"Sentence embeddings",
                                 close_all,
                                 NULL,
                                 "bert embed --model %s \"a sentence\" \"another one\"",
-                                "sentence-similarity"};
+                                "sentence-similarity",
+                                NULL};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

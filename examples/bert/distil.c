@@ -177,7 +177,8 @@ static const train_kind distil_kind = {"A distilled model",
                                        close_all,
                                        NULL,
                                        "bert fill --model %s \"The [MASK] is here.\"",
-                                       "fill-mask"};
+                                       "fill-mask",
+                                       NULL};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

@@ -7,6 +7,7 @@
 #include "bert.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 /* An encoder that counts sentences of invalid UTF-8 for a note: most tokenizers drop the characters that replace
  * them. */
@@ -81,6 +82,8 @@ void texts_close(texts *t)
     tn_mlm_free(t->batches);
     tn_corpus_close(t->corpus);
     tn_encoding_free(t->encoding);
+    tn_ids_free(&t->ids);
+    free(t->start), free(t->line);
     *t = (texts){.encoding = NULL};
 }
 

@@ -135,6 +135,14 @@ static void close_all(training *t)
     of(t)->initial = NULL;
 }
 
+static void row(training *t, const tn_batch *b, int64_t i, const tn_ids *ids, char place[64], tn_string *text)
+{
+    bert_training *a = of(t);
+    (void)b, (void)i;
+    if (tn_tokenizer_decode(t->tokens, ids->at, ids->n, text) == TN_OK)
+        texts_lines_of(&a->texts, &a->text, a->by_rule, t->tokens, ids, place);
+}
+
 const train_kind bert_kind = {"A masked language model",
                               500,
                               20,
@@ -149,7 +157,8 @@ const train_kind bert_kind = {"A masked language model",
                               close_all,
                               NULL,
                               "bert fill --model %s \"The [MASK] is here.\"",
-                              "fill-mask"};
+                              "fill-mask",
+                              row};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
@@ -203,3 +212,10 @@ static int verify(int count, char **operands)
     return verify_main(&train_command, &asked.base, operands[0]);
 }
 const command verify_command = VERIFY_COMMAND("bert");
+
+static int debug(int count, char **operands)
+{
+    (void)count;
+    return debug_main(&train_command, &asked.base, operands[0]);
+}
+const command debug_command = DEBUG_COMMAND("bert");

@@ -327,7 +327,7 @@ static tn_tokenizer *tokenizer(training *b, progress *bar)
 }
 
 static const train_kind kind = {"Fine-tuning", 500,      0,    check,     NULL, tokenizer, open_all, make,
-                                say,           describe, save, close_all, NULL, NULL,      NULL};
+                                say,           describe, save, close_all, NULL, NULL,      NULL,     NULL};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

@@ -139,6 +139,30 @@ bool texts_check_valid(const option_list *valid, int64_t held, const char *least
     return tn_error() == TN_OK;
 }
 
+/* ---- places ------------------------------------------------------------------------------------------------------ */
+
+static int64_t count_lines(const char *from, const char *to)
+{
+    int64_t n = 0;
+    while ((from = memchr(from, '\n', (size_t)(to - from)))) n++, from++;
+    return n;
+}
+
+void texts_place(tn_text all, tn_text part, char place[64])
+{
+    static const char cut[] = "\xef\xbf\xbd"; /* a character of which the part has not all bytes */
+    *place = 0;
+    while (part.bytes >= 3 && !memcmp(part.at, cut, 3)) part.at += 3, part.bytes -= 3;
+    while (part.bytes >= 3 && !memcmp(part.at + part.bytes - 3, cut, 3)) part.bytes -= 3;
+    while (part.bytes && part.at[part.bytes - 1] == '\n') part.bytes--;
+    while (part.bytes && *part.at == '\n') part.at++, part.bytes--;
+    const char *at = part.bytes ? memmem(all.at, all.bytes, part.at, part.bytes) : NULL;
+    if (!at) return;
+    const int64_t first = 1 + count_lines(all.at, at), last = first + count_lines(at, at + part.bytes);
+    if (first == last) snprintf(place, 64, "line %lld", (long long)first);
+    else snprintf(place, 64, "lines %lld-%lld", (long long)first, (long long)last);
+}
+
 /* ---- strings for JSON -------------------------------------------------------------------------------------------- */
 
 char *texts_valid(const char *text)

@@ -470,7 +470,7 @@ void train_advise(const training *t)
     if (next.bytes) fprintf(stderr, "next     %s\n", next.at);
     fprintf(stderr, "report   %s/report.html; the model's card is in README.md\n", t->asked.out);
     if (file_exists(in_folder(t->asked.out, "checkpoints", path)))
-        fprintf(stderr, "files    %s may be deleted; only --resume and verify read it\n", path);
+        fprintf(stderr, "files    %s may be deleted; only --resume, verify and debug read it\n", path);
     tn_string_free(&next);
 }
 

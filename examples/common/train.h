@@ -64,10 +64,11 @@ typedef struct {
                     .choices = "f32|bf16"),                                                                            \
         OPTION_REAL("lr", 0, "RATE", &(a).lr, "maximum learning rate", .least = 1e-9, .most = 100, .otherwise = rate), \
         OPTION_SEED(0, &(a).seed, ""), TRAIN_RESUME(a)
-/* For a program with the command verify. */
-#define TRAIN_KEEP(a)                                                                                                \
-    OPTION_INT("keep", 0, "N", &(a).keep,                                                                            \
-               "keep the newest N training checkpoints, from which verify can repeat parts of the run (default: 2)", \
+/* For a program with the commands verify and debug. */
+#define TRAIN_KEEP(a)                                                                                             \
+    OPTION_INT("keep", 0, "N", &(a).keep,                                                                         \
+               "keep the newest N training checkpoints, from which verify and debug can repeat parts of the run " \
+               "(default: 2)",                                                                                    \
                .least = 1, .most = 1e6, .resume = RESUME_FREE)
 #define TRAIN_RESUME(a)                                                                                             \
     OPTION_FLAG(                                                                                                    \
@@ -140,6 +141,9 @@ struct train_kind {
     void (*close)(training *t);
     void (*show)(training *t); /* after a complete run: evaluates the saved model; may be NULL */
     const char *next, *tag;    /* see run_page */
+    /* For debug: sets the place of a batch's row in the data, as "line 12" ("": not known), and adds its text. ids: its
+     * token ids, with those that are masked; empty if the data are not texts. NULL: no places and texts. */
+    void (*row)(training *t, const tn_batch *b, int64_t row, const tn_ids *ids, char place[64], tn_string *text);
 };
 
 run_page train_page(const training *t, bool live); /* the report of the run */
@@ -202,6 +206,25 @@ extern const option verify_options[];
             "learning rate or weights. Texts, images and a tokenizer of --vocab must be where they were.\n\n"        \
             "  " name_ " verify book\n"                                                                              \
             "  " name_ " verify book --segments 5 --threads 2"                                                       \
+    }
+
+/* PROGRAM debug DIR (debug.c): shows steps of the run in the folder. Returns the exit code. */
+int                 debug_main(const command *train, training *t, const char *run);
+extern const option debug_options[];
+/* A command whose function is named debug. */
+#define DEBUG_COMMAND(name_)                                                                                          \
+    {                                                                                                                 \
+        .name = "debug", .summary = "show what a step of a training did", .options = debug_options, .run = debug,     \
+        .operands = "DIR", .least = 1, .most = 1,                                                                     \
+        .text = "Restores any step of the training in DIR: from the newest training checkpoint before it, or from "   \
+                "the beginning, repeats the steps up to it with the same bits, and shows the batch with the loss of " \
+                "each row, the gradients, and the results of all modules. --when finds the first step where a "       \
+                "condition holds: on the loss, the largest loss of a row, the norm of all gradients, the learning "   \
+                "rate, or the number of rows that are copies of others. --without repeats the training without one "  \
+                "line of its text, and compares losses and weights.\n\n"                                              \
+                "  " name_ " debug book --step 1200\n"                                                                \
+                "  " name_ " debug book --when \"loss > 4\" --from 100\n"                                             \
+                "  " name_ " debug book --without 17"                                                                 \
     }
 
 /* For check: sets the sizes and the learning rate that were not given, and checks that heads divide dim. Returns 0 or

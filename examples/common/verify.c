@@ -6,9 +6,8 @@
  * first step that differs. */
 #define _GNU_SOURCE
 #include "checksum.h"
-#include "messages.h"
+#include "replay.h"
 #include "resume.h"
-#include "train.h"
 
 #include <dirent.h>
 #include <stdlib.h>
@@ -54,36 +53,12 @@ static bool differs(verification *v, int64_t step, const char *input, const char
 
 static bool make_scratch(verification *v)
 {
-    const char *tmp = getenv("TMPDIR");
-    char        path[1024], checkpoints[1024];
-    snprintf(v->scratch, sizeof v->scratch, "%.900s/tenon-verify-XXXXXX", tmp && *tmp ? tmp : "/tmp");
-    if (!mkdtemp(v->scratch)) {
-        v->scratch[0] = 0;
-        return tn_raise_false(TN_EIO, "cannot create a temporary folder in '%s'; set TMPDIR",
-                              tmp && *tmp ? tmp : "/tmp");
-    }
+    char path[1024], checkpoints[1024];
+    if (!replay_folder(v->scratch)) return false;
     char      *real = realpath(in_folder(v->run, "checkpoints", checkpoints), NULL);
     const bool made = real && symlink(real, in_folder(v->scratch, "checkpoints", path)) == 0; /* translate reads them */
     free(real);
     return made || tn_raise_false(TN_EIO, "'%s' has no training checkpoints; they were deleted", v->run);
-}
-
-static void delete_folder(const char *folder, int depth)
-{
-    char           path[1024];
-    DIR           *d = opendir(folder);
-    struct stat    st;
-    tn_error_state aside;
-    tn_error_push(&aside);
-    for (const struct dirent *e; d && (e = readdir(d));) {
-        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
-        in_folder(folder, e->d_name, path);
-        if (depth && !lstat(path, &st) && S_ISDIR(st.st_mode)) delete_folder(path, depth - 1);
-        else unlink(path);
-    }
-    if (d) closedir(d);
-    rmdir(folder);
-    tn_error_pop(&aside);
 }
 
 /* ---- comparing files --------------------------------------------------------------------------------------------- */
@@ -141,31 +116,15 @@ static bool same_files(char text[400])
     return false;
 }
 
-/* The world of a run with shards is one rank: the bits are the same for any number of ranks. */
-static void set_world(training *t, const char *run)
-{
-    const int64_t shards = record_count(run, "shards");
-    t->asked.zero = t->asked.zero3 = false, t->asked.ranks = 0;
-    if (shards && tn_error() == TN_OK) t->world = tn_world_single();
-    if (shards) t->asked.shards = shards;
-}
-
 /* Tokenizer, batches and initial weights, in the temporary folder. False: raised, or they differ. */
 static bool make_again(verification *v)
 {
-    training    *t = v->t;
-    train_asked *a = &t->asked;
-    a->out = v->scratch, a->resume = false;
-    t->fit = TN_WITH(tn_fit_args, TN_FIT_ARGS_DEFAULTS, .autocast = !strcmp(a->dtype, "bf16"), .lr = a->lr,
-                     .memory = t->fit.memory);
-    if (!train_read(t)) return false;
-    t->tokens = train_tokenizer(t);
-    if (tn_error() != TN_OK || (t->tokens && tn_tokenizer_save(t->tokens, v->scratch) != TN_OK)) return false;
+    training *t = v->t;
+    if (!replay_texts(t, v->scratch)) return false;
     tn_json_open_object(v->w, "tokenizer");
     if (!same_folder(v, 0, "data", "another tokenizer than the one of the texts")) return false;
     tn_json_close(v->w);
-    return (!t->tokens || tn_tokenizer_save(t->tokens, v->scratch) == TN_OK) && t->kind->open(t) &&
-           (t->net = train_model(t));
+    return (!t->tokens || tn_tokenizer_save(t->tokens, v->scratch) == TN_OK) && replay_model(t);
 }
 
 /* Compares the options that define the run with run.json. The checksum of a text is data, which is not compared if the
@@ -329,18 +288,11 @@ static bool write_certificate(verification *v)
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
-/* The number of steps that the options ask for, or, of --minutes, that run.json has. */
-static int64_t steps_of(const verification *v)
-{
-    const train_asked *a = &v->t->asked;
-    return a->steps ? a->steps : a->epochs ? a->epochs * v->t->batches : record_count(v->run, "steps");
-}
-
 /* The config of the run. With changed files, the one in run.json, so that the replay finds the first step that differs.
  */
 static const char *config_of(const verification *v, bool changed, tn_json_writer *w)
 {
-    const char *config = train_describe(v->t, steps_of(v), w);
+    const char *config = train_describe(v->t, replay_steps(v->t, v->run), w);
     if (!config || !changed) return config;
     tn_json *run = record_asked(v->run);
     tn_json_writer_clear(w);
@@ -384,33 +336,22 @@ int verify_main(const command *train, training *t, const char *run)
 {
     verification v = {.t = t, .run = run};
     int64_t      count = 0;
-    char         path[1024];
-    int          code = file_exists(in_folder(run, "run.json", path)) ? resume_open(train, path) : 0;
+    const int    code = replay_open(train, t, run);
     if (tn_error() == TN_EFORMAT) { /* for example another SHA-256 */
         printf("differs at step 0: configuration: %s\n", tn_error_message());
         return EXIT_FAILED;
     }
     if (code) return code;
-    if (!file_exists(path)) tn_raise(TN_EIO, "'%s' does not exist; it contains the options of the run", path);
-    if (certificate && !may_write(certificate)) return program_end();
-    if (!certificate && access(run, W_OK))
+    if (certificate && tn_error() == TN_OK) (void)!may_write(certificate); /* program_end reports the error */
+    if (!certificate && tn_error() == TN_OK && access(run, W_OK))
         tn_raise(TN_EIO, "cannot write into '%s'; choose a file for --certificate elsewhere", run);
-    if (tn_error() != TN_OK) return program_end();
-    if (!resume_find_files()) return program_end();
-    set_world(t, run);
-    t->asked.out = run;
-    if (tn_error() == TN_OK && (code = train_check(t))) return code;
-    tn_json *j = record_asked(run);
+    tn_json *j = tn_error() == TN_OK ? record_asked(run) : NULL;
     v.seconds = tn_json_double_or(tn_json_get(tn_json_get(j, "run"), "seconds"), 0);
-    if (!strcmp(t->asked.dtype, "bf16"))
-        (void)!record_same_kernels(tn_json_string_or(tn_json_get(j, "made_by"), ""),
-                                   "bf16"); /* verify sees the error */
     tn_json_free(j);
     const bool good = tn_error() == TN_OK && (v.w = tn_json_writer_new(2)) && verify(&v, &count);
-    if (*v.scratch) delete_folder(v.scratch, 2);
+    replay_delete(v.scratch);
     tn_json_writer_free(v.w);
-    train_free(t);
-    tn_world_free(t->world);
+    replay_close(t);
     if (good) printf("identical %lld segments\n", (long long)count);
     if (!v.differs || tn_error() != TN_OK) return program_end();
     printf("differs at step %lld: %s: %s\n", (long long)v.step, v.input, v.text);

@@ -222,7 +222,8 @@ static const train_kind kind = {"A bidirectional language model",
                                 close_all,
                                 NULL,
                                 "echo \"a sentence\" | elmo embed --model %s",
-                                "feature-extraction"};
+                                "feature-extraction",
+                                NULL};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

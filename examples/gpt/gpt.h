@@ -5,8 +5,8 @@
 #include "../common/train.h"
 #include "../common/writer.h"
 
-extern const command train_command, verify_command, tune_command, write_command, eval_command, info_command,
-    convert_command, experts_command, demo_command;
+extern const command train_command, verify_command, debug_command, tune_command, write_command, eval_command,
+    info_command, convert_command, experts_command, demo_command;
 
 /* ---- training (train.c) ------------------------------------------------------------------------------------------ */
 

@@ -148,6 +148,13 @@ static void close_all(training *t)
     tn_windows_free(g->windows), tn_windows_free(g->held_windows);
 }
 
+static void row(training *t, const tn_batch *b, int64_t i, const tn_ids *ids, char place[64], tn_string *text)
+{
+    (void)b, (void)i;
+    if (tn_tokenizer_decode(t->tokens, ids->at, ids->n, text) != TN_OK || !text->bytes) return;
+    texts_place((tn_text){of(t)->all.at, of(t)->bytes}, (tn_text){text->at, text->bytes}, place);
+}
+
 const train_kind gpt_kind = {"A language model",
                              500,
                              20,
@@ -162,7 +169,8 @@ const train_kind gpt_kind = {"A language model",
                              close_all,
                              NULL,
                              "gpt write --model %s --prompt \"Once\"",
-                             "text-generation"};
+                             "text-generation",
+                             row};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
@@ -213,3 +221,10 @@ static int verify(int count, char **operands)
     return verify_main(&train_command, &asked.base, operands[0]);
 }
 const command verify_command = VERIFY_COMMAND("gpt");
+
+static int debug(int count, char **operands)
+{
+    (void)count;
+    return debug_main(&train_command, &asked.base, operands[0]);
+}
+const command debug_command = DEBUG_COMMAND("gpt");

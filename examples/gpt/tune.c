@@ -251,7 +251,8 @@ static const train_kind kind = {"A tuned language model",
                                 close_all,
                                 NULL,
                                 "gpt write --model %s --prompt \"Once\"",
-                                "text-generation"};
+                                "text-generation",
+                                NULL};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

@@ -308,6 +308,27 @@ static void close_all(training *t)
     tn_ids_free(&g->ids), tn_ids_free(&g->held);
 }
 
+/* Words have no line ends in their text; the ids have <eos>. */
+static void row(training *t, const tn_batch *b, int64_t i, const tn_ids *ids, char place[64], tn_string *text)
+{
+    const lm_training *g = of(t);
+    const int64_t      column = g->ids.n / g->batch;
+    int64_t            at = (b->first + i) * column, line = 1, more = 0;
+    const int64_t      end = at + column;
+    if (tn_tokenizer_decode(t->tokens, ids->at, ids->n, text, .keep_special = true) != TN_OK || !text->bytes) return;
+    if (!texts_are_words(t->tokens)) {
+        texts_place((tn_text){g->all.at, g->bytes}, (tn_text){text->at, text->bytes}, place);
+        return;
+    }
+    const int32_t eos = (int32_t)tn_tokenizer_id(t->tokens, "<eos>");
+    while (at + ids->n <= end && memcmp(g->ids.at + at, ids->at, (size_t)ids->n * sizeof *ids->at) != 0) at++;
+    if (at + ids->n > end) return;
+    for (int64_t k = 0; k < at; k++) line += g->ids.at[k] == eos;
+    for (int64_t k = 0; k + 1 < ids->n; k++) more += ids->at[k] == eos;
+    if (more) snprintf(place, 64, "lines %lld-%lld", (long long)line, (long long)(line + more));
+    else snprintf(place, 64, "line %lld", (long long)line);
+}
+
 static const train_kind kind = {"A recurrent language model",
                                 2000,
                                 20,
@@ -322,7 +343,8 @@ static const train_kind kind = {"A recurrent language model",
                                 close_all,
                                 NULL,
                                 "lm write --model %s --prompt \"Once\"",
-                                "text-generation"};
+                                "text-generation",
+                                row};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
@@ -426,3 +448,10 @@ static int verify(int count, char **operands)
     return verify_main(&train_command, &asked.base, operands[0]);
 }
 const command verify_command = VERIFY_COMMAND("lm");
+
+static int debug(int count, char **operands)
+{
+    (void)count;
+    return debug_main(&train_command, &asked.base, operands[0]);
+}
+const command debug_command = DEBUG_COMMAND("lm");

@@ -165,4 +165,5 @@ const train_kind t5_kind = {"Pretraining of T5",
                             close_all,
                             NULL,
                             "translate tune --model %s --src FILE --tgt FILE --out DIR",
-                            "text2text-generation"};
+                            "text2text-generation",
+                            NULL};

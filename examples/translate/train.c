@@ -179,6 +179,20 @@ static void close_all(training *t)
     pairs_close(&of(t)->pairs), pairs_close(&of(t)->held);
 }
 
+/* "source => target" */
+static void row(training *t, const tn_batch *b, int64_t i, const tn_ids *ids, char place[64], tn_string *text)
+{
+    const tn_tensor *pair = tn_batch_get(b, "pair");
+    const int64_t    width = pair ? tn_size(b->y, 1) : 0, line = pair ? tn_get_i64(pair, i) : -1;
+    tn_ids           target = {0};
+    for (int64_t k = 0; k < width; k++) tn_ids_add(&target, (int32_t)tn_get_i64(b->y, i * width + k));
+    if (tn_tokenizer_decode(t->tokens, ids->at, ids->n, text) == TN_OK &&
+        tn_string_add(text, tn_text_of(" => ")) == TN_OK)
+        (void)!tn_tokenizer_decode(t->tokens, target.at, target.n, text); /* the caller sees the error */
+    tn_ids_free(&target);
+    if (line >= 0) snprintf(place, 64, "line %lld", (long long)tn_pairs_line(of(t)->pairs.pairs, line) + 1);
+}
+
 const train_kind translate_kind = {"Training of a translation model",
                                    1000,
                                    60,
@@ -193,7 +207,8 @@ const train_kind translate_kind = {"Training of a translation model",
                                    close_all,
                                    NULL,
                                    "echo \"a sentence\" | translate run --model %s",
-                                   "translation"};
+                                   "translation",
+                                   row};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
@@ -263,3 +278,10 @@ static int verify(int count, char **operands)
     return verify_main(&train_command, &asked.base, operands[0]);
 }
 const command verify_command = VERIFY_COMMAND("translate");
+
+static int debug(int count, char **operands)
+{
+    (void)count;
+    return debug_main(&train_command, &asked.base, operands[0]);
+}
+const command debug_command = DEBUG_COMMAND("translate");

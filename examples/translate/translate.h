@@ -5,8 +5,8 @@
 #include "../common/train.h"
 #include "../common/translator.h"
 
-extern const command info_command, train_command, tune_command, verify_command, run_command, score_command,
-    average_command, compare_command, sample_command, demo_command;
+extern const command info_command, train_command, tune_command, verify_command, debug_command, run_command,
+    score_command, average_command, compare_command, sample_command, demo_command;
 
 /* ---- a model and its tokenizer (model.c) ------------------------------------------------------------------------- */
 

@@ -141,7 +141,8 @@ static const train_kind kind = {"A tuned translation model",
                                 close_all,
                                 NULL,
                                 "echo \"a sentence\" | translate run --model %s",
-                                "translation"};
+                                "translation",
+                                NULL};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

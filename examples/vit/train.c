@@ -162,6 +162,17 @@ static void show(training *t)
     image_set_close(&p);
 }
 
+static void row(training *t, const tn_batch *b, int64_t i, const tn_ids *ids, char place[64], tn_string *text)
+{
+    const tn_tensor *index = tn_batch_get(b, "index");
+    char             label[40];
+    (void)t, (void)ids;
+    if (!index) return;
+    snprintf(place, 64, "image %lld", (long long)tn_get_i64(index, i) + 1);
+    snprintf(label, sizeof label, "label %lld", (long long)tn_get_i64(b->y, i));
+    (void)!tn_string_add(text, tn_text_of(label)); /* the caller sees the error */
+}
+
 const train_kind vit_kind = {"Training of an image classifier",
                              500,
                              4,
@@ -176,7 +187,8 @@ const train_kind vit_kind = {"Training of an image classifier",
                              close_all,
                              show,
                              "vit classify --model %s image.png",
-                             "image-classification"};
+                             "image-classification",
+                             row};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
@@ -228,3 +240,10 @@ static int verify(int count, char **operands)
     return verify_main(&train_command, &asked.base, operands[0]);
 }
 const command verify_command = VERIFY_COMMAND("vit");
+
+static int debug(int count, char **operands)
+{
+    (void)count;
+    return debug_main(&train_command, &asked.base, operands[0]);
+}
+const command debug_command = DEBUG_COMMAND("vit");

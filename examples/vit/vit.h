@@ -4,7 +4,8 @@
 
 #include "../common/train.h"
 
-extern const command train_command, verify_command, eval_command, classify_command, info_command, demo_command;
+extern const command train_command, verify_command, debug_command, eval_command, classify_command, info_command,
+    demo_command;
 
 /* ---- a model (model.c) ------------------------------------------------------------------------------------------- */
 

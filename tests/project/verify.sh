@@ -91,7 +91,7 @@ for name in "${programs[@]}"; do
     grep -q '"point": 40' "$run/certificate.json" ||
         wrong "the certificate of $name is not complete"
     mv "$run/certificate.json" certificate.json
-    compgen -G "tenon-verify-*" && wrong "$name verify leaves its temporary folder behind"
+    compgen -G "tenon-replay-*" && wrong "$name verify leaves its temporary folder behind"
 
     # The same training, interrupted, in fewer checkpoints: it has the same certificate.
     "$program" train --quiet "${options[@]}" --steps 40 --out parts >/dev/null 2>&1 &
