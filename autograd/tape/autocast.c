@@ -44,7 +44,11 @@ uint16_t *tn__cast_open(tn_tensor *t)
     return copy ? tn__ptr(copy) : NULL;
 }
 
-void tn__cast_close(tn_tensor *t) { t->narrow_version = atomic_load(&t->storage->version); }
+void tn__cast_close(tn_tensor *t)
+{
+    t->narrow_version = atomic_load(&t->storage->version);
+    tn__written(t->narrow, "an optimizer"); /* products may have kept the copy packed */
+}
 
 /* ---- copies in a scope ------------------------------------------------------------------------------------------- */
 

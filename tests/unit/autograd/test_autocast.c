@@ -166,6 +166,30 @@ START_TEST(optimizers_write_copies)
 }
 END_TEST
 
+/* A copy that products of few rows have kept packed is packed again after a step, also if it is used several times. */
+START_TEST(packed_copies_are_not_stale)
+{
+    for (int64_t rows = 1; rows <= 64; rows *= 4) {
+        tn_linear    *m = tn_linear_new(.in = 256, .out = 128);
+        tn_optimizer *o = sgd(m);
+        tn_tensor    *x = tn_to(tn_normal(TN_SHAPE(rows, 256), 0, 1), TN_BF16);
+        for (int step = 0; step < 4; step++) {
+            tn_scope s = tn_autocast_begin(true);
+            for (int use = 0; use < 3; use++) {
+                const tn_scope off = tn_no_grad_begin();
+                ck_assert(
+                    tn_same_bits(tn_call(m, x), tn_linear(x, tn_to(m->weight, TN_BF16), tn_to(m->bias, TN_BF16))));
+                tn_scope_end(off);
+            }
+            tn_backward(tn_scope_return(s, tn_sum(tn_square(tn_call(m, x)))));
+            tn_step(o);
+            ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
+        }
+        tn_optimizer_free(o), tn_free(m);
+    }
+}
+END_TEST
+
 /* ---- a model ----------------------------------------------------------------------------------------------------- */
 
 static tn_transformer_encoder_layer *model(void)
@@ -495,6 +519,7 @@ int main(void)
     tcase_add_test(c, gradients_are_not_rounded);
     tcase_add_test(c, weights);
     tcase_add_test(c, optimizers_write_copies);
+    tcase_add_test(c, packed_copies_are_not_stale);
     tcase_add_test(c, close_to_f32);
     tcase_add_test(c, modules);
     tcase_add_test(c, without_a_tape);
