@@ -278,7 +278,7 @@ static void print_rows(const debug_step *s, int64_t most)
         const int64_t    i = next_row(s, printed);
         const debug_row *r = &s->row[i];
         printed[i] = true;
-        printf("%5lld  %9.4f  %-14s  ", (long long)r->row, r->loss, r->place);
+        printf("%5lld  %9.5g  %-14s  ", (long long)r->row, isnan(r->loss) ? (double)NAN : r->loss, r->place);
         if (r->same >= 0) printf("[same as row %lld] ", (long long)r->same);
         debug_print_text((tn_text){r->text.at ? r->text.at : "", r->text.bytes}, settings.verbose ? 0 : 80);
         printf("\n");

@@ -148,17 +148,38 @@ static int64_t count_lines(const char *from, const char *to)
     return n;
 }
 
+/* Where the part starts in the text; blank: line ends count as blanks, as for SentencePiece. SIZE_MAX: nowhere. */
+static size_t find_part(tn_text all, tn_text part, bool blank)
+{
+    char *copy = blank ? malloc(all.bytes + 1) : NULL;
+    for (size_t i = 0; copy && i < all.bytes; i++) copy[i] = all.at[i] == '\n' ? ' ' : all.at[i];
+    const char  *in = copy ? copy : all.at, *at = memmem(in, all.bytes, part.at, part.bytes);
+    const size_t found = at ? (size_t)(at - in) : SIZE_MAX;
+    free(copy);
+    return found;
+}
+
+/* The number of bytes at `at`, of n, that are a blank, or U+FFFD for a character of which bytes are missing. */
+static size_t no_text(const char *at, size_t n)
+{
+    if (n && (*at == '\n' || *at == ' ')) return 1;
+    return n >= 3 && !memcmp(at, "\xef\xbf\xbd", 3) ? 3 : 0;
+}
+
 void texts_place(tn_text all, tn_text part, char place[64])
 {
-    static const char cut[] = "\xef\xbf\xbd"; /* a character of which the part has not all bytes */
+    size_t n;
     *place = 0;
-    while (part.bytes >= 3 && !memcmp(part.at, cut, 3)) part.at += 3, part.bytes -= 3;
-    while (part.bytes >= 3 && !memcmp(part.at + part.bytes - 3, cut, 3)) part.bytes -= 3;
-    while (part.bytes && part.at[part.bytes - 1] == '\n') part.bytes--;
-    while (part.bytes && *part.at == '\n') part.at++, part.bytes--;
-    const char *at = part.bytes ? memmem(all.at, all.bytes, part.at, part.bytes) : NULL;
-    if (!at) return;
-    const int64_t first = 1 + count_lines(all.at, at), last = first + count_lines(at, at + part.bytes);
+    while ((n = no_text(part.at, part.bytes))) part.at += n, part.bytes -= n;
+    while (part.bytes && ((n = no_text(part.at + part.bytes - 1, 1)) ||
+                          (part.bytes >= 3 && (n = no_text(part.at + part.bytes - 3, 3)) == 3)))
+        part.bytes -= n;
+    if (!part.bytes) return;
+    size_t at = find_part(all, part, false);
+    if (at == SIZE_MAX) at = find_part(all, part, true);
+    if (at == SIZE_MAX) return;
+    const int64_t first = 1 + count_lines(all.at, all.at + at),
+                  last = first + count_lines(all.at + at, all.at + at + part.bytes);
     if (first == last) snprintf(place, 64, "line %lld", (long long)first);
     else snprintf(place, 64, "lines %lld-%lld", (long long)first, (long long)last);
 }

@@ -29,7 +29,7 @@ tn_tokenizer *texts_words(tn_text text, int64_t most);
 bool          texts_are_words(const tn_tokenizer *t);
 bool          texts_lines(tn_text text, tn_string *to); /* appends to `to`; false: an error is set */
 
-/* For debug: "line 12" or "lines 12-14", where `part`, which a tokenizer decoded, first occurs in a text; "": nowhere. */
+/* For debug: the lines of a text where `part`, which a tokenizer decoded, first occurs: "line 12"; "": nowhere. */
 void texts_place(tn_text all, tn_text part, char place[64]);
 
 /* The next word of a line from byte *at, which is advanced. tn_is_space separates words. False: no more. */

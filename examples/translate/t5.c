@@ -151,6 +151,27 @@ static void close_all(training *t)
     tn_spans_free(p->spans), tn_spans_free(p->held_spans);
 }
 
+/* "input => target", with the sentinels; the place of the longest part between two of them. */
+static void row(training *t, const tn_batch *b, int64_t i, const tn_ids *ids, char place[64], tn_string *text)
+{
+    const translate_training *p = of(t);
+    const int64_t             width = tn_size(b->y, 1);
+    int64_t                   from = 0, n = 0;
+    tn_ids                    target = {0};
+    tn_string                 part = {0};
+    for (int64_t k = 0; k < width; k++) tn_ids_add(&target, (int32_t)tn_get_i64(b->y, i * width + k));
+    for (int64_t k = 0, first = 0; k < ids->n; k++) {
+        if (tn_tokenizer_is_special(t->tokens, ids->at[k])) first = k + 1;
+        else if (k + 1 - first > n) from = first, n = k + 1 - first;
+    }
+    tn_tokenizer_decode(t->tokens, ids->at, ids->n, text, .keep_special = true);
+    tn_string_add(text, tn_text_of(" => "));
+    tn_tokenizer_decode(t->tokens, target.at, target.n, text, .keep_special = true);
+    if (n && tn_tokenizer_decode(t->tokens, ids->at + from, n, &part) == TN_OK && part.bytes)
+        texts_place((tn_text){p->all.at, p->bytes}, (tn_text){part.at, part.bytes}, place);
+    tn_ids_free(&target), tn_string_free(&part);
+}
+
 const train_kind t5_kind = {"Pretraining of T5",
                             1000,
                             60,
@@ -166,4 +187,4 @@ const train_kind t5_kind = {"Pretraining of T5",
                             NULL,
                             "translate tune --model %s --src FILE --tgt FILE --out DIR",
                             "text2text-generation",
-                            NULL};
+                            row};

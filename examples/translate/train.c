@@ -12,7 +12,7 @@ static bool                by_bleu(const translate_training *t) { return !strcmp
 
 static const train_choice choices[] = {{0, "nano", 1024, 0}, {10, "small", 4096, 0}, {.size = NULL}};
 
-static int check(training *t)
+static int check_translation(training *t)
 {
     translate_training      *p = of(t);
     const train_choice      *chosen = train_choose(t, choices);
@@ -38,6 +38,15 @@ static int check(training *t)
     if (!p->pieces) p->pieces = chosen->batch;
     if (isnan(t->asked.dropout)) t->asked.dropout = c.dropout;
     return train_shape(t, transformer ? c.layers : 1, transformer ? c.heads : 1, c.dim);
+}
+
+/* The objective is an option of the run, also of one that verify or debug repeats. */
+static int check(training *t)
+{
+    translate_training *p = of(t);
+    if (strcmp(p->objective, "t5") != 0) return check_translation(t);
+    t->kind = &t5_kind;
+    return t->kind->check(t);
 }
 
 static bool check_files(training *t)
@@ -217,7 +226,6 @@ static translate_training asked = TRANSLATE_TRAINING;
 static int run(int count, char **operands)
 {
     (void)count, (void)operands;
-    if (!strcmp(asked.objective, "t5")) asked.base.kind = &t5_kind;
     return train_main(&asked.base);
 }
 
