@@ -22,7 +22,6 @@ typedef struct {
 /* Reads the texts in rounds, calling t->work and t->after in each. False: stopped or raised. */
 bool tn__read_through(tn__trainer *t, tn__run *r);
 bool tn__rounds(tn__trainer *t, tn__run *r); /* trains by windows */
-void tn__notify(const tn__trainer *t, const tn__run *r, double done);
 /* The training checkpoint (checkpoint.c), a file with all changing state. check tests, before texts are counted, that
  * the file belongs to a training like this one; load reads it into a trainer that is set up and has its tables. All
  * raise; without .checkpoint or .resume they do nothing. */
@@ -31,6 +30,8 @@ typedef struct {
     int64_t n;
 } tn__saved;
 enum { TN__SAVED = 4 }; /* maximum number of tables; unused ones are zeros */
+/* Calls .on. table: at the end of an epoch; else NULL. */
+void tn__notify(const tn__trainer *t, const tn__run *r, double done, const tn__saved table[TN__SAVED]);
 bool tn__checkpoint_check(const tn__trainer *t);
 bool tn__checkpoint_load(const tn__trainer *t, tn__run *r, const tn__saved table[TN__SAVED]);
 bool tn__checkpoint_save(const tn__trainer *t, tn__run *r, const tn__saved table[TN__SAVED]);

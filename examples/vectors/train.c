@@ -6,11 +6,12 @@
 #include "../common/stop.h"
 #include "vectors.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static option_list text;
-static const char *out, *kind = "skipgram", *loss = "negative", *to_format_name, *checkpoint;
-static int64_t     dim = 100, window = 5, negatives = 5, epochs = 5, min_count = 5, seed = 1, min_n = 3, max_n = 6,
+static const char *out, *record_file, *kind = "skipgram", *loss = "negative", *to_format_name, *checkpoint;
+static int64_t dim = 100, window = 5, negatives = 5, epochs_asked = 5, min_count = 5, seed = 1, min_n = 3, max_n = 6,
                buckets = 2000000;
 static double sample = 1e-4, rate, x_max = 100;
 static bool   force, resume;
@@ -28,7 +29,7 @@ const option train_options[] = {
                .most = 63),
     OPTION_REAL("sample", 0, "P", &sample, "subsample words with a frequency above P; 0: off (not glove)", .least = 0,
                 .most = 1),
-    OPTION_INT("epochs", 'e', "N", &epochs, "training epochs", .least = 1, .most = 1e6),
+    OPTION_INT("epochs", 'e', "N", &epochs_asked, "training epochs", .least = 1, .most = 1e6),
     OPTION_INT("min-count", 0, "N", &min_count, "omit words with fewer than N occurrences", .least = 1, .most = 1e12),
     OPTION_TEXT("loss", 0, "LOSS", &loss, "training objective (not glove)", .choices = LOSSES),
     OPTION_REAL("lr", 0, "RATE", &rate, "learning rate (default: 0.025 for skipgram, 0.05 for the others)", .least = 0,
@@ -46,6 +47,9 @@ const option train_options[] = {
         "checkpoint", 0, "FILE", &checkpoint,
         "save the training state to FILE, and the options to FILE.json; both are deleted when the vectors are complete",
         .resume = RESUME_FILE),
+    OPTION_TEXT("record", 0, "FILE", &record_file,
+                "write the options and checksums of texts, epochs and vectors to FILE, for verify (default: none)",
+                .resume = RESUME_FREE),
     OPTION_FLAG("resume", 'r', &resume, "resume the run of --checkpoint, with the options that are saved there",
                 .resume = RESUME_NOT),
     OPTION_FLAG("force", 0, &force, "overwrite an existing file", .resume = RESUME_NOT),
@@ -53,12 +57,14 @@ const option train_options[] = {
 
 static progress         bar;
 static tn_vectors_event last;
+static epochs           done_epochs;
 
 static void show_progress(const tn_vectors_event *e, void *user)
 {
     char note[64];
     (void)user;
     last = *e;
+    epochs_add(&done_epochs, e);
     snprintf(note, sizeof note, "lr=%.5f, %.0f words/s", e->rate, e->seconds > 0 ? (double)e->words / e->seconds : 0.0);
     progress_at(&bar, (int64_t)(e->done * 1000), note);
 }
@@ -82,13 +88,15 @@ static int check_files(void)
             "--out '%s' and --checkpoint '%s' are one file, but the checkpoint is deleted at the end; name "
             "two different files",
             out, checkpoint);
-    const int code = check_not_text("out", out, &text);
+    int code = check_not_text("out", out, &text);
+    if (!code) code = check_not_text("record", record_file, &text);
     return code ? code : check_not_text("checkpoint", checkpoint, &text);
 }
 
 static bool check_can_start(void)
 {
-    if (!may_write(out) || (checkpoint && !may_write(checkpoint))) return false;
+    if (!may_write(out) || (checkpoint && !may_write(checkpoint)) || (record_file && !may_write(record_file)))
+        return false;
     if (file_exists(out) && !force)
         return tn_raise_false(TN_EINVAL, "'%s' already exists; name another file or use --force", out);
     if (resume && !file_exists(checkpoint))
@@ -117,18 +125,23 @@ static void name_the_text(void)
     if (resume_same_files()) tn_error_pop(&e);
 }
 
+static tn_vectors *train_with(vectors_listener on, void *user)
+{
+    return tn_vectors_train(text.count, text.value, .kind = (tn_vectors_kind)index_of(kind, KINDS),
+                            .loss = (tn_vectors_loss)index_of(loss, LOSSES), .dim = dim, .window = window,
+                            .negatives = negatives, .sample = sample, .epochs = epochs_asked, .min_count = min_count,
+                            .lr = rate, .min_n = min_n, .max_n = max_n, .buckets = buckets, .x_max = x_max,
+                            .seed = (uint64_t)seed, .on = on, .on_user = user, .stop = &stop_flag,
+                            .checkpoint = checkpoint, .resume = resume);
+}
+
 static tn_vectors *train(void)
 {
     char path[1024];
     if (checkpoint && !resume && !resume_save(options_file(path))) return NULL;
     bar = progress_begin("train", 1000, "‰");
     stop_begin(checkpoint ? "saving, then ending; press again to end at once" : "ending; nothing will be written");
-    tn_vectors *v =
-        tn_vectors_train(text.count, text.value, .kind = (tn_vectors_kind)index_of(kind, KINDS),
-                         .loss = (tn_vectors_loss)index_of(loss, LOSSES), .dim = dim, .window = window,
-                         .negatives = negatives, .sample = sample, .epochs = epochs, .min_count = min_count, .lr = rate,
-                         .min_n = min_n, .max_n = max_n, .buckets = buckets, .x_max = x_max, .seed = (uint64_t)seed,
-                         .on = show_progress, .stop = &stop_flag, .checkpoint = checkpoint, .resume = resume);
+    tn_vectors *v = train_with(show_progress, NULL);
     progress_end(&bar);
     if (resume && tn_error() == TN_EINVAL) name_the_text();
     if (!v && checkpoint && stop_flag && file_exists(checkpoint) && tn_error() == TN_OK && !settings.quiet)
@@ -150,19 +163,37 @@ static int check_options(void)
     return code;
 }
 
+int check_train(void)
+{
+    const int code = check_options();
+    if (!code && to_format_name && format_of(to_format_name) == TN_VECTORS_FASTTEXT_BIN &&
+        strcmp(kind, "fasttext") != 0)
+        return program_usage("--format fasttext is for --kind fasttext; other vectors have no n-grams");
+    return code;
+}
+
+tn_vectors *train_again(vectors_listener on, void *user)
+{
+    checkpoint = NULL, resume = false;
+    return train_with(on, user);
+}
+const char *train_out(void) { return out; }
+int64_t     train_epochs(void) { return epochs_asked; }
+bool        train_save(const tn_vectors *v, const char *path)
+{
+    return tn_vectors_save(v, path, to_format_name ? format_of(to_format_name) : format_of_path(out)) == TN_OK;
+}
+
 int run_train(int count, char **operands)
 {
     (void)count, (void)operands;
     if (resume && !checkpoint) return program_usage("--resume needs --checkpoint");
     int code = check_files();
-    if (code || (code = check_options())) return code;
+    if (code || (code = check_train())) return code;
     if (!check_can_start()) return program_end();
-    const tn_vectors_format format = to_format_name ? format_of(to_format_name) : format_of_path(out);
-    if (format == TN_VECTORS_FASTTEXT_BIN && strcmp(kind, "fasttext") != 0)
-        return program_usage("--format fasttext is for --kind fasttext; other vectors have no n-grams");
     char        path[1024];
     tn_vectors *v = train();
-    if (v && tn_vectors_save(v, out, format) == TN_OK) {
+    if (v && train_save(v, out) && (!record_file || epochs_save(&done_epochs, record_file, out))) {
         if (checkpoint) remove(checkpoint), remove(options_file(path));
         if (!settings.quiet)
             tell("%s: %lld words, dimension %lld, counted in %.2f s\n", out, (long long)tn_vectors_size(v),
@@ -171,5 +202,6 @@ int run_train(int count, char **operands)
                last.seconds > 0 ? (double)last.words / last.seconds : 0.0);
     }
     tn_vectors_free(v);
+    free(done_epochs.sum);
     return program_end();
 }
