@@ -15,6 +15,7 @@
 #include "look.h"
 #include "experts.h"
 #include "transformer.h"
+#include "two_stream.h"
 #include "rnn.h"
 #include "language.h"
 #include "state.h"

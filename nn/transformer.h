@@ -197,6 +197,7 @@ typedef struct tn_mlm_head_config {
     tn_tensor *embedding;                   /* [words, dim]: the embedding's weight, tied as the output projection */
     int64_t    in;                          /* width of x, [..., in]; 0: dim */
     bool       no_bias;                     /* no b, and no bias in the norm (ModernBERT) */
+    bool       no_transform;                /* x Eᵀ + bias (XLNet) */
     tn_tensor *(*activation)(tn_tensor *x); /* NULL: tn_gelu */
     double eps TN_IS(1e-5);                 /* epsilon of the norm; BERT uses 1e-12 */
     int        end_;
@@ -206,7 +207,7 @@ typedef struct {
     tn_module base;
     tn_tensor *(*activation)(tn_tensor *x);
     tn_tensor     *weight, *bias; /* decoder.weight [words, dim]; bias [words], tied to decoder.bias */
-    tn_linear     *dense;         /* transform.dense */
+    tn_linear     *dense;         /* transform.dense; this and norm are NULL with .no_transform */
     tn_layer_norm *norm;          /* transform.LayerNorm */
 } tn_mlm_head;
 TN_API tn_mlm_head *tn_mlm_head_create(tn_mlm_head_config c);            /* x [..., in] -> [..., words] */

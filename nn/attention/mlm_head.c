@@ -11,7 +11,7 @@
 /* norm(gelu(x W + b)); the caller has opened the frame. */
 static tn_tensor *transformed(tn_mlm_head *m, tn_tensor *x)
 {
-    return tn_call(m->norm, tn__linear_activated(m->dense, x, m->activation));
+    return m->dense ? tn_call(m->norm, tn__linear_activated(m->dense, x, m->activation)) : x;
 }
 
 static tn_tensor *mlm_head_forward(void *self, tn_tensor *x)
@@ -45,14 +45,21 @@ tn_mlm_head *tn_mlm_head_create(tn_mlm_head_config c)
     const int64_t  words = tn_size(c.embedding, 0), dim = tn_size(c.embedding, 1);
     const tn_dtype dt = tn_dtype_of(c.embedding);
     if (!tn__floating("tn_mlm_head_new", dt) || !tn__at_least("tn_mlm_head_new", "in", c.in, 0)) return NULL;
+    if (c.no_transform && c.in && c.in != dim)
+        return tn_raise_null(TN_EINVAL,
+                             "tn_mlm_head_new: .in is %lld, but without a transform it must be %lld, as in "
+                             ".embedding",
+                             (long long)c.in, (long long)dim);
     tn_mlm_head *m = tn_module_new(tn_mlm_head);
     if (!m) return NULL;
     m->activation = c.activation ? c.activation : tn_gelu;
     m->bias = tn_param(m, "bias", tn_zeros_of(dt, TN_SHAPE(words)));
-    m->dense = tn_child(m, "transform.dense",
-                        tn_linear_new(.in = c.in ? c.in : dim, .out = dim, .no_bias = c.no_bias, .dtype = dt));
-    m->norm = tn_child(m, "transform.LayerNorm",
-                       tn_layer_norm_new(.dim = dim, .eps = c.eps, .no_bias = c.no_bias, .dtype = dt));
+    if (!c.no_transform) {
+        m->dense = tn_child(m, "transform.dense",
+                            tn_linear_new(.in = c.in ? c.in : dim, .out = dim, .no_bias = c.no_bias, .dtype = dt));
+        m->norm = tn_child(m, "transform.LayerNorm",
+                           tn_layer_norm_new(.dim = dim, .eps = c.eps, .no_bias = c.no_bias, .dtype = dt));
+    }
     m->weight = tn_tie(m, "decoder.weight", c.embedding);
     tn_tie(m, "decoder.bias", m->bias);
     return tn_built(m);

@@ -56,6 +56,8 @@ static void *a_block(void) { return tn_block_new(.dim = 4, .heads = 2, .ff = 4);
 static void *block(void *m, tn_tensor *x) { return tn_block_forward((tn_block *)m, x, .weights = out); }
 static void *some_experts(void) { return tn_experts_new(.dim = 4, .ff = 4, .experts = 2); }
 static void *experts(void *m, tn_tensor *x) { return tn_experts_forward((tn_experts *)m, x, .router = out); }
+static void *two_streams(void) { return tn_two_stream_new(.dim = 4, .heads = 2, .ff = 4); }
+static void *two_stream(void *m, tn_tensor *x) { return tn_two_stream_forward((tn_two_stream *)m, x, .content = out); }
 static void *a_decoder_layer(void) { return tn_transformer_decoder_layer_new(.dim = 4, .heads = 2, .ff = 4); }
 static void *decoder_layer(void *m, tn_tensor *x)
 {
@@ -254,6 +256,7 @@ static const struct forward {
      a_relative, relative, 0},
     {"tn_distances_forward", "distances: .length is 0, but must be from 1", some_distances, distances, 1},
     {"tn_experts", "experts: x must be [..., 4], got NULL", some_experts, experts, 1},
+    {"tn_two_stream", "two_stream: x must be [B, T, 4], got NULL", two_streams, two_stream, 1},
     {"tn_block", "self_attn: mha: query is NULL", a_block, block, 1},
     {"tn_block", "transformer_decoder: memory is NULL", a_decoder_layer, decoder_layer, 2},
     {"tn_blocks", "layers.0.self_attn: mha: query is NULL", stack, blocks, 2},
@@ -450,6 +453,7 @@ OF_ZEROS(learned_positions, tn_positions_config)
 OF_ZEROS(relative_positions, tn_relative_positions_config)
 OF_ZEROS(distances, tn_distances_config)
 OF_ZEROS(experts, tn_experts_config)
+OF_ZEROS(two_stream, tn_two_stream_config)
 OF_ZEROS(block, tn_block_config)
 OF_ZEROS(blocks, tn_block_config)
 OF_ZEROS(transformer_encoder_layer, tn_block_config)
@@ -550,6 +554,7 @@ static const struct {
     {"tn_relative_positions_new", new_relative_positions, false},
     {"tn_distances_new", new_distances, false},
     {"tn_experts_new", new_experts, false},
+    {"tn_two_stream_new", new_two_stream, false},
     {"tn_block_new", new_block, false},
     {"tn_blocks_new", new_blocks, false},
     {"tn_transformer_encoder_layer_new", new_transformer_encoder_layer, false},
