@@ -51,8 +51,11 @@ typedef struct tn_mlm_config {
     int zero_;
     /* false: full sentences of one document, as many as fit, between cls and sep. true: sentence pairs, cls A sep B
      * sep, where B follows A or, with probability 0.5, is from another document. */
-    bool               pairs;
-    bool               order;      /* for pairs: B always follows A, and the two are swapped with probability 0.5 */
+    bool pairs;
+    bool order; /* for pairs: B always follows A, and the two are swapped with probability 0.5 */
+    /* for XLNet, without pairs: examples end in sep cls, cls has segment 2, no token is replaced; the tokens to predict,
+     * sep and cls are in a random order, the others come before them (see tn_permutation_mask in nn/two_stream.h) */
+    bool               permuted;
     int64_t max_tokens TN_IS(128); /* tokens per example, special tokens included: 128; at most 16384 */
     int32_t            pad, cls, sep, mask;
     const uint8_t     *kinds;       /* [vocabulary], copied; NULL: all are ordinary first tokens of words */
@@ -73,6 +76,7 @@ typedef struct {
     tn_tensor *ids, *segments, *padding; /* [B, T]; segments: 1 for B and its sep, otherwise 0 */
     tn_tensor *masked_at, *masked_ids; /* [M]: positions row · T + column, ascending, and the original tokens there */
     tn_tensor *next;                   /* [B]: 0: B follows A; 1: it does not, or is swapped; NULL without pairs */
+    tn_tensor *order;                  /* [B, T]: ranks from 0, -1 for the tokens before them; NULL if not permuted */
     int64_t    tokens;                 /* without padding */
 } tn_mlm_batch;
 
@@ -88,8 +92,8 @@ TN_API tn_status        tn_mlm_seek(tn_mlm *b, tn_data_position to);
 TN_API tn_status        tn_mlm_shard(tn_mlm *b, tn_shard shard); /* applies from the next batch on */
 TN_API void             tn_mlm_free(tn_mlm *b);
 
-/* For tn_fit: x is the ids, y the masked ids; fields "segments", "padding", "masked_at" and, with pairs, "next". A
- * shard's rows are padded to its longest row. */
+/* For tn_fit: x is the ids, y the masked ids; fields "segments", "padding", "masked_at", with pairs "next", and
+ * permuted "order". A shard's rows are padded to its longest row. */
 TN_API tn_source tn_mlm_source(tn_mlm *b);
 
 #define TN_MLM_DEFAULTS .max_tokens = 128, .rate = 0.15, .tokens = 4096, .ahead = 2

@@ -198,13 +198,14 @@ static void tensors(const tn_mlm *b, const tn__mlm_rows *r, tn_mlm_batch *to)
     to->masked_at = tn_from_data(TN_I64, few, r->masked_at ? r->masked_at : &r->masked);
     to->masked_ids = numbers(&r->masked_ids, few);
     if (b->examples.config.pairs) to->next = numbers(&r->next, (tn_shape){.n = 1, .d = {r->rows}});
+    if (b->examples.config.permuted) to->order = numbers(&r->order, all);
     to->tokens = r->tokens;
     int64_t *segment = tn_data_mut(to->segments);
     uint8_t *padding = tn_data_mut(to->padding);
     for (int64_t i = 0; segment && padding && i < r->rows; i++)
         for (int64_t j = 0; j < r->width; j++) {
             *padding++ = j >= r->used.at[i];
-            *segment++ = j >= r->second.at[i] && j < r->used.at[i];
+            *segment++ = j >= r->second.at[i] && j < r->used.at[i] ? 1 + b->examples.config.permuted : 0;
         }
 }
 
@@ -266,6 +267,7 @@ static bool source_next(void *user, tn_batch *b)
     tn_batch_put(b, "segments", m.segments);
     tn_batch_put(b, "padding", m.padding);
     tn_batch_put(b, "masked_at", m.masked_at);
+    tn_batch_put(b, "order", m.order);
     return tn_batch_put(b, "next", m.next) == TN_OK;
 }
 static void source_begin(void *user, const tn_json *at) { tn_mlm_seek(user, tn__position_read(at)); }

@@ -31,6 +31,7 @@ static bool check(const tn_mlm_config *m, const tn_corpus *c)
         return tn_raise_false(TN_EINVAL, "tn_mlm_new: .ahead is %d, expected 0 to 64", m->ahead);
     if (m->spans < 0 || m->spans > 64)
         return tn_raise_false(TN_EINVAL, "tn_mlm_new: .spans is %lld, expected 0 to 64", (long long)m->spans);
+    if (m->permuted && m->pairs) return tn_raise_false(TN_EINVAL, "tn_mlm_new: .permuted excludes .pairs");
     if (m->order && !m->pairs) return tn_raise_false(TN_EINVAL, "tn_mlm_new: .order needs .pairs");
     if (m->pairs && !m->order && c->footer.documents < 2)
         return tn_raise_false(TN_EINVAL,

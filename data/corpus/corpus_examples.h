@@ -34,6 +34,7 @@ void tn__examples_free(tn__examples *x);
 typedef struct {
     int64_t  rows, width, tokens, masked;
     tn_ids   ids, next, row; /* [rows · width]; [rows]; the row being built */
+    tn_ids   order;          /* [rows · width]; empty if not permuted */
     int64_t *masked_at;
     int64_t  masked_room;
     tn_ids   masked_ids;

@@ -8,7 +8,7 @@ enum { PER_EXAMPLE = 20 /* bits of the position per example: far more than a row
 
 void tn__mlm_rows_free(tn__mlm_rows *r)
 {
-    tn_ids *all[] = {&r->ids, &r->next, &r->row, &r->masked_ids, &r->second, &r->used, &r->chosen};
+    tn_ids *all[] = {&r->ids, &r->next, &r->row, &r->masked_ids, &r->second, &r->used, &r->chosen, &r->order};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tn_ids_free(all[i]);
     tn__mem_put(r->masked_at, (size_t)r->masked_room * sizeof *r->masked_at);
     *r = (tn__mlm_rows){0};
@@ -82,13 +82,15 @@ static bool put_pair(const tn__examples *x, const tn__example *e, tn_generator *
 
 static bool put_sentences(const tn__examples *x, const tn__example *e, tn__mlm_rows *to)
 {
-    tn_ids *row = &to->row;
+    tn_ids    *row = &to->row;
+    const bool permuted = x->config.permuted;
     if (!tn__ids_room(row, e->tokens + 2)) return false;
-    row->at[row->n++] = x->config.cls;
+    if (!permuted) row->at[row->n++] = x->config.cls;
     if (!put_range(x->corpus, x->corpus->start[e->first] + e->skip, e->tokens, row)) return false;
     if (!tn__ids_room(row, 1) || !tn__ids_room(&to->second, 1)) return false;
     row->at[row->n++] = x->config.sep;
     to->second.at[to->second.n++] = (int32_t)row->n;
+    if (permuted) row->at[row->n++] = x->config.cls;
     return true;
 }
 
@@ -221,6 +223,22 @@ static bool choose(const tn__examples *x, tn_generator *g, tn__mlm_rows *to, int
     return true;
 }
 
+/* Appends the row's ranks: sep, cls and the n chosen tokens in a random order. */
+static bool put_order(const tn_ids *row, tn_generator *g, int64_t n, tn__mlm_rows *to)
+{
+    int32_t *place = to->chosen.at, *rank;
+    if (!tn__ids_room(&to->order, row->n)) return false;
+    rank = to->order.at + to->order.n, to->order.n += row->n;
+    for (int64_t i = 0; i < row->n; i++) rank[i] = -1;
+    place[n++] = (int32_t)row->n - 2, place[n++] = (int32_t)row->n - 1;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t j = i + tn_random_below(g, n - i);
+        rank[place[j]] = (int32_t)i;
+        place[j] = place[i];
+    }
+    return true;
+}
+
 static bool mask_row(const tn__examples *x, tn_generator *g, int64_t r, tn__mlm_rows *to)
 {
     int64_t n;
@@ -229,31 +247,38 @@ static bool mask_row(const tn__examples *x, tn_generator *g, int64_t r, tn__mlm_
         return false;
     for (int64_t i = 0; i < n; i++) {
         int32_t at = to->chosen.at[i], *id = &to->row.at[at];
-        double  u = tn_random_double(g);
+        double  u = x->config.permuted ? 1 : tn_random_double(g);
         to->masked_at[to->masked] = r << 32 | at; /* row and column; converted by spread when the width is known */
         to->masked_ids.at[to->masked_ids.n++] = *id;
         to->masked++;
         if (u < 0.8) *id = x->config.mask;
         else if (u < 0.9) *id = draw_token(x, g, *id);
     }
-    return true;
+    return !x->config.permuted || put_order(&to->row, g, n, to);
 }
 
 /* ---- the batch --------------------------------------------------------------------------------------------------- */
 
-/* Spreads the rows, stored without gaps, to the width of the longest, from the last row to the first. */
+/* Spreads the rows of ids, stored without gaps, to the width of the longest, from the last row to the first. */
+static bool spread_ids(const tn__mlm_rows *r, tn_ids *ids, int32_t pad)
+{
+    int64_t at = ids->n;
+    if (!tn__ids_room(ids, r->rows * r->width - at)) return false;
+    ids->n = r->rows * r->width;
+    for (int64_t k = r->rows; k-- > 0;) {
+        int32_t *row = ids->at + k * r->width;
+        int64_t  n = r->used.at[k];
+        at -= n;
+        memmove(row, ids->at + at, (size_t)n * sizeof *row);
+        for (int64_t i = n; i < r->width; i++) row[i] = pad;
+    }
+    return true;
+}
+
 static bool spread(const tn__examples *x, tn__mlm_rows *to)
 {
-    int64_t at = to->ids.n;
-    if (!tn__ids_room(&to->ids, to->rows * to->width - at)) return false;
-    to->ids.n = to->rows * to->width;
-    for (int64_t r = to->rows; r-- > 0;) {
-        int32_t *row = to->ids.at + r * to->width;
-        int64_t  n = to->used.at[r];
-        at -= n;
-        memmove(row, to->ids.at + at, (size_t)n * sizeof *row);
-        for (int64_t i = n; i < to->width; i++) row[i] = x->config.pad;
-    }
+    if (!spread_ids(to, &to->ids, x->config.pad) || (x->config.permuted && !spread_ids(to, &to->order, -1)))
+        return false;
     for (int64_t i = 0; i < to->masked; i++)
         to->masked_at[i] = (to->masked_at[i] >> 32) * to->width + (to->masked_at[i] & UINT32_MAX);
     return true;
@@ -262,7 +287,7 @@ static bool spread(const tn__examples *x, tn__mlm_rows *to)
 bool tn__mlm_make(const tn__examples *x, int64_t epoch, const uint32_t *examples, int64_t n, tn__mlm_rows *to)
 {
     to->rows = n, to->width = to->tokens = to->masked = 0;
-    to->ids.n = to->next.n = to->masked_ids.n = to->second.n = to->used.n = 0;
+    to->ids.n = to->next.n = to->masked_ids.n = to->second.n = to->used.n = to->order.n = 0;
     if (!tn__ids_room(&to->used, n)) return false;
     for (int64_t r = 0; r < n; r++) {
         const tn__example *e = &x->example[examples[r]];

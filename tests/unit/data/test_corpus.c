@@ -452,6 +452,51 @@ START_TEST(spans)
 }
 END_TEST
 
+/* For XLNet: rows end in sep cls, cls has a segment of its own, no token is replaced; the tokens to predict, sep and
+ * cls have the ranks 0, 1, … of their row, in a random order, and all others -1. */
+START_TEST(permuted)
+{
+    const char   *files[] = {story("a", 40)};
+    tn_corpus    *c = open_corpus(1, files, 1, false);
+    tn_mlm_config config = plain();
+    config.permuted = true, config.spans = 5;
+    tn_mlm      *b = tn_mlm_create(c, config);
+    tn_mlm_batch x;
+    int64_t      rows = 0, after = 0; /* rows in which cls comes after sep */
+    ck_assert_msg(b, "%s", tn_error_message());
+    for (int epoch = 0; epoch < 3; epoch++)
+        while (tn_mlm_next(b, &x)) {
+            const int64_t T = tn_size(x.ids, 1);
+            int64_t       k = 0;
+            for (int64_t r = 0; r < tn_size(x.ids, 0); r++, rows++) {
+                int64_t n = T, ranked = 0, sum = 0;
+                while (tn_get_i64(x.padding, r * T + n - 1)) n--;
+                ck_assert(tn_get_i64(x.ids, r * T + n - 1) == CLS && tn_get_i64(x.ids, r * T + n - 2) == SEP);
+                for (int64_t i = 0; i < T; i++) {
+                    const int64_t at = r * T + i, rank = tn_get_i64(x.order, at);
+                    const bool    target = k < tn_numel(x.masked_at) && tn_get_i64(x.masked_at, k) == at;
+                    ck_assert_int_eq(tn_get_i64(x.segments, at), i == n - 1 ? 2 : 0);
+                    ck_assert((rank >= 0) == (target || i == n - 2 || i == n - 1));
+                    if (target) ck_assert_int_eq(tn_get_i64(x.ids, at), tn_get_i64(x.masked_ids, k++));
+                    ck_assert(i < n - 2 ? i == 0 || (tn_get_i64(x.ids, at) + 250 - tn_get_i64(x.ids, at - 1)) % 250 == 1
+                                        : true);
+                    if (rank >= 0) ranked++, sum += rank;
+                }
+                ck_assert_int_eq(sum, ranked * (ranked - 1) / 2);
+                after += tn_get_i64(x.order, r * T + n - 1) > tn_get_i64(x.order, r * T + n - 2);
+            }
+            ck_assert_int_eq(k, tn_numel(x.masked_at));
+        }
+    ck_assert_msg(rows > 100 && llabs(2 * after - rows) < 4 * (int64_t)__builtin_sqrt((double)rows), "%lld of %lld",
+                  (long long)after, (long long)rows);
+    tn_mlm_free(b);
+    config.pairs = true;
+    ck_assert_ptr_null(tn_mlm_create(c, config));
+    ck_error(TN_EINVAL, "tn_mlm_new: .permuted excludes .pairs");
+    tn_corpus_close(c);
+}
+END_TEST
+
 static uint64_t digest(tn_mlm *b, int n)
 {
     uint64_t h = 7;
@@ -626,6 +671,7 @@ int main(void)
     tcase_add_loop_test(c, whole_words, 0, 2);
     tcase_add_test(c, order_of_pairs);
     tcase_add_test(c, spans);
+    tcase_add_test(c, permuted);
     tcase_add_test(c, positions_resume_exactly);
     tcase_add_test(c, misuse);
     c = tn_tcase(s, "faults");

@@ -127,6 +127,7 @@ enum {
     SENTENCES,
     MLM,
     MLM_PAIRS,
+    MLM_PERMUTED,
     MLM_NO_THREAD,
     KINDS
 };
@@ -215,8 +216,9 @@ static void corpus_open(corpus *c, int kind, uint64_t seed)
         files[0] = text_file("text", seed, false);
         c->corpus = tn_corpus_open(.files = files, .n = 1, .cache = tn_test_file("cache"),
                                    .encoder = {letters_of, NULL}, .vocabulary = 40);
-        c->mlm = tn_mlm_new(c->corpus, .pairs = kind == MLM_PAIRS, .max_tokens = 40, .cls = 1, .sep = 2, .mask = 3,
-                            .tokens = 160, .seed = seed, .ahead = kind == MLM_NO_THREAD ? 0 : 2);
+        c->mlm = tn_mlm_new(c->corpus, .pairs = kind == MLM_PAIRS, .permuted = kind == MLM_PERMUTED, .max_tokens = 40,
+                            .cls = 1, .sep = 2, .mask = 3, .tokens = 160, .seed = seed,
+                            .ahead = kind == MLM_NO_THREAD ? 0 : 2);
         c->source = tn_mlm_source(c->mlm);
     }
     ck_assert_msg(tn_error() == TN_OK && c->source.next && c->source.batches > 3, "%s", tn_error_message());
@@ -249,14 +251,18 @@ static void put_number(tn_string *to, int64_t v)
 }
 
 /* Row r without its padding at the end; the width is that of its part of the batch. */
-static void put_row(tn_string *to, const tn_tensor *t, int64_t r)
+static void put_row_padded(tn_string *to, const tn_tensor *t, int64_t r, int64_t padding)
 {
-    const bool    mask = tn_dtype_of(t) == TN_BOOL;
     const int64_t width = tn_numel(t) / tn_size(t, 0); /* with any number of dims */
     int64_t       n = width;
-    while (n > 0 && tn_get_i64(t, r * width + n - 1) == mask) n--;
+    while (n > 0 && tn_get_i64(t, r * width + n - 1) == padding) n--;
     for (int64_t i = 0; i < n; i++) put_number(to, tn_get_i64(t, r * width + i));
     tn_string_add(to, tn_text_of("|"));
+}
+
+static void put_row(tn_string *to, const tn_tensor *t, int64_t r)
+{
+    put_row_padded(to, t, r, tn_dtype_of(t) == TN_BOOL);
 }
 
 static void put_batch(tn_string *to, const tn_batch *b)
@@ -271,7 +277,8 @@ static void put_batch(tn_string *to, const tn_batch *b)
             if (tn_get_i64(at, i) / width == r)
                 put_number(to, tn_get_i64(at, i) % width), put_number(to, tn_get_i64(b->y, i));
         for (int i = 0; i < TN_BATCH_FIELDS && b->fields[i].name; i++)
-            if (b->fields[i].tensor != at && strcmp(b->fields[i].name, "double") != 0)
+            if (!strcmp(b->fields[i].name, "order")) put_row_padded(to, b->fields[i].tensor, r, -1);
+            else if (b->fields[i].tensor != at && strcmp(b->fields[i].name, "double") != 0)
                 put_row(to, b->fields[i].tensor, r);
         tn_string_add(to, tn_text_of("\n"));
     }
