@@ -107,6 +107,7 @@ typedef struct tn_tokenizer_train_args {
     bool               cased;        /* keep capitals and accents (TN_UNIGRAM always does) */
     int64_t            t5;           /* of TN_UNIGRAM: T5's rules, with this number of sentinels; 0: not. .special must
                                         have <pad>, </s> and <unk>; the sentinels follow the other tokens */
+    bool               cls_last;     /* of TN_WORDPIECE: XLNet's template, text [SEP] [CLS] */
     const char *const *special;      /* in the order of their ids, ended by NULL; NULL: [PAD] [UNK] [CLS] [SEP]
                                         [MASK]; for bytes <|endoftext|>, for Unigram <unk> <s> </s> */
     void (*progress)(const char *what, double part, void *user); /* "reading", "merging", "pruning"; 0 to 1 */
@@ -148,7 +149,7 @@ typedef struct {
     const int32_t *start;   /* bytes of its text that the token comes from; both 0 for tokens that the template adds */
     const int32_t *end;     /* one past the last byte */
     const int32_t *word;    /* index of the token's word in its text, from 0; -1 for tokens that the template adds */
-    const uint8_t *segment; /* 0: of the first text, 1: of the second */
+    const uint8_t *segment; /* 0: of the first text, 1: of the second; 2: XLNet's <cls> */
     const uint8_t *special; /* TN_TOKEN_… */
     int64_t        cut;     /* number of tokens that .max_length removed */
     int64_t        invalid; /* number of invalid UTF-8 sequences */

@@ -66,12 +66,25 @@ static bool add_choices(tn_features *f, int64_t i, const tn_example *x)
 
 static int32_t or_else(int32_t a, int32_t b) { return a >= 0 ? a : b; }
 
+/* True if the template puts this token after a text. */
+static bool ends_with(tn_features *f, int32_t id)
+{
+    const tn_encoding *e = f->encoding;
+    return encode(f, "", NULL, 0, false) && e->n > 1 && e->id[e->n - 1] == id;
+}
+
+static bool end_row(tn_features *f, int32_t separator, int32_t first)
+{
+    return (separator < 0 || put(f, separator, 0, -1, 0, 0)) && (first < 0 || put(f, first, 2, -1, 0, 0));
+}
+
 /* Encodes each word separately, after a space if tokens include the space before a word. */
 static bool add_words(tn_features *f, int64_t i, const tn_example *x, tn_string *spaced)
 {
     const tn_tokenizer_roles role = tn_tokenizer_special(f->tokens);
     const int32_t            first = role.first, last = or_else(role.separator, role.last);
     const int64_t            around = (first >= 0) + (last >= 0), room = f->config.length - around;
+    const bool               behind = first >= 0 && last >= 0 && ends_with(f, first); /* XLNet: [CLS] after [SEP] */
     const bool               space = tn_tokenizer_kind_of(f->tokens) == TN_BYTE_BPE;
     const tn_encoding       *e = f->encoding;
     int64_t                  used = -1;
@@ -86,9 +99,9 @@ static bool add_words(tn_features *f, int64_t i, const tn_example *x, tn_string 
         if (!encode(f, word, NULL, room, true)) return false;
         const int64_t n = e->n ? e->n : 1; /* an empty word is encoded as unknown */
         if (used < 0 || used + n > room) {
-            if (used >= 0 && last >= 0 && !put(f, last, 0, -1, 0, 0)) return false;
+            if (used >= 0 && !end_row(f, last, behind ? first : -1)) return false;
             f->cut += used >= 0;
-            if (!begin_row(f, i) || (first >= 0 && !put(f, first, 0, -1, 0, 0))) return false;
+            if (!begin_row(f, i) || (first >= 0 && !behind && !put(f, first, 0, -1, 0, 0))) return false;
             used = 0;
         }
         used += n;
@@ -99,7 +112,7 @@ static bool add_words(tn_features *f, int64_t i, const tn_example *x, tn_string 
                     (int32_t)tn_labels_find(f->labels, x->label[w]);
         }
     }
-    return last < 0 || put(f, last, 0, -1, 0, 0);
+    return end_row(f, last, behind ? first : -1);
 }
 
 /* ---- answers ----------------------------------------------------------------------------------------------------- */

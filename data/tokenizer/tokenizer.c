@@ -132,6 +132,21 @@ void tn__template_ends(tn_tokenizer *t, int32_t first, int32_t last)
     t->single.n = n, t->pair.n = k;
 }
 
+void tn__template_xlnet(tn_tokenizer *t, int32_t first, int32_t end)
+{
+    const tn__template_part last = {-1, 2, first}, sep = {-1, 0, end}, text = {.text = 0};
+    t->single.part[0] = t->pair.part[0] = text, t->single.part[1] = t->pair.part[1] = sep;
+    t->pair.part[2] = (tn__template_part){.text = 1, .segment = 1};
+    t->pair.part[3] = (tn__template_part){-1, 1, end};
+    t->single.part[2] = t->pair.part[4] = last, t->single.n = 3, t->pair.n = 5;
+}
+
+bool tn__first_is_last(const tn_tokenizer *t)
+{
+    const tn__template_part *p = t->single.part + t->single.n - 1;
+    return t->single.n > 1 && p->text < 0 && p->segment == 2 && p->id == t->role.first;
+}
+
 /* ---- queries ----------------------------------------------------------------------------------------------------- */
 
 tn_tokenizer_kind tn_tokenizer_kind_of(const tn_tokenizer *t) { return t ? t->kind : TN_WORDPIECE; }

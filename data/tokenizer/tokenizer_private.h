@@ -179,6 +179,12 @@ void tn__template_bert(tn_tokenizer *t);
  * texts, all of segment 0. */
 void tn__template_frame(tn_tokenizer *t, int32_t first, int32_t end, bool roberta);
 void tn__template_ends(tn_tokenizer *t, int32_t first, int32_t last); /* around each text; -1: none */
+/* XLNet's: text end first, text end text end first; the segment of first is 2. And whether a tokenizer's is this. */
+void tn__template_xlnet(tn_tokenizer *t, int32_t first, int32_t end);
+bool tn__first_is_last(const tn_tokenizer *t);
+/* Gives a Unigram tokenizer of SentencePiece the rules of Hugging Face's XLNetTokenizer; tn__tokenizer_finish must
+ * follow. Raises. (t5.c) */
+bool tn__xlnet_rules(tn_tokenizer *t, const char *caller, bool lower);
 /* Gives a Unigram tokenizer of SentencePiece the rules of Hugging Face's T5Tokenizer, and adds T5's sentinels, of which
  * some may exist; tn__tokenizer_finish must follow. Raises. (t5.c) */
 bool tn__t5_rules(tn_tokenizer *t, const char *caller, int64_t sentinels);

@@ -359,7 +359,7 @@ tn_encoder tn_tokenizer_encoder(const tn_tokenizer *t, tn_encoding *e)
 
 /* The encoded texts, one after the other. */
 typedef struct {
-    tn_ids   ids, marks; /* marks: the segment, plus 2 for padding */
+    tn_ids   ids, marks; /* marks: the segment, plus 4 for padding */
     int64_t *length, width;
 } rows;
 
@@ -378,7 +378,7 @@ static bool collect(const tn_tokenizer *t, tn_encoding *e, int64_t n, const char
             return false;
         for (int64_t k = 0; k < e->n; k++) {
             to->ids.at[to->ids.n++] = e->id[k];
-            to->marks.at[to->marks.n++] = e->segment[k] + 2 * (e->special[k] == TN_TOKEN_PADDING);
+            to->marks.at[to->marks.n++] = e->segment[k] + 4 * (e->special[k] == TN_TOKEN_PADDING);
         }
         to->length[i] = e->n, to->width = tn__max_i64(to->width, e->n);
         sums->cut += e->cut, sums->invalid += e->invalid;
@@ -403,9 +403,9 @@ static bool fill(const tn_tokenizer *t, int64_t n, const rows *from, bool left, 
         const int64_t shift = left ? from->width - from->length[i] : 0;
         for (int64_t k = -shift; k < from->width - shift; k++) {
             const bool inside = k >= 0 && k < from->length[i];
-            const int  flags = inside ? from->marks.at[at + k] : 2;
+            const int  flags = inside ? from->marks.at[at + k] : 4;
             *id++ = inside ? from->ids.at[at + k] : t->role.pad;
-            *segment++ = flags & 1, *padding++ = flags >= 2;
+            *segment++ = flags & 3, *padding++ = flags >= 4;
         }
     }
     return true;

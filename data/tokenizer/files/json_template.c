@@ -21,12 +21,12 @@ static bool read_part(const tn_tokenizer *t, const char *caller, const tn_json *
             return tn__unsupported(caller, "the post_processor's special token, whose ids are not one,", id);
         to->id = k >= 0 && k < tn_tokenizer_size(t) ? (int32_t)k : -1;
     }
-    if (inner && segment >= 0 && segment <= 1 && (piece ? to->id >= 0 : is(id, "A") || is(id, "B")))
+    if (inner && segment >= 0 && segment <= 2 && (piece ? to->id >= 0 : is(id, "A") || is(id, "B")))
         return tn_error() == TN_OK;
     if (tn_error() == TN_OK)
         tn_raise(TN_EFORMAT,
                  "%s: the post_processor's template: SpecialToken, Sequence or type_id of '%.40s' is not "
-                 "a token, A or B, 0 or 1",
+                 "a token, A or B, 0 to 2",
                  caller, id);
     return false;
 }

@@ -37,6 +37,7 @@ static const struct {
     {"LlamaTokenizer", "llama", TN__CLASS_LLAMA},
     {"AlbertTokenizer", "albert", TN__CLASS_NONE},
     {"T5Tokenizer", "t5", TN__CLASS_T5},
+    {"XLNetTokenizer", "xlnet", TN__CLASS_XLNET},
     {"CamembertTokenizer", "camembert", TN__CLASS_CAMEMBERT},
     {"XLMRobertaTokenizer", "xlm-roberta", TN__CLASS_XLM_ROBERTA},
     {"DebertaV2Tokenizer", "deberta-v2", TN__CLASS_DEBERTA},
@@ -112,6 +113,7 @@ static const char *const default_tokens[TN__CLASSES][ROLES] = {
     [TN__CLASS_QWEN2] = {"<|endoftext|>", "<|endoftext|>", "", "", "", "", "<|endoftext|>"},
     [TN__CLASS_LLAMA] = {"", "", "", "", "", "", ""},
     [TN__CLASS_T5] = {"<pad>", "<unk>", "", "", "", "", "</s>"},
+    [TN__CLASS_XLNET] = {"<pad>", "<unk>", "<cls>", "<sep>", "<mask>", "<s>", "</s>"},
     [TN__CLASS_CAMEMBERT] = {"<pad>", "<unk>", "<s>", "</s>", "<mask>", "<s>", "</s>"},
     [TN__CLASS_XLM_ROBERTA] = {"<pad>", "<unk>", "<s>", "</s>", "<mask>", "<s>", "</s>"},
     [TN__CLASS_DEBERTA] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[CLS]", "[SEP]"},
@@ -282,8 +284,13 @@ static void name_roles(tn_tokenizer *t, const int32_t id[ROLES])
     if (id[EOS] >= 0) r->last = id[EOS];
 }
 
-static bool t5_rules(tn_tokenizer *t, const char *caller, const tn__side_files *s)
+/* The rules of classes that make another tokenizer of a SentencePiece model. */
+static bool sentence_rules(tn_tokenizer *t, const char *caller, const tn__side_files *s, tn__class class)
 {
+    if (class == TN__CLASS_XLNET)
+        return bool_is(s, caller, "remove_space", true) &&
+               tn__xlnet_rules(t, caller, tn_json_bool_or(tn_json_get(s->config, "do_lower_case"), false));
+    if (class != TN__CLASS_T5) return true;
     const int64_t sentinels = tn_json_i64_or(tn_json_get(s->config, "extra_ids"), 100);
     if (sentinels < 0 || sentinels > 1000) return tn__needs_json(caller, "extra_ids", "not a number from 0 to 1000");
     return t->unknown == 2 ? tn__t5_rules(t, caller, sentinels)
@@ -302,8 +309,7 @@ static bool spm_rules(tn_tokenizer *t, const char *caller, const tn__side_files 
 bool tn__class_rules(tn_tokenizer *t, const char *caller, const tn__side_files *s, tn__class class)
 {
     int32_t id[ROLES];
-    if (!check_options(s, caller, t, class) || (class == TN__CLASS_T5 && !t5_rules(t, caller, s)) ||
-        !spm_rules(t, caller, s, class))
+    if (!check_options(s, caller, t, class) || !sentence_rules(t, caller, s, class) || !spm_rules(t, caller, s, class))
         return false;
     t->bytes.prefix_space =
         class != TN__CLASS_LLAMA && tn_json_bool_or(tn_json_get(s->config, "add_prefix_space"), false);
@@ -324,7 +330,7 @@ bool tn__class_rules(tn_tokenizer *t, const char *caller, const tn__side_files *
     }
     if (tn_error() != TN_OK || (class != TN__CLASS_LLAMA && !tn__tokenizer_finish(t, caller))) return false;
     if (s->config && id[UNK] >= 0 && (class == TN__CLASS_BERT || class == TN__CLASS_ROBERTA)) t->role.unknown = id[UNK];
-    if (s->config) name_roles(t, id);
+    if (s->config || class == TN__CLASS_XLNET) name_roles(t, id);
     return true;
 }
 

@@ -45,6 +45,7 @@ typedef enum {
     TN__CLASS_QWEN2,
     TN__CLASS_LLAMA,
     TN__CLASS_T5,
+    TN__CLASS_XLNET,
     TN__CLASS_CAMEMBERT,
     TN__CLASS_XLM_ROBERTA,
     TN__CLASS_DEBERTA,

@@ -177,7 +177,7 @@ static tn_tokenizer *load_json(const char *path)
 /* own: the default class of the file's name; TN__CLASS_NONE: a model of any name, with its own rules. */
 static tn_tokenizer *load_model(const char *path, tn_tokenizer_config o, const tn__side_files *side, tn__class own)
 {
-    static const tn__class any[3] = {TN__CLASS_LLAMA, TN__CLASS_T5};
+    static const tn__class any[3] = {TN__CLASS_LLAMA, TN__CLASS_T5, TN__CLASS_XLNET};
     const tn__class        named[3] = {own, TN__CLASS_XLM_ROBERTA, TN__CLASS_DEBERTA}, *fit = own ? named : any;
     char                   label[TN__LABEL];
     const char            *caller = tn__label(label, "tn_tokenizer_load", path);

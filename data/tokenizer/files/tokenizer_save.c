@@ -253,7 +253,7 @@ static const char *class_of(const tn_tokenizer *t)
 {
     const bool nfc =
         t->steps == 1 && t->step[0].kind == TN__STEP_FORM && !strcmp(tn__form_name(t->step[0].form), "NFC");
-    if (t->kind == TN_WORDPIECE) return "BertTokenizer";
+    if (t->kind == TN_WORDPIECE) return tn__first_is_last(t) ? "PreTrainedTokenizerFast" : "BertTokenizer";
     if (t->kind != TN_BYTE_BPE) return "PreTrainedTokenizerFast";
     if (t->pair.n == 6 && !t->bytes.splitter && !t->steps) return "RobertaTokenizer";
     if (t->single.n == 1 && !t->bytes.splitter && !t->steps) return "GPT2Tokenizer";
@@ -289,6 +289,7 @@ static void write_config(const tn_tokenizer *t, tn_json_writer *w)
         tn_json_put_bool(w, "add_prefix_space", t->bytes.prefix_space);
     }
     if (t->model_max) tn_json_put_i64(w, "model_max_length", t->model_max);
+    if (tn__first_is_last(t)) tn_json_put_string(w, "padding_side", "left"); /* models read the last token */
     if (t->clean_up) tn_json_put_bool(w, "clean_up_tokenization_spaces", true);
     if (t->literal) tn_json_put_bool(w, "split_special_tokens", true);
     put_roles(t, w);

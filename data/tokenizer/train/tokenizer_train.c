@@ -246,6 +246,7 @@ static tn_tokenizer *train(int n, const tn__source *sources, tn_tokenizer_train_
     tn__mem_put(w.text, text);
     t->longest_word = longest_word;
     if (ok && t->split == TN__SPLIT_BERT) tn__template_bert(t);
+    if (ok && args.cls_last && t->single.n == 3) tn__template_xlnet(t, t->single.part[0].id, t->single.part[2].id);
     if (ok && args.t5) ok = tn__t5_rules(t, "tn_tokenizer_train", args.t5);
     if (ok && tn__tokenizer_finish(t, "tn_tokenizer_train")) return t;
     return tn_tokenizer_free(t), NULL;

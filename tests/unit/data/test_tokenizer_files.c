@@ -142,7 +142,7 @@ static const struct {
      TN_EUNSUPPORTED, "the post_processor's template is 'single, without A once'"},
     {"{" BERT MODEL(",\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"Sequence\":{\"id\":\"C\"}}],"
                     "\"pair\":[]}") "}",
-     TN_EFORMAT, "SpecialToken, Sequence or type_id of 'C' is not a token, A or B, 0 or 1"},
+     TN_EFORMAT, "SpecialToken, Sequence or type_id of 'C' is not a token, A or B, 0 to 2"},
     {"{" BERT MODEL(",\"post_processor\":{\"type\":\"RobertaProcessing\",\"sep\":[\"a\",1],\"cls\":[\"a\",1]}") "}",
      TN_EUNSUPPORTED, "the post_processor with the members of another is 'RobertaProcessing'"},
     {"{" BERT MODEL(",\"post_processor\":{\"type\":\"TemplateProcessing\"}") "}", TN_EINDEX, "has no 'single'"},
