@@ -7,6 +7,7 @@
 #include "experts.h"
 #include "fused.h"
 #include "long_texts.h"
+#include "more_ops.h"
 #include "op.h"
 #include "ops.h"
 #include "recompute.h"

@@ -78,11 +78,25 @@ endif()
 set(TENON_FOR_SIZE core/files nn ${TENON_FOLDERS})
 list(FILTER TENON_FOR_SIZE INCLUDE REGEX "^(core/files|nn|data|models)$")
 list(REMOVE_DUPLICATES TENON_FOR_SIZE)
-set(TENON_FILES_FOR_SIZE autograd/ops/einsum.c autograd/rooms/attention_shapes.c autograd/rooms/recurrent.c
-  autograd/rooms/sequences.c autograd/tools/gradcheck.c autograd/tools/profile_show.c core/base/cpus.c
-  core/base/decimal.c core/kernels/q4.k.c core/kernels/word_pairs.k.c core/tensor/create.c core/tensor/print.c
-  core/tensor/view.c optim/checkpoint.c optim/checkpoint_restore.c optim/checkpoint_write.c optim/groups.c
-  optim/lr_functions.c optim/schedule.c parallel/replica.c parallel/world.c)
+set(TENON_FILES_FOR_SIZE autograd/ops/adaptive_pool.c autograd/ops/atan2.c autograd/ops/attention_at.c
+  autograd/ops/bce_loss.c autograd/ops/bincount.c autograd/ops/cat.c autograd/ops/conv2d_input_grad.c
+  autograd/ops/conv2d_weight_grad.c autograd/ops/conv_transpose.c autograd/ops/einsum.c autograd/ops/flip.c
+  autograd/ops/grouped_linear.c autograd/ops/huber_loss.c autograd/ops/index_add.c autograd/ops/index_copy.c
+  autograd/ops/index_put.c autograd/ops/interpolate.c autograd/ops/isinf.c autograd/ops/linear_add.c
+  autograd/ops/logaddexp.c autograd/ops/lsh_attention.c autograd/ops/margin_losses.c autograd/ops/masked_select.c
+  autograd/ops/masked_spread.c autograd/ops/multinomial.c autograd/ops/nonzero.c autograd/ops/one_hot.c
+  autograd/ops/outer.c autograd/ops/pad.c autograd/ops/prelu.c autograd/ops/repeat.c autograd/ops/roll.c
+  autograd/ops/route.c autograd/ops/scatter_add.c autograd/ops/segment_reduce.c autograd/ops/strided.c
+  autograd/ops/take_along.c autograd/ops/trigonometry.c autograd/ops/tril.c autograd/ops/unique.c
+  autograd/ops/weight_norm.c autograd/rooms/attention_shapes.c autograd/rooms/einsum_equation.c
+  autograd/rooms/losses.c autograd/rooms/norms.c autograd/rooms/op_map.c autograd/rooms/recurrent.c
+  autograd/rooms/reductions.c autograd/rooms/rope_angles.c autograd/rooms/sequences.c autograd/rooms/windows.c
+  autograd/tools/gradcheck.c autograd/tools/graphviz.c autograd/tools/profile_show.c core/base/cpus.c
+  core/base/decimal.c core/kernels/q4.k.c core/kernels/word_pairs.k.c core/tensor/create.c core/tensor/info.c
+  core/tensor/print.c core/tensor/transfer.c core/tensor/view.c optim/accumulate.c optim/chained.c optim/checkpoint.c
+  optim/checkpoint_restore.c optim/checkpoint_write.c optim/clip.c optim/groups.c optim/lr_functions.c
+  optim/optimizer.c optim/plateau.c optim/schedule.c optim/step.c optim/weight_check.c optim/zero1_step.c
+  parallel/replica.c parallel/world.c)
 # ... these with -O2, because they call the kernels ...
 set(TENON_FOR_O2 autograd/tape autograd/tools core/base core/products)
 # ... and these, with loops of their own, with -O2 and "dynamic", which vectorizes loops of any length, like -O3. (-Os

@@ -62,6 +62,17 @@ const tn_op tn__op_huber_loss = {TN__ROOM("huber_loss", TN_WIDE),
                                  .backward_ops = huber_loss_backward_ops};
 TN__SAMPLES(huber_loss, samples);
 
+tn_tensor *tn_smooth_l1_loss(tn_tensor *input, tn_tensor *target, double beta, tn_reduction reduction)
+{
+    tn_loss_args a = {TN_LOSS_ARGS_DEFAULTS, .input = input, .target = target, .reduction = reduction};
+    if (tn__blocked()) return NULL;
+    if (!(beta >= 0 && beta < INFINITY))
+        return tn_raise_null(TN_EINVAL, "smooth_l1_loss: beta is %g, but must be finite and not negative", beta);
+    if (beta == 0) return tn_l1_loss_run(a);
+    a.delta = beta;
+    const tn_scope s = tn_scope_begin();
+    return tn_scope_return(s, tn_div_scalar(tn_huber_loss_run(a), beta));
+}
 tn_tensor *tn_huber_loss_run(tn_loss_args a)
 {
     if (!tn__loss_options("huber_loss", &a, TN__LOSS_DELTA)) return NULL;

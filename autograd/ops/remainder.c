@@ -1,6 +1,7 @@
-/* remainder — y = a - b · ⌊a / b⌋, which has the sign of b, as in Python
+/* remainder — y = a - b · ⌊a / b⌋, which has the sign of b, as in Python; floor_divide — ⌊a / b⌋
  *
- *   ga = gy,  gb = -gy · ⌊a / b⌋        where ⌊a / b⌋ = (a - y) / b, rounded to an integer
+ *   remainder      ga = gy,  gb = -gy · ⌊a / b⌋        where ⌊a / b⌋ = (a - y) / b, rounded to an integer
+ *   floor_divide   ga = gb = 0
  *
  * For an infinite b the quotient is 0, or -1 where a has the other sign (and y is b). */
 #ifndef TN__REAL /* =============================================================================== the room */
@@ -82,6 +83,41 @@ const tn_op tn__op_remainder = {TN__ROOM("remainder", TN_JOIN),
                                 .backward_ops = remainder_backward_ops};
 TN__SAMPLES(remainder, samples);
 
+/* ---- floor_divide ---- */
+
+static void floor_divide_forward(tn_ctx *c)
+{
+    tn__map(TN__NUMBERS(floor_divide_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0], c->in[1]), NULL);
+}
+static void floor_divide_backward_ops(tn_back *b)
+{
+    for (int i = 0; i < 2; i++)
+        if (b->need[i]) b->gx[i] = tn_zeros_like(b->gy[0]);
+}
+
+static const tn__sample floor_divide_samples[] = {
+    {.in = {{2, {3, 4}}, {2, {3, 4}}}, .low = {0.1, 0.5}, .high = {0.4, 0.9}},
+    {.in = {{3, {2, 3, 4}}, {1, {4}}}, .low = {-0.4, 0.5}, .high = {-0.1, 0.9}},
+    {.in = {{2, {3, 1}}, {3, {2, 1, 4}}}, .low = {2.1, -1}, .high = {2.4, -0.9}},
+    {.in = {{0, {0}}, {2, {2, 2}}}, .low = {0.1, -0.9}, .high = {0.4, -0.5}},
+    {.in = {{2, {0, 3}}, {2, {1, 3}}}},
+    {.in = {{2, {3, 4}}, {1, {4}}}, .kind = {TN__ARG_INT, TN__ARG_INT}, .low = {-9, 1}, .high = {9, 5}},
+    {.in = {{2, {3, 4}}, {1, {4}}}, .kind = {TN__ARG_INT, TN__ARG_INT}, .low = {-9, -5}, .high = {9, 0}},
+    {.in = {{1, {4}}, {2, {2, 4}}},
+     .kind = {TN__ARG_INT, TN__ARG_INT},
+     .low = {-9, 0},
+     .high = {9, 1},
+     TN__FAILS(TN_EINVAL, "floor_divide: integer division by zero: the divisor is 0 at [0, 0]")},
+    {.in = {{1, {4}}, {1, {4}}},
+     .kind = {TN__ARG_MASK, TN__ARG_MASK},
+     TN__FAILS(TN_EDTYPE, "floor_divide: does not support bool; convert it with tn_to(x, TN_I64)")},
+};
+
+const tn_op tn__op_floor_divide = {TN__ROOM("floor_divide", TN_JOIN), .inputs = 2, .infer = remainder_infer,
+                                   .forward = floor_divide_forward, .backward_ops = floor_divide_backward_ops};
+TN__SAMPLES(floor_divide, floor_divide_samples);
+
+tn_tensor *tn_floor_divide(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_floor_divide, a, b, false); }
 tn_tensor *tn_remainder(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_remainder, a, b, false); }
 
 #else /* ==================================================================== kernels: contiguous, one dtype */
@@ -95,9 +131,28 @@ static void TN__(remainder_fwd)(int64_t n, void *const *out, const void *const *
 #if TN__IS_REAL
         TN__REAL r = TN__M(fmod)(a[i], b[i]);
 #else
-        TN__REAL r = b[i] == -1 ? 0 : a[i] % b[i]; /* INT64_MIN % -1 traps */
+        TN__REAL r = b[i] == -1 ? 0 : a[i] % b[i];             /* INT64_MIN % -1 traps */
 #endif
         y[i] = r != 0 && (r < 0) != (b[i] < 0) ? r + b[i] : r;
+    }
+}
+
+/* For reals: (a - r) / b with r = fmod(a, b), rounded; an exact multiple of b is not one less, as ⌊a / b⌋ may be. */
+static void TN__(floor_divide_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+{
+    const TN__REAL *a = in[0], *b = in[1];
+    TN__REAL       *y = out[0];
+    (void)args;
+    for (int64_t i = 0; i < n; i++) {
+#if TN__IS_REAL
+        const TN__REAL r = TN__M(fmod)(a[i], b[i]);
+        const TN__REAL q = (a[i] - r) / b[i] - (r != 0 && (b[i] < 0) != (r < 0) ? 1 : 0), low = TN__M(floor)(q);
+        if (b[i] == 0) y[i] = a[i] / b[i];
+        else y[i] = q == 0 ? TN__M(copysign)(0, a[i] / b[i]) : q - low > (TN__REAL)0.5 ? low + 1 : low;
+#else
+        if (b[i] == -1) y[i] = (TN__REAL)(0 - (uint64_t)a[i]); /* INT64_MIN / -1 traps */
+        else y[i] = a[i] / b[i] - (a[i] % b[i] && (a[i] < 0) != (b[i] < 0));
+#endif
     }
 }
 

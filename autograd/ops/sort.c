@@ -99,8 +99,9 @@ static tn_pair pair(const tn_op *op, tn_tensor *x, args_t a)
     tn_op_call(op, 1, &x, 2, y, &a);
     return (tn_pair){y[0], y[1]};
 }
-tn_pair tn_sort_run(tn_sort_args a) { return pair(&tn__op_sort, a.x, (args_t){-1, a.dim, a.descending}); }
-tn_pair tn_topk_run(tn_topk_args a)
+tn_pair    tn_sort_run(tn_sort_args a) { return pair(&tn__op_sort, a.x, (args_t){-1, a.dim, a.descending}); }
+tn_tensor *tn_argsort_run(tn_sort_args a) { return tn_sort_run(a).indices; }
+tn_pair    tn_topk_run(tn_topk_args a)
 {
     if (a.k < 0 && !tn_error())
         return tn_raise(TN_EINVAL, "topk: k is %lld, but must be at least 0", (long long)a.k), (tn_pair){NULL, NULL};

@@ -8,6 +8,7 @@
 #include "autograd/tape/op_api.h"
 #include "core/kernels/vecmath.h"
 #include "core/base/bf16.h"
+#include "core/base/libm.h"
 #include "core/products/gemm.h"
 #include "core/skeletons/skeletons.h"
 #include "core/tensor/random.h"
@@ -47,6 +48,9 @@ bool tn__infer_view(tn_ctx *c, const tn__layout *y);
 /* For gather and scatter_add: index (input 1, `small`) must have as many dims as `large` and must not be larger, except
  * along dim. */
 bool tn__infer_along(tn_ctx *c, int dim, const tn_tensor *small, const tn_tensor *large);
+
+/* False: raised, "scatter_reduce: 7 is not a tn_scatter_mode". */
+bool tn__scatter_mode_valid(const char *op, tn_scatter_mode how);
 
 /* ---- dtypes ------------------------------------------------------------------------------------------------------ */
 /* The dtype to which a and b are promoted, by the rule of ops.h. */

@@ -5,6 +5,8 @@
 #include "core/base/bf16.h"
 #include "core/skeletons/skeletons.h"
 
+#include <string.h>
+
 enum { GRAIN = 16384, COLUMNS = 64 };
 
 static int64_t index_at(const tn_tensor *index, int64_t offset)
@@ -44,6 +46,7 @@ typedef struct {
     const tn_tensor *x, *index;
     int64_t          n, ystep, istep, xstep; /* along dim */
     size_t           size;
+    tn__combine      how;
     tn__walk         w; /* y, index, x over the other dims */
 } job;
 
@@ -121,7 +124,30 @@ static void add(int64_t n, char *y, int64_t ys, const char *x, int64_t xs, tn_dt
 #undef ADD
 }
 
-static void scatter_add(int64_t from, int64_t to, void *user)
+static double combined(double y, double x, tn__combine how) /* NaN wins, as in tn_maximum */
+{
+    if (how == TN__MULTIPLY) return y * x;
+    return y != y || (how == TN__LEAST ? y < x : y > x) ? y : x;
+}
+static int64_t combined_i64(int64_t y, int64_t x, tn__combine how)
+{
+    if (how == TN__MULTIPLY) return (int64_t)((uint64_t)y * (uint64_t)x); /* wraps */
+    return (how == TN__LEAST ? y < x : y > x) ? y : x;
+}
+
+/* *y combined with *x. f32 and bf16 are multiplied in f64 and rounded: for f32 the same bits as a product in f32. */
+static void combine(void *y, const void *x, tn_dtype dt, tn__combine how)
+{
+    if (how == TN__SET) memcpy(y, x, tn__dtype_bytes(dt));
+    else if (how == TN__ADD) add(1, y, 1, x, 1, dt);
+    else if (tn__is_float(dt)) tn__store(y, dt, combined(tn__load(y, dt), tn__load(x, dt), how));
+    else {
+        const int64_t v = combined_i64(tn__load_i64(y, dt), tn__load_i64(x, dt), how);
+        tn__store_i64(y, dt, dt == TN_U8 ? (uint8_t)v : v); /* wraps, as i32 does there */
+    }
+}
+
+static void scatter(int64_t from, int64_t to, void *user)
 {
     const job    *j = user;
     const int64_t size = (int64_t)j->size;
@@ -131,17 +157,17 @@ static void scatter_add(int64_t from, int64_t to, void *user)
                 xo = tn__walk_at(&j->w, 2, line, at);
         for (int64_t i = 0; i < j->n; i++) {
             char *y = (char *)tn__ptr(j->y) + (yo + index_at(j->index, io + i * j->istep) * j->ystep) * size;
-            add(1, y, 1, (const char *)tn__ptr(j->x) + (xo + i * j->xstep) * size, 1, j->y->dtype);
+            combine(y, (const char *)tn__ptr(j->x) + (xo + i * j->xstep) * size, j->y->dtype, j->how);
         }
     }
 }
 
-void tn__scatter_add(tn_tensor *y, int dim, const tn_tensor *index, const tn_tensor *src)
+void tn__scatter(tn_tensor *y, int dim, const tn_tensor *index, const tn_tensor *src, tn__combine how)
 {
-    job j = {.y = y, .x = src, .index = index, .size = tn__dtype_bytes(y->dtype)};
+    job j = {.y = y, .x = src, .index = index, .size = tn__dtype_bytes(y->dtype), .how = how};
     if (tn_shape_numel(index->l.shape) == 0) return;
     int64_t count = lines(&j, dim);
-    tn_parallel_for(count, tn__max_i64(1, GRAIN / j.n), scatter_add, &j);
+    tn_parallel_for(count, tn__max_i64(1, GRAIN / j.n), scatter, &j);
 }
 
 /* ---- whole rows: in `rows`, the indexed dim of `table` is replaced by the dims of index -------------------------- */

@@ -86,8 +86,13 @@ bool tn__index_check(const char *op, const char *what, const tn_tensor *index, i
 /* y[.., i, ..] = x[.., index[.., i, ..], ..] along dim; y has index's shape, x is at least as large in the
  * other dims. */
 void tn__gather(tn_tensor *y, const tn_tensor *x, int dim, const tn_tensor *index);
-/* y[.., index[.., i, ..], ..] += src[.., i, ..], in the order of i. */
-void tn__scatter_add(tn_tensor *y, int dim, const tn_tensor *index, const tn_tensor *src);
+/* y[.., index[.., i, ..], ..] = src[.., i, ..], or += and so forth, in the order of i. */
+typedef enum { TN__SET, TN__ADD, TN__MULTIPLY, TN__LEAST, TN__MOST } tn__combine;
+void               tn__scatter(tn_tensor *y, int dim, const tn_tensor *index, const tn_tensor *src, tn__combine how);
+static inline void tn__scatter_add(tn_tensor *y, int dim, const tn_tensor *index, const tn_tensor *src)
+{
+    tn__scatter(y, dim, index, src, TN__ADD);
+}
 /* Slices along dim, as numpy.take: in y and src that dim is replaced by the dims of index (or by one dim of size 1, for
  * a 0-d index). y[i] = x[index[i]]; and y[index[i]] += src[i] in the order of i, except for indices = skip. */
 void tn__take_rows(tn_tensor *y, const tn_tensor *x, int dim, const tn_tensor *index);

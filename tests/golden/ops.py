@@ -2,10 +2,10 @@
 """Writes ops.safetensors: the values and gradients that PyTorch computes for the cases of
 tests/unit/autograd/test_golden.c.
 
-    /usr/bin/python3 tests/golden/ops.py        (Debian's python3-torch 1.13 and python3-numpy)
+    /usr/bin/python3 tests/golden/ops.py        (PyTorch 2.15 and NumPy)
 
 Inputs are not stored: both sides compute them from one formula (`values` below). The metadata describes the inputs of a
-case, so that the C code contains only the call. Ops that PyTorch 1.13 lacks are written here with basic ops, in f64.
+case, so that the C code contains only the call. Ops that PyTorch lacks are written here with basic ops, in f64.
 """
 import json
 import math
@@ -221,6 +221,78 @@ case("sort_descending_indices", lambda x: torch.sort(x, 0, descending=True)[1], 
 case("topk", lambda x: torch.topk(x, 3, 1)[0], r(3, 6))
 case("topk_smallest_indices", lambda x: torch.topk(x, 2, 1, largest=False)[1], c(3, 6))
 case("nonzero", torch.nonzero, i(3, 4, high=2))
+
+# ---- more_ops.h ----
+for n, f, low, high in [
+        ("tan", torch.tan, -1.3, 1.3), ("asin", torch.asin, -0.9, 0.9), ("acos", torch.acos, -0.9, 0.9),
+        ("atan", torch.atan, -5, 5), ("sinh", torch.sinh, -4, 4), ("cosh", torch.cosh, -4, 4),
+        ("log2", torch.log2, 0.05, 9), ("log10", torch.log10, 0.05, 9)]:
+    case(n, f, r(4, 6, low=low, high=high))
+    case(n + "_strided", lambda x, f=f: f(x.transpose(0, 2)[1:, ::2]), r(3, 5, 7, low=low, high=high))
+case("isinf", lambda x: torch.isinf(torch.log(x - x.abs())), c(3, 4))
+case("prelu", F.prelu, r(2, 3, 5), r(3))
+case("prelu_one", lambda x, w: F.prelu(x.transpose(0, 1), w), r(5, 2, 3), r(1))
+for n, f in dict(atan2=torch.atan2, logaddexp=torch.logaddexp).items():
+    case(n, f, r(3, 4), r(3, 4, low=0.5, high=2))
+    case(n + "_broadcast", f, r(3, 1, low=-2, high=-0.3), r(2, 1, 5))
+    case(n + "_strided", lambda a, b, f=f: f(a.transpose(0, 1), b[::2]), r(3, 5, low=0.2), r(9, 3))
+case("floor_divide", torch.floor_divide, i(3, 4, low=-9, high=9), i(4, low=-4, high=-1))
+case("floor_divide_real", torch.floor_divide, c(3, 4, low=-5, high=5), c(4, low=-1.7, high=-0.7))
+case("cumprod_0", lambda x: torch.cumprod(x, 0), r(5, 3))
+case("cumprod_1", lambda x: torch.cumprod(x.transpose(0, 2), 1), r(3, 7, 2))
+case("cumprod_zeros", lambda x: torch.cumprod(F.relu(x), 1), r(4, 6))
+case("weight_norm", lambda v, g: torch._weight_norm(v, g, 0), r(4, 3, 2), r(4, 1, 1))
+case("weight_norm_last", lambda v, g: torch._weight_norm(v, g, 1), r(4, 3), r(1, 3))
+# Indices without repetition: PyTorch leaves it open which of several elements stays.
+case("scatter", lambda x, s: torch.scatter(x, 1, torch.tensor([[1, 4, 0], [2, 1, 3]]), s), r(3, 5), r(2, 3))
+case("scatter_0", lambda x, s: torch.scatter(x.t(), 0, torch.tensor([[4, 0, 2]]), s.t()[:1]), r(3, 5), r(3, 4))
+for n, how in dict(sum="sum", prod="prod", amin="amin", amax="amax").items():
+    case("scatter_reduce_" + n, lambda x, k, s, how=how: torch.scatter_reduce(x, 1, k, s, how), r(3, 5),
+         i(3, 7, high=5), r(3, 7))
+case("index_put", lambda x, v: torch.index_put(x, (torch.tensor([2, 0, 1]), torch.tensor([1, 3, 0])), v), r(3, 4, 2),
+     r(3, 2))
+case("index_put_sum", lambda x, a, b, v: torch.index_put(x, (a, b), v, accumulate=True), r(3, 4, 2), i(2, 1, high=3),
+     i(5, high=4), r(5, 2))
+for how in "sum", "prod", "min", "max":
+    case("segment_reduce_" + how, lambda x, how=how: torch.segment_reduce(x, how, lengths=torch.tensor([2, 3, 1])),
+         r(6, 3, low=0.3))
+case("segment_reduce_empty", lambda x: torch.segment_reduce(x, "sum", lengths=torch.tensor([2, 0, 3])), r(5))
+case("argsort", lambda x: torch.argsort(x, 0), c(6, 3))
+case("unique", lambda x: torch.unique(x), i(3, 7, low=-3, high=4))
+case("unique_inverse", lambda x: torch.unique(x.t(), return_inverse=True)[1], i(3, 7, low=-3, high=4))
+case("unique_counts", lambda x: torch.unique(x, return_counts=True)[1], i(3, 7, low=-3, high=4))
+case("bincount", torch.bincount, i(11, high=6))
+case("bincount_weights", lambda x, w: torch.bincount(x, w, 9), i(11, high=6), c(11))
+case("conv_transpose1d", F.conv_transpose1d, r(2, 3, 5), r(3, 2, 4), r(2))
+case("conv_transpose1d_options", lambda x, w: F.conv_transpose1d(x, w, None, 3, 2, 1, 2, 2), r(1, 4, 5), r(4, 2, 3))
+case("conv_transpose2d", F.conv_transpose2d, r(2, 3, 3, 5), r(3, 2, 2, 3), r(2))
+case("conv_transpose2d_options", lambda x, w, b: F.conv_transpose2d(x.transpose(2, 3), w, b, (2, 3), (1, 0), (1, 2), 2,
+     (1, 2)), r(1, 4, 3, 5), r(4, 3, 3, 2), r(6))
+for n in "avg", "max":
+    pool1, pool2 = getattr(F, "adaptive_%s_pool1d" % n), getattr(F, "adaptive_%s_pool2d" % n)
+    case("adaptive_%s_pool1d" % n, lambda x, f=pool1: f(x, 3), r(2, 3, 7))
+    case("adaptive_%s_pool1d_more" % n, lambda x, f=pool1: f(x.transpose(0, 2), 5), r(3, 2, 4))
+    case("adaptive_%s_pool2d" % n, lambda x, f=pool2: f(x, (3, 2)), r(2, 3, 7, 5))
+    case("adaptive_%s_pool2d_more" % n, lambda x, f=pool2: f(x[:, ::2], (5, 3)), r(1, 3, 3, 7))
+case("interpolate_nearest", lambda x: F.interpolate(x, (7,)), r(2, 3, 5))
+case("interpolate_nearest_2d", lambda x: F.interpolate(x, (3, 11)), r(2, 3, 7, 5))
+case("interpolate_linear", lambda x: F.interpolate(x, (7,), mode="linear"), r(2, 3, 5))
+case("interpolate_bilinear", lambda x: F.interpolate(x.transpose(2, 3), (11, 3), mode="bilinear"), r(2, 3, 7, 5))
+case("interpolate_bilinear_corners", lambda x: F.interpolate(x, (3, 9), mode="bilinear", align_corners=True),
+     r(2, 3, 7, 5))
+case("smooth_l1_loss", lambda x, t: F.smooth_l1_loss(x, t, beta=0.7), r(3, 5), r(3, 5))
+case("smooth_l1_loss_0", lambda x, t: F.smooth_l1_loss(x, t, beta=0, reduction="sum"), r(3, 5), r(3, 5))
+case("bce_loss", F.binary_cross_entropy, r(3, 5, low=0.05, high=0.95), c(3, 5, low=0, high=1))
+case("bce_loss_weight", lambda x, t, w: F.binary_cross_entropy(x, t, w, reduction="sum"), r(3, 5, low=0.05, high=0.95),
+     c(3, 5, low=0, high=1), c(5, low=0.2, high=2))
+case("bce_loss_ends", lambda x, t: F.binary_cross_entropy(F.hardtanh(x, 0, 1), t, reduction="none"), c(3, 5),
+     c(3, 5, low=0, high=1))
+case("hinge_embedding_loss", lambda x, t: F.hinge_embedding_loss(x, t.sign(), 1.3), r(3, 5), c(3, 5))
+case("triplet_margin_loss", lambda a, p, n: F.triplet_margin_loss(a, p, n, 0.9), r(5, 3), r(5, 3), r(5, 3))
+case("triplet_margin_loss_none", lambda a, p, n: F.triplet_margin_loss(a, p, n, reduction="none"), r(2, 5, 3),
+     r(2, 5, 3), r(2, 5, 3))
+case("info_nce_loss", lambda q, k: F.cross_entropy(F.normalize(q) @ F.normalize(k).t() / 0.3, torch.arange(5)),
+     r(5, 7), r(6, 7))
 
 # ---- normalisation ----
 case("layer_norm", lambda x, w, b: F.layer_norm(x, (6,), w, b, 1e-5), r(2, 3, 6), r(6), r(6))

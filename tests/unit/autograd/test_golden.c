@@ -1,4 +1,4 @@
-/* test_golden.c — the ops compared with PyTorch 1.13, whose results are in tests/golden/ops.safetensors, written by
+/* test_golden.c — the ops compared with PyTorch 2.15, whose results are in tests/golden/ops.safetensors, written by
  * tests/golden/ops.py. That script lists the inputs of each case; this file lists the calls. Both compute the inputs by
  * the same formula. */
 #include "autograd/autograd.h"
@@ -196,6 +196,91 @@
     G(topk, tn_topk(x[0], 3, 1).values)                                                                                \
     G(topk_smallest_indices, tn_topk(x[0], 2, 1, .smallest = true).indices)                                            \
     G(nonzero, tn_nonzero(x[0]))                                                                                       \
+    G(tan, tn_tan(x[0]))                                                                                               \
+    G(tan_strided, tn_tan(stepped(x[0])))                                                                              \
+    G(asin, tn_asin(x[0]))                                                                                             \
+    G(asin_strided, tn_asin(stepped(x[0])))                                                                            \
+    G(acos, tn_acos(x[0]))                                                                                             \
+    G(acos_strided, tn_acos(stepped(x[0])))                                                                            \
+    G(atan, tn_atan(x[0]))                                                                                             \
+    G(atan_strided, tn_atan(stepped(x[0])))                                                                            \
+    G(sinh, tn_sinh(x[0]))                                                                                             \
+    G(sinh_strided, tn_sinh(stepped(x[0])))                                                                            \
+    G(cosh, tn_cosh(x[0]))                                                                                             \
+    G(cosh_strided, tn_cosh(stepped(x[0])))                                                                            \
+    G(log2, tn_log2(x[0]))                                                                                             \
+    G(log2_strided, tn_log2(stepped(x[0])))                                                                            \
+    G(log10, tn_log10(x[0]))                                                                                           \
+    G(log10_strided, tn_log10(stepped(x[0])))                                                                          \
+    G(isinf, tn_isinf(tn_log(tn_sub(x[0], tn_abs(x[0])))))                                                             \
+    G(prelu, tn_prelu(x[0], x[1]))                                                                                     \
+    G(prelu_one, tn_prelu(tn_transpose(x[0], 0, 1), x[1]))                                                             \
+    G(atan2, tn_atan2(x[0], x[1]))                                                                                     \
+    G(atan2_broadcast, tn_atan2(x[0], x[1]))                                                                           \
+    G(atan2_strided, tn_atan2(tn_transpose(x[0], 0, 1), tn_slice(x[1], 0, 0, 9, 2)))                                   \
+    G(logaddexp, tn_logaddexp(x[0], x[1]))                                                                             \
+    G(logaddexp_broadcast, tn_logaddexp(x[0], x[1]))                                                                   \
+    G(logaddexp_strided, tn_logaddexp(tn_transpose(x[0], 0, 1), tn_slice(x[1], 0, 0, 9, 2)))                           \
+    G(floor_divide, tn_floor_divide(x[0], x[1]))                                                                       \
+    G(floor_divide_real, tn_floor_divide(x[0], x[1]))                                                                  \
+    G(cumprod_0, tn_cumprod(x[0], 0))                                                                                  \
+    G(cumprod_1, tn_cumprod(tn_transpose(x[0], 0, 2), 1))                                                              \
+    G(cumprod_zeros, tn_cumprod(tn_relu(x[0]), 1))                                                                     \
+    G(weight_norm, tn_weight_norm(x[0], x[1], 0))                                                                      \
+    G(weight_norm_last, tn_weight_norm(x[0], x[1], 1))                                                                 \
+    G(scatter, tn_scatter(x[0], 1, indices(TN_SHAPE(2, 3), (int64_t[]){1, 4, 0, 2, 1, 3}), x[1]))                      \
+    G(scatter_0, tn_scatter(tn_transpose(x[0], 0, 1), 0, indices(TN_SHAPE(1, 3), (int64_t[]){4, 0, 2}),                \
+                            tn_narrow(tn_transpose(x[1], 0, 1), 0, 0, 1)))                                             \
+    G(scatter_reduce_sum, tn_scatter_reduce(x[0], 1, x[1], x[2], TN_SCATTER_SUM))                                      \
+    G(scatter_reduce_prod, tn_scatter_reduce(x[0], 1, x[1], x[2], TN_SCATTER_PROD))                                    \
+    G(scatter_reduce_amin, tn_scatter_reduce(x[0], 1, x[1], x[2], TN_SCATTER_AMIN))                                    \
+    G(scatter_reduce_amax, tn_scatter_reduce(x[0], 1, x[1], x[2], TN_SCATTER_AMAX))                                    \
+    G(index_put, tn_index_put(x[0], 2,                                                                                 \
+                              (tn_tensor *[]){indices(TN_SHAPE(3), (int64_t[]){2, 0, 1}),                              \
+                                              indices(TN_SHAPE(3), (int64_t[]){1, 3, 0})},                             \
+                              x[1], TN_SCATTER_SET))                                                                   \
+    G(index_put_sum, tn_index_put(x[0], 2, x + 1, x[3], TN_SCATTER_SUM))                                               \
+    G(segment_reduce_sum, tn_segment_reduce(x[0], indices(TN_SHAPE(3), (int64_t[]){2, 3, 1}), TN_SCATTER_SUM))         \
+    G(segment_reduce_prod, tn_segment_reduce(x[0], indices(TN_SHAPE(3), (int64_t[]){2, 3, 1}), TN_SCATTER_PROD))       \
+    G(segment_reduce_min, tn_segment_reduce(x[0], indices(TN_SHAPE(3), (int64_t[]){2, 3, 1}), TN_SCATTER_AMIN))        \
+    G(segment_reduce_max, tn_segment_reduce(x[0], indices(TN_SHAPE(3), (int64_t[]){2, 3, 1}), TN_SCATTER_AMAX))        \
+    G(segment_reduce_empty, tn_segment_reduce(x[0], indices(TN_SHAPE(3), (int64_t[]){2, 0, 3}), TN_SCATTER_SUM))       \
+    G(argsort, tn_argsort(x[0], 0))                                                                                    \
+    G(unique, tn_unique(x[0]).values)                                                                                  \
+    G(unique_inverse, tn_unique(tn_transpose(x[0], 0, 1)).inverse)                                                     \
+    G(unique_counts, tn_unique(x[0]).counts)                                                                           \
+    G(bincount, tn_bincount(x[0], NULL, 0))                                                                            \
+    G(bincount_weights, tn_bincount(x[0], x[1], 9))                                                                    \
+    G(conv_transpose1d, tn_conv_transpose1d(x[0], x[1], x[2]))                                                         \
+    G(conv_transpose1d_options, tn_conv_transpose1d(x[0], x[1], NULL, .stride = 3, .padding = 2, .output_padding = 1,  \
+                                                    .dilation = 2, .groups = 2))                                       \
+    G(conv_transpose2d, tn_conv_transpose2d(x[0], x[1], x[2]))                                                         \
+    G(conv_transpose2d_options,                                                                                        \
+      tn_conv_transpose2d(tn_transpose(x[0], 2, 3), x[1], x[2], .stride = 2, .stride_w = 3, .padding = 1,              \
+                          .padding_w = 0, .output_padding = 1, .output_padding_w = 2, .dilation = 1, .dilation_w = 2,  \
+                          .groups = 2))                                                                                \
+    G(adaptive_avg_pool1d, tn_adaptive_avg_pool1d(x[0], 3))                                                            \
+    G(adaptive_avg_pool1d_more, tn_adaptive_avg_pool1d(tn_transpose(x[0], 0, 2), 5))                                   \
+    G(adaptive_avg_pool2d, tn_adaptive_avg_pool2d(x[0], 3, 2))                                                         \
+    G(adaptive_avg_pool2d_more, tn_adaptive_avg_pool2d(tn_slice(x[0], 1, 0, 3, 2), 5, 3))                              \
+    G(adaptive_max_pool1d, tn_adaptive_max_pool1d(x[0], 3))                                                            \
+    G(adaptive_max_pool1d_more, tn_adaptive_max_pool1d(tn_transpose(x[0], 0, 2), 5))                                   \
+    G(adaptive_max_pool2d, tn_adaptive_max_pool2d(x[0], 3, 2))                                                         \
+    G(adaptive_max_pool2d_more, tn_adaptive_max_pool2d(tn_slice(x[0], 1, 0, 3, 2), 5, 3))                              \
+    G(interpolate_nearest, tn_interpolate(x[0], TN_SHAPE(7), TN_NEAREST, false))                                       \
+    G(interpolate_nearest_2d, tn_interpolate(x[0], TN_SHAPE(3, 11), TN_NEAREST, false))                                \
+    G(interpolate_linear, tn_interpolate(x[0], TN_SHAPE(7), TN_LINEAR, false))                                         \
+    G(interpolate_bilinear, tn_interpolate(tn_transpose(x[0], 2, 3), TN_SHAPE(11, 3), TN_LINEAR, false))               \
+    G(interpolate_bilinear_corners, tn_interpolate(x[0], TN_SHAPE(3, 9), TN_LINEAR, true))                             \
+    G(smooth_l1_loss, tn_smooth_l1_loss(x[0], x[1], 0.7, TN_MEAN))                                                     \
+    G(smooth_l1_loss_0, tn_smooth_l1_loss(x[0], x[1], 0, TN_SUM))                                                      \
+    G(bce_loss, tn_bce_loss(x[0], x[1], NULL, TN_MEAN))                                                                \
+    G(bce_loss_weight, tn_bce_loss(x[0], x[1], x[2], TN_SUM))                                                          \
+    G(bce_loss_ends, tn_bce_loss(tn_clamp(x[0], 0, 1), x[1], NULL, TN_NONE))                                           \
+    G(hinge_embedding_loss, tn_hinge_embedding_loss(x[0], tn_sign(x[1]), 1.3, TN_MEAN))                                \
+    G(triplet_margin_loss, tn_triplet_margin_loss(x[0], x[1], x[2], 0.9, TN_MEAN))                                     \
+    G(triplet_margin_loss_none, tn_triplet_margin_loss(x[0], x[1], x[2], 1, TN_NONE))                                  \
+    G(info_nce_loss, tn_info_nce_loss(x[0], x[1], 0.3, TN_MEAN))                                                       \
     G(layer_norm, tn_layer_norm(x[0], x[1], x[2], 1e-5))                                                               \
     G(layer_norm_plain, tn_layer_norm(x[0], NULL, NULL, 1e-5))                                                         \
     G(layer_norm_two_dims, tn_layer_norm(x[0], x[1], x[2], 1e-5))                                                      \
@@ -249,6 +334,11 @@
       tn_attention(x[0], x[1], x[2], .attn_mask = tn_cat(1, x[3], tn_zeros_of(TN_BOOL, TN_SHAPE(3, 1)))))              \
     G(attention_additive, tn_attention(x[0], x[1], x[2], .attn_mask = x[3]))
 
+static tn_tensor *stepped(tn_tensor *x) /* x.transpose(0, 2)[1:, ::2] of [3, 5, 7] */
+{
+    return tn_slice(tn_slice(tn_transpose(x, 0, 2), 0, 1, 7, 1), 1, 0, 5, 2);
+}
+static tn_tensor *indices(tn_shape s, const int64_t *v) { return tn_from_data(TN_I64, s, v); }
 static tn_tensor *part(int count, tn_tensor **parts, int i) { return i < count ? parts[i] : NULL; }
 
 #define G(name, ...)                             \

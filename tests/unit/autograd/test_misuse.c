@@ -531,18 +531,20 @@ static void     refused(const char *call)
 /* clang-format off */
 #define OF_ONE(X) \
     X(neg) X(abs) X(sign) X(exp) X(expm1) X(log) X(log1p) X(sqrt) X(rsqrt) X(square) X(reciprocal) X(sin) X(cos) \
-    X(tanh) X(erf) X(floor) X(ceil) X(round) X(sigmoid) X(logsigmoid) X(relu) X(gelu) X(gelu_tanh) X(silu) X(mish) \
+    X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(log2) X(log10) X(isinf) X(tanh) X(erf) X(floor) X(ceil) X(round) \
+    X(sigmoid) X(logsigmoid) X(relu) X(gelu) X(gelu_tanh) X(silu) X(mish) \
     X(neg_) X(exp_) X(sqrt_) X(tanh_) X(sigmoid_) X(relu_) X(logical_not) X(isfinite) X(isnan) X(contiguous) X(clone) \
     X(nonzero)
 #define OF_TWO(X) \
-    X(add) X(sub) X(mul) X(div) X(pow) X(maximum) X(minimum) X(remainder) X(add_) X(sub_) X(mul_) X(div_) X(eq) \
+    X(add) X(sub) X(mul) X(div) X(pow) X(maximum) X(minimum) X(remainder) X(atan2) X(logaddexp) \
+    X(floor_divide) X(add_) X(sub_) X(mul_) X(div_) X(eq) \
     X(ne) X(lt) X(le) X(gt) X(ge) X(logical_and) X(logical_or) X(logical_xor) X(masked_select) X(matmul) X(outer) \
     X(copy_)
 #define REDUCING(X) X(sum) X(mean) X(prod) X(var) X(std) X(amax) X(amin) X(norm) X(logsumexp) X(any) X(all)
 #define WITH_A_NUMBER(X) \
     X(add_scalar) X(mul_scalar) X(div_scalar) X(rsub_scalar) X(pow_scalar) X(add_scalar_) X(mul_scalar_) \
     X(div_scalar_) X(leaky_relu) X(elu) X(softplus)
-#define ALONG_A_DIM(X) X(cumsum) X(softmax) X(log_softmax) X(glu)
+#define ALONG_A_DIM(X) X(cumsum) X(cumprod) X(softmax) X(log_softmax) X(glu)
 /* clang-format on */
 
 START_TEST(ops_by_name)

@@ -47,6 +47,7 @@ static real       r_halves(real x) { return x / 2; }
 
 /* The change of the result, in units, by a rounded argument: the function's condition, |x f' / f|, where it is
  * large. */
+#define HALF_PI 1.57079632679489661923
 static real flat(real x) { return 0 * x; }
 static real c_gelu(real x) { return x < 0 ? x * x : 0; }
 static real c_gelu_tanh(real x) { return x < 0 ? 4 * fabsl(gelu_z(x)) : 0; }
@@ -75,6 +76,14 @@ static const struct {
     {"reciprocal", tn_reciprocal, r_reciprocal, {INFINITY, -INFINITY, 0, -0.0}, 0.5, flat, false},
     {"sin", tn_sin, sinl, {0, -0.0, NAN, NAN}, 1, flat, false},
     {"cos", tn_cos, cosl, {1, 1, NAN, NAN}, 1, flat, false},
+    {"tan", tn_tan, tanl, {0, -0.0, NAN, NAN}, 1, flat, false},
+    {"asin", tn_asin, asinl, {0, -0.0, NAN, NAN}, 1, flat, false},
+    {"acos", tn_acos, acosl, {HALF_PI, HALF_PI, NAN, NAN}, 1, flat, false},
+    {"atan", tn_atan, atanl, {0, -0.0, HALF_PI, -HALF_PI}, 1, flat, false},
+    {"sinh", tn_sinh, sinhl, {0, -0.0, INFINITY, -INFINITY}, 2, flat, false},
+    {"cosh", tn_cosh, coshl, {1, 1, INFINITY, INFINITY}, 2, flat, false},
+    {"log2", tn_log2, log2l, {-INFINITY, -INFINITY, INFINITY, NAN}, 1, flat, false},
+    {"log10", tn_log10, log10l, {-INFINITY, -INFINITY, INFINITY, NAN}, 2, flat, false},
     {"tanh", tn_tanh, tanhl, {0, -0.0, 1, -1}, 2, flat, false},
     {"erf", tn_erf, erfl, {0, -0.0, 1, -1}, 1, flat, false},
     {"floor", tn_floor, floorl, {0, -0.0, INFINITY, -INFINITY}, 0, flat, false},
@@ -228,12 +237,20 @@ START_TEST(tails_of_two)
     static const struct {
         const char *name;
         tn_tensor *(*f)(tn_tensor *, tn_tensor *);
-    } binary[] = {{"add", tn_add},         {"sub", tn_sub},
-                  {"mul", tn_mul},         {"div", tn_div},
-                  {"pow", tn_pow},         {"maximum", tn_maximum},
-                  {"minimum", tn_minimum}, {"remainder", tn_remainder},
-                  {"lt", tn_lt},           {"eq", tn_eq}};
-    for (int f = 0; f < 10; f++)
+    } binary[] = {{"add", tn_add},
+                  {"sub", tn_sub},
+                  {"mul", tn_mul},
+                  {"div", tn_div},
+                  {"pow", tn_pow},
+                  {"maximum", tn_maximum},
+                  {"minimum", tn_minimum},
+                  {"remainder", tn_remainder},
+                  {"atan2", tn_atan2},
+                  {"logaddexp", tn_logaddexp},
+                  {"floor_divide", tn_floor_divide},
+                  {"lt", tn_lt},
+                  {"eq", tn_eq}};
+    for (size_t f = 0; f < sizeof binary / sizeof *binary; f++)
         for (int k = 0; k < 3; k++) {
             tn_tensor *a = tn_uniform_of(types[k], TN_SHAPE(200), 0.1, 3),
                       *b = tn_uniform_of(types[k], TN_SHAPE(200), 0.1, 3);
