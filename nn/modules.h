@@ -227,11 +227,20 @@ typedef struct tn_along_config {
     int     end_;
 } TN_KEYWORDS_ONLY tn_along_config;
 #define TN_ALONG_DEFAULTS .dim = -1
+typedef struct tn_prelu_config {
+    int                zero_;
+    int64_t parameters TN_IS(1); /* number of slopes: 1, or one for each channel of x [N, C, ...] */
+    double init        TN_IS(0.25);
+    tn_dtype           dtype;
+    int                end_;
+} TN_KEYWORDS_ONLY tn_prelu_config;
+#define TN_PRELU_DEFAULTS .parameters = 1, .init = 0.25
 typedef struct {
-    tn_module base;
-    double    number; /* slope, alpha or beta */
-    int       dim;
-    bool      tanh;
+    tn_module  base;
+    double     number; /* slope, alpha or beta */
+    int        dim;
+    bool       tanh;
+    tn_tensor *weight; /* of tn_prelu_new, a parameter; else NULL */
 } tn_activation;
 TN_API tn_activation *tn_relu_new(void);
 TN_API tn_activation *tn_selu_new(void);
@@ -242,6 +251,7 @@ TN_API tn_activation *tn_sigmoid_new(void);
 TN_API tn_activation *tn_logsigmoid_new(void);
 TN_API tn_activation *tn_leaky_relu_create(tn_leaky_relu_config c);
 TN_API tn_activation *tn_elu_create(tn_elu_config c);
+TN_API tn_activation *tn_prelu_create(tn_prelu_config c);
 TN_API tn_activation *tn_gelu_create(tn_gelu_config c);
 TN_API tn_activation *tn_softplus_create(tn_softplus_config c);
 TN_API tn_activation *tn_softmax_create(tn_along_config c);
@@ -284,6 +294,7 @@ TN_C_END_
 #define tn_dropout_new(...) TN_NEW_(tn_dropout_create, tn_dropout_config, TN_DROPOUT_DEFAULTS, __VA_ARGS__)
 #define tn_leaky_relu_new(...) TN_NEW_(tn_leaky_relu_create, tn_leaky_relu_config, TN_LEAKY_RELU_DEFAULTS, __VA_ARGS__)
 #define tn_elu_new(...) TN_NEW_(tn_elu_create, tn_elu_config, TN_ELU_DEFAULTS, __VA_ARGS__)
+#define tn_prelu_new(...) TN_NEW_(tn_prelu_create, tn_prelu_config, TN_PRELU_DEFAULTS, __VA_ARGS__)
 #define tn_gelu_new(...) TN_NEW_(tn_gelu_create, tn_gelu_config, TN_NO_DEFAULTS_, __VA_ARGS__)
 #define tn_softplus_new(...) TN_NEW_(tn_softplus_create, tn_softplus_config, TN_SOFTPLUS_DEFAULTS, __VA_ARGS__)
 #define tn_softmax_new(...) TN_NEW_(tn_softmax_create, tn_along_config, TN_ALONG_DEFAULTS, __VA_ARGS__)

@@ -13,6 +13,7 @@
 #define WITH_OPTIONS(F)                                                                                       \
     F(LeakyReLU, leaky_relu, tn_leaky_relu(x, m->number), "negative_slope=%s", tn__format_python(m->number))  \
     F(ELU, elu, tn_elu(x, m->number), "alpha=%s", tn__format_python(m->number))                               \
+    F(PReLU, prelu, tn_prelu(x, m->weight), "num_parameters=%lld", (long long)tn_numel(m->weight))            \
     F(GELU, gelu, m->tanh ? tn_gelu_tanh(x) : tn_gelu(x), "approximate='%s'", m->tanh ? "tanh" : "none")      \
     F(Softplus, softplus, tn_softplus(x, m->number), "beta=%s, threshold=20.0", tn__format_python(m->number)) \
     F(Softmax, softmax, tn_softmax(x, m->dim), "dim=%d", m->dim)                                              \
@@ -60,6 +61,15 @@ tn_activation *tn_leaky_relu_create(tn_leaky_relu_config c)
     return activation_create(&leaky_relu_class, c.slope, 0, false);
 }
 tn_activation *tn_elu_create(tn_elu_config c) { return activation_create(&elu_class, c.alpha, 0, false); }
+tn_activation *tn_prelu_create(tn_prelu_config c)
+{
+    if (!tn__at_least("tn_prelu_new", "parameters", c.parameters, 1) || !tn__floating("tn_prelu_new", c.dtype))
+        return NULL;
+    tn_activation *m = tn_module_create(&prelu_class);
+    if (!m) return NULL;
+    m->weight = tn_param(m, "weight", tn_full_of(c.dtype, TN_SHAPE(c.parameters), c.init));
+    return tn_built(m);
+}
 tn_activation *tn_gelu_create(tn_gelu_config c) { return activation_create(&gelu_class, 0, 0, c.tanh); }
 tn_activation *tn_softplus_create(tn_softplus_config c) { return activation_create(&softplus_class, c.beta, 0, false); }
 tn_activation *tn_softmax_create(tn_along_config c) { return activation_create(&softmax_class, 0, c.dim, false); }

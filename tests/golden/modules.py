@@ -160,6 +160,7 @@ for name, make in [
         ("relu", nn.ReLU), ("selu", nn.SELU), ("silu", nn.SiLU), ("mish", nn.Mish), ("tanh", nn.Tanh),
         ("sigmoid", nn.Sigmoid), ("logsigmoid", nn.LogSigmoid), ("leaky_relu", nn.LeakyReLU),
         ("leaky_relu_02", lambda: nn.LeakyReLU(0.2)), ("elu", nn.ELU), ("elu_2", lambda: nn.ELU(2.0)),
+        ("prelu", nn.PReLU), ("prelu_channels", lambda: nn.PReLU(4)),
         ("gelu", nn.GELU), ("gelu_tanh", lambda: nn.GELU(approximate="tanh")), ("softplus", nn.Softplus),
         ("softplus_3", lambda: nn.Softplus(3.0)), ("softmax", lambda: nn.Softmax(dim=-1)),
         ("softmax_0", lambda: nn.Softmax(dim=0)), ("log_softmax_1", lambda: nn.LogSoftmax(dim=1)), ("glu", nn.GLU)]:

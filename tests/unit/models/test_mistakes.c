@@ -419,6 +419,7 @@ OF_ZEROS(instance_norm2d, tn_instance_norm_config)
 OF_ZEROS(dropout, tn_dropout_config)
 OF_ZEROS(leaky_relu, tn_leaky_relu_config)
 OF_ZEROS(elu, tn_elu_config)
+OF_ZEROS(prelu, tn_prelu_config)
 OF_ZEROS(gelu, tn_gelu_config)
 OF_ZEROS(softplus, tn_softplus_config)
 OF_ZEROS(softmax, tn_along_config)
@@ -520,6 +521,7 @@ static const struct {
     {"tn_dropout_new", new_dropout, true},
     {"tn_leaky_relu_new", new_leaky_relu, true},
     {"tn_elu_new", new_elu, true},
+    {"tn_prelu_new", new_prelu, false},
     {"tn_gelu_new", new_gelu, true},
     {"tn_softplus_new", new_softplus, true},
     {"tn_softmax_new", new_softmax, true},

@@ -189,6 +189,8 @@ static tn_tensor *noise_rows(void) { return ints(TN_SHAPE(4, 3), (int64_t[]){0, 
     C(leaky_relu_02, CALL(tn_leaky_relu_new(.slope = 0.2), 3, 4))                                                      \
     C(elu, CALL(tn_elu_new(), 3, 4))                                                                                   \
     C(elu_2, CALL(tn_elu_new(.alpha = 2), 3, 4))                                                                       \
+    C(prelu, CALL(tn_prelu_new(DT), 3, 4))                                                                             \
+    C(prelu_channels, CALL(tn_prelu_new(.parameters = 4, DT), 3, 4))                                                   \
     C(gelu, CALL(tn_gelu_new(), 3, 4))                                                                                 \
     C(gelu_tanh, CALL(tn_gelu_new(.tanh = true), 3, 4))                                                                \
     C(softplus, CALL(tn_softplus_new(), 3, 4))                                                                         \

@@ -236,6 +236,9 @@ START_TEST(modules_start_as_pytorchs_do)
     is_uniform(c1->weight, 0.25), is_uniform(c1->bias, 0.25);
     tn_conv2d *c2 = tn_conv2d_new(.in = 4, .out = 2000, .size = 2);
     is_uniform(c2->weight, 0.25), is_uniform(c2->bias, 0.25);
+    tn_activation *slopes = tn_prelu_new(.parameters = 5);
+    all_are(slopes->weight, 0.25);
+    tn_free(slopes);
     tn_positions *p = tn_learned_positions_new(.length = 500, .dim = 20);
     is_normal(p->weight, 0, 1);
     tn_free(l), tn_free(bi), tn_free(e), tn_free(bag), tn_free(ln), tn_free(rms), tn_free(bn), tn_free(gn), tn_free(c1),

@@ -119,6 +119,7 @@ START_TEST(gradients)
     check("softmax", tn_softmax_new(.dim = 1), 2, 4);
     check("softplus", tn_softplus_new(.beta = 2), 2, 4);
     check("selu", tn_selu_new(), 2, 4);
+    check("prelu", tn_prelu_new(.parameters = 3), 2, 3, 4);
     check("mish", tn_mish_new(), 2, 4);
     check_as("mse", tn_mse_loss_new(), call_loss, 2, (tn_shape[]){TN_SHAPE(2, 3), TN_SHAPE(2, 3)});
     check("highway", tn_highway_new(.dim = 3, .layers = 2, .activation = tn_tanh), 2, 3);
@@ -387,6 +388,7 @@ START_TEST(wrong_configs)
             ".no_running",
             tn_batch_norm1d_new(.features = 2, .no_running = true, .cumulative = true));
     refuses(TN_EINVAL, "tn_bilinear_new: .in2 is 0, but must be at least 1", tn_bilinear_new(.in1 = 2, .out = 3));
+    refuses(TN_EINVAL, "tn_prelu_new: .parameters is 0, but must be at least 1", tn_prelu_new(.parameters = 0));
     refuses(TN_EINVAL, "tn_embedding_new: .count is 0, but must be at least 1", tn_embedding_new(.dim = 3));
     refuses(TN_EINDEX, "tn_embedding_new: .padding is 10, but must be from 0 to 9, or -1 for none",
             tn_embedding_new(.count = 10, .dim = 3, .padding = 10));
