@@ -15,6 +15,7 @@ const char *const tn__option_names[TN_OPTS] = {
     [TN_OPT_LR_DECAY] = "lr_decay",
     [TN_OPT_BETA2_DECAY] = "beta2_decay",
     [TN_OPT_D] = "d",
+    [TN_OPT_MOMENTUM_DECAY] = "momentum_decay",
 };
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */

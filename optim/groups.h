@@ -21,6 +21,7 @@ typedef enum {
     TN_OPT_LR_DECAY,
     TN_OPT_BETA2_DECAY,
     TN_OPT_D,
+    TN_OPT_MOMENTUM_DECAY,
     TN_OPTS
 } tn_opt;
 TN_API double    tn_option(const tn_optimizer *o, int group, tn_opt which); /* NaN (raised) if it has no such option */

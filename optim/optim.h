@@ -17,9 +17,9 @@
  *
  * An optimizer keeps references to all parameters that the module has when it is created, to tied ones once. A step
  * skips parameters that are frozen or have no gradient. State is f32 for f32 and bf16 weights, f64 for f64; it is
- * allocated when a parameter first has a gradient; later steps allocate nothing. A row-sparse gradient (tn_grad_rows)
- * updates only its rows in SGD without momentum and decay, Adagrad without decay, and Adam and AdamW with .lazy; other
- * optimizers convert it to a dense one. */
+ * allocated when a parameter first has a gradient; later steps allocate nothing (except Muon's products of matrices).
+ * A row-sparse gradient (tn_grad_rows) updates only its rows in SGD without momentum and decay, Adagrad without decay,
+ * and Adam and AdamW with .lazy; other optimizers convert it to a dense one. */
 #ifndef TENON_OPTIM_OPTIM_H
 #define TENON_OPTIM_OPTIM_H
 

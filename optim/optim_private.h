@@ -31,7 +31,15 @@ typedef struct {
     double option[TN_OPTS];
 } tn__group;
 
-enum { TN__NESTEROV = 1, TN__MAXIMIZE = 2, TN__AMSGRAD = 4, TN__CENTERED = 8, TN__LAZY = 16 };
+enum {
+    TN__NESTEROV = 1,
+    TN__MAXIMIZE = 2,
+    TN__AMSGRAD = 4,
+    TN__CENTERED = 8,
+    TN__LAZY = 16,
+    TN__DECOUPLED = 32,
+    TN__MATCH_RMS = 64
+};
 
 struct tn_optimizer {
     const tn__kind *kind;
@@ -65,6 +73,8 @@ struct tn__kind {
     bool (*by_rows)(const tn_optimizer *o, const double *option);
     /* Sets the kernel's parameters for update number t of the weight, except scale and bound. */
     void (*numbers)(const tn_optimizer *o, const tn__weight *w, const double *option, double t, tn__numbers *to);
+    /* Optional: work between the lists of gradients and the sweeps that may fail; changes no state. False: raised. */
+    bool (*prepare)(tn_optimizer *o, double scale);
     void (*run)(tn_optimizer *o); /* runs the sweeps; cannot fail */
 };
 

@@ -69,6 +69,121 @@ typedef struct tn_lamb_config {
 #define TN_LAMB_DEFAULTS .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-6, .weight_decay = 0.01
 TN_API tn_optimizer *tn_lamb_create(tn_lamb_config c);
 
+/* Adam with Nesterov's momentum (Dozat, 2016), which grows from beta1 / 2 to beta1. */
+typedef struct tn_nadam_config {
+    int                   zero_;
+    void                 *module;
+    double lr             TN_IS(2e-3);
+    double beta1          TN_IS(0.9), beta2 TN_IS(0.999);
+    double eps            TN_IS(1e-8);
+    double                weight_decay; /* added to the gradient, or decoupled */
+    double momentum_decay TN_IS(4e-3);
+    bool                  decoupled, maximize; /* decoupled: weights are multiplied by 1 - lr · weight_decay */
+    tn_clip               clip;
+    int                   end_;
+} TN_KEYWORDS_ONLY tn_nadam_config;
+#define TN_NADAM_DEFAULTS .lr = 2e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .momentum_decay = 4e-3
+TN_API tn_optimizer *tn_nadam_create(tn_nadam_config c);
+
+/* Adam with a warmup that follows from the variance of its steps (Liu and others, 2019). */
+typedef struct tn_radam_config {
+    int          zero_;
+    void        *module;
+    double lr    TN_IS(1e-3);
+    double beta1 TN_IS(0.9), beta2 TN_IS(0.999);
+    double eps   TN_IS(1e-8);
+    double       weight_decay; /* added to the gradient, or decoupled */
+    bool         decoupled, maximize;
+    tn_clip      clip;
+    int          end_;
+} TN_KEYWORDS_ONLY tn_radam_config;
+#define TN_RADAM_DEFAULTS .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8
+TN_API tn_optimizer *tn_radam_create(tn_radam_config c);
+
+/* Lion (Chen and others, 2023): steps of ±lr by the sign of a momentum; one state. PyTorch has no Lion. */
+typedef struct tn_lion_config {
+    int          zero_;
+    void        *module;
+    double lr    TN_IS(1e-4);
+    double beta1 TN_IS(0.9), beta2 TN_IS(0.99);
+    double       weight_decay; /* decoupled */
+    bool         maximize;
+    tn_clip      clip;
+    int          end_;
+} TN_KEYWORDS_ONLY tn_lion_config;
+#define TN_LION_DEFAULTS .lr = 1e-4, .beta1 = 0.9, .beta2 = 0.99
+TN_API tn_optimizer *tn_lion_create(tn_lion_config c);
+
+/* Muon (Jordan and others, 2024): the step of a matrix is its momentum with all singular values brought near 1, by five
+ * Newton-Schulz iterations; parameters of other shapes are updated by AdamW. torch.optim.Muon iterates in bf16 and
+ * takes only matrices. For a learning rate that suits both, set .match_rms, or the rate of a group (tn_group_new). */
+typedef struct tn_muon_config {
+    int                 zero_;
+    void               *module;
+    double lr           TN_IS(1e-3);
+    double weight_decay TN_IS(0.1); /* decoupled */
+    double momentum     TN_IS(0.95);
+    double beta1        TN_IS(0.9), beta2 TN_IS(0.999), eps TN_IS(1e-8); /* of AdamW */
+    bool                no_nesterov, maximize;
+    bool match_rms; /* matrices [r, c]: lr · 0.2 √max(r, c), steps as large as AdamW's; default: lr · √max(1, r / c) */
+    tn_clip clip;
+    int     end_;
+} TN_KEYWORDS_ONLY tn_muon_config;
+#define TN_MUON_DEFAULTS .lr = 1e-3, .weight_decay = 0.1, .momentum = 0.95, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8
+TN_API tn_optimizer *tn_muon_create(tn_muon_config c);
+
+/* L-BFGS: quasi-Newton steps for a loss that is computed from all data, without noise. A step calls the closure several
+ * times; it computes the loss, and the step its gradient. Not a tn_optimizer: no groups, schedules and checkpoints.
+ *
+ *     tn_lbfgs *opt = tn_lbfgs_new(net, .strong_wolfe = true);
+ *     for (int i = 0; i < 10; i++) tn_lbfgs_step(opt, compute_loss, &data, NULL);
+ *     tn_lbfgs_free(opt); */
+typedef tn_tensor *(*tn_closure)(void *user);
+typedef struct tn_lbfgs tn_lbfgs;
+typedef struct tn_lbfgs_config {
+    int                     zero_;
+    void                   *module; /* its parameters that require grad now */
+    double lr               TN_IS(1);
+    int64_t max_iter        TN_IS(20);   /* iterations of a step */
+    int64_t max_eval        TN_IS(-1);   /* evaluations after which a step ends; -1: max_iter · 5 / 4 */
+    double tolerance_grad   TN_IS(1e-7); /* a step ends at a gradient without larger elements, */
+    double tolerance_change TN_IS(1e-9); /* and at a smaller change of the loss or of all weights */
+    int64_t history TN_IS(100);   /* pairs of changes that are kept: 2 · history numbers in f64 for each weight */
+    bool            strong_wolfe; /* search each step for a point of the strong Wolfe conditions */
+    int             end_;
+} TN_KEYWORDS_ONLY tn_lbfgs_config;
+#define TN_LBFGS_DEFAULTS \
+    .lr = 1, .max_iter = 20, .max_eval = -1, .tolerance_grad = 1e-7, .tolerance_change = 1e-9, .history = 100
+TN_API tn_lbfgs *tn_lbfgs_create(tn_lbfgs_config c);
+TN_API void      tn_lbfgs_free(tn_lbfgs *o);
+/* *loss, unless loss is NULL: the loss before the step. If the closure fails, the weights are those of before, and the
+ * history is empty. */
+TN_API tn_status tn_lbfgs_step(tn_lbfgs *o, tn_closure closure, void *user, double *loss);
+
+/* ---- learning rate finder ---------------------------------------------------------------------------------------- */
+
+/* A range test (Smith, 2017), before training: steps with rates that grow exponentially from `from` to `to`. Returns
+ * the rate at which the smoothed loss falls fastest; NaN (raised) if it never falls. Ends early at a loss above stop
+ * times the lowest one. Parameters, buffers, the optimizer and the generator then are as before. The optimizer has one
+ * group.
+ *
+ *     double lr = tn_lr_find(net, .optimizer = opt, .closure = loss_of_next_batch, .user = &data);
+ *     tn_set_lr(opt, -1, lr); */
+typedef struct tn_lr_find_args {
+    int           zero_;
+    void         *module;
+    tn_optimizer *optimizer; /* of the module; it has made no step */
+    tn_closure    closure;
+    void         *user;
+    double from   TN_IS(1e-6), to TN_IS(1);
+    int64_t steps TN_IS(100); /* at least 10 */
+    double stop   TN_IS(4);
+    double       *lrs, *losses; /* out, each NULL or of `steps` elements: the curve; NaN after an early end */
+    int           end_;
+} TN_KEYWORDS_ONLY tn_lr_find_args;
+#define TN_LR_FIND_ARGS_DEFAULTS .from = 1e-6, .to = 1, .steps = 100, .stop = 4
+TN_API double tn_lr_find_run(tn_lr_find_args a);
+
 /* ---- clipping without an optimizer ------------------------------------------------------------------------------- */
 
 /* Clips the gradients of a module's parameters in place; returns their norm before. With tn_step, .clip is faster. */
@@ -134,6 +249,16 @@ TN_C_END_
 #define tn_adafactor_new(...) \
     TN_CALL_(tn_adafactor_create(TN_OF_MODULE_(tn_adafactor_config, TN_ADAFACTOR_DEFAULTS, __VA_ARGS__, TN_END_)))
 #define tn_lamb_new(...) TN_CALL_(tn_lamb_create(TN_OF_MODULE_(tn_lamb_config, TN_LAMB_DEFAULTS, __VA_ARGS__, TN_END_)))
+#define tn_nadam_new(...) \
+    TN_CALL_(tn_nadam_create(TN_OF_MODULE_(tn_nadam_config, TN_NADAM_DEFAULTS, __VA_ARGS__, TN_END_)))
+#define tn_radam_new(...) \
+    TN_CALL_(tn_radam_create(TN_OF_MODULE_(tn_radam_config, TN_RADAM_DEFAULTS, __VA_ARGS__, TN_END_)))
+#define tn_lion_new(...) TN_CALL_(tn_lion_create(TN_OF_MODULE_(tn_lion_config, TN_LION_DEFAULTS, __VA_ARGS__, TN_END_)))
+#define tn_muon_new(...) TN_CALL_(tn_muon_create(TN_OF_MODULE_(tn_muon_config, TN_MUON_DEFAULTS, __VA_ARGS__, TN_END_)))
+#define tn_lbfgs_new(...) \
+    TN_CALL_(tn_lbfgs_create(TN_OF_MODULE_(tn_lbfgs_config, TN_LBFGS_DEFAULTS, __VA_ARGS__, TN_END_)))
+#define tn_lr_find(...) \
+    TN_CALL_(tn_lr_find_run(TN_OF_MODULE_(tn_lr_find_args, TN_LR_FIND_ARGS_DEFAULTS, __VA_ARGS__, TN_END_)))
 #define tn_clip_grads(...)      \
     TN_CALL_(tn_clip_grads_run( \
         TN_OF_MODULE_(tn_clip_grads_args, TN_NO_DEFAULTS_, __VA_ARGS__, TN_END_))) /* (net, .clip.norm = 1) */

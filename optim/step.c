@@ -122,7 +122,8 @@ static void step(tn_optimizer *o)
 {
     double scale, norm;
     if (o->follower) tn__schedule_check_next(o->follower);
-    if (tn_error() != TN_OK || !list_segments(o) || !tn__step_scale(o, &scale, &norm)) {
+    if (tn_error() != TN_OK || !list_segments(o) || !tn__step_scale(o, &scale, &norm) ||
+        (o->kind->prepare && !o->kind->prepare(o, scale))) {
         delete_new_states(o);
         return;
     }

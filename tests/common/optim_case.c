@@ -158,6 +158,32 @@ static tn_optimizer *lamb_options(tn_sequential *m)
     return tn_lamb_new(m, .lr = 0.02, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.1);
 }
 
+static tn_optimizer *nadam(tn_sequential *m) { return tn_nadam_new(m); }
+static tn_optimizer *nadam_options(tn_sequential *m)
+{
+    return tn_nadam_new(m, .lr = 0.02, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.1,
+                        .momentum_decay = 0.02, .decoupled = true);
+}
+static tn_optimizer *radam(tn_sequential *m) { return tn_radam_new(m); }
+static tn_optimizer *radam_options(tn_sequential *m)
+{
+    return tn_radam_new(m, .lr = 0.02, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.1);
+}
+static tn_optimizer *radam_decoupled(tn_sequential *m)
+{
+    return tn_radam_new(m, .lr = 0.02, .weight_decay = 0.1, .decoupled = true, .maximize = true);
+}
+static tn_optimizer *lion(tn_sequential *m) { return tn_lion_new(m); }
+static tn_optimizer *lion_options(tn_sequential *m)
+{
+    return tn_lion_new(m, .lr = 0.01, .beta1 = 0.8, .beta2 = 0.95, .weight_decay = 0.1);
+}
+static tn_optimizer *muon(tn_sequential *m) { return tn_muon_new(m); }
+static tn_optimizer *muon_options(tn_sequential *m)
+{
+    return tn_muon_new(m, .lr = 0.02, .momentum = 0.8, .no_nesterov = true, .match_rms = true, .beta2 = 0.95);
+}
+
 #define KIND(name, parts)  \
     {                      \
 #name, name, parts \
@@ -190,4 +216,13 @@ const tn_case_kind tn_case_kinds[TN_CASE_KINDS] = {
     KIND(adafactor_options, 1),
     KIND(lamb, 1),
     KIND(lamb_options, 1),
+    KIND(nadam, 1),
+    KIND(nadam_options, 1),
+    KIND(radam, 1),
+    KIND(radam_options, 1),
+    KIND(radam_decoupled, 1),
+    KIND(lion, 1),
+    KIND(lion_options, 1),
+    KIND(muon, 1),
+    KIND(muon_options, 1),
 };

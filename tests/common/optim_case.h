@@ -26,7 +26,7 @@ typedef struct {
     tn_optimizer *(*make)(tn_sequential *net);
     int parts;
 } tn_case_kind;
-enum { TN_CASE_KINDS = 27 };
+enum { TN_CASE_KINDS = 36 };
 extern const tn_case_kind tn_case_kinds[TN_CASE_KINDS];
 
 #endif

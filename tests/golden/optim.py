@@ -2,11 +2,11 @@
 """Writes optim.safetensors: 50 steps of each optimizer and each schedule in PyTorch, for
 tests/unit/optim/test_optim.c and tests/unit/optim/test_schedule.c.
 
-    /usr/bin/python3 tests/golden/optim.py      (Debian's python3-torch 1.13 and python3-numpy)
+    /usr/bin/python3 tests/golden/optim.py      (PyTorch 2.15 and NumPy)
 
 Weights and gradients are not stored: both sides compute them from one formula. Optimizers and schedules that PyTorch
-1.13 lacks (Adafactor, LAMB, the schedules of Transformers) are written here with its basic ops, from the formulas in
-optim/*.c and schedule.h.
+lacks or computes otherwise (Adafactor, LAMB, Lion, the schedules of Transformers) are written here with its basic ops,
+from the formulas in optim/*.c and schedule.h.
 """
 import math
 import os
@@ -41,7 +41,7 @@ def gradient(name, p, t, part=0):
     return values(t + 100 * part, slot, p.shape, p.dtype) + p / 4
 
 
-# ---- optimizers and schedules that PyTorch 1.13 lacks ----
+# ---- optimizers that PyTorch lacks or computes otherwise ----
 class Lamb(torch.optim.Optimizer):
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-6, weight_decay=0.01):
         super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay))
@@ -96,6 +96,39 @@ class Adafactor(torch.optim.Optimizer):
                 p.sub_(u, alpha=alpha / max(1.0, u.norm().item() / (u.numel() ** 0.5 * group["d"])))
 
 
+class Lion(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-4, betas=(0.9, 0.99), weight_decay=0.0):
+        super().__init__(params, dict(lr=lr, betas=betas, weight_decay=weight_decay))
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            b1, b2 = group["betas"]
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                m = self.state[p].setdefault("m", torch.zeros_like(p))
+                p.mul_(1 - group["lr"] * group["weight_decay"])
+                p.sub_((b1 * m + (1 - b1) * p.grad).sign(), alpha=group["lr"])
+                m.mul_(b2).add_(p.grad, alpha=1 - b2)
+
+
+class Muon:
+    """torch.optim.Muon for matrices and AdamW for the rest. It converts to torch.bfloat16, which is replaced here."""
+    def __init__(self, groups, betas=(0.9, 0.999), **options):
+        params = groups[0]["params"]
+        self.muon = torch.optim.Muon([p for p in params if p.dim() == 2], **options)
+        self.rest = torch.optim.AdamW([p for p in params if p.dim() != 2], lr=options.get("lr", 1e-3), betas=betas,
+                                      weight_decay=0.1)
+        self.dtype = params[0].dtype
+
+    def step(self):
+        narrow, torch.bfloat16 = torch.bfloat16, self.dtype
+        self.muon.step()
+        torch.bfloat16 = narrow
+        self.rest.step()
+
+
 # ---- optimizers ----
 O = torch.optim
 OPTIMIZERS = {
@@ -127,11 +160,23 @@ OPTIMIZERS = {
     "adafactor_options": lambda p: Adafactor(p, lr=0.05, beta2_decay=-0.5, eps=(1e-2, 0.1), d=2.0, weight_decay=0.1),
     "lamb": lambda p: Lamb(p),
     "lamb_options": lambda p: Lamb(p, lr=0.02, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.1),
+    "nadam": lambda p: O.NAdam(p),
+    "nadam_options": lambda p: O.NAdam(p, lr=0.02, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.1, momentum_decay=0.02,
+                                       decoupled_weight_decay=True),
+    "radam": lambda p: O.RAdam(p),
+    "radam_options": lambda p: O.RAdam(p, lr=0.02, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.1),
+    "radam_decoupled": lambda p: O.RAdam(p, lr=0.02, weight_decay=0.1, decoupled_weight_decay=True, maximize=True),
+    "lion": lambda p: Lion(p),
+    "lion_options": lambda p: Lion(p, lr=0.01, betas=(0.8, 0.95), weight_decay=0.1),
+    "muon": lambda p: Muon(p),
+    "muon_options": lambda p: Muon(p, lr=0.02, momentum=0.8, nesterov=False, adjust_lr_fn="match_rms_adamw",
+                                   betas=(0.9, 0.95)),
     "ema": lambda p: O.SGD(p, lr=0.1),
 }
 
 
 def trajectory(name, dtype):
+    torch.set_default_dtype(dtype)  # of NAdam's product of momenta
     params = {n: p.requires_grad_() for n, p in start(dtype).items()}
     groups = [{"params": list(params.values())}]
     if name == "adamw_no_decay":
@@ -156,6 +201,31 @@ def trajectory(name, dtype):
         if t in SHOWN:
             shown = (average if name == "ema" else params).values()
             rows.append(torch.cat([q.detach().reshape(-1).clone() for q in shown]))
+    return torch.stack(rows)
+
+
+# ---- L-BFGS: five steps of ten iterations on a loss that is not convex ----
+LBFGS = {
+    "fixed": dict(lr=0.3),
+    "wolfe": dict(line_search_fn="strong_wolfe"),
+    "wolfe_far": dict(line_search_fn="strong_wolfe", lr=3.0, max_eval=7),
+}
+
+
+def lbfgs(name):
+    params, rows = [p.requires_grad_() for p in start(torch.float64).values()], []
+    opt = torch.optim.LBFGS(params, max_iter=10, history_size=4, **LBFGS[name])
+
+    def closure():
+        opt.zero_grad()
+        loss = 0.1 * sum(p.sum() for p in params) ** 2
+        for k, p in enumerate(params):
+            loss = loss + 0.3 * torch.cos(3 * p).sum() + (1 + k) / 2 * (p * p).sum()
+        loss.backward()
+        return loss
+    for _ in range(5):
+        loss = opt.step(closure)
+        rows.append(torch.cat([loss.detach().reshape(1)] + [q.detach().reshape(-1).clone() for q in params]))
     return torch.stack(rows)
 
 
@@ -235,6 +305,8 @@ def main():
     for name in OPTIMIZERS:
         tensors["optimizer/%s/f64" % name] = trajectory(name, torch.float64)
         tensors["optimizer/%s/f32" % name] = trajectory(name, torch.float32)
+    for name in LBFGS:
+        tensors["lbfgs/" + name] = lbfgs(name)
     for name in list(SCHEDULES) + list(PLATEAUS):
         tensors["schedule/" + name] = lrs(name)
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "optim.safetensors")
