@@ -77,6 +77,15 @@ TN_API tn_status tn_gradcheck_run(tn_gradcheck_args c);
 #define tn_gradcheck(...) \
     TN_CALL_(tn_gradcheck_run(TN_ARGS1_(tn_gradcheck_args, TN_GRADCHECK_ARGS_DEFAULTS, fn, __VA_ARGS__, TN_END_)))
 
+/* ---- derivatives of a function ----------------------------------------------------------------------------------- */
+
+/* The Jacobian of fn at x: [dims of fn(x), dims of x], with one backward for each element of fn(x). fn receives a leaf
+ * with x's values as its only input. The result is not on the tape. */
+TN_API tn_tensor *tn_jacobian(tn_check_fn fn, tn_tensor *x, void *user);
+/* The Hessian of fn at x times v, of x's shape, where fn(x) has one element: the gradient of <gradient of fn, v>, which
+ * costs as much as two backwards. Not on the tape. */
+TN_API tn_tensor *tn_hvp(tn_check_fn fn, tn_tensor *x, tn_tensor *v, void *user);
+
 /* ---- a callback for complete gradients --------------------------------------------------------------------------- */
 
 /* tn_backward(root, .seed = seed) that calls `ready`, in the order of the tape, for each gradient that is complete, so

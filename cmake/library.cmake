@@ -91,11 +91,11 @@ set(TENON_FILES_FOR_SIZE autograd/ops/adaptive_pool.c autograd/ops/atan2.c autog
   autograd/ops/weight_norm.c autograd/rooms/attention_shapes.c autograd/rooms/einsum_equation.c
   autograd/rooms/losses.c autograd/rooms/norms.c autograd/rooms/op_map.c autograd/rooms/recurrent.c
   autograd/rooms/reductions.c autograd/rooms/rope_angles.c autograd/rooms/sequences.c autograd/rooms/windows.c
-  autograd/tools/gradcheck.c autograd/tools/graphviz.c autograd/tools/profile_show.c core/base/cpus.c
-  core/base/decimal.c core/kernels/q4.k.c core/kernels/word_pairs.k.c core/tensor/create.c core/tensor/info.c
-  core/tensor/print.c core/tensor/transfer.c core/tensor/view.c optim/accumulate.c optim/chained.c optim/checkpoint.c
-  optim/checkpoint_restore.c optim/checkpoint_write.c optim/clip.c optim/groups.c optim/lbfgs.c optim/lr_find.c
-  optim/lr_functions.c optim/muon.c optim/optimizer.c optim/plateau.c optim/schedule.c optim/step.c
+  autograd/tools/gradcheck.c autograd/tools/graphviz.c autograd/tools/jacobian.c autograd/tools/profile_show.c
+  core/base/cpus.c core/base/decimal.c core/kernels/q4.k.c core/kernels/word_pairs.k.c core/tensor/create.c
+  core/tensor/info.c core/tensor/print.c core/tensor/transfer.c core/tensor/view.c optim/accumulate.c optim/chained.c
+  optim/checkpoint.c optim/checkpoint_restore.c optim/checkpoint_write.c optim/clip.c optim/groups.c optim/lbfgs.c
+  optim/lr_find.c optim/lr_functions.c optim/muon.c optim/optimizer.c optim/plateau.c optim/schedule.c optim/step.c
   optim/weight_check.c optim/zero1_step.c parallel/replica.c parallel/world.c)
 # ... these with -O2, because they call the kernels ...
 set(TENON_FOR_O2 autograd/tape autograd/tools core/base core/products)
