@@ -7,6 +7,7 @@
 #include "images.h"
 #include "labelled.h"
 #include "lines.h"
+#include "loading.h"
 #include "metrics.h"
 #include "pairs.h"
 #include "report.h"

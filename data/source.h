@@ -103,6 +103,7 @@ typedef struct tn_dataset_config {
     int64_t batch TN_IS(32);               /* rows in a batch: 32 */
     bool          shuffle, drop_last;
     uint64_t      seed;
+    tn_tensor    *weights; /* [rows]: draw as many rows, with replacement, in proportion to their weights; or NULL */
     int           end_;
 } TN_KEYWORDS_ONLY        tn_dataset_config;
 typedef struct tn_dataset tn_dataset;

@@ -1,11 +1,17 @@
-/* dataset.c — the rows of tensors as a source of batches, in order or shuffled by seed and epoch. */
+/* dataset.c — the rows of tensors, or some of them, as a source of batches: in order, shuffled, or drawn by weight. An
+ * epoch's order depends only on seed and epoch. */
+#include "data/loading.h"
 #include "data/source/source_private.h"
+
+#include <math.h>
 
 enum { PARTS = 2 + TN_BATCH_FIELDS };
 
 struct tn_dataset {
     tn_field   part[PARTS]; /* x, y, fields: kept, contiguous; NULL: not given */
     tn_tensor *order;       /* row order of this epoch, i64, kept; NULL: in order */
+    tn_tensor *subset;      /* of a split: its rows, i64, kept; else NULL */
+    tn_tensor *cumulative;  /* sums of the weights, f64, kept; NULL: not by weight */
     tn_shard   shard;
     int64_t    rows, batch, epoch, at; /* at: first row of the next batch */
     bool       shuffle, drop_last;
@@ -37,6 +43,29 @@ static bool check(const tn_dataset_config *c, const tn_field part[PARTS])
     return true;
 }
 
+/* The sums of the weights, kept. NULL: raised. */
+static tn_tensor *cumulative(const tn_tensor *weights, int64_t rows)
+{
+    static const char who[] = "tn_dataset_new";
+    char              text[192];
+    double            sum = 0;
+    if (tn_ndim(weights) != 1 || tn_numel(weights) != rows)
+        return tn_raise_null(TN_ESHAPE, "%s: .weights is %s, expected [%lld], one for each row", who,
+                             tn_shape_text(tn_shape_of(weights), text, sizeof text), (long long)rows);
+    tn_tensor *sums = tn_empty_of(TN_F64, TN_SHAPE(rows));
+    double    *to = sums ? tn_data_mut(sums) : NULL;
+    for (int64_t i = 0; to && i < rows; i++) {
+        const double w = tn_get(weights, i);
+        if (!(w >= 0 && w < INFINITY))
+            return tn_raise_null(TN_EINVAL, "%s: weight %lld is %g, expected a finite number of at least 0", who,
+                                 (long long)i, w);
+        to[i] = sum += w;
+    }
+    if (to && rows && !(sum > 0 && sum < INFINITY))
+        return tn_raise_null(TN_EINVAL, "%s: the weights add up to %g, expected a finite number above 0", who, sum);
+    return sums ? tn_take(sums) : NULL;
+}
+
 /* A kept contiguous tensor: t or a copy of it. */
 static tn_tensor *kept(tn_tensor *t)
 {
@@ -56,6 +85,7 @@ tn_dataset *tn_dataset_create(tn_dataset_config c)
     for (int i = 0; i < PARTS; i++) r->part[i] = (tn_field){part[i].name, kept(part[i].tensor)};
     r->rows = tn_size(c.x, 0), r->batch = c.batch;
     r->shuffle = c.shuffle, r->drop_last = c.drop_last, r->seed = c.seed;
+    if (c.weights && tn_error() == TN_OK) r->cumulative = cumulative(c.weights, r->rows);
     if (tn_error() != TN_OK) tn_dataset_free(r), r = NULL;
     return r;
 }
@@ -64,16 +94,38 @@ void tn_dataset_free(tn_dataset *r)
 {
     if (!r) return;
     for (int i = 0; i < PARTS; i++) tn_drop(r->part[i].tensor);
-    tn_drop(r->order);
+    tn_drop(r->order), tn_drop(r->subset), tn_drop(r->cumulative);
     tn_mem_put(r, sizeof *r);
+}
+
+/* Rows drawn with replacement: the first whose sum exceeds a random number below the sum of all. */
+static tn_tensor *drawn(const tn_dataset *r, tn_generator *g)
+{
+    tn_tensor    *order = tn_empty_of(TN_I64, TN_SHAPE(r->rows));
+    int64_t      *to = order ? tn_data_mut(order) : NULL;
+    const double *sum = tn_data(r->cumulative);
+    for (int64_t i = 0; to && i < r->rows; i++) {
+        const double at = tn_random_double(g) * sum[r->rows - 1];
+        int64_t      low = 0, high = r->rows - 1;
+        while (low < high) {
+            const int64_t middle = low + (high - low) / 2;
+            if (sum[middle] > at) high = middle;
+            else low = middle + 1;
+        }
+        while (low && sum[low - 1] == sum[low]) low--; /* at was rounded up to the sum of all */
+        to[i] = low;
+    }
+    return order;
 }
 
 static bool shuffle(tn_dataset *r)
 {
-    if (!r->shuffle || r->order) return true;
+    if (r->order || !(r->shuffle || r->subset || r->cumulative)) return true;
     tn_generator     g = {.seed = r->seed, .position = (uint64_t)r->epoch << 40}, *before = tn_use_generator(&g);
-    tn_tensor *const order = tn_permutation(r->rows);
+    tn_tensor *const order = r->cumulative ? drawn(r, &g) : r->shuffle ? tn_permutation(r->rows) : tn_arange(r->rows);
+    int64_t         *to = order && r->subset ? tn_data_mut(order) : NULL;
     tn_use_generator(before);
+    for (int64_t i = 0; to && i < r->rows; i++) to[i] = tn_get_i64(r->subset, to[i]);
     if (order) r->order = tn_take(order);
     return order != NULL;
 }
@@ -143,4 +195,63 @@ tn_source tn_dataset_source(tn_dataset *r)
     tn_source s = {.next = r ? next : NULL, .begin = begin, .save = save, .shard = shard, .user = r};
     if (r) s.batches = r->rows / r->batch + (r->rows % r->batch && !r->drop_last);
     return s;
+}
+
+/* ---- splits ------------------------------------------------------------------------------------------------------ */
+
+/* Stores the number of rows of each part. False: raised. */
+static bool part_rows(int64_t rows, int n, const double *shares, int64_t *to)
+{
+    int64_t left = rows;
+    double  sum = 0;
+    for (int i = 0; i < n; i++) {
+        if (!(shares[i] >= 0 && shares[i] <= 1))
+            return tn_raise_false(TN_EINVAL, "tn_random_split: share %d is %g, expected 0 to 1", i, shares[i]);
+        sum += shares[i];
+        left -= to[i] = (int64_t)floor(shares[i] * (double)rows);
+    }
+    if (fabs(sum - 1) > 1e-9 || left < 0)
+        return tn_raise_false(TN_EINVAL, "tn_random_split: the shares add up to %.10g, expected 1", sum);
+    for (int i = 0; left > 0; i = (i + 1) % n)
+        if (shares[i] > 0) to[i]++, left--;
+    return true;
+}
+
+/* A dataset of n rows from row `first` of order, with the tensors and options of `all`. NULL: raised. */
+static tn_dataset *part_of(const tn_dataset *all, const tn_tensor *order, int64_t first, int64_t n)
+{
+    tn_dataset *r = tn_mem_get(sizeof *r);
+    tn_tensor  *subset = r ? tn_empty_of(TN_I64, TN_SHAPE(n)) : NULL;
+    int64_t    *to = subset ? tn_data_mut(subset) : NULL;
+    for (int64_t i = 0; to && i < n; i++) to[i] = tn_get_i64(order, first + i);
+    if (!r) return NULL;
+    *r = (tn_dataset){
+        .rows = n, .batch = all->batch, .shuffle = all->shuffle, .drop_last = all->drop_last, .seed = all->seed};
+    for (int i = 0; i < PARTS; i++) r->part[i] = (tn_field){all->part[i].name, tn_keep(all->part[i].tensor)};
+    if (subset) return r->subset = tn_take(subset), r;
+    tn_dataset_free(r);
+    return NULL;
+}
+
+tn_status tn_random_split(const tn_dataset *all, uint64_t seed, int n, const double *shares, tn_dataset **out)
+{
+    enum { MOST = 64 };
+    int64_t rows[MOST], first = 0;
+    if (tn__blocked()) return tn_error();
+    if (!all || !shares || !out || n < 1 || n > MOST)
+        return tn_raise(TN_EINVAL,
+                        "tn_random_split: needs a dataset, 1 to %d shares and an array for the results; got %d", MOST,
+                        n);
+    if (all->subset || all->cumulative)
+        return tn_raise(TN_EUNSUPPORTED, "tn_random_split: the dataset %s; split the original one",
+                        all->subset ? "is itself a split" : "has .weights");
+    if (!part_rows(all->rows, n, shares, rows)) return tn_error();
+    const tn_scope s = tn_scope_begin();
+    tn_generator   g = {.seed = seed}, *before = tn_use_generator(&g);
+    tn_tensor     *order = tn_permutation(all->rows);
+    tn_use_generator(before);
+    for (int i = 0; i < n; first += rows[i++]) out[i] = order ? part_of(all, order, first, rows[i]) : NULL;
+    for (int i = 0; i < n && tn_error() != TN_OK; i++) tn_dataset_free(out[i]), out[i] = NULL;
+    tn_scope_end(s);
+    return tn_error();
 }
