@@ -6,8 +6,8 @@
 #include "../common/train.h"
 
 extern const command train_command, verify_command, debug_command, distil_command, contrast_command, fill_command,
-    eval_command, embed_command, search_command, info_command, demo_command, sample_command, score_command,
-    tune_command, classify_command, tag_command, answer_command, choose_command;
+    eval_command, embed_command, search_command, info_command, export_command, demo_command, sample_command,
+    score_command, tune_command, classify_command, tag_command, answer_command, choose_command;
 
 /* ---- a model and its tokenizer (model.c) ------------------------------------------------------------------------- */
 

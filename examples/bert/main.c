@@ -3,25 +3,10 @@
 
 int main(int argc, char **argv)
 {
-    const command commands[] = {train_command,
-                                verify_command,
-                                debug_command,
-                                distil_command,
-                                contrast_command,
-                                fill_command,
-                                eval_command,
-                                embed_command,
-                                search_command,
-                                info_command,
-                                demo_command,
-                                sample_command,
-                                score_command,
-                                tune_command,
-                                classify_command,
-                                tag_command,
-                                answer_command,
-                                choose_command,
-                                {0}};
+    const command commands[] = {train_command,    verify_command, debug_command,  distil_command, contrast_command,
+                                fill_command,     eval_command,   embed_command,  search_command, info_command,
+                                export_command,   demo_command,   sample_command, score_command,  tune_command,
+                                classify_command, tag_command,    answer_command, choose_command, {0}};
     const program bert = {
         .name = "bert",
         .summary = "train, fine-tune and use masked language models",

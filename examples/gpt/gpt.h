@@ -6,7 +6,7 @@
 #include "../common/writer.h"
 
 extern const command train_command, verify_command, debug_command, tune_command, write_command, eval_command,
-    info_command, convert_command, experts_command, demo_command;
+    info_command, convert_command, export_command, experts_command, demo_command;
 
 /* ---- training (train.c) ------------------------------------------------------------------------------------------ */
 

@@ -3,9 +3,9 @@
 
 int main(int argc, char **argv)
 {
-    const command commands[] = {
-        train_command,   verify_command,  debug_command, tune_command, write_command, eval_command, info_command,
-        convert_command, experts_command, demo_command,  {0}};
+    const command commands[] = {train_command,  verify_command,  debug_command, tune_command,
+                                write_command,  eval_command,    info_command,  convert_command,
+                                export_command, experts_command, demo_command,  {0}};
     const program gpt = {
         .name = "gpt",
         .summary = "train GPT-style language models and generate text",

@@ -98,7 +98,7 @@ mentions() # SOURCES FILE...
 }
 files_here() { find . \( -path ./build -o -path ./.git \) -prune -o -type f -printf '%P\n'; }
 mapfile -t pages < <(files -name '*.[ch]' -o -name '*.md')
-not_ours='(out/)?tenon(_models)?[.][ch]|app[.]c|xlocale[.]h'
+not_ours='(out/)?tenon(_models)?[.][ch]|(app|book)[.]c|xlocale[.]h'
 not_ours+='|llama2[.]c|word2vec[.]c|(std|ma)[a-z]*[.]h|name[.]c|name/main[.]c|my_.*|(.*/)?tenon/.*'
 findings < <(mentions "$root" "${pages[@]}" | grep -vE "there is no ($not_ours)$")
 

@@ -1,0 +1,125 @@
+/* emit.h — writing the C file of a model: templates, numbers, tables. */
+#ifndef TENON_EXAMPLES_EXPORT_EMIT_H
+#define TENON_EXAMPLES_EXPORT_EMIT_H
+
+#include <stdio.h>
+#include <tenon/tenon.h>
+
+/* A tensor of the model, and where its numbers are among all weights. */
+typedef struct {
+    char             name[48];
+    const tn_tensor *x;
+    int64_t          from, out; /* a matrix: the rows of x that are its columns; out 0: numbers as they are */
+    int64_t          at, n;     /* n: with padding */
+} emit_weight;
+
+typedef struct {
+    FILE        *f;
+    char         path[1024], part[1032]; /* the file, and its name while it is written */
+    const char  *feature[24];            /* names that are true in the templates' lines "#if NAME" */
+    int          features;
+    emit_weight *weight;                 /* [tensors] */
+    int64_t      tensors, room, weights; /* weights: numbers of all tensors */
+} emitter;
+
+bool emit_open(emitter *e, const char *path); /* false: raised */
+bool emit_close(emitter *e);                  /* renames the file, or if an error is set, deletes it; false: raised */
+void emit_feature(emitter *e, const char *name, bool on);
+void emit(emitter *e, const char *fmt, ...) TN_PRINTF(2, 3);
+
+/* The text of a template, without its first comment: lines that end with NULL. "#if NAME", "#else", "#endif" with a
+ * NAME in capitals are decided here; other directives stay. */
+void emit_template(emitter *e, const char *const *lines);
+
+/* Adds a tensor to the weights. The tensor must stay valid until emit_weights. NULL: nothing is added. A matrix becomes
+ * in · wide numbers, the transpose of rows [from, from + out) of w [.., in], with zeros after `out`; another tensor is
+ * followed by zeros up to a multiple of 16 numbers. */
+void emit_vector(emitter *e, const char *name, const tn_tensor *x);
+void emit_matrix(emitter *e, const char *name, const tn_tensor *w, int64_t from, int64_t out);
+/* The place of a tensor among the weights, -1: there is none of this name. */
+int64_t emit_weight_at(const emitter *e, const char *name);
+/* The declaration of the weights, with a name for each that is not of a layer; and their definition. */
+void emit_weight_names(emitter *e);
+void emit_weights(emitter *e);
+/* static const int32_t NAME[n][width] of numbers, width 1: NAME[n]. An array has at least one element. */
+void emit_numbers(emitter *e, const char *name, int64_t n, int width, const int64_t *x);
+typedef struct {
+    const char *name;
+    int64_t     n;
+    const char *text; /* a comment; may be NULL */
+} emit_size;
+void emit_sizes(emitter *e, const emit_size *sizes, size_t n); /* an enum */
+/* A string literal; bytes that are not printable are octal. */
+void emit_string(emitter *e, const char *text, size_t bytes);
+
+static inline int64_t emit_wide(int64_t n) { return (n + 15) / 16 * 16; }
+
+/* ---- Transformer blocks (blocks.c) ------------------------------------------------------------------------------- */
+
+/* Raises: the file at path has this member or option, which cannot be exported. */
+bool emit_rejected(const char *path, const char *member);
+/* The function's name in the C file; NULL: it has none. And the features that the function needs. */
+const char *blocks_function(tn_tensor *(*activation)(tn_tensor *));
+void        blocks_feature(emitter *e, const char *function);
+/* Are all weights of the module f32, and the blocks alike? Else raises. */
+bool blocks_fit(void *module, const tn_blocks *m, const char *path);
+void blocks_add(emitter *e, const tn_blocks *m);  /* their weights */
+void blocks_emit(emitter *e, const tn_blocks *m); /* the table of their weights */
+
+/* ---- tokenizers (tokens.c) --------------------------------------------------------------------------------------- */
+
+typedef struct {
+    int64_t (*at)[2]; /* first and last code point */
+    int64_t n, room;
+} token_ranges;
+
+typedef struct {
+    const tn_tokenizer *t;
+    tn_encoding        *scratch;
+    int64_t             n; /* tokens */
+    int32_t            *types;
+    tn_string           text;  /* of all tokens, as they are decoded */
+    int64_t            *piece; /* [n][3]: offset in text, bytes, kind */
+    int64_t            *merge; /* [merges][4]: left, right, result, order; sorted */
+    int64_t             merges;
+    int64_t            *letter; /* [letters][2]: code point, token */
+    int64_t             letters, byte_token[256];
+    int64_t            *special; /* tokens that are matched in a text */
+    int64_t             specials, longest;
+    token_ranges        range[3]; /* letters, numbers, spaces */
+    bool                space, always, each, each_byte, drops;
+} token_tables;
+
+/* Prepares the tables of a tokenizer. False: raised; the error names a rule that is not supported. */
+bool tokens_read(token_tables *k, const tn_tokenizer *t);
+void tokens_free(token_tables *k);
+void tokens_emit_sizes(emitter *e, const token_tables *k, int64_t text_most);
+void tokens_emit_tables(emitter *e, const token_tables *k);
+
+/* BERT's kind (wordpiece.c). */
+typedef struct {
+    const tn_tokenizer *t;
+    int64_t            *range; /* [ranges][5]: code points from, to; kind; offset and bytes of the text; 0: itself */
+    int64_t             ranges;
+    tn_string           text;
+    int64_t            *sorted, n; /* tokens by their texts */
+    int64_t            *special, specials, frame[2][4];
+    int                 around[2]; /* tokens of frame, before and after each text */
+} wordpiece_tables;
+bool wordpiece_read(wordpiece_tables *k, const tn_tokenizer *t); /* false: raised */
+void wordpiece_free(wordpiece_tables *k);
+void wordpiece_emit_sizes(emitter *e, const wordpiece_tables *k, int64_t text_most);
+void wordpiece_emit_tables(emitter *e, const wordpiece_tables *k);
+
+/* ---- templates: program/NAME.c as lines, written by the build ---------------------------------------------------- */
+
+extern const char *const template_head[],
+    *const template_arithmetic[], *const template_columns[], *const template_decoder[],
+                                                                 *const                     template_encoder[],
+                                                                     *const                 template_wordpiece[],
+                                                                         *const             template_encoder_main[],
+                                                                             *const         template_text[],
+                                                                                 *const     template_pairs[],
+                                                                                     *const template_decoder_main[];
+
+#endif

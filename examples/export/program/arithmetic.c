@@ -1,0 +1,267 @@
+/* arithmetic.c — part of an exported program: products, norms, functions and attention. */
+
+/* ---- arithmetic ----------------------------------------------------------------------------------------------------
+ *
+ * Everything is f32, in the order of Tenon's kernels, so that each result has the same bits: products are chains of
+ * fused multiply-adds; sums in norms have 16 lanes of f64; functions use neither fused operations nor the C library. */
+
+static uint32_t bits_of(float x)
+{
+    union {
+        float    x;
+        uint32_t u;
+    } both;
+    both.x = x;
+    return both.u;
+}
+static float float_of(uint32_t u)
+{
+    union {
+        uint32_t u;
+        float    x;
+    } both;
+    both.u = u;
+    return both.x;
+}
+
+/* y = W x + b for n rows of x. w has a row of `wide` numbers for each of the `in` elements of x. Rows are padded to a
+ * multiple of 16. Each y is one chain of multiply-adds in the order of x's elements. */
+static void linear(int n, int in, int wide, const float *restrict w, const float *restrict bias,
+                   const float *restrict x, float *restrict y)
+{
+    const int row = (in + 15) / 16 * 16, fours = in / 4 * 4;
+    for (int i = 0; i < n * wide; i++) y[i] = 0;
+    for (int first = 0; first < n; first += 4) { /* four rows of x use each part of w */
+        const int end = first + 4 < n ? first + 4 : n;
+        for (int k = 0; k < fours; k += 4)
+            for (int r = first; r < end; r++) {
+                const float *of = x + r * row + k;
+                const float  x0 = of[0], x1 = of[1], x2 = of[2], x3 = of[3];
+                const float *w0 = w + k * wide, *w1 = w0 + wide, *w2 = w1 + wide, *w3 = w2 + wide;
+                float       *to = y + r * wide;
+                for (int j = 0; j < wide; j += 16)
+                    for (int i = j; i < j + 16; i++)
+                        to[i] = fmaf(x3, w3[i], fmaf(x2, w2[i], fmaf(x1, w1[i], fmaf(x0, w0[i], to[i]))));
+            }
+        for (int k = fours; k < in; k++)
+            for (int r = first; r < end; r++)
+                for (int i = 0; i < wide; i++) y[r * wide + i] = fmaf(x[r * row + k], w[k * wide + i], y[r * wide + i]);
+    }
+    for (int r = 0; bias && r < n; r++)
+        for (int i = 0; i < wide; i++) y[r * wide + i] = y[r * wide + i] + bias[i];
+}
+
+/* The sum of 16 lanes: the upper half is added to the lower one until one is left. */
+static double total(const double lane[16])
+{
+    double s[8];
+    for (int i = 0; i < 8; i++) s[i] = lane[i] + lane[i + 8];
+    for (int i = 0; i < 4; i++) s[i] = s[i] + s[i + 4];
+    return (s[0] + s[2]) + (s[1] + s[3]);
+}
+
+/* y = (x - mean) / sqrt(variance + EPS) · weight + bias. */
+static void norm(const float *x, const float *weight, const float *bias, float *y)
+{
+    double squares[16] = {0};
+#if LAYER_NORM
+    double sums[16] = {0};
+    for (int i = 0; i < DIM; i++) sums[i % 16] += (double)x[i];
+    const double exact = total(sums) / DIM;
+    const float  mean = (float)exact, rest = (float)(exact - (double)mean); /* the mean, and its rounding error */
+#else
+    const float mean = 0, rest = 0; /* of an RMS norm */
+#endif
+    for (int i = 0; i < DIM; i++) {
+        const float d = x[i] - mean - rest;
+        squares[i % 16] += (double)d * (double)d;
+    }
+    const float r = (float)(1 / sqrt(total(squares) / DIM + EPS));
+    for (int i = 0; i < DIM; i++) {
+        y[i] = (x[i] - mean - rest) * r * weight[i];
+        if (bias) y[i] = y[i] + bias[i];
+    }
+}
+
+/* ---- functions: see core/kernels of Tenon for the mathematics --------------------------------------------------- */
+
+static const float exp_q[5] = {0.49999994f, 0.166665196f, 0.0416683927f, 0.00836874638f, 0.00138145278f};
+
+/* e to the power x, x at most 0, for attention: 0 below -87. The only function with fused multiply-adds. */
+static float exp_fused(float x)
+{
+    const float y = x < -88 ? -88 : x, sum = fmaf(y, 0x1.715476p+0f, 0x1.8p23f), n = sum - 0x1.8p23f;
+    const float r = fmaf(n, -0x1.7f7d1cp-20f, fmaf(n, -0x1.62e4p-1f, y));
+    float       p = exp_q[4];
+    for (int i = 3; i >= 0; i--) p = fmaf(p, r, exp_q[i]);
+    p = 1.0f + fmaf(r * r, p, r);
+    return x < -87 ? 0 : float_of(bits_of(p) + (bits_of(sum) << 23));
+}
+
+#if SOFTMAX
+/* e to the power x, x at most 0, for softmax. */
+static float exp_soft(float x)
+{
+    const float y = x < -87 ? -87 : x, sum = y * 0x1.715476p+0f + 0x1.8p23f, n = sum - 0x1.8p23f;
+    const float r = (y - n * 0x1.62e4p-1f) - n * 0x1.7f7d1cp-20f;
+    float       p = r * exp_q[4] + exp_q[3];
+    for (int i = 2; i >= 0; i--) p = p * r + exp_q[i];
+    return (1.0f + (r + r * r * p)) * (x < -87 ? 0 : float_of((bits_of(sum) << 23) + (127u << 23)));
+}
+
+static void softmax(int n, float *x)
+{
+    double lane[16] = {0};
+    float  most = x[0];
+    for (int i = 1; i < n; i++) most = x[i] > most ? x[i] : most;
+    for (int i = 0; i < n; i++) x[i] = exp_soft(x[i] - most), lane[i % 16] += (double)x[i];
+    const float scale = (float)(1 / total(lane));
+    for (int i = 0; i < n; i++) x[i] = x[i] * scale;
+}
+
+#endif
+#if TABLES
+/* Functions from tables of 32 columns, each a point t, a constant c and a polynomial of r = a - t. Returns c; *more:
+ * the polynomial. */
+static float column(const float table[32][8], float a, float scale, float *at, float *more)
+{
+    const float *v;
+    *at = a * scale + 0x1.8p23f;
+    v = table[bits_of(*at) & 31];
+    const float r = a - v[0], rr = r * r;
+    *more = r * (v[2] + (r * v[3] + rr * ((v[4] + r * v[5]) + rr * (v[6] + r * v[7]))));
+    return v[1];
+}
+
+#endif
+#if TANH
+static float tanh_of(float x)
+{
+    const float a = fabsf(x) > 9.03f ? 9.03f : fabsf(x);
+    float       at, more, constant = column(tanh_columns, a, 3.484375f, &at, &more);
+    const float y = (at < 0x1.8p23f + 2 ? a : constant) + more;
+    return float_of(bits_of(y) | (bits_of(x) & 0x80000000u));
+}
+
+#endif
+#if TAIL
+/* max(x, 0) - f(|x|): gelu, its approximation by tanh, and silu. */
+static float without_tail(const float table[32][8], float x, float scale)
+{
+    float       at, more;
+    const float constant = column(table, fabsf(x), scale, &at, &more);
+    return (at < 0x1.8p23f + 2 ? 0.5f * x : x > 0 ? x : 0) - (constant + more);
+}
+
+#endif
+#if GELU
+/* e to the power x, x at most 0, in f64. */
+static double exp_double(double x)
+{
+    static const double q[10] = {0.5000000000000011,     0.1666666666666641,     0.04166666666652967,
+                                 0.008333333333494992,   0.0013888888943774916,  0.0001984126950581809,
+                                 2.4801492935181716e-05, 2.7557586717599923e-06, 2.7630311056437033e-07,
+                                 2.5000056786849596e-08};
+    union {
+        double   x;
+        uint64_t u;
+    } sum, power;
+    sum.x = x * 0x1.71547652b82fep+0 + 0x1.8p52;
+    const double n = sum.x - 0x1.8p52, a = x - n * 0x1.62e42fefa3000p-1, b = n * 0x1.3de6af278ece6p-42, r = a - b;
+    double       p = q[9];
+    for (int i = 8; i >= 0; i--) p = p * r + q[i];
+    const double one = 1.0 + r, small = (r * r * p + ((a - r) - b)) + (r - (one - 1.0));
+    power.u = (sum.u << 52) + ((uint64_t)(1023 + 64) << 52);
+    return (one + small) * power.x * 0x1p-64;
+}
+
+static float gelu(float x)
+{
+    static const double t[10] = {0.360179424,    0.120670222,   -0.145280749,   0.0841380581,    -0.0181013066,
+                                 -0.00611621235, 0.00307744532, 0.000943068648, -0.000421360601, -0.000162096549};
+    if (fabsf(x) < 4.9f) return without_tail(gelu_tail, x, 6.4f);
+    const double a = fabsf(x) > 15 ? 15 : (double)fabsf(x), q = (a - 2.78125) / (a + 2.78125);
+    double       y = t[9];
+    for (int i = 8; i >= 0; i--) y = y * q + t[i];
+    return (x > 0 ? x : 0) - (float)(y * exp_double(-0.5 * (a * a)));
+}
+
+#endif
+#if TIMES_SIGMOID
+static float top_of(float x) { return float_of(bits_of(x) & 0xfffff000u); }
+
+/* x sigmoid(z + more), z at most 0, where the tables end. */
+static float times_sigmoid(float x, float z, float more)
+{
+    /* e to the power z + more in two parts, without its power of 2 */
+    const float sum = z * 0x1.715476p+0f + 0x1.8p23f, n = sum - 0x1.8p23f;
+    const float a = z - n * 0x1.62e4p-1f, b = n * 0x1.7f7d1cp-20f - more, r = a - b, one = 1.0f + r;
+    float       p = exp_q[4];
+    for (int i = 3; i >= 0; i--) p = p * r + exp_q[i];
+    const float small = (r * r * p + ((a - r) - b)) + (r - (one - 1.0f)), y = one + small;
+    const float power = float_of((bits_of(sum) << 23) + ((uint32_t)(127 + 64) << 23));
+    const float e = y * power, lost = (small - (y - one)) * power;
+    /* the quotient in two parts */
+    const int   below = x < 0;
+    const float over = below ? e : 1, over_rest = below ? lost : 0, low = e * 0x1p-64f;
+    const float whole = 1.0f + low, whole_top = top_of(whole), quotient = over / whole, top = top_of(quotient);
+    const float whole_rest = (whole - whole_top) + ((low - (whole - 1.0f)) + lost * 0x1p-64f);
+    const float left = ((over - top * whole_top) - top * whole_rest) + over_rest;
+    const float rest = left * (below ? 1.0f - quotient * 0x1p-64f : quotient);
+    const float product = top_of(x) * top + ((x - top_of(x)) * top + x * rest);
+    return below ? 0.0f + product * 0x1p-64f : x < 100 ? product : x;
+}
+
+#endif
+#if SILU
+static float silu(float x)
+{
+    if (fabsf(x) < 9.8f) return without_tail(silu_tail, x, 3.2f);
+    return times_sigmoid(x < -110 ? -110 : x, fabsf(x) > 110 ? -110 : -fabsf(x), 0);
+}
+
+#endif
+#if GELU_TANH
+static float gelu_tanh(float x)
+{
+    if (fabsf(x) < 3.9375f) return without_tail(gelu_tanh_tail, x, 8);
+    const double a = fabsf(x) > 11 ? 11 : (double)fabsf(x);
+    const double exact = a * (a * a * 0x1.2444f2a4d8b4bp-4 + 0x1.9884533d43651p+0);
+    const float  z = (float)exact;
+    return times_sigmoid(x < -11 ? -11 : x, -z, (float)((double)z - exact));
+}
+
+#endif
+#if RELU
+static float relu(float x) { return x > 0 ? x : 0; }
+
+#endif
+/* ---- attention --------------------------------------------------------------------------------------------------- */
+
+/* The keys of a block: transposed, so that the scores of all of them are computed at once. */
+enum { KEYS = 128 };
+typedef float key_block[HEAD][KEYS];
+
+/* y = softmax(SCALE · q kᵀ) v over n keys, for one head of one query. A running maximum and sum are kept; blocks of
+ * KEYS keys are counted from key 0. */
+static void attend(const float *q, key_block *k, float (*v)[HEAD], int n, float *y)
+{
+    float most = -INFINITY, sum = 0, out[HEAD] = {0};
+    for (int j = 0; j < n; j += KEYS, k++) {
+        const int some = n - j < KEYS ? n - j : KEYS;
+        float     s[KEYS] = {0}, lane[16] = {0}, high = most;
+        for (int d = 0; d < HEAD; d++)
+            for (int i = 0; i < KEYS; i++) s[i] = fmaf(q[d], (*k)[d][i], s[i]);
+        for (int i = 0; i < some; i++) s[i] = s[i] * SCALE, high = s[i] > high ? s[i] : high;
+        const float factor = exp_fused(most - high); /* of the sums so far */
+        for (int i = 0; i < some; i++) s[i] = exp_fused(s[i] - high);
+        for (int i = 0; i < some; i++) lane[i % 16] += s[i];
+        for (int half = 8; half; half /= 2)
+            for (int i = 0; i < half; i++) lane[i] = lane[i] + lane[i + half];
+        most = high, sum = sum * factor + lane[0];
+        for (int e = 0; e < HEAD; e++) out[e] = out[e] * factor;
+        for (int i = 0; i < some; i++)
+            for (int e = 0; e < HEAD; e++) out[e] = fmaf(s[i], v[j + i][e], out[e]);
+    }
+    for (int e = 0; e < HEAD; e++) y[e] = out[e] * (1 / sum) + 0.0f;
+}

@@ -1,0 +1,111 @@
+/* decoder.c — part of an exported program: a decoder: reads a token, computes the logits of the next. */
+
+/* ---- the model ------------------------------------------------------------------------------------------------------
+ *
+ * A matrix of `in` by `out` weights is stored with a row for each input. Rows are padded to a multiple of 16. */
+
+static const struct layer { /* an absent bias is NULL */
+    const float *norm1, *norm1_bias;
+    const float *query, *query_bias, *key, *key_bias, *value, *value_bias, *out, *out_bias;
+    const float *norm2, *norm2_bias;
+    const float *gate, *gate_bias, *up, *up_bias, *down, *down_bias;
+} layers[LAYERS]; /* this and other constants: see the end of the file */
+#if TIED
+/* Element i of a token's embedding: a column of the output layer's matrix. */
+static float embedded(int token, int i) { return output[i * VOCAB_WIDE + token]; }
+#else
+static float embedded(int token, int i) { return embedding[token * DIM + i]; }
+#endif
+
+/* Everything that changes: the cache of keys and values, and the numbers of the current token. */
+static struct {
+    int       length; /* tokens read */
+    key_block key[LAYERS][KV_HEADS][LENGTH_WIDE / KEYS];
+    float     value[LAYERS][KV_HEADS][LENGTH_WIDE][HEAD];
+    float     x[DIM_WIDE], normed[DIM_WIDE], change[DIM_WIDE]; /* the residual stream; after a norm; to be added */
+    float     query[QUERY_WIDE], key_now[KV_WIDE], value_now[KV_WIDE], attended[QUERY_WIDE];
+    float     hidden[FF_WIDE];
+#if GATED
+    float gate[FF_WIDE];
+#endif
+    float logits[VOCAB_WIDE];
+} state;
+
+#if ROTARY
+/* Rotates pairs of elements of each head by angles that grow with the position. */
+static void rotate(int heads, int at, float *x)
+{
+    for (int i = 0; i < ROTARY_PAIRS; i++) {
+        const float c = angles[(2 * at) * ROTARY_PAIRS + i], s = angles[(2 * at + 1) * ROTARY_PAIRS + i];
+        for (int h = 0; h < heads; h++) {
+            float      *first = x + h * HEAD + i * ROTARY_STEP, *second = first + ROTARY_APART;
+            const float a = *first, b = *second;
+            *first = a * c - b * s, *second = b * c + a * s;
+        }
+    }
+}
+
+#endif
+/* Adds the attention's result to x. */
+static void attention(const struct layer *w, int at, int l)
+{
+    linear(1, DIM, QUERY_WIDE, w->query, w->query_bias, state.normed, state.query);
+    linear(1, DIM, KV_WIDE, w->key, w->key_bias, state.normed, state.key_now);
+    linear(1, DIM, KV_WIDE, w->value, w->value_bias, state.normed, state.value_now);
+#if ROTARY
+    rotate(HEADS, at, state.query);
+    rotate(KV_HEADS, at, state.key_now);
+#endif
+    for (int h = 0; h < KV_HEADS; h++)
+        for (int d = 0; d < HEAD; d++) {
+            state.key[l][h][at / KEYS][d][at % KEYS] = state.key_now[h * HEAD + d];
+            state.value[l][h][at][d] = state.value_now[h * HEAD + d];
+        }
+    for (int h = 0; h < HEADS; h++) { /* HEADS / KV_HEADS heads share their keys and values */
+        const int kv = h / (HEADS / KV_HEADS);
+        attend(state.query + h * HEAD, state.key[l][kv], state.value[l][kv], at + 1, state.attended + h * HEAD);
+    }
+    linear(1, HEADS * HEAD, DIM_WIDE, w->out, w->out_bias, state.attended, state.change);
+    for (int i = 0; i < DIM; i++) state.x[i] = state.x[i] + state.change[i];
+}
+
+/* Adds the feed-forward's result to x. */
+static void feed_forward(const struct layer *w)
+{
+#if GATED
+    linear(1, DIM, FF_WIDE, w->gate, w->gate_bias, state.normed, state.gate);
+    linear(1, DIM, FF_WIDE, w->up, w->up_bias, state.normed, state.hidden);
+    for (int i = 0; i < FF; i++) state.hidden[i] = ACTIVATION(state.gate[i]) * state.hidden[i];
+#else
+    linear(1, DIM, FF_WIDE, w->up, w->up_bias, state.normed, state.hidden);
+    for (int i = 0; i < FF; i++) state.hidden[i] = ACTIVATION(state.hidden[i]);
+#endif
+    linear(1, FF, DIM_WIDE, w->down, w->down_bias, state.hidden, state.change);
+    for (int i = 0; i < DIM; i++) state.x[i] = state.x[i] + state.change[i];
+}
+
+/* Reads a token: adds its keys and values to the cache. */
+void model_read(int token)
+{
+    const int at = state.length++;
+    for (int i = 0; i < DIM; i++) state.x[i] = embedded(token, i);
+#if POSITIONS
+    for (int i = 0; i < DIM; i++) state.x[i] = state.x[i] + position[at * DIM + i];
+#endif
+    for (int l = 0; l < LAYERS; l++) {
+        norm(state.x, layers[l].norm1, layers[l].norm1_bias, state.normed);
+        attention(&layers[l], at, l);
+        norm(state.x, layers[l].norm2, layers[l].norm2_bias, state.normed);
+        feed_forward(&layers[l]);
+    }
+}
+
+/* The logits of the next token, [VOCAB]. */
+const float *model_logits(void)
+{
+    norm(state.x, last_norm, LAST_NORM_BIAS, state.normed);
+    linear(1, DIM, VOCAB_WIDE, output, OUTPUT_BIAS, state.normed, state.logits);
+    return state.logits;
+}
+
+void model_forget(void) { state.length = 0; }

@@ -1,0 +1,108 @@
+/* encoder.c — part of an exported program: an encoder, with a head that predicts masked tokens. */
+
+/* ---- the model ------------------------------------------------------------------------------------------------------
+ *
+ * A matrix of `in` by `out` weights is stored with a row for each input. Rows are padded to a multiple of 16. */
+
+static const struct layer { /* an absent bias is NULL */
+    const float *norm1, *norm1_bias;
+    const float *query, *query_bias, *key, *key_bias, *value, *value_bias, *out, *out_bias;
+    const float *norm2, *norm2_bias;
+    const float *gate, *gate_bias, *up, *up_bias, *down, *down_bias;
+} layers[LAYERS]; /* this and other constants: see the end of the file */
+
+/* The numbers of the current text: a row for each token. */
+static struct {
+    float     x[LENGTH * DIM_WIDE], normed[LENGTH * DIM_WIDE], change[LENGTH * DIM_WIDE];
+    float     query[LENGTH * QUERY_WIDE], key[LENGTH * KV_WIDE], value[LENGTH * KV_WIDE], attended[LENGTH * QUERY_WIDE];
+    float     hidden[LENGTH * FF_WIDE];
+    key_block keys[LENGTH_WIDE / KEYS]; /* of one head */
+    float     values[LENGTH_WIDE][HEAD];
+    float     logits[VOCAB_WIDE];
+} state;
+
+static void norm_rows(int n, const float *x, const float *weight, const float *bias, float *y)
+{
+    for (int t = 0; t < n; t++) norm(x + t * DIM_WIDE, weight, bias, y + t * DIM_WIDE);
+}
+static void add_change(int n)
+{
+    for (int i = 0; i < n * DIM_WIDE; i++) state.x[i] = state.x[i] + state.change[i];
+}
+
+/* Computes the attention's result from x to change. */
+static void attention(const struct layer *w, int n, const float *x)
+{
+    linear(n, DIM, QUERY_WIDE, w->query, w->query_bias, x, state.query);
+    linear(n, DIM, KV_WIDE, w->key, w->key_bias, x, state.key);
+    linear(n, DIM, KV_WIDE, w->value, w->value_bias, x, state.value);
+    for (int h = 0; h < HEADS; h++) {
+        for (int t = 0; t < n; t++)
+            for (int d = 0; d < HEAD; d++) {
+                state.keys[t / KEYS][d][t % KEYS] = state.key[t * KV_WIDE + h * HEAD + d];
+                state.values[t][d] = state.value[t * KV_WIDE + h * HEAD + d];
+            }
+        for (int t = 0; t < n; t++) {
+            const int at = t * QUERY_WIDE + h * HEAD;
+            attend(state.query + at, state.keys, state.values, n, state.attended + at);
+        }
+    }
+    linear(n, HEADS * HEAD, DIM_WIDE, w->out, w->out_bias, state.attended, state.change);
+}
+
+/* Computes the feed-forward's result from x to change. */
+static void feed_forward(const struct layer *w, int n, const float *x)
+{
+    linear(n, DIM, FF_WIDE, w->up, w->up_bias, x, state.hidden);
+    for (int i = 0; i < n * FF_WIDE; i++) state.hidden[i] = ACTIVATION(state.hidden[i]);
+    linear(n, FF, DIM_WIDE, w->down, w->down_bias, state.hidden, state.change);
+}
+
+/* The hidden states of n tokens: rows of DIM_WIDE numbers. */
+const float *model_run(const int *id, int n)
+{
+    int next = FIRST_POSITION; /* padding does not count */
+    for (int t = 0; t < n; t++) {
+        const int padding = FIRST_POSITION && id[t] == FIRST_POSITION - 1, at = padding ? id[t] : next++;
+        for (int i = 0; i < DIM; i++)
+#if SEGMENTS
+            state.x[t * DIM_WIDE + i] = output[i * VOCAB_WIDE + id[t]] + (position[at * DIM + i] + segment[i]);
+#else
+            state.x[t * DIM_WIDE + i] = output[i * VOCAB_WIDE + id[t]] + position[at * DIM + i];
+#endif
+    }
+    norm_rows(n, state.x, first_norm, first_norm_bias, state.x);
+    for (int l = 0; l < LAYERS; l++) {
+        const struct layer *w = &layers[l];
+#if NORM_FIRST
+        norm_rows(n, state.x, w->norm1, w->norm1_bias, state.normed);
+        attention(w, n, state.normed);
+        add_change(n);
+        norm_rows(n, state.x, w->norm2, w->norm2_bias, state.normed);
+        feed_forward(w, n, state.normed);
+        add_change(n);
+#else
+        attention(w, n, state.x);
+        add_change(n);
+        norm_rows(n, state.x, w->norm1, w->norm1_bias, state.x);
+        feed_forward(w, n, state.x);
+        add_change(n);
+        norm_rows(n, state.x, w->norm2, w->norm2_bias, state.x);
+#endif
+    }
+#if NORM_FIRST
+    norm_rows(n, state.x, last_norm, last_norm_bias, state.x);
+#endif
+    return state.x;
+}
+
+/* The probabilities of all tokens at token t of the text that model_run has read, [VOCAB]. */
+const float *model_fill(int t)
+{
+    linear(1, DIM, DIM_WIDE, head, head_bias, state.x + t * DIM_WIDE, state.change);
+    for (int i = 0; i < DIM; i++) state.change[i] = HEAD_ACTIVATION(state.change[i]);
+    norm(state.change, head_norm, head_norm_bias, state.normed);
+    linear(1, DIM, VOCAB_WIDE, output, output_bias, state.normed, state.logits);
+    softmax(VOCAB, state.logits);
+    return state.logits;
+}
