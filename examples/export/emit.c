@@ -125,6 +125,17 @@ int64_t emit_weight_at(const emitter *e, const char *name)
     return -1;
 }
 
+bool emit_fits(const emitter *e, int64_t state)
+{
+    const int64_t most = (int64_t)1 << 30;
+    if (4 * e->weights <= most && state <= most) return tn_error() == TN_OK;
+    return tn_raise_false(
+        TN_EUNSUPPORTED,
+        "a model with %lld bytes of weights and %lld of state cannot be exported to C; expected at most "
+        "%lld each",
+        (long long)(4 * e->weights), (long long)state, (long long)most);
+}
+
 /* A row of the weights is a string of at most 4095 bytes, the length that all compilers must accept. As numbers,
  * weights take ten times as long to compile. */
 enum { ROW = 4092 };

@@ -41,6 +41,8 @@ int64_t emit_weight_at(const emitter *e, const char *name);
 /* The declaration of the weights, with a name for each that is not of a layer; and their definition. */
 void emit_weight_names(emitter *e);
 void emit_weights(emitter *e);
+/* Raises if the weights, or a state of this many bytes, are too large for arrays of a C file. */
+bool emit_fits(const emitter *e, int64_t state);
 /* static const int32_t NAME[n][width] of numbers, width 1: NAME[n]. An array has at least one element. */
 void emit_numbers(emitter *e, const char *name, int64_t n, int width, const int64_t *x);
 typedef struct {

@@ -102,6 +102,7 @@ static void put_file(emitter *e, const tn_bert *m, const wordpiece_tables *k, co
     emit_feature(e, "LAYER_NORM", true), emit_feature(e, "SOFTMAX", true);
     emit_feature(e, "NORM_FIRST", b->norm_first), emit_feature(e, "SEGMENTS", m->types != NULL);
     add_weights(e, m);
+    if (!emit_fits(e, state_bytes(m))) return;
     put_title(e, m, path);
     emit_template(e, template_head);
     put_sizes(e, m);

@@ -180,6 +180,7 @@ static void put_file(emitter *e, const tn_model *m, const decoder *d, const toke
 {
     set_features(e, d);
     add_weights(e, d);
+    if (!emit_fits(e, state_bytes(d))) return;
     put_title(e, d, k, path);
     emit_template(e, template_head);
     put_sizes(e, d);

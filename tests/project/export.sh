@@ -72,7 +72,8 @@ check() # NAME MODEL TOKENIZER INPUT COMMAND...
 {
     local name=$1 model=$2 tokenizer=$3 input=$4 compiler
     shift 4
-    for compiler in gcc "gcc $fma" "clang $fma" tcc; do
+    [ "$name" != bert ] || prints bert "$input" gcc "$@" # fmaf of the C library
+    for compiler in "gcc $fma" "clang $fma" tcc; do
         if command -v "${compiler%% *}" >/dev/null; then prints "$name" "$input" "$compiler" "$@"
         else echo "$name with ${compiler%% *} is not checked: not installed"; fi
     done
@@ -110,6 +111,26 @@ if [ -r "$stories/stories260K.bin" ]; then
         "$gpt" write "${model[@]}" --temperature 0 --file -
 fi
 
+# Other activations and positions, by other members of config.json.
+variant() # MODEL SCRIPT NAME
+{
+    rm -rf "$3"
+    cp -r "$1" "$3"
+    sed -i "$2" "$3/config.json"
+    sed -i '/config.json/d' "$3/SHA256SUMS"
+}
+scaled='{"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0'
+scaled="$scaled, \"original_max_position_embeddings\": 16}"
+variant gpt2 's/"gelu_new"/"gelu"/' exact
+variant gpt2 's/"gelu_new"/"relu"/' linear
+variant llama "s/\"silu\"/\"gelu_pytorch_tanh\"/; s/\"rope_theta\"/\"rope_scaling\": $scaled, &/" turned
+for name in exact linear turned; do
+    "$gpt" export --model $name --c $name.c >out || wrong "gpt export --model $name fails"
+    # shellcheck disable=SC2086
+    gcc "${flags[@]}" -Werror -O1 $fma -shared -fPIC $name.c -lm -o $name.so
+    "$build/bin/tests/export_bits" $name - ./$name.so "$inputs" >bits || wrong "$name: $(head -n 5 bits)"
+done
+
 # The comparison finds sums in another order.
 sed 's/fmaf(x1, w1\[i\], fmaf(x0, w0\[i\], to\[i\]))/fmaf(x0, w0[i], fmaf(x1, w1[i], to[i]))/' llama.c >other.c
 ! cmp -s llama.c other.c || wrong "linear() of llama.c is not as expected"
@@ -118,10 +139,9 @@ gcc -std=c99 -shared -fPIC other.c -lm -o other.so
 
 # ---- errors ----
 
-cp -r llama windowed
-sed -i 's/"model_type": "llama"/"model_type": "mistral", "sliding_window": 8/; s/LlamaForCausalLM/MistralForCausalLM/' \
-    windowed/config.json
-sed -i '/config.json/d' windowed/SHA256SUMS
+variant llama 's/"model_type": "llama"/"model_type": "mistral", "sliding_window": 8/; s/LlamaFor/MistralFor/' windowed
+variant llama 's/"max_position_embeddings": [0-9]*/"max_position_embeddings": 9000000/' large
+says 7 "bytes of weights" "$gpt" export --model large --c no.c
 says 7 "sliding_window: such a model cannot be exported" "$gpt" export --model windowed --c no.c
 says 7 "model_type is 'gpt2'" "$bert" export --model gpt2 --c no.c
 says 5 "no/such/folder" "$gpt" export --model gpt2 --c no/such/folder/gpt2.c
