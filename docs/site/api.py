@@ -18,6 +18,7 @@ class Symbol:
         self.name, self.kind, self.header, self.line, self.code = name, kind, header, line, code
         self.lead, self.tail, self.section = lead, tail, section
         self.result, self.params, self.members, self.body, self.owner = "", [], [], "", ""
+        self.guard, self.records = "", False  # see read()
         self.synopsis = ""  # of a call: how it is written
         self.group = ""  # the comment of an earlier declaration of its paragraph
         self.op = self.source = self.example = self.defaults = None
@@ -314,6 +315,29 @@ class Sources:
         found = self.functions.get(name, [])
         return next((x for x in found if x[0] == near), found[0] if found and not near else None)
 
+    def callers_of(self, words, api):
+        """The (path, name) of functions whose body has one of the words, and of those that call them."""
+        callers, found = {}, set()
+        macros = {s.name: set(NAME.findall(s.body)) for s in api.symbols.values() if s.kind == "call"}
+        for name, bodies in self.functions.items():
+            for path, body in bodies:
+                called = set(re.findall(r"\b([a-z_]\w*)\b", body))
+                called |= {n for m in called & macros.keys() for n in macros[m]}
+                if called & words or "tn__blocked" in words and "if (tn_error() != TN_OK" in body:
+                    found.add((path, name))
+                for callee in called & self.functions.keys():
+                    near = [p for p, _ in self.functions[callee] if p == path] or \
+                        [p for p, _ in self.functions[callee] if callee.startswith("tn_")]
+                    for p in near:
+                        callers.setdefault((p, callee), []).append((path, name))
+        direct, work = set(found), list(found)
+        while work:
+            for caller in callers.get(work.pop(), ()):
+                if caller not in found:
+                    found.add(caller)
+                    work.append(caller)
+        return direct, found
+
     def errors(self, name):
         """(code, text) of the errors raised by a function, the static functions that it calls in its file, and the
         private functions that these call."""
@@ -388,6 +412,9 @@ def read(root):
         read_header(api, root, header)
     api.sources = sources = Sources(root)
     api.ops = read_ops(root)
+    applied = {"tn_apply", "tn_apply_args", "tn_apply_args_", "tn_op_call", "tn_op_apply", "tn_op_apply_"}
+    guarded, guarding = sources.callers_of(applied | {"tn__blocked", "tn_module_ready"}, api)
+    recording = sources.callers_of(applied, api)[1]
     rooms = {}  # op -> its file
     for path, text in sources.texts.items():
         if path.startswith("autograd/ops/"):
@@ -398,6 +425,11 @@ def read(root):
             continue
         found = sources.body(s.name)
         s.source = found[0] if found else None
+        place = (s.source, s.name)
+        s.guard = "call" if place in guarded else "inside" if place in guarding else "" if found else "call"
+        if re.search(r"[Ww]orks? while an error is set", s.comment + s.group):
+            s.guard = ""
+        s.records = place in recording
         base = re.sub(r"(_run)?_?$", "", s.name[3:])
         called = re.findall(r"tn__op_(\w+)", found[1]) if found else []
         if base in api.ops and (base in called or not called or s.header == "autograd/ops.h"):
@@ -406,6 +438,7 @@ def read(root):
             s.op = called[0]
         errors = sources.errors(s.name)
         if s.op:
+            s.guard = "call"
             s.source = rooms.get(s.op, s.source)
             errors = api.ops[s.op]["errors"] or errors
         s.errors = errors

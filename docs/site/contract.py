@@ -7,7 +7,7 @@ import re
 FIELDS = ("Result", "Tape", "Dtypes", "Strides", "In place", "Threads", "Errors", "Determinism", "Formula",
           "Differences from PyTorch")
 
-STATUS = "Returns a tn_status, which owns nothing. If it is not TN_OK, the call changed nothing."
+STATUS = "A tn_status, which owns nothing: TN_OK, or the error that is set."
 VALUE = "A value that owns nothing."
 NOT_RECORDED = "Nothing is recorded."
 RANDOM = re.compile(r"tn_(uniform|normal|randint|bernoulli|permutation|random|dropout|init|add_dropout_norm|locked)")
@@ -15,7 +15,7 @@ RANDOM = re.compile(r"tn_(uniform|normal|randint|bernoulli|permutation|random|dr
 # (test of a function, text). s: the symbol, api: all symbols.
 OWNER = (
     (lambda s, api: re.search(r"\bowned by\b|\bowns\b|\bborrows?\b|\bfree with\b|\bcaller frees\b|\bvalid until\b|"
-                              r"\bbelongs to\b|\bvalid as long\b", s.comment), "As the description says."),
+                              r"\bbelongs to\b|\bvalid as long\b|\bowners?\b", s.comment), "As the description says."),
     (lambda s, api: re.search(r"_(free|close)$|^tn_drop$", s.name),
      "Frees its argument and what that owns. NULL is ignored."),
     (lambda s, api: s.op and api.ops[s.op]["flags"].find("view") >= 0,
@@ -38,7 +38,8 @@ OWNER = (
     (lambda s, api: s.result.startswith("const "),
      "Borrowed: the object that was passed, or the library, owns it. Do not free it."),
     (lambda s, api: s.result.endswith("*"), "A pointer to the argument or to a part of it, which keeps its owner."),
-    (lambda s, api: True, "A struct, returned by value; tensors in it belong to the open scope."),
+    (lambda s, api: has_tensors(s, api), "A struct, returned by value; its tensors belong to the open scope."),
+    (lambda s, api: True, "A struct, returned by value; it owns nothing."),
 )
 IN_PLACE = (
     (lambda s, api: s.name.endswith("_") and s.params and "tensor" in s.params[0],
@@ -58,11 +59,12 @@ IN_PLACE = (
 THREADS = (
     (lambda s, api: re.match(r"tn_(set_allocator|set_io|set_memory_limit|world_mpi|reset_peak)", s.name),
      "Changes the whole process: call it while no other thread uses the library."),
+    (lambda s, api: re.match(r"tn_(scope|no_grad|error|clear_error|raise|path|seed|current_generator|use_generator|"
+                             r"autocast|on_error|keep|take|set_threads|detect_anomaly|span)", s.name),
+     "Concerns the calling thread only."),
     (lambda s, api: s.op or s.result in ("tn_tensor *", "tn_pair") and not s.header.startswith("parallel"),
      "Any thread, several at a time; parameters may be read by many threads or changed by one. The work is divided "
      "among the threads of tn_set_threads."),
-    (lambda s, api: re.match(r"tn_(scope|no_grad|error|clear_error|raise|path|seed|current_generator|use_generator|"
-                             r"autocast|on_error)", s.name), "Concerns the calling thread only."),
     (lambda s, api: s.params and s.params[0].startswith("const "),
      "Any thread; several threads may read one object at the same time."),
     (lambda s, api: True, "Any thread; an object may be used by one thread at a time."),
@@ -87,6 +89,11 @@ def module_type(s, api):
     return False
 
 
+def has_tensors(s, api):
+    t = api.symbols.get(s.result)
+    return t and t.kind == "struct" and any("tn_tensor" in m["type"] for m in t.members)
+
+
 def freed_by(s, api):
     base = re.sub(r"[ *]+$", "", s.result)
     return s.result.endswith("*") and not s.result.startswith("const") and next(
@@ -103,10 +110,13 @@ def first_match(table, s, api):
 
 def tape(s, api):
     if not s.op:
-        if re.search(r"_forward$", s.name) or s.name in ("tn_module_call",):
-            return "The ops that it calls are recorded; first and second order are theirs."
-        if s.header in ("autograd/ops.h", "autograd/fused.h", "nn/losses.h") and s.result in ("tn_tensor *", "tn_pair"):
-            return "It is made of ops, which are recorded; first and second order are theirs."
+        if re.match(r"tn_(backward|grad_of|grad_wrt)", s.name):
+            return "Reads the tape: see the description."
+        if not has_tensors(s, api) and s.result != "tn_tensor *":
+            return "It returns no tensor, so there is nothing to differentiate."
+        if s.records or s.name in ("tn_module_call", "tn_recomputable", "tn_checkpoint"):
+            return "The ops that it calls are recorded, unless the description says otherwise; first and second order " \
+                "are theirs."
         return NOT_RECORDED
     op = api.ops[s.op]
     text = {"first and second": "First and second order: the derivative is made of ops, which can be differentiated.",
@@ -126,8 +136,10 @@ def dtypes(s, api):
         given = [api.symbols.get(p.split(" ")[0]) for p in s.params]
         if any("dtype" in m["names"] for t in given if t and t.kind == "struct" for m in t.members):
             return "That of the option .dtype, by default f32."
-        if any("tensor" in p for p in s.params) or re.search(r"_forward$", s.name):
-            return "Any that its ops take: f32, f64 and bf16; indices are i64 or i32."
+        if any("tensor" in p for p in s.params) and s.header.startswith("core/") and "core/q8.h" != s.header:
+            return "All, unless the description or an error says otherwise."
+        if any("tensor" in p for p in s.params) or s.records:
+            return "Those of the ops that it calls; see the errors."
         return "f32, if the result is a tensor." if s.result == "tn_tensor *" else "No tensor is read or returned."
     pairs = [p.split(">") for p in api.ops[s.op]["dtypes"].split()]
     if not pairs:
@@ -149,12 +161,15 @@ def strides(s, api):
 
 def errors(s):
     """What an error does, and the texts."""
-    if re.search(r"_(free|close)$|^tn_(drop|error|clear_error|error_message)$", s.name):
-        return "None. It works while an error is set."
-    returned = {"tn_status": "its status", "void": "at once", "bool": "false"}.get(
-        s.result, "NULL" if s.result.endswith("*") else "a neutral value")
-    text = "While an error is set the call does nothing and returns %s." % returned
-    return text + ("" if s.errors else " It raises none of its own; functions that it calls may raise theirs.")
+    own = "" if s.errors else " It raises none of its own" + (
+        "; functions that it calls may raise theirs." if s.guard else ".")
+    if not s.guard:
+        return "It works while an error is set." + own
+    returned = {"tn_status": "its status", "void": "at once", "bool": "false", "double": "NaN or 0"}.get(
+        s.result, "NULL" if s.result.endswith("*") else "0 or an empty value")
+    if s.guard == "call":
+        return "While an error is set the call does nothing and returns %s." % returned + own
+    return "While an error is set the calls that it makes do nothing, and it returns %s." % returned + own
 
 
 def formula(s, api):
@@ -187,8 +202,8 @@ def contract(s, api):
                 ("Errors", errors(target)), ("Determinism", first_match(DETERMINISM, target, api)),
                 ("Formula", formula(target, api) or "No formula of its own."),
                 ("Differences from PyTorch", differences or (
-                    "None known in results; docs/guide/pytorch.md lists options with other names."
-                    if s.torch else "PyTorch has no call of this name."))]
+                    "None known." if target.op else "Names and options: docs/guide/pytorch.md.")
+                 if s.torch else "PyTorch has no call of this name.")]
     out = [("Result", KINDS[s.kind])]
     if s.kind == "struct":
         given = api.symbols.get(defaults_of(s.name))
