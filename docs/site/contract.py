@@ -115,8 +115,8 @@ def tape(s, api):
         if not has_tensors(s, api) and s.result != "tn_tensor *":
             return "It returns no tensor, so there is nothing to differentiate."
         if s.records or s.name in ("tn_module_call", "tn_recomputable", "tn_checkpoint"):
-            return "The ops that it calls are recorded, unless the description says otherwise; first and second order " \
-                "are theirs."
+            return "The ops that it calls are recorded, unless the description says otherwise; first and second " \
+                "order are theirs."
         return NOT_RECORDED
     op = api.ops[s.op]
     text = {"first and second": "First and second order: the derivative is made of ops, which can be differentiated.",
