@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares Tenon's ops with PyTorch's: random shapes, strides, dtypes and values; results and gradients.
 
-    tests/outside/compare_torch.py LIBRARY [--count 5000] [--seed 1] [--op NAME] [--case K]
+    tests/outside/compare_torch.py LIBRARY [--count 5000] [--seed 1] [--op NAME,...] [--case K]
 
 LIBRARY is a libtenon.so. Case k draws an op, tensors that are views of larger ones (slices, steps, transposed,
 expanded) and their values, calls both libraries, and compares dtype, shape, values and the gradients of the base
@@ -195,6 +195,8 @@ def op(*names, weight=1):
 ONE = dict(neg=("edge", torch.neg), abs=("edge", torch.abs), sign=("edge", torch.sign), exp=("edge", torch.exp),
            expm1=("edge", torch.expm1), log=("pos", torch.log), log1p=("pos", torch.log1p), sqrt=("pos", torch.sqrt),
            rsqrt=("pos", torch.rsqrt), square=("edge", torch.square), reciprocal=("edge", torch.reciprocal),
+           tan=("unit", torch.tan), asin=("unit", torch.asin), acos=("unit", torch.acos), atan=("edge", torch.atan),
+           sinh=("any", torch.sinh), cosh=("any", torch.cosh), log2=("pos", torch.log2), log10=("pos", torch.log10),
            sin=("any", torch.sin), cos=("any", torch.cos), tanh=("edge", torch.tanh), erf=("edge", torch.erf),
            floor=("edge", torch.floor), ceil=("edge", torch.ceil), round=("edge", torch.round),
            sigmoid=("edge", torch.sigmoid), logsigmoid=("edge", F.logsigmoid), relu=("edge", torch.relu),
@@ -228,7 +230,8 @@ def one_and_numbers(c, name):
     return f
 
 
-TWO = dict(add=torch.add, sub=torch.sub, mul=torch.mul, div=torch.div, pow=torch.pow, maximum=torch.maximum,
+TWO = dict(atan2=torch.atan2, logaddexp=torch.logaddexp, floor_divide=torch.floor_divide,
+           add=torch.add, sub=torch.sub, mul=torch.mul, div=torch.div, pow=torch.pow, maximum=torch.maximum,
            minimum=torch.minimum, remainder=torch.remainder, eq=torch.eq, ne=torch.ne, lt=torch.lt, le=torch.le,
            gt=torch.gt,
            ge=torch.ge)
@@ -241,7 +244,9 @@ def two(c, name):
     if c.rng.random() < 0.4 and name != "pow":
         a, b = c.rng.choice(types), c.rng.choice(types)
     kind = dict(pow="pos", div="pos", remainder="pos", maximum="ties", minimum="ties", eq="ties", lt="ties")
-    kind = kind.get(name, "edge")
+    kind = dict(kind, atan2="pos", logaddexp="any", floor_divide="pos").get(name, "edge")
+    if name in ("atan2", "logaddexp", "floor_divide"):
+        a = b = c.dtype if name != "floor_divide" or c.rng.random() < 0.5 else c.rng.choice([torch.int64, torch.int32])
     if torch.bool in (a, b) and name in ("sub", "remainder") or (a, b) == (torch.bool, torch.bool):
         a = b = torch.float32  # bool minus bool: see docs/departures.md
     shape = c.dims()
@@ -255,11 +260,11 @@ def two(c, name):
     return lambda: TWO[name](x.t, y.t), lambda: getattr(tn, name)(x.n, y.n)
 
 
-@op("logical_and", "logical_or", "logical_xor", "logical_not", "isfinite", "isnan")
+@op("logical_and", "logical_or", "logical_xor", "logical_not", "isfinite", "isnan", "isinf")
 def truth(c, name):
     shape = c.dims()
     x, y = c.tensor(shape, torch.bool), c.tensor(c.like(shape), torch.bool)
-    if name in ("isfinite", "isnan"):
+    if name in ("isfinite", "isnan", "isinf"):
         x = c.tensor(shape, kind="edge", grad=False)
     if name in ("logical_and", "logical_or", "logical_xor"):
         return lambda: getattr(torch, name)(x.t, y.t), lambda: getattr(tn, name)(x.n, y.n)
@@ -515,6 +520,92 @@ def by_index(c, name):
     return lambda: x.t.nonzero(), lambda: tn.nonzero(x.n)
 
 
+HOW = ["sum", "prod", "amin", "amax"]  # TN_SCATTER_SUM …; 0: TN_SCATTER_SET
+
+
+@op("scatter", "scatter_reduce", "index_put", "segment_reduce", weight=2)
+def scattered(c, name):
+    r = c.rng
+    shape = [r.randint(1, 5) for _ in range(r.randint(1, 3))]
+    d, way = r.randrange(len(shape)), r.randrange(4)
+    kind = "unit" if HOW[way] == "prod" else "apart" if way > 1 else "any"  # PyTorch shares ties in another way
+    c.loose = 100 if HOW[way] == "prod" else 10
+    if name == "segment_reduce":
+        if c.dtype == torch.bfloat16:
+            c.dtype = torch.float32
+        lengths = [r.randint(0, 4) for _ in range(r.randint(1, 4))]
+        x = c.tensor((sum(lengths), *shape[1:]), kind=kind)
+        if way and 0 in lengths:
+            lengths, x = [len(x.t)] if len(x.t) else lengths, x
+        n = c.tensor_of(torch.tensor(lengths))
+        if way and 0 in lengths:
+            way = 0
+        return (lambda: torch.segment_reduce(x.t.contiguous(), ["sum", "prod", "min", "max"][way], lengths=n.t),
+                lambda: tn.segment_reduce(x.n, n.n, way + 1))
+    if name == "index_put":
+        x = c.tensor(shape, kind=kind)
+        k = r.randint(1, len(shape))
+        every = torch.randperm(math.prod(shape[:k]))[: r.randint(0, 6)]  # no place twice
+        at = torch.unravel_index(every, shape[:k])
+        add = r.random() < 0.5
+        if add:
+            at = tuple(torch.randint(0, s, (7,)) for s in shape[:k])
+        i = [c.tensor_of(torch.tensor(t.tolist(), dtype=torch.int64)) for t in at]
+        v = c.tensor((len(at[0]), *shape[k:]) if r.random() < 0.7 else tuple(shape[k:]))
+        return (lambda: x.t.index_put(tuple(t.t for t in i), v.t, accumulate=add),
+                lambda: tn.index_put(x.n, k, tn.list_of([t.n for t in i]), v.n, int(add)))
+    if name == "scatter":
+        x = c.tensor(shape)
+        i = c.tensor_of(torch.rand(shape).argsort(d).narrow(d, 0, r.randint(1, shape[d])))  # no place twice
+        s = c.tensor(tuple(i.t.shape))
+        return lambda: x.t.scatter(d, i.t, s.t), lambda: tn.scatter(x.n, d, i.n, s.n)
+    if c.dtype == torch.bfloat16:
+        c.dtype = torch.float64  # PyTorch rounds each product
+    both = c.tensor((2 * shape[0], *shape[1:]), kind=kind)
+    x, s = (Both(both.t[k:k + shape[0]], tn.narrow(both.n, 0, k, shape[0])) for k in (0, shape[0]))
+    i = c.index(tuple(shape), shape[d])
+    return (lambda: x.t.scatter_reduce(d, i.t, s.t, HOW[way]), lambda: tn.scatter_reduce(x.n, d, i.n, s.n, way + 1))
+
+
+@op("cumprod", "weight_norm", "prelu", "unique", "bincount", "argsort")
+def along(c, name):
+    r = c.rng
+    if name == "bincount":
+        x, w = c.index((r.randint(0, 9),), 6), None
+        if x.t.numel() and r.random() < 0.5:  # empty: see docs/departures.md
+            w = c.tensor(tuple(x.t.shape), torch.float64, grad=False)
+        least = r.choice([0, 3, 9])
+        return (lambda: torch.bincount(x.t, w.t if w else None, least),
+                lambda: tn.bincount(x.n, w.n if w else None, least))
+    if name == "unique":
+        x, part = c.tensor(c.dims(0, 3), kind="ties", grad=False), r.randrange(3)
+        names = ["values", "inverse", "counts"]
+        return (lambda: torch.unique(x.t, return_inverse=True, return_counts=True)[part],
+                lambda: getattr(tn.unique(x.n), names[part]))
+    x = c.tensor(c.dims(1), kind="apart" if name == "argsort" else "unit" if name == "cumprod" else "any",
+                 dtype=torch.float64 if name == "argsort" else None)
+    if 0 in x.t.shape or name == "prelu" and x.t.dim() < 2:
+        x = c.tensor((3, 4))
+    d = c.dim(x)
+    if name == "cumprod":
+        c.loose = 50
+        return lambda: x.t.cumprod(d), lambda: tn.cumprod(x.n, d)
+    if name == "argsort":
+        a = T.Sort()
+        a.x, a.dim, a.descending = x.n, d, r.random() < 0.5
+        return lambda: x.t.argsort(d, descending=bool(a.descending)), lambda: tn.argsort_run(a)
+    if name == "prelu":
+        w = c.tensor((r.choice([1, x.t.shape[1]]),))
+        c.loose, c.scale = 10, c.scale * 4 * math.sqrt(x.t.numel())
+        return lambda: F.prelu(x.t, w.t), lambda: tn.prelu(x.n, w.n)
+    if c.dtype == torch.bfloat16:
+        c.dtype = torch.float32
+    x, d = c.tensor((3, r.randint(1, 5), 2), kind="pos"), r.choice([0, 2])  # PyTorch: the first or the last dim
+    g = c.tensor(tuple(s if k == d else 1 for k, s in enumerate(x.t.shape)))
+    c.loose = 20
+    return lambda: torch._weight_norm(x.t, g.t, d), lambda: tn.weight_norm(x.n, g.n, d)
+
+
 @op("layer_norm", "rms_norm", weight=2)
 def norms(c, name):
     shape = c.dims(1, 4, 9)
@@ -549,6 +640,72 @@ def convolution(c, name):
     f = F.conv1d if flat else F.conv2d
     return (lambda: f(x.t, w.t, b.t if b else None, stride, padding, dilation, groups),
             lambda: getattr(tn, name + "_run")(a))
+
+
+@op("conv_transpose1d", "conv_transpose2d", weight=2)
+def transposed_convolution(c, name):
+    r, flat = c.rng, name.endswith("1d")
+    groups = r.choice([1, 1, 2, 3])
+    cin, cout, two = groups * r.randint(1, 4), r.randint(1, 4), range(1 if flat else 2)
+    kernel, stride = [r.randint(1, 4) for _ in two], [r.randint(1, 3) for _ in two]
+    dilation, more = [r.randint(1, 2) for _ in two], [r.randint(0, stride[i] - 1) for i in two]
+    padding = [r.randint(0, (kernel[i] - 1) * dilation[i] // 2) for i in two]
+    x = c.tensor((r.randint(1, 3), cin, *[r.randint(1, 6) for _ in two]))
+    w, b = c.tensor((cin, cout, *kernel)), c.tensor((cout * groups,)) if r.random() < 0.5 else None
+    c.scale *= 4 * math.sqrt(cin * math.prod(kernel)) * 2
+    a = T.ConvTranspose1d() if flat else T.ConvTranspose2d()
+    a.x, a.weight, a.bias, a.groups = x.n, w.n, b.n if b else None, groups
+    a.stride, a.padding, a.output_padding, a.dilation = stride[0], padding[0], more[0], dilation[0]
+    if not flat:
+        a.stride_w, a.padding_w, a.output_padding_w, a.dilation_w = stride[1], padding[1], more[1], dilation[1]
+    f = getattr(F, name)
+    return (lambda: f(x.t, w.t, b.t if b else None, stride, padding, more, groups, dilation),
+            lambda: getattr(tn, name + "_run")(a))
+
+
+@op("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d", "interpolate", weight=2)
+def resized(c, name):
+    r, most = c.rng, "max" in name
+    two = range(r.randint(1, 2) if name == "interpolate" else 1 if name.endswith("1d") else 2)
+    x = c.tensor((r.randint(1, 3), r.randint(1, 3), *[r.randint(1, 9) for _ in two]), kind="apart" if most else "any")
+    size = [r.randint(1, 9) for _ in two]
+    c.scale *= 4
+    if name != "interpolate":
+        return lambda: getattr(F, name)(x.t, size), lambda: getattr(tn, name)(x.n, *size)
+    way, align = r.randint(0, 1), r.random() < 0.5
+    mode = ["linear", "bilinear"][len(size) - 1] if way else "nearest"
+    c.loose = 5
+    return (lambda: F.interpolate(x.t, size, mode=mode, align_corners=align if way else None),
+            lambda: tn.interpolate(x.n, tuple(size), way, bool(align and way)))
+
+
+@op("smooth_l1_loss", "bce_loss", "hinge_embedding_loss", "triplet_margin_loss", "info_nce_loss", weight=2)
+def further_losses(c, name):
+    r, way = c.rng, c.rng.randint(0, 2)
+    shape, kind, a = (r.randint(1, 6), r.randint(1, 6)), ["mean", "sum", "none"][way], r.choice([0.3, 1.0, 1.7])
+    c.loose, c.scale = 10, c.scale * 4
+    if c.dtype == torch.bfloat16:
+        c.dtype = torch.float32  # made of ops, each of which rounds
+    x, y, z = c.tensor(shape), c.tensor(shape), c.tensor(shape)
+    if name == "smooth_l1_loss":
+        return (lambda: F.smooth_l1_loss(x.t, y.t, reduction=kind, beta=a),
+                lambda: tn.smooth_l1_loss(x.n, y.n, a, way))
+    if name == "bce_loss":
+        p, t = (Both(v.t.sigmoid(), tn.sigmoid(v.n)) for v in (x, y))
+        w = c.tensor(shape[1:], grad=False) if r.random() < 0.5 else None
+        return (lambda: F.binary_cross_entropy(p.t, t.t, w.t if w else None, reduction=kind),
+                lambda: tn.bce_loss(p.n, t.n, w.n if w else None, way))
+    if name == "hinge_embedding_loss":
+        t = torch.where(torch.rand(shape) < 0.5, -1, 1).to(x.t.dtype)
+        return (lambda: F.hinge_embedding_loss(x.t, t, a, reduction=kind),
+                lambda: tn.hinge_embedding_loss(x.n, to_tenon(t), a, way))
+    if name == "triplet_margin_loss":
+        return (lambda: F.triplet_margin_loss(x.t, y.t, z.t, a, reduction=kind),
+                lambda: tn.triplet_margin_loss(x.n, y.n, z.n, a, way))
+    c.loose = 50
+    rows = torch.arange(shape[0])
+    return (lambda: F.cross_entropy(F.normalize(x.t) @ F.normalize(y.t).t() / a, rows, reduction=kind),
+            lambda: tn.info_nce_loss(x.n, y.n, a, way))
 
 
 @op("max_pool1d", "max_pool2d", "avg_pool1d", "avg_pool2d", weight=2)
@@ -749,7 +906,7 @@ def main():
     for k in range(args.count) if args.case is None else [args.case]:
         c = Case(args.seed, k)
         name = c.rng.choice(names)
-        if args.op not in (None, name):
+        if args.op and name not in args.op.split(","):
             continue
         s = tn.scope_begin()
         problem = one_case(c, name)

@@ -21,9 +21,13 @@ class Pair(c.Structure):
     _fields_ = [("values", c.c_void_p), ("indices", c.c_void_p)]
 
 
+class Uniques(c.Structure):
+    _fields_ = [("values", c.c_void_p), ("inverse", c.c_void_p), ("counts", c.c_void_p)]
+
+
 class Scope(c.Structure):
     _fields_ = [("mark", c.c_size_t), ("path", c.c_int), ("no_grad", c.c_bool), ("autocast", c.c_bool),
-                ("blank", c.c_bool), ("look", c.c_uint8)]
+                ("replay", c.c_uint8), ("blank", c.c_bool), ("look", c.c_uint8)]
 
 
 def struct(name, fields):
@@ -38,14 +42,18 @@ Reduce = struct("Reduce", "x:p dims:D keepdim:b biased:b p:f")
 Conv1d = struct("Conv1d", "x:p weight:p bias:p stride:n padding:n dilation:n groups:n")
 Conv2d = struct("Conv2d", "x:p weight:p bias:p stride:n stride_w:n padding:n padding_w:n dilation:n "
                           "dilation_w:n groups:n")
+ConvTranspose1d = struct("ConvTranspose1d", "x:p weight:p bias:p stride:n padding:n output_padding:n dilation:n "
+                                            "groups:n")
+ConvTranspose2d = struct("ConvTranspose2d", "x:p weight:p bias:p stride:n stride_w:n padding:n padding_w:n "
+                                            "output_padding:n output_padding_w:n dilation:n dilation_w:n groups:n")
 Pool1d = struct("Pool1d", "x:p size:n stride:n padding:n dilation:n ignore_padding:b")
 Pool2d = struct("Pool2d", "x:p size:n size_w:n stride:n stride_w:n padding:n padding_w:n dilation:n dilation_w:n "
                           "ignore_padding:b")
 CrossEntropy = struct("CrossEntropy", "logits:p target:p weight:p ignore_index:n label_smoothing:f reduction:i "
                                       "class_dim:i counted:p")
 Loss = struct("Loss", "input:p target:p reduction:i weight:p pos_weight:p delta:f log_target:b batchmean:b")
-Attention = struct("Attention", "q:p k:p v:p attn_mask:p key_padding_mask:p causal:b past:n window:n dropout:f scale:f "
-                                "order:D weights:p")
+Attention = struct("Attention", "q:p k:p v:p int8:b attn_mask:p key_padding_mask:p causal:b past:n window:n offsets:p "
+                                "key_offsets:p longest:n key_longest:n dropout:f scale:f cap:f order:D weights:p")
 Backward = struct("Backward", "root:p seed:p count:i roots:p seeds:p retain:b")
 
 
@@ -80,7 +88,8 @@ class Tenon:
     RESULTS = dict(error=c.c_int, error_message=c.c_char_p, clear_error=None, scope_begin=Scope, no_grad_begin=Scope,
                    scope_end=None, shape_of=Shape, strides_of=Shape, dtype_of=c.c_int, numel=c.c_int64, item=c.c_double,
                    copy_out=c.c_int, backward_run=c.c_int, retain_grad=c.c_int, max=Pair, min=Pair,
-                   sort_run=Pair, topk_run=Pair, needs_grad=c.c_bool, shares_memory=c.c_bool, set_threads=None,
+                   sort_run=Pair, topk_run=Pair,
+                   unique=Uniques, needs_grad=c.c_bool, shares_memory=c.c_bool, set_threads=None,
                    version=c.c_char_p)
 
     def __init__(self, path):
