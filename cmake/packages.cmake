@@ -40,7 +40,8 @@ if(TENON_HAS_MPI)
 endif()
 set(CPACK_COMPONENT_DEV_DEPENDS lib)
 string(CONCAT CPACK_COMPONENT_DEV_DESCRIPTION "small PyTorch in C - development files\n" "${what}\n\n"
-  "This package contains headers, the static library, and the files for\nfind_package and pkg-config.")
+  "This package contains headers, the static library, manual pages of all\n"
+  "functions, and the files for find_package and pkg-config.")
 
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_NAME tenon)
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SECTION science)
@@ -53,10 +54,12 @@ set(CPACK_DEBIAN_DOC_PACKAGE_SECTION doc)
 set(CPACK_DEBIAN_DOC_PACKAGE_ARCHITECTURE all)
 set(CPACK_DEBIAN_DOC_PACKAGE_SHLIBDEPS OFF)
 string(CONCAT CPACK_COMPONENT_DOC_DESCRIPTION "small PyTorch in C - documentation\n" "${what}\n\n"
-  "This package contains the guide and the examples.")
+  "This package contains the guide, the reference of all names as a site to\n"
+  "open offline (html/index.html), and the examples.")
 
 set(made ${PROJECT_BINARY_DIR}/package)
 install(DIRECTORY ${made}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT programs)
+install(DIRECTORY ${made}/man3/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man3 COMPONENT dev)
 install(DIRECTORY ${made}/completions/bash/ DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
   COMPONENT programs)
 install(DIRECTORY ${made}/completions/zsh/ DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions
@@ -70,6 +73,7 @@ foreach(component lib dev programs doc)
 endforeach()
 set(doc ${CMAKE_INSTALL_DATADIR}/doc/tenon-doc)
 install(FILES README.md SECURITY.md ${made}/changelog.gz DESTINATION ${doc} COMPONENT doc)
-install(DIRECTORY docs DESTINATION ${doc} COMPONENT doc PATTERN man EXCLUDE PATTERN gdb EXCLUDE)
+install(DIRECTORY docs DESTINATION ${doc} COMPONENT doc PATTERN man EXCLUDE PATTERN gdb EXCLUDE PATTERN site EXCLUDE)
+install(DIRECTORY ${made}/html DESTINATION ${doc} COMPONENT doc)
 install(DIRECTORY examples DESTINATION ${doc} COMPONENT doc PATTERN CMakeLists.txt EXCLUDE PATTERN run EXCLUDE)
 include(CPack)

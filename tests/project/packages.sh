@@ -40,5 +40,8 @@ for program in there/usr/bin/tenon-*; do
     done
     grep -q "$name\$" "there/usr/share/bash-completion/completions/$name" || wrong "no completion of $name"
 done
+for file in doc/tenon-doc/html/index.html doc/tenon-doc/html/api/tn_gelu.html man/man3/tn_gelu.3.gz; do
+    [ -s "there/usr/share/$file" ] || wrong "$file is missing"
+done
 [ "$(find there/usr/bin -type f | wc -l)" = 9 ] || wrong "not nine programs: $(ls there/usr/bin)"
 exit $wrong
