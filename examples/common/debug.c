@@ -21,7 +21,7 @@ static int64_t     without, from = 1, rows = 8, depth;
 
 const option debug_options[] = {
     OPTION_LIST("step", 's', "N", &steps,
-                "show step N: batch, loss, gradients, results of modules; may be repeated, in any order",
+                "show step N, instead of the first of --when: batch, loss, gradients, results; may be repeated",
                 .single = true),
     OPTION_TEXT("when", 'w', "CONDITION", &when,
                 "show the first step where it holds, such as \"loss > 4\" or \"loss is nan\"; instead of loss: row, "
