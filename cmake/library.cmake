@@ -79,15 +79,15 @@ set(TENON_FOR_SIZE core/files nn ${TENON_FOLDERS})
 list(FILTER TENON_FOR_SIZE INCLUDE REGEX "^(core/files|nn|data|models)$")
 list(REMOVE_DUPLICATES TENON_FOR_SIZE)
 set(TENON_FILES_FOR_SIZE autograd/ops/adaptive_pool.c autograd/ops/atan2.c autograd/ops/attention_at.c
-  autograd/ops/bce_loss.c autograd/ops/bincount.c autograd/ops/cat.c autograd/ops/conv2d_input_grad.c
+  autograd/ops/bce_loss.c autograd/ops/bincount.c autograd/ops/conv2d_input_grad.c
   autograd/ops/conv2d_weight_grad.c autograd/ops/conv_transpose.c autograd/ops/einsum.c autograd/ops/flip.c
-  autograd/ops/grouped_linear.c autograd/ops/huber_loss.c autograd/ops/index_add.c autograd/ops/index_copy.c
-  autograd/ops/index_put.c autograd/ops/interpolate.c autograd/ops/isinf.c autograd/ops/linear_add.c
+  autograd/ops/grouped_linear.c autograd/ops/huber_loss.c autograd/ops/index_copy.c
+  autograd/ops/index_put.c autograd/ops/interpolate.c autograd/ops/isinf.c
   autograd/ops/logaddexp.c autograd/ops/lsh_attention.c autograd/ops/margin_losses.c autograd/ops/masked_select.c
   autograd/ops/masked_spread.c autograd/ops/multinomial.c autograd/ops/nonzero.c autograd/ops/one_hot.c
-  autograd/ops/outer.c autograd/ops/pad.c autograd/ops/prelu.c autograd/ops/repeat.c autograd/ops/roll.c
-  autograd/ops/route.c autograd/ops/scatter_add.c autograd/ops/segment_reduce.c autograd/ops/strided.c
-  autograd/ops/take_along.c autograd/ops/trigonometry.c autograd/ops/tril.c autograd/ops/unique.c
+  autograd/ops/outer.c autograd/ops/prelu.c autograd/ops/roll.c
+  autograd/ops/route.c autograd/ops/segment_reduce.c autograd/ops/strided.c
+  autograd/ops/trigonometry.c autograd/ops/tril.c autograd/ops/unique.c
   autograd/ops/weight_norm.c autograd/rooms/attention_shapes.c autograd/rooms/einsum_equation.c
   autograd/rooms/losses.c autograd/rooms/norms.c autograd/rooms/op_map.c autograd/rooms/recurrent.c
   autograd/rooms/reductions.c autograd/rooms/rope_angles.c autograd/rooms/sequences.c autograd/rooms/windows.c
@@ -103,7 +103,7 @@ set(TENON_FOR_O2 autograd/tape autograd/tools core/base core/products)
 # would make them up to seven times as slow; -O3 only adds copies of loops for special cases: 100 KB.)
 set(TENON_FOR_LOOPS autograd/ops autograd/rooms core/kernels core/skeletons core/tensor optim)
 # Files with inner loops in these folders have -O3.
-set(TENON_FILES_FOR_SPEED core/products/attention.c core/products/convolve.c data/images/image_batches.c
+set(TENON_FILES_FOR_SPEED core/products/convolve.c data/images/image_batches.c
   data/images/processor.c data/images/raster.c data/images/resize.c data/vectors/lexicon.c data/vectors/shard.c
   data/vectors/windows.c)
 
@@ -134,6 +134,8 @@ if(CMAKE_BUILD_TYPE STREQUAL "Release")
     tenon_optimise(${folder} -Os)
   endforeach()
   set_source_files_properties(${TENON_FILES_FOR_SIZE} PROPERTIES COMPILE_OPTIONS -Os)
+  set_source_files_properties(core/products/attention.c core/kernels/rows.k.c core/kernels/pack.k.c PROPERTIES
+                              COMPILE_OPTIONS "-O2;${dynamic}")
   # only the loops over single elements of an epilogue would be split for each case: 30 KB
   tenon_known_flags(once -fno-unswitch-loops -fno-version-loops-for-strides)
   set_source_files_properties(core/kernels/gemm.k.c PROPERTIES COMPILE_OPTIONS "${once}")

@@ -11,7 +11,9 @@ CONSTANTS = {
 }
 ENUMS = {
 'tn_dtype': {'TN_F32': 0, 'TN_F64': 1, 'TN_BF16': 2, 'TN_I64': 3, 'TN_I32': 4, 'TN_U8': 5, 'TN_BOOL': 6},
-    'tn_reduction': {'TN_MEAN': 0, 'TN_SUM': 1, 'TN_NONE': 2}, 'tn_rope_scaling': {'TN_ROPE_PLAIN': 0,
+    'tn_reduction': {'TN_MEAN': 0, 'TN_SUM': 1, 'TN_NONE': 2}, 'tn_scatter_mode': {'TN_SCATTER_SET': 0,
+    'TN_SCATTER_SUM': 1, 'TN_SCATTER_PROD': 2, 'TN_SCATTER_AMIN': 3, 'TN_SCATTER_AMAX': 4},
+    'tn_interpolation': {'TN_NEAREST': 0, 'TN_LINEAR': 1}, 'tn_rope_scaling': {'TN_ROPE_PLAIN': 0,
     'TN_ROPE_LINEAR': 1, 'TN_ROPE_DYNAMIC': 2, 'TN_ROPE_LLAMA3': 3}, 'tn_status': {'TN_OK': 0, 'TN_ENOMEM': 1,
     'TN_EINVAL': 2, 'TN_ESHAPE': 3, 'TN_EDTYPE': 4, 'TN_EINDEX': 5, 'TN_ESTATE': 6, 'TN_EIO': 7, 'TN_EFORMAT':
     8, 'TN_EUNSUPPORTED': 9, 'TN_ENUMERIC': 10}, 'tn_bert_pooling': {'TN_POOL_MEAN': 0, 'TN_POOL_FIRST': 1,
@@ -55,6 +57,12 @@ tn_linear_cross_entropy_args: int zero_; tn_tensor *x; tn_tensor *weight; tn_ten
 tn_lsh_attention_args: int zero_; tn_tensor *q; tn_tensor *k; tn_tensor *v; tn_tensor *buckets; tn_tensor
     *key_padding_mask; int64_t chunk = 64; int64_t before = 1; int64_t after; bool causal; bool apart; double dropout;
     double scale = -1; int end_; required 3
+tn_uniques: tn_tensor *values; tn_tensor *inverse; tn_tensor *counts
+tn_conv_transpose1d_args: int zero_; tn_tensor *x; tn_tensor *weight; tn_tensor *bias; int64_t stride = 1; int64_t
+    padding; int64_t output_padding; int64_t dilation = 1; int64_t groups = 1; int end_; required 3
+tn_conv_transpose2d_args: int zero_; tn_tensor *x; tn_tensor *weight; tn_tensor *bias; int64_t stride = 1; int64_t
+    stride_w = -1; int64_t padding; int64_t padding_w = -1; int64_t output_padding; int64_t output_padding_w = -1;
+    int64_t dilation = 1; int64_t dilation_w = -1; int64_t groups = 1; int end_; required 3
 tn_rope_config: int zero_; int64_t dim; double theta = 10000; bool interleaved; tn_rope_scaling scaling; double factor
     = 1; double low = 1; double high = 4; int64_t trained; tn_dtype dtype; int end_
 tn_mode: bool no_grad; bool autocast; uint8_t replay; bool blank; uint8_t look
@@ -62,7 +70,7 @@ tn_scope: size_t mark; int path; tn_mode mode
 tn_backward_args: int zero_; tn_tensor *root; tn_tensor *seed; int count; tn_tensor **roots; tn_tensor **seeds; bool
     retain; int end_; required 1
 tn_bert_args: int zero_; tn_tensor *ids; tn_tensor *types; tn_tensor *key_padding_mask; bool skip_padding; tn_tensor
-    **weights; int end_; required 1
+    **weights; bool for_words; tn_bert *shared; int end_; required 1
 tn_encoding: int64_t n; int32_t *id; int32_t *start; int32_t *end; int32_t *word; uint8_t *segment; uint8_t *special;
     int64_t cut; int64_t invalid
 tn_generated: tn_tensor *tokens; tn_tensor *lengths; tn_tensor *scores
@@ -98,7 +106,7 @@ tn_tokenizer_config: int zero_; tn_choice lowercase; tn_choice strip_accents; tn
     tn_json *config; bool target; char *language; int end_
 tn_tokenizer_roles: int32_t pad; int32_t unknown; int32_t first; int32_t separator; int32_t mask; int32_t last
 tn_tokenizer_train_args: int zero_; tn_tokenizer_kind kind; int64_t vocab_size = 30000; int64_t min_count = 2; int64_t
-    alphabet = 1000; bool cased; int64_t t5; char **special; void *progress; void *user; int end_
+    alphabet = 1000; bool cased; int64_t t5; bool cls_last; char **special; void *progress; void *user; int end_
 tn_tuned_args: int zero_; tn_tensor *ids; tn_tensor *types; tn_tensor *key_padding_mask; bool skip_padding; int end_;
     required 1
 """
@@ -270,6 +278,42 @@ tn_tensor *tn_linear_add(tn_tensor *x, tn_tensor *weight, tn_tensor *c)
 tn_tensor *tn_add_dropout_norm_run(tn_add_dropout_norm_args a)
 tn_tensor *tn_linear_cross_entropy_run(tn_linear_cross_entropy_args a)
 tn_tensor *tn_lsh_attention_run(tn_lsh_attention_args a)
+tn_tensor *tn_tan(tn_tensor *x)
+tn_tensor *tn_asin(tn_tensor *x)
+tn_tensor *tn_acos(tn_tensor *x)
+tn_tensor *tn_atan(tn_tensor *x)
+tn_tensor *tn_sinh(tn_tensor *x)
+tn_tensor *tn_cosh(tn_tensor *x)
+tn_tensor *tn_log2(tn_tensor *x)
+tn_tensor *tn_log10(tn_tensor *x)
+tn_tensor *tn_isinf(tn_tensor *x)
+tn_tensor *tn_prelu(tn_tensor *x, tn_tensor *weight)
+tn_tensor *tn_atan2(tn_tensor *a, tn_tensor *b)
+tn_tensor *tn_logaddexp(tn_tensor *a, tn_tensor *b)
+tn_tensor *tn_floor_divide(tn_tensor *a, tn_tensor *b)
+tn_tensor *tn_cumprod(tn_tensor *x, int dim)
+tn_tensor *tn_weight_norm(tn_tensor *v, tn_tensor *g, int dim)
+tn_tensor *tn_scatter(tn_tensor *x, int dim, tn_tensor *index, tn_tensor *src)
+tn_tensor *tn_scatter_reduce(tn_tensor *x, int dim, tn_tensor *index, tn_tensor *src, tn_scatter_mode how)
+tn_tensor *tn_index_put(tn_tensor *x, int n, tn_tensor **index, tn_tensor *values, tn_scatter_mode how)
+tn_tensor *tn_segment_reduce(tn_tensor *x, tn_tensor *lengths, tn_scatter_mode how)
+tn_tensor *tn_argsort_run(tn_sort_args a)
+tn_uniques tn_unique(tn_tensor *x)
+tn_tensor *tn_bincount(tn_tensor *x, tn_tensor *weights, int64_t minlength)
+tn_tensor *tn_multinomial(tn_tensor *p, int64_t n, bool replacement)
+tn_tensor *tn_conv_transpose1d_run(tn_conv_transpose1d_args a)
+tn_tensor *tn_conv_transpose2d_run(tn_conv_transpose2d_args a)
+tn_tensor *tn_adaptive_avg_pool1d(tn_tensor *x, int64_t out)
+tn_tensor *tn_adaptive_avg_pool2d(tn_tensor *x, int64_t out_h, int64_t out_w)
+tn_tensor *tn_adaptive_max_pool1d(tn_tensor *x, int64_t out)
+tn_tensor *tn_adaptive_max_pool2d(tn_tensor *x, int64_t out_h, int64_t out_w)
+tn_tensor *tn_interpolate(tn_tensor *x, tn_shape size, tn_interpolation mode, bool align_corners)
+tn_tensor *tn_smooth_l1_loss(tn_tensor *input, tn_tensor *target, double beta, tn_reduction reduction)
+tn_tensor *tn_bce_loss(tn_tensor *input, tn_tensor *target, tn_tensor *weight, tn_reduction reduction)
+tn_tensor *tn_hinge_embedding_loss(tn_tensor *x, tn_tensor *target, double margin, tn_reduction reduction)
+tn_tensor *tn_triplet_margin_loss(tn_tensor *anchor, tn_tensor *positive, tn_tensor *negative, double margin,
+    tn_reduction reduction)
+tn_tensor *tn_info_nce_loss(tn_tensor *query, tn_tensor *keys, double temperature, tn_reduction reduction)
 tn_tensor *tn_rope(tn_tensor *x, tn_tensor *angles, bool interleaved)
 tn_tensor *tn_rope_angles(tn_rope_config c, int64_t offset, int64_t length)
 tn_tensor *tn_rope_angles_at(tn_rope_config c, tn_tensor *positions)

@@ -100,12 +100,12 @@ done
 
 # ---- the programs ----
 
-# files_of WHAT FOLDER: the files of a model's folder, except the logs of the run
+# files_of WHAT FOLDER: the files of a model's folder, except the logs of the run and what contains its date
 files_of()
 {
     local file
     for file in $(cd "$out/old/$2" && find . -maxdepth 1 -type f ! -name 'log.*' ! -name run.json ! -name report.html \
-        -printf '%P\n' | sort); do
+        ! -name README.md ! -name SHA256SUMS -printf '%P\n' | sort); do
         same "$1: $file" "$2/$file"
     done
 }

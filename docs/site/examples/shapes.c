@@ -233,3 +233,11 @@ EXAMPLE(experts)
     tn_tensor *rows = tn_index_select(tn_view(tn_arange_of(TN_F32, 0, 6, 1), TN_SHAPE(3, 2)), 0, r.token);
     tn_print(stdout, tn_grouped_linear(rows, r.expert, 2, weight, NULL));
 }
+
+EXAMPLE(conv_transpose)
+{
+    tn_tensor *x = tn_view(tn_arange_of(TN_F32, 1, 4, 1), TN_SHAPE(1, 1, 3));
+    tn_print(stdout, tn_conv_transpose1d(x, tn_ones(TN_SHAPE(1, 1, 2)), NULL, .stride = 2)); /* [1, 1, 6] */
+    tn_tensor *image = tn_ones(TN_SHAPE(1, 1, 2, 2));
+    tn_print(stdout, tn_conv_transpose2d(image, tn_ones(TN_SHAPE(1, 1, 2, 2)), NULL, .stride = 1)); /* [1, 1, 3, 3] */
+}
