@@ -1,5 +1,5 @@
-/* bert.h — BERT and its family, RoBERTa, DistilBERT, ALBERT, ELECTRA, ModernBERT, DeBERTa v2 and v3: encoders that are
- * trained to predict masked tokens. Part of models.h: include that.
+/* bert.h — BERT and its family, RoBERTa, DistilBERT, ALBERT, ELECTRA, ModernBERT, DeBERTa v2 and v3, XLNet: encoders
+ * that are trained to predict masked tokens. Part of models.h: include that.
  *
  *     tn_bert_config c = tn_bert_size("mini");
  *     c.vocab = 8000;
@@ -28,7 +28,8 @@ typedef enum {
     TN_ALBERT,      /* layers share weights; .next predicts whether two segments are in their original order */
     TN_ELECTRA,     /* no pooler, no next-sentence head; .replaced: the discriminator, else the generator */
     TN_MODERNBERT,  /* rotary positions, windows, gated feed-forward, norms first, no biases; no segments, no pooler */
-    TN_DEBERTA      /* v2 and v3: disentangled attention; no pooler, no next-sentence head; .replaced: as ELECTRA */
+    TN_DEBERTA,     /* v2 and v3: disentangled attention; no pooler, no next-sentence head; .replaced: as ELECTRA */
+    TN_XLNET        /* two streams (nn/two_stream.h): predicts tokens in a random order; a memory; no pooler */
 } tn_bert_kind;
 
 typedef struct tn_bert_config {
@@ -39,8 +40,8 @@ typedef struct tn_bert_config {
     int64_t           ff;         /* 0: 4 dim */
     int64_t           embedding;  /* ALBERT, ELECTRA, DeBERTa: width of the embeddings, projected to dim; 0: dim */
     int64_t           groups;     /* ALBERT: distinct blocks that the layers share; 0: 1 */
-    int64_t positions TN_IS(512); /* maximum tokens in a sequence */
-    int64_t types     TN_IS(2);   /* segments; DistilBERT: none */
+    int64_t positions TN_IS(512); /* maximum tokens in a sequence; XLNet: that programs read, it has no maximum */
+    int64_t types     TN_IS(2);   /* segments; DistilBERT: none; XLNet: any, 2 is that of [CLS] */
     int64_t           padding;    /* padding token id, its embedding is zero; negative: none */
     double dropout    TN_IS(0.1);
     double attention_dropout TN_IS(0.1);   /* dropout probability of attention weights */
@@ -63,7 +64,9 @@ typedef struct tn_bert_config {
     tn_disentangled disentangled;
     bool            input_positions; /* DeBERTa: position embeddings are added to the input, as in BERT */
     bool            mask_decoder;    /* DeBERTa: enhanced mask decoder: position embeddings enter at the last layer */
-    int             end_;
+    int64_t memory, reuse, clamp;    /* XLNet: see tn_two_stream_args (.memory_length, .reuse), tn_two_stream_config */
+    bool    causal;                  /* XLNet: a token sees no later ones */
+    int     end_;
 } TN_KEYWORDS_ONLY tn_bert_config;
 #define TN_BERT_DEFAULTS                                                                                         \
     .dim = 256, .layers = 4, .heads = 4, .positions = 512, .types = 2, .dropout = 0.1, .attention_dropout = 0.1, \
@@ -75,8 +78,10 @@ typedef struct tn_bert {
     tn_embedding  *words, *positions, *types; /* the last two and those after the encoder: NULL if the model has none */
     tn_layer_norm *norm;
     tn_dropout    *dropout, *head_dropout;
-    tn_linear     *project; /* from .embedding to .dim; NULL if they are equal and the kind is not ALBERT */
-    tn_transformer_encoder *encoder;
+    tn_linear     *project;          /* from .embedding to .dim; NULL if they are equal and the kind is not ALBERT */
+    tn_transformer_encoder *encoder; /* NULL: XLNet, which has the following two */
+    tn_two_stream          *streams;
+    tn_tensor              *mask; /* [1, 1, dim]: the query stream before the first layer */
     tn_mlm_head            *head;
     tn_linear              *pooler, *next, *replaced, *replaced_out;
     tn_layer_norm          *replaced_norm; /* DeBERTa's head for replaced tokens has one; else NULL */
@@ -102,9 +107,15 @@ typedef struct tn_bert_args {
     /* Gradient-disentangled embedding sharing (DeBERTa v3): the embeddings of this model, of the same widths, are added
      * to m's, without a gradient. m's own are then differences. NULL: none */
     struct tn_bert *shared;
-    int             end_;
+    /* Positions in the flattened [B · T] whose hidden states alone are returned, i64 [N]; NULL: all. XLNet: those of
+     * the query stream, which does not see the tokens there; order: see tn_permutation_mask. */
+    tn_tensor *targets, *order;
+    /* XLNet: what the tokens before ids left (see tn_two_stream_args), one tensor per layer; both may be NULL */
+    tn_tensor *const *memory;
+    tn_tensor       **memory_out;
+    int               end_;
 } TN_KEYWORDS_ONLY tn_bert_args;
-TN_API tn_tensor  *tn_bert_run(tn_bert *m, tn_bert_args a); /* hidden states [B, T, dim] */
+TN_API tn_tensor  *tn_bert_run(tn_bert *m, tn_bert_args a); /* hidden states [B, T, dim], with .targets [N, dim] */
 
 /* Heads, computed from y, the hidden states of tn_bert_forward. mlm_logits: logits over the vocabulary, [N, vocab], of
  * the tokens at positions `where` of the flattened [B · T] (i64 [N]; NULL: all), from y of .for_words. pooled: tanh of
@@ -125,7 +136,11 @@ typedef struct tn_bert_loss_args {
     tn_tensor  *replaced;                       /* bool [B, T]: true for replaced tokens */
     tn_tensor **word_loss, **next_loss;         /* out, may be NULL: these parts of the loss, detached */
     tn_bert    *shared;                         /* as in tn_bert_args */
-    int         end_;
+    /* XLNet: .masked are the tokens to predict, which ids contains; order: see tn_permutation_mask. segment: read
+     * segments of so many tokens one after another, each with the memory that the ones before left; 0: all at once */
+    tn_tensor *order;
+    int64_t    segment;
+    int        end_;
 } TN_KEYWORDS_ONLY tn_bert_loss_args;
 TN_API tn_tensor  *tn_bert_loss_run(tn_bert *m, tn_bert_loss_args b);
 

@@ -69,6 +69,7 @@ typedef struct {
     const char *cache;                                     /* file for the token ids */
     bool        pairs, order, fixed, whole_words, by_rule; /* order: predict the order of pairs, as ALBERT */
     bool        may_be_single;                             /* pairs only if there are several documents */
+    bool        permuted;                                  /* for XLNet; a sixth of the tokens are predicted */
     int64_t     spans;                                     /* maximum length of a masked span; 0: single tokens */
     int64_t     length, batch;                             /* tokens per example, examples per batch */
     uint64_t    seed;
@@ -79,7 +80,7 @@ void texts_close(texts *t);
 void texts_lines_of(texts *t, const option_list *files, bool by_rule, const tn_tokenizer *tokens, const tn_ids *row,
                     char place[64]);
 void texts_note_labelled(const tn_labelled *l, const char *path); /* notes texts of invalid UTF-8 */
-tn_tensor *texts_loss(void *bert, const tn_batch *b, void *user);
+tn_tensor *texts_loss(void *bert, const tn_batch *b, void *user); /* user: a bert_training; may be NULL */
 
 /* ---- training (train.c) ------------------------------------------------------------------------------------------ */
 
@@ -91,6 +92,7 @@ typedef struct {
     const char *sharing;                  /* of the embeddings of two models; NULL: tied, of deberta-v3 gdes */
     bool        cased, norm_last, whole_words, by_rule;
     int64_t     word_vectors; /* epochs of skip-gram before the training; 0: no skip-gram */
+    int64_t     segment;      /* XLNet: tokens of a segment; 0: examples are one segment */
     texts       texts, held;
     tn_tensor  *initial; /* the vectors of skip-gram; may be NULL */
     tn_bert    *teacher; /* this and the following: used by distil.c only */

@@ -21,6 +21,7 @@ static int check(training *t)
     if (!(b->teacher = tn_bert_load(b->teacher_dir))) return 0; /* the error is reported at the end */
     const tn_bert_config *c = &b->teacher->config;
     a->size = "distilled", a->vocab = b->teacher_dir, a->heads = c->heads, a->dim = c->dim;
+    if (c->kind == TN_XLNET) return program_usage("the teacher is an XLNet, which predicts no masked tokens");
     if (a->layers > c->layers)
         return program_usage("the teacher has %lld layers, fewer than --layers %lld", (long long)c->layers,
                              (long long)a->layers);

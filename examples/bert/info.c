@@ -31,8 +31,10 @@ static int run(int count, char **operands)
         printf("layers      %lld, %lld heads, width %lld, inner width %lld\n", (long long)c->layers,
                (long long)c->heads, (long long)c->dim, (long long)c->ff);
         printf("parameters  %lld\n", (long long)tn_count(m.bert));
-        printf("context     %lld tokens\nvocabulary  %lld tokens, %s\n", (long long)c->positions, (long long)c->vocab,
-               kinds[tn_tokenizer_kind_of(m.tokens)]);
+        if (c->kind != TN_XLNET) printf("context     %lld tokens\n", (long long)c->positions);
+        else if (c->memory) printf("context     any length, a memory of %lld tokens\n", (long long)c->memory);
+        else printf("context     any length\n");
+        printf("vocabulary  %lld tokens, %s\n", (long long)c->vocab, kinds[tn_tokenizer_kind_of(m.tokens)]);
         print_heads(m.bert);
         printf("norms       %s\n", c->kind == TN_MODERNBERT ? "first"
                                    : c->norm_first          ? "first: RobertaPreLayerNorm in Hugging Face's libraries"

@@ -66,11 +66,11 @@ bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to)
                  "documents%s",
                  c->files.value[0], c->fixed ? "" : ", or train with --objective roberta");
     else if (to->corpus)
-        to->batches =
-            tn_mlm_new(to->corpus, .pairs = c->pairs && !to->single, .order = c->order, .spans = c->spans,
-                       .max_tokens = c->length, .pad = r.pad, .cls = r.first, .sep = r.separator, .mask = r.mask,
-                       .kinds = kinds, .whole_words = c->whole_words, .fixed = c->fixed, .tokens = c->batch * c->length,
-                       .examples = c->batch, .seed = c->seed, .in_order = c->fixed);
+        to->batches = tn_mlm_new(to->corpus, .pairs = c->pairs && !to->single, .order = c->order, .spans = c->spans,
+                                 .permuted = c->permuted, .rate = c->permuted ? 1.0 / 6 : 0.15, .max_tokens = c->length,
+                                 .pad = r.pad, .cls = r.first, .sep = r.separator, .mask = r.mask, .kinds = kinds,
+                                 .whole_words = c->whole_words, .fixed = c->fixed, .tokens = c->batch * c->length,
+                                 .examples = c->batch, .seed = c->seed, .in_order = c->fixed);
     if (kinds) tn_mem_put(kinds, (size_t)vocab);
     if (to->batches && tn_error() == TN_OK) return true;
     texts_close(to);
@@ -106,10 +106,11 @@ void texts_note_labelled(const tn_labelled *l, const char *path)
 
 tn_tensor *texts_loss(void *bert, const tn_batch *b, void *user)
 {
-    (void)user;
+    const bert_training *t = user;
     return tn_bert_loss((tn_bert *)bert, .ids = b->x, .types = tn_batch_get(b, "segments"),
                         .key_padding_mask = tn_batch_get(b, "padding"), .masked = tn_batch_get(b, "masked_at"),
-                        .words = b->y, .next = tn_batch_find(b, "next"));
+                        .words = b->y, .next = tn_batch_find(b, "next"), .order = tn_batch_find(b, "order"),
+                        .segment = t ? t->segment : 0);
 }
 
 /* Counts the occurrences of each token, and of these the masked ones: [2, pieces]. */
@@ -149,10 +150,11 @@ bool evaluate(model *m, const texts_config *c, evaluation *e)
         const tn_scope s = tn_no_grad_begin();
         if ((more = tn_mlm_next(t.batches, &b))) {
             count(m->tokens, &b, counts);
-            tn_tensor *y =
-                tn_bert_forward(m->bert, b.ids, .types = b.segments, .key_padding_mask = b.padding, .for_words = true);
+            const bool streams = m->bert->streams != NULL;
+            tn_tensor *y = tn_bert_forward(m->bert, b.ids, .types = b.segments, .key_padding_mask = b.padding,
+                                           .targets = streams ? b.masked_at : NULL, .for_words = true);
             if (tn_numel(b.masked_ids)) {
-                tn_tensor *scores = tn_bert_mlm_logits(m->bert, y, b.masked_at);
+                tn_tensor *scores = tn_bert_mlm_logits(m->bert, y, streams ? NULL : b.masked_at);
                 e->loss += tn_item(tn_cross_entropy(scores, b.masked_ids, .reduction = TN_SUM));
                 right += tn_item(tn_sum(tn_to(tn_eq(tn_argmax(scores, -1, false), b.masked_ids), TN_F64)));
                 e->words += tn_numel(b.masked_ids);

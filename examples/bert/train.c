@@ -25,13 +25,18 @@ static int check(training *t)
     if (a->sharing && !has_generator(a)) return program_usage("--sharing is for --objective electra and deberta-v3");
     if (a->word_vectors && !is(a, "bert") && !is(a, "roberta") && !is(a, "deberta"))
         return program_usage("--word-vectors is for --objective bert, roberta and deberta");
+    if (a->segment && !is(a, "xlnet")) return program_usage("--segment is for --objective xlnet");
+    if (a->segment >= a->length)
+        return program_usage("--segment is %lld, but must be less than --length, %lld", (long long)a->segment,
+                             (long long)a->length);
     return train_shape(t, b.layers, b.heads, b.dim);
 }
 
 static tn_tokenizer *tokenizer(training *t, progress *bar)
 {
     return tn_tokenizer_train(of(t)->text.count, of(t)->text.value, .vocab_size = t->asked.vocab_size,
-                              .cased = of(t)->cased, .progress = progress_part, .user = bar);
+                              .cased = of(t)->cased, .cls_last = is(of(t), "xlnet"), .progress = progress_part,
+                              .user = bar);
 }
 
 static bool open_texts(training *t, bool valid, texts *to)
@@ -42,7 +47,10 @@ static bool open_texts(training *t, bool valid, texts *to)
                               .cache = in_folder(t->asked.out, valid ? "valid.tokens" : "corpus.tokens", cache),
                               .pairs = has_pairs(b),
                               .order = is(b, "albert"),
-                              .spans = is(b, "albert") ? 3 : 0,
+                              .spans = is(b, "albert")  ? 3
+                                       : is(b, "xlnet") ? 5
+                                                        : 0,
+                              .permuted = is(b, "xlnet"),
                               .fixed = valid,
                               .may_be_single = !b->objective && !valid,
                               .whole_words = b->whole_words,
@@ -64,6 +72,7 @@ static bool open_all(training *t)
     if (b->valid.count && !open_texts(t, true, &b->held)) return false;
     t->fit.train = tn_mlm_source(b->texts.batches), t->fit.valid = tn_mlm_source(b->held.batches);
     t->fit.loss = has_generator(b) ? electra_loss : texts_loss;
+    if (is(b, "xlnet")) t->fit.user = t;
     t->uniform = log((double)tn_tokenizer_size(t->tokens)) + (has_pairs(b) ? log(2) : 0);
     t->batches = tn_mlm_count(b->texts.batches), t->width = b->batch * b->length;
     if (b->word_vectors) {
@@ -85,11 +94,17 @@ static void *make(training *t)
     c.vocab = tn_tokenizer_size(t->tokens), c.padding = tn_tokenizer_special(t->tokens).pad;
     c.no_next = c.no_pooler = !has_pairs(b);
     c.layers = a->layers, c.heads = a->heads, c.dim = a->dim;
-    c.kind = is(b, "albert") ? TN_ALBERT : is(b, "electra") ? TN_ELECTRA : is_deberta(b) ? TN_DEBERTA : TN_BERT;
+    c.kind = is(b, "albert")    ? TN_ALBERT
+             : is(b, "electra") ? TN_ELECTRA
+             : is_deberta(b)    ? TN_DEBERTA
+             : is(b, "xlnet")   ? TN_XLNET
+                                : TN_BERT;
     c.norm_first = c.kind == TN_BERT && !b->norm_last;
     c.dropout = c.attention_dropout = a->dropout;
+    c.memory = b->segment;
     if (c.kind == TN_DEBERTA) c.types = 0, c.eps = 1e-7, c.mask_decoder = is(b, "deberta");
-    else if (c.kind != TN_BERT) c.embedding = b->embedding ? b->embedding : c.dim < 128 ? c.dim : 128;
+    else if (c.kind == TN_ALBERT || c.kind == TN_ELECTRA)
+        c.embedding = b->embedding ? b->embedding : c.dim < 128 ? c.dim : 128;
     if (c.kind == TN_ALBERT) c.init = 1 / sqrt((double)c.dim); /* a product then has about the scale of its input */
     if (b->length > 512) c.positions = b->length;
     if (has_generator(b)) return electra_new(c, b->sharing ? b->sharing : c.kind == TN_DEBERTA ? "gdes" : "tied");
@@ -119,6 +134,7 @@ static void describe(const training *t, tn_json_writer *w)
     if (b->embedding) tn_json_put_i64(w, "embedding", b->embedding);
     if (b->sharing) tn_json_put_string(w, "sharing", b->sharing);
     if (b->word_vectors) tn_json_put_i64(w, "word_vectors", b->word_vectors);
+    if (b->segment) tn_json_put_i64(w, "segment", b->segment);
 }
 
 static bool save(training *t, tn_fit_why why)
@@ -178,12 +194,17 @@ static const option options[] = {
         "objective", 0, "NAME", &asked.objective,
         "bert: masked tokens and next sentence; roberta: masked tokens, examples of full length; albert: "
         "masked spans and sentence order; electra: replaced tokens; deberta: masked tokens, disentangled attention; "
-        "deberta-v3: the same with replaced tokens (default: bert, or roberta if the text is one document)",
-        .choices = "bert|roberta|albert|electra|deberta|deberta-v3"),
+        "deberta-v3: the same with replaced tokens; xlnet: spans in a random order (default: bert, or roberta if the "
+        "text is one document)",
+        .choices = "bert|roberta|albert|electra|deberta|deberta-v3|xlnet"),
     OPTION_TEXT("sharing", 0, "HOW", &asked.sharing,
                 "how the two models of electra and deberta-v3 share embeddings; gdes: gradient-disentangled (default: "
                 "tied, of deberta-v3 gdes)",
                 .choices = "tied|gdes|none"),
+    OPTION_INT(
+        "segment", 0, "N", &asked.segment,
+        "XLNet: read examples in segments of N tokens, each with a memory of the one before (default: 1 segment)",
+        .least = 1, .most = 16384),
     OPTION_INT("embedding", 0, "N", &asked.embedding,
                "width of ALBERT's or ELECTRA's embeddings (default: --dim, at most 128)", .least = 1, .most = 65536),
     OPTION_INT("word-vectors", 0, "N", &asked.word_vectors,
@@ -192,7 +213,8 @@ static const option options[] = {
     OPTION_INT("batch", 'b', "N", &asked.batch, "examples per step", .least = 1, .most = 65536),
     OPTION_INT("length", 'l', "N", &asked.length, "tokens per example", .least = 8, .most = 16384),
     OPTION_FLAG("norm-last", 0, &asked.norm_last,
-                "norms after the sublayers, as in BERT: harder to train; ALBERT, ELECTRA and DeBERTa always have this"),
+                "norms after the sublayers, as in BERT: harder to train; ALBERT, ELECTRA, DeBERTa and XLNet always "
+                "have this"),
     OPTION_FLAG("whole-words", 0, &asked.whole_words, "mask whole words instead of single tokens"),
     OPTION_FLAG("by-rule", 0, &asked.by_rule, "end sentences at . ! ? instead of at the end of a line"),
     OPTION_FLAG("cased", 0, &asked.cased, "keep capital letters and accents"),

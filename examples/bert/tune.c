@@ -232,6 +232,7 @@ static void *make(training *b)
     const char *layers = t->lora_layers                          ? t->lora_layers
                          : encoder->config.kind == TN_DISTILBERT ? "q_lin v_lin"
                          : encoder->config.kind == TN_MODERNBERT ? "Wqkv"
+                         : encoder->config.kind == TN_XLNET      ? "layer_1 layer_2"
                                                                  : "query value";
     if (m && t->lora)
         tn_lora(m, .rank = t->lora, .names = !strcmp(layers, "all") ? NULL : layers, .trained = tn_tuned_head(m));

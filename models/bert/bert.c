@@ -8,7 +8,7 @@
  * (Lan et al. 2020) shares weights among its layers, ModernBERT (Warner et al. 2024) has rotary positions instead of
  * embeddings, and windows in most layers. DeBERTa (He et al. 2021, v3: 2023) has disentangled attention; its embeddings
  * are projected before the norm, and are 0 at padding. Its enhanced mask decoder is tn_block_args' .mask_decoder, its
- * head for replaced tokens w · gelu(V norm(y₀ + y)). */
+ * head for replaced tokens w · gelu(V norm(y₀ + y)). XLNet is in xlnet.c. */
 #include "models/bert/bert_private.h"
 #include "models/files/hf_config.h"
 #include "models/files/sizes.h"
@@ -69,16 +69,19 @@ static void initialise(tn_bert *m)
 /* True if the positions are part of the input. */
 static bool has_input_positions(const tn_bert_config *c)
 {
-    return c->kind == TN_DEBERTA ? c->input_positions : c->kind != TN_MODERNBERT;
+    return c->kind == TN_DEBERTA ? c->input_positions : c->kind != TN_MODERNBERT && c->kind != TN_XLNET;
 }
 
 static void add_embeddings(tn_bert *m, const tn_bert_config *c)
 {
     const bool    deberta = c->kind == TN_DEBERTA;
     const int64_t first = tn__bert_first_position(c);
-    m->words = tn_child(m, "bert.embeddings.word_embeddings",
-                        tn_embedding_new(.count = c->vocab, .dim = c->embedding, .padding = c->padding,
-                                         .sparse = true)); /* a sequence has few distinct tokens */
+    m->words = tn_child(
+        m, "bert.embeddings.word_embeddings",
+        tn_embedding_new(.count = c->vocab, .dim = c->embedding, .sparse = true,
+                         .padding = c->kind == TN_XLNET ? -1 : c->padding)); /* a sequence has few distinct tokens */
+    m->dropout = tn_child(m, "bert.embeddings.dropout", tn_dropout_new(.p = c->dropout));
+    if (c->kind == TN_XLNET) return;
     if (has_input_positions(c) || c->mask_decoder)
         m->positions = tn_child(
             m, "bert.embeddings.position_embeddings",
@@ -89,7 +92,6 @@ static void add_embeddings(tn_bert *m, const tn_bert_config *c)
     m->norm = tn_child(
         m, "bert.embeddings.LayerNorm",
         tn_layer_norm_new(.dim = deberta ? c->dim : c->embedding, .eps = c->eps, .no_bias = c->kind == TN_MODERNBERT));
-    m->dropout = tn_child(m, "bert.embeddings.dropout", tn_dropout_new(.p = c->dropout));
     if (c->embedding != c->dim || c->kind == TN_ALBERT)
         m->project = tn_child(m, "bert.embeddings_project",
                               tn_linear_new(.in = c->embedding, .out = c->dim, .no_bias = deberta));
@@ -129,10 +131,10 @@ static void add_heads(tn_bert *m, const tn_bert_config *c)
     const bool modern = c->kind == TN_MODERNBERT, gelu = tn__is_roberta(c->kind) || c->kind == TN_ELECTRA || modern;
     if (!c->no_pooler) m->pooler = tn_child(m, "bert.pooler.dense", tn_linear_new(.in = c->dim, .out = c->dim));
     if (!c->no_words && m->words)
-        m->head =
-            tn_child(m, "cls.predictions",
-                     tn_mlm_head_new(.embedding = m->words->weight, .in = c->dim, .eps = c->eps, .no_bias = modern,
-                                     .activation = gelu ? tn_gelu : tn_hf_activation(c->activation)));
+        m->head = tn_child(m, "cls.predictions",
+                           tn_mlm_head_new(.embedding = m->words->weight, .in = c->dim, .eps = c->eps,
+                                           .no_bias = modern, .no_transform = c->kind == TN_XLNET,
+                                           .activation = gelu ? tn_gelu : tn_hf_activation(c->activation)));
     if (!c->no_next && c->kind == TN_ALBERT)
         m->head_dropout = tn_child(m, "cls.dropout", tn_dropout_new(.p = c->head_dropout));
     if (!c->no_next) m->next = tn_child(m, "cls.seq_relationship", tn_linear_new(.in = c->dim, .out = 2));
@@ -151,7 +153,8 @@ tn_bert *tn_bert_create(tn_bert_config c)
     if (!m) return NULL;
     m->config = c;
     add_embeddings(m, &c);
-    add_encoder(m, &c);
+    if (c.kind == TN_XLNET) tn__xlnet_add(m, &c);
+    else add_encoder(m, &c);
     add_heads(m, &c);
     if (tn_error() == TN_OK) initialise(m);
     return tn_built(m);
@@ -188,7 +191,7 @@ static tn_tensor *embed(tn_bert *m, const tn_bert_args *a)
                              a->ids ? tn_shape_text(tn_shape_of(a->ids), text, sizeof text) : "NULL");
     }
     const int64_t length = tn_size(a->ids, 1);
-    if (length > m->config.positions)
+    if (length > m->config.positions && m->config.kind != TN_XLNET)
         return tn_raise_null(TN_ESHAPE,
                              "bert: a sequence of %lld tokens is longer than the model's %lld positions; truncate it",
                              (long long)length, (long long)m->config.positions);
@@ -230,26 +233,41 @@ static tn_tensor *embedded(tn_bert *m, const tn_bert_args *a)
     return tn_error() == TN_OK && m->project && !deberta ? tn_call(m->project, x) : x;
 }
 
+static tn_tensor *encode(tn_bert *m, const tn_bert_args *a)
+{
+    if (a->order || a->memory || a->memory_out)
+        return tn_raise_null(TN_EINVAL, "bert: .order, .memory and .memory_out need an XLNet, not a %s",
+                             tn_bert_kind_name(m->config.kind));
+    tn_tensor *x = embedded(m, a), *place = NULL;
+    if (tn_error() == TN_OK && a->for_words && m->config.mask_decoder)
+        place = tn_embedding_rows(m->positions, 0, tn_size(a->ids, 1));
+    if (tn_error() == TN_OK)
+        x = tn_transformer_encoder_forward(m->encoder, x, .key_padding_mask = a->key_padding_mask,
+                                           .weights = a->weights, .skip_padding = a->skip_padding,
+                                           .mask_decoder = place);
+    return x && a->targets ? tn_index_select(tn_reshape(x, TN_SHAPE(-1, m->config.dim)), 0, a->targets) : x;
+}
+
 tn_tensor *tn_bert_run(tn_bert *m, tn_bert_args a)
 {
-    for (int64_t i = 0; m && a.weights && i < m->config.layers; i++) a.weights[i] = NULL;
+    tn_tensor **const lists[] = {a.weights, a.memory_out};
+    const int64_t     n = m ? m->config.layers : 0;
+    for (int k = 0; k < 2; k++)
+        for (int64_t i = 0; lists[k] && i < n; i++) lists[k][i] = NULL;
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    tn_tensor     *x = embedded(m, &a), *place = NULL;
-    if (tn_error() == TN_OK && a.for_words && m->config.mask_decoder)
-        place = tn_embedding_rows(m->positions, 0, tn_size(a.ids, 1));
-    if (tn_error() == TN_OK)
-        x = tn_transformer_encoder_forward(m->encoder, x, .key_padding_mask = a.key_padding_mask, .weights = a.weights,
-                                           .skip_padding = a.skip_padding, .mask_decoder = place);
-    if (!a.weights || tn_error() != TN_OK) return tn_leave(f, x);
-    /* Return the attention weights and x from the frame in one list. */
-    const int64_t n = m->config.layers;
-    tn_tensor   **all = tn_mem_get((size_t)(n + 1) * sizeof *all);
+    tn_tensor     *x = m->streams ? embed_with_shared(m, &a) : encode(m, &a);
+    if (m->streams && tn_error() == TN_OK) x = tn__xlnet_run(m, x, &a);
+    if ((!a.weights && !a.memory_out) || tn_error() != TN_OK) return tn_leave(f, x);
+    /* Return x, the attention weights and the memory from the frame in one list. */
+    int         count = 0;
+    tn_tensor **all = tn_mem_get((size_t)(2 * n + 1) * sizeof *all);
     if (!all) return tn_leave(f, NULL);
-    memcpy(all, a.weights, (size_t)n * sizeof *all);
-    all[n] = x;
-    tn_scope_return_list(f.scope, (int)n + 1, all);
-    tn_mem_put(all, (size_t)(n + 1) * sizeof *all);
+    all[count++] = x;
+    for (int k = 0; k < 2; k++)
+        for (int64_t i = 0; lists[k] && i < n; i++) all[count++] = lists[k][i];
+    tn_scope_return_list(f.scope, count, all);
+    tn_mem_put(all, (size_t)(2 * n + 1) * sizeof *all);
     return x;
 }
 
@@ -302,7 +320,7 @@ tn_tensor *tn_bert_replaced_logits(tn_bert *m, tn_tensor *y)
 static tn_tensor *word_loss(tn_bert *m, tn_tensor *y, const tn_bert_loss_args *b)
 {
     if (!has(y, m->head, "head for masked tokens")) return NULL;
-    tn_tensor *x = tn_mlm_head_transform(m->head, selected_rows(m, y, b->masked));
+    tn_tensor *x = tn_mlm_head_transform(m->head, selected_rows(m, y, m->streams ? NULL : b->masked));
     return tn_linear_cross_entropy(x, m->head->weight, m->head->bias, b->words);
 }
 
@@ -320,13 +338,18 @@ static tn_tensor *replaced_loss(tn_bert *m, tn_tensor *y, const tn_bert_loss_arg
 }
 
 /* True if the arguments have targets; else raises. */
-static bool has_targets(const tn_bert_loss_args *b)
+static bool has_targets(const tn_bert *m, const tn_bert_loss_args *b)
 {
     if (!b->masked != !b->words)
         tn_raise(TN_EINVAL, "bert: .masked and .words must be set together: the positions of the masked tokens and "
                             "their token ids");
     if (tn_error() == TN_OK && !b->masked && !b->next && !b->replaced)
         tn_raise(TN_EINVAL, "bert: no targets; set .masked and .words, .next or .replaced");
+    if (tn_error() == TN_OK && (m->streams ? b->next || b->replaced || b->segment < 0 : b->order || b->segment))
+        tn_raise(TN_EINVAL,
+                 "bert: .order and .segment, at least 0, are for XLNet, .next and .replaced for others; "
+                 "this is %s",
+                 tn_bert_kind_name(m->config.kind));
     return tn_error() == TN_OK;
 }
 
@@ -337,9 +360,10 @@ tn_tensor *tn_bert_loss_run(tn_bert *m, tn_bert_loss_args b)
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
     tn_tensor     *y = NULL, *loss = NULL, *word = NULL, *next = NULL;
-    if (has_targets(&b))
-        y = tn_bert_forward(m, b.ids, .types = b.types, .key_padding_mask = b.key_padding_mask, .skip_padding = true,
-                            .for_words = b.masked, .shared = b.shared);
+    if (has_targets(m, &b))
+        y = m->streams ? tn__xlnet_targets(m, &b)
+                       : tn_bert_forward(m, b.ids, .types = b.types, .key_padding_mask = b.key_padding_mask,
+                                         .skip_padding = true, .for_words = b.masked, .shared = b.shared);
     if (y && b.masked) {
         word = tn_numel(b.words) ? word_loss(m, y, &b) : tn_mul_scalar(tn_sum(y), 0);
         loss = word;

@@ -10,8 +10,8 @@ typedef tn__bert_stored stored;
 const char *tn_bert_kind_name(tn_bert_kind kind)
 {
     static const char *const names[] = {"BERT",   "RoBERTa", "XLM-RoBERTa", "CamemBERT", "DistilBERT",
-                                        "ALBERT", "ELECTRA", "ModernBERT",  "DeBERTa"};
-    return (unsigned)kind <= TN_DEBERTA ? names[kind] : "unknown kind";
+                                        "ALBERT", "ELECTRA", "ModernBERT",  "DeBERTa",   "XLNet"};
+    return (unsigned)kind < sizeof names / sizeof *names ? names[kind] : "unknown kind";
 }
 
 static void fill_in_modern(tn_bert_config *c)
@@ -37,7 +37,7 @@ static void fill_in_deberta(tn_bert_config *c)
 static void fill_in(tn_bert_config *c)
 {
     const bool albert = c->kind == TN_ALBERT, distil = c->kind == TN_DISTILBERT, modern = c->kind == TN_MODERNBERT;
-    const bool deberta = c->kind == TN_DEBERTA;
+    const bool deberta = c->kind == TN_DEBERTA, xlnet = c->kind == TN_XLNET;
     if (modern) fill_in_modern(c);
     if (deberta) fill_in_deberta(c);
     if (c->ff == 0) c->ff = c->dim <= INT64_MAX / 4 ? 4 * c->dim : 0;
@@ -46,9 +46,10 @@ static void fill_in(tn_bert_config *c)
     if (c->embedding == 0) c->embedding = c->dim;
     if (albert && c->groups == 0) c->groups = 1;
     if (distil || modern) c->types = 0;
-    if (distil || modern || deberta || c->kind == TN_ELECTRA) c->no_pooler = true;
+    if (xlnet) c->types = 3;
+    if (distil || modern || deberta || xlnet || c->kind == TN_ELECTRA) c->no_pooler = true;
     if (c->no_pooler || (c->kind != TN_BERT && !albert)) c->no_next = true;
-    if (c->head_dropout < 0) c->head_dropout = albert ? 0.1 : distil ? 0.2 : -1;
+    if (c->head_dropout < 0) c->head_dropout = albert || xlnet ? 0.1 : distil ? 0.2 : -1;
 }
 
 static bool check_deberta(const char *who, const tn_bert_config *c)
@@ -98,10 +99,10 @@ static bool check_kind(const char *who, const tn_bert_config *c)
 bool tn__bert_complete(const char *who, tn_bert_config *c)
 {
     stored s;
-    if ((unsigned)c->kind > TN_DEBERTA)
+    if ((unsigned)c->kind > TN_XLNET)
         return tn_raise_false(TN_EINVAL, "%s: .kind is %d, which is not a tn_bert_kind", who, (int)c->kind);
     fill_in(c);
-    if (!check_deberta(who, c) || !check_kind(who, c)) return false;
+    if (!check_deberta(who, c) || !check_kind(who, c) || !tn__xlnet_check(who, c)) return false;
     s = (stored){.c = *c, .position_rows = 1};
     if (c->padding < 0) s.c.padding = TN__BERT_NONE;
     if (!tn__init_and_activation(who, c->init, &c->activation) ||
@@ -120,10 +121,17 @@ bool tn__bert_complete(const char *who, tn_bert_config *c)
 static void check_consistent(const stored *s, const char *name)
 {
     const tn_bert_config *c = &s->c;
-    const bool            distil = c->kind == TN_DISTILBERT;
+    const bool            distil = c->kind == TN_DISTILBERT, xlnet = c->kind == TN_XLNET;
     if (c->dim % c->heads)
-        tn_raise(TN_EFORMAT, "'%s': %s %lld does not divide %s %lld", name, distil ? "n_heads" : "num_attention_heads",
-                 (long long)c->heads, distil ? "dim" : "hidden_size", (long long)c->dim);
+        tn_raise(TN_EFORMAT, "'%s': %s %lld does not divide %s %lld", name,
+                 distil  ? "n_heads"
+                 : xlnet ? "n_head"
+                         : "num_attention_heads",
+                 (long long)c->heads,
+                 distil  ? "dim"
+                 : xlnet ? "d_model"
+                         : "hidden_size",
+                 (long long)c->dim);
     else if (c->positions < 1)
         tn_raise(TN_EFORMAT, "'%s': max_position_embeddings is %lld, but positions start after pad_token_id %lld", name,
                  (long long)s->position_rows, (long long)c->padding);
@@ -231,7 +239,8 @@ bool tn__bert_config_read(const tn__hf_source *source, tn__bert_stored *to)
     if (c->kind == TN_DISTILBERT) c->types = 0;
     if (c->kind == TN_MODERNBERT) read_windows(&s, source->name);
     if (c->kind == TN_DEBERTA) read_deberta(&s, source->name);
-    c->positions = s.position_rows - tn__bert_first_position(c);
+    if (c->kind == TN_XLNET) tn__xlnet_read(&s, source->name);
+    else c->positions = s.position_rows - tn__bert_first_position(c);
     if (tn_error() == TN_OK) check_consistent(&s, source->name);
     *to = s;
     return tn_error() == TN_OK;
@@ -260,6 +269,8 @@ tn__bert_stored tn__bert_to_store(const tn_bert_config *c)
     stored                 s = {.c = *c, .type = f->type, .norm_first = !strcmp(f->type, "tenon-bert")};
     s.architecture = architecture_of(c, f);
     s.local = 2 * (c->window - 1), s.pooling = tn__bert_poolings[c->mean_heads];
+    s.attention = tn__xlnet_attentions[c->causal];
+    if (!s.c.clamp) s.c.clamp = -1;
     s.position_rows = s.c.positions + tn__bert_first_position(c);
     if (c->padding < 0) s.c.padding = TN__BERT_NONE;
     if (c->kind == TN_DEBERTA) store_deberta(&s);

@@ -12,13 +12,15 @@ static bool has_weight(const tn_safetensors *f, const tn__bert_format *format, c
            (!strncmp(name, format->prefix, k) && tn_safetensors_find(f, name + k) >= 0);
 }
 
-static const char *const heads[] = {"classifier", "pre_classifier", "qa_outputs", "sequence_summary", NULL};
+static const char *const heads[] = {"classifier",       "pre_classifier", "qa_outputs",
+                                    "sequence_summary", "logits_proj",    NULL};
 
 /* A lower bound of the encoder's elements. */
 static int64_t elements(const tn_bert_config *c)
 {
     const int64_t embedding = c->embedding ? c->embedding : c->dim, blocks = c->groups ? c->groups : c->layers;
     const int64_t rows = c->vocab + (c->kind == TN_DEBERTA ? 0 : c->positions) + c->types;
+    if (c->kind == TN_XLNET) return c->vocab * c->dim + blocks * c->dim * (5 * c->dim + 2 * c->ff);
     if (c->kind == TN_MODERNBERT) return c->vocab * c->dim + blocks * c->dim * (4 * c->dim + 3 * c->ff);
     return rows * embedding + blocks * (4 * c->dim * (c->dim + 1) + 2 * c->dim * c->ff);
 }
@@ -30,7 +32,7 @@ void *tn__bert_load(const tn__hf_source *s)
     tn_bert        *m = NULL;
     if (!tn__bert_config_read(s, &read)) return NULL;
     tn_bert_config c = read.c;
-    if (tn__weights_open(&w, s, elements(&c), c.dim / c.heads * (4 * c.dim + 3))) {
+    if (tn__weights_open(&w, s, elements(&c), c.kind == TN_XLNET ? 0 : c.dim / c.heads * (4 * c.dim + 3))) {
         const tn__bert_format *format = tn__bert_format_of(&c);
         c.no_pooler = !has_weight(w.file, format, format->pooler);
         c.no_words = !has_weight(w.file, format, format->words);

@@ -432,13 +432,14 @@ static const tn__bert_format formats[] = {
 /* clang-format on */
 const char *const tn__bert_types[] = {
     "bert",    "roberta-prelayernorm", "tenon-bert", "roberta", "xlm-roberta", "camembert", "distilbert", "albert",
-    "electra", "modernbert",           "deberta-v2", NULL};
+    "electra", "modernbert",           "deberta-v2", "xlnet",   NULL};
 const char *const tn__bert_poolings[] = {"cls", "mean", NULL};
 const char *const tn__bert_distance_norms[] = {"none", "layer_norm", NULL};
 
 const tn__bert_format *tn__bert_format_of_type(const char *type)
 {
     int i = 0;
+    if (!strcmp(type, tn__xlnet_format.type)) return &tn__xlnet_format;
     while (strcmp(formats[i].type, type) != 0) i++;
     return &formats[i];
 }
@@ -448,6 +449,7 @@ const tn__bert_format *tn__bert_format_of_type(const char *type)
 const tn__bert_format *tn__bert_format_of(const tn_bert_config *c)
 {
     int i = 0;
+    if (c->kind == TN_XLNET) return &tn__xlnet_format;
     if (c->kind == TN_BERT && c->norm_first) return &formats[c->padding >= 0 && !strcmp(c->activation, "gelu") ? 1 : 2];
     while (formats[i].kind != c->kind) i++;
     if (c->kind == TN_DEBERTA) return &formats[i + (c->embedding && c->embedding != c->dim)];

@@ -23,15 +23,16 @@ static inline int64_t tn__bert_first_position(const tn_bert_config *c)
 /* The config as stored in config.json. */
 typedef struct {
     tn_bert_config c;
-    const char    *type, *architecture, *pooling;
-    int64_t        position_rows; /* rows of the position embedding */
-    int64_t        local;         /* ModernBERT's local_attention: 2 (window - 1) */
-    tn_hf_layers   layers;        /* its layer_types: g, l */
+    const char    *type, *architecture, *pooling, *attention; /* attention: XLNet's attn_type */
+    int64_t        position_rows;                             /* rows of the position embedding */
+    int64_t        local;                                     /* ModernBERT's local_attention: 2 (window - 1) */
+    tn_hf_layers   layers;                                    /* its layer_types: g, l */
     bool           norm_first;
     char           terms[TN_HF_LETTERS_MOST]; /* DeBERTa's pos_att_type: c, p; and its other members: */
     bool           relative, share, legacy;
     const char    *norm_distances; /* norm_rel_ebd */
     int64_t        pooler, head;   /* pooler_hidden_size and attention_head_size; 0: absent */
+    int64_t        head_dim;       /* XLNet's d_head; 0: not specified */
     tn_token_ids   begin, end;
 } tn__bert_stored;
 /* c.padding if pad_token_id is missing or null in the file. */
@@ -63,6 +64,16 @@ tn_status tn__bert_save_extra(tn_bert *m, const char *dir, const tn__hf_extra *m
 
 /* Writes the encoder alone, without heads. */
 tn_status tn__bert_save_gguf(tn_bert *m, const char *path, const tn__gguf_options *gguf);
+
+/* XLNet (xlnet.c). targets: hidden states [N, dim] of the loss's targets, in the order of b->words, which it may
+ * change. check: for all kinds. */
+extern const tn__bert_format tn__xlnet_format;
+extern const char *const     tn__xlnet_attentions[]; /* attn_type */
+void                         tn__xlnet_add(tn_bert *m, const tn_bert_config *c);
+tn_tensor                   *tn__xlnet_run(tn_bert *m, tn_tensor *words, const tn_bert_args *a);
+tn_tensor                   *tn__xlnet_targets(tn_bert *m, tn_bert_loss_args *b);
+bool                         tn__xlnet_check(const char *who, const tn_bert_config *c);
+void                         tn__xlnet_read(tn__bert_stored *s, const char *name);
 
 /* Fills in defaults; raises for invalid values. */
 bool tn__bert_complete(const char *who, tn_bert_config *c);

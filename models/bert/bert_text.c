@@ -38,8 +38,9 @@ int64_t tn_bert_fill_in(tn_bert *m, const tn_tokenizer *t, const char *text, int
             tn_raise(TN_EINVAL, "%s: %lld tokens for each of %lld masks do not fit in the output of %lld", who,
                      (long long)k, (long long)found, (long long)most);
         if (tn_error() == TN_OK) {
-            tn_tensor *y = tn_bert_forward(m, b.ids, .types = b.segments, .for_words = true);
-            tn_pair    best = tn_topk(tn_softmax(tn_bert_mlm_logits(m, y, tn_narrow(at, 0, 0, found)), -1), k, -1);
+            tn_tensor *y = tn_bert_forward(m, b.ids, .types = b.segments, .targets = tn_narrow(at, 0, 0, found),
+                                           .for_words = true);
+            tn_pair    best = tn_topk(tn_softmax(tn_bert_mlm_logits(m, y, NULL), -1), k, -1);
             for (int64_t i = 0; tn_error() == TN_OK && i < found * k; i++)
                 to[i] = (tn_bert_fill){i / k, tn_get_i64(best.indices, i), tn_get(best.values, i)};
         }

@@ -1,6 +1,12 @@
 /* head_kinds.c — the head of each task and encoder kind, as in Hugging Face's classes. */
 #include "models/heads/heads_private.h"
 
+const char *tn__task_class(const tn_bert_config *e, tn_task task)
+{
+    if (e->kind == TN_XLNET && task == TN_TASK_QUESTION_ANSWERING) return "ForQuestionAnsweringSimple";
+    return tn__task_name(task);
+}
+
 const char *tn__task_name(tn_task task)
 {
     static const char *const names[] = {"ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering",
@@ -14,6 +20,15 @@ tn__head tn__head_for(const tn_bert_config *e, tn_task task)
     const tn__head own = {
         .first = true, .drop = true, .dense = "classifier.dense", .drop_out = true, .out = "classifier.out_proj"};
     tn__head h = pooled;
+    if (e->kind == TN_XLNET) {
+        if (task == TN_TASK_QUESTION_ANSWERING) return (tn__head){.out = "qa_outputs"};
+        if (task == TN_TASK_TOKEN_CLASSIFICATION) return (tn__head){.out = "classifier"};
+        return (tn__head){.last = true,
+                          .dense = "sequence_summary.summary",
+                          .active = tn_tanh,
+                          .drop_out = true,
+                          .out = "logits_proj"};
+    }
     if (e->kind == TN_MODERNBERT) {
         const bool whole = task == TN_TASK_CLASSIFICATION || task == TN_TASK_MULTIPLE_CHOICE;
         return (tn__head){.first = whole && !e->mean_heads,

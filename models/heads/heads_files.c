@@ -21,7 +21,7 @@ tn_status tn_tuned_save(tn_tuned *m, const char *dir)
 {
     if (!tn_ready(m)) return tn_error();
     const tn__head     h = tn__head_for(&m->encoder->config, m->config.task);
-    const tn__hf_extra more = {tn__task_name(m->config.task),
+    const tn__hf_extra more = {tn__task_class(&m->encoder->config, m->config.task),
                                put_members,
                                m,
                                {{m->dense, h.dense}, {m->norm, h.norm}, {m->classifier, h.out}, {m->crf, "crf"}}};
@@ -34,8 +34,10 @@ tn_status tn_tuned_save(tn_tuned *m, const char *dir)
 static bool task_of(const char *architecture, tn_task *to)
 {
     for (int i = 0; i <= TN_TASK_MULTIPLE_CHOICE; i++) {
-        const char *end = strstr(architecture, "For");
-        if (end && !strcmp(end, tn__task_name((tn_task)i))) return *to = (tn_task)i, true;
+        const char *end = strstr(architecture, "For"), *name = tn__task_name((tn_task)i);
+        if (end && (!strcmp(end, name) || !strcmp(architecture, tn_name("XLNet%sSimple", name))) &&
+            strcmp(architecture, "XLNetForQuestionAnswering") != 0)
+            return *to = (tn_task)i, true;
     }
     return false;
 }

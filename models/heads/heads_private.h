@@ -10,7 +10,8 @@
 typedef struct {
     bool        pooled; /* input: the pooled first token; */
     bool        first;  /* or the first token; */
-    bool        mean;   /* or the mean of all tokens; if none, each token */
+    bool        mean;   /* or the mean of all tokens; */
+    bool        last;   /* or the last token that is not padding; if none, each token */
     bool        drop;   /* dropout on the input */
     const char *dense;  /* name of the inner layer; NULL: none */
     const char *norm;   /* name of the norm after its activation, then neither has a bias; NULL: none */
@@ -28,5 +29,6 @@ void *tn__tuned_load(const tn__hf_source *s);
 
 /* The suffix of the architecture's name: "ForTokenClassification". */
 const char *tn__task_name(tn_task task);
+const char *tn__task_class(const tn_bert_config *encoder, tn_task task); /* of the encoder's kind */
 
 #endif

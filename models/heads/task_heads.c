@@ -152,6 +152,21 @@ const char *tn_tuned_head(const tn_tuned *m)
 /* Reshapes [B, C, T] to [B · C, T]. */
 static tn_tensor *flat(tn_tensor *x) { return x && tn_ndim(x) == 3 ? tn_reshape(x, TN_SHAPE(-1, tn_size(x, 2))) : x; }
 
+/* Each text's last token that is not padding: [B, dim]. */
+static tn_tensor *last_tokens(tn_tensor *y, tn_tensor *padding)
+{
+    if (!y) return NULL;
+    const int64_t rows = tn_size(y, 0), n = tn_size(y, 1);
+    tn_tensor    *at = tn_empty_of(TN_I64, TN_SHAPE(rows));
+    int64_t      *to = at ? tn_data_mut(at) : NULL;
+    for (int64_t b = 0; to && b < rows; b++) {
+        int64_t t = n - 1;
+        while (padding && t > 0 && tn_get_i64(padding, b * n + t)) t--;
+        to[b] = b * n + t;
+    }
+    return tn_index_select(tn_reshape(y, TN_SHAPE(-1, tn_size(y, 2))), 0, at);
+}
+
 /* Applies the head to hidden states [B, T, dim]. */
 static tn_tensor *apply_head(tn_tuned *m, tn_tensor *y, tn_tensor *key_padding_mask)
 {
@@ -159,6 +174,7 @@ static tn_tensor *apply_head(tn_tuned *m, tn_tensor *y, tn_tensor *key_padding_m
     if (h.pooled) y = tn_bert_pooled(m->encoder, y);
     if (h.first) y = tn_select(y, 1, 0);
     if (h.mean) y = tn_bert_sentences(y, key_padding_mask, TN_POOL_MEAN);
+    if (h.last) y = last_tokens(y, key_padding_mask);
     if (h.drop) y = tn_call(m->dropout, y);
     if (h.dense) y = h.active(tn_call(m->dense, y));
     if (h.norm) y = tn_call(m->norm, y);

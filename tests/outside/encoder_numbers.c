@@ -3,8 +3,8 @@
  *     encoder_numbers DIR BATCH OUT
  *
  * BATCH is a safetensors file with "ids" and "real" [B, T], and optionally "types" [B, T], "masked" and "words" [N],
- * "next" [B], "replaced" [B, T]. Writes to the existing folder OUT: numbers.safetensors with those of "y", "pooled",
- * "words", "next", "replaced" and "loss" that the model has; `saved`, the model written by Tenon; and `grads`, the same
+ * "next" [B], "replaced" and "order" [B, T]. Writes to the existing folder OUT: numbers.safetensors with those of "y",
+ * "pooled", "words", "next", "replaced" and "loss" that the model has; `saved`, the model written by Tenon; and `grads`, the same
  * with the gradient of the loss instead of each parameter. Fails if a single row has other bits than in the batch. */
 #include <stdio.h>
 #include <sys/stat.h>
@@ -64,7 +64,8 @@ int main(int n, char **arg)
             ? squares(m, y, padding)
             : tn_bert_loss(m, .ids = ids, .types = types, .key_padding_mask = padding,
                            .masked = m->head ? in("masked") : NULL, .words = m->head ? in("words") : NULL,
-                           .next = m->next ? in("next") : NULL, .replaced = m->replaced ? in("replaced") : NULL);
+                           .next = m->next ? in("next") : NULL, .replaced = m->replaced ? in("replaced") : NULL,
+                           .order = m->streams ? in("order") : NULL);
     tn_safetensors_put(w, "loss", loss);
     snprintf(path, sizeof path, "%s/numbers.safetensors", arg[3]);
     if (tn_safetensors_save(w, path) != TN_OK) return fprintf(stderr, "%s\n", tn_error_message()), 1;

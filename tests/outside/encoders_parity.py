@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Compares BERT, RoBERTa, XLM-RoBERTa, DistilBERT, ALBERT, ELECTRA and ModernBERT with transformers, at odd sizes.
+"""Compares BERT, RoBERTa, XLM-RoBERTa, DistilBERT, ALBERT, ELECTRA, ModernBERT and XLNet with transformers, at odd
+sizes.
 
     tests/outside/encoders_parity.py BUILD [NAME...]
 
@@ -37,6 +38,7 @@ DISTIL = dict(vocab_size=VOCAB, dim=90, hidden_dim=203, n_layers=3, n_heads=6, m
               pad_token_id=PAD, initializer_range=0.1)
 ONE = dict(SIZES, type_vocab_size=1, layer_norm_eps=1e-5)
 NARROW = dict(SIZES, embedding_size=31)
+XLNET = dict(vocab_size=VOCAB, d_model=90, d_inner=203, n_layer=3, n_head=6, pad_token_id=PAD, initializer_range=0.1)
 MODERN = dict(SIZES, num_attention_heads=5, local_attention=14)
 
 MODELS = {
@@ -65,7 +67,15 @@ MODELS = {
         local_rope_theta=70.0, hidden_activation="relu", classifier_pooling="mean")),
     "modernbert, encoder": lambda: tf.ModernBertModel(tf.ModernBertConfig(**dict(
         MODERN, layer_types=["full_attention"] * 3, norm_eps=1e-3))),
+    "xlnet": lambda: tf.XLNetLMHeadModel(tf.XLNetConfig(**XLNET)),
+    "xlnet, clamped, relu": lambda: tf.XLNetLMHeadModel(tf.XLNetConfig(**XLNET, clamp_len=7, ff_activation="relu")),
+    "xlnet, encoder": lambda: tf.XLNetModel(tf.XLNetConfig(**XLNET)),
 }
+
+
+# XLNet's positions are f32 also in an f64 model, which cannot use them.
+positions = tf.XLNetModel.relative_positional_encoding
+tf.XLNetModel.relative_positional_encoding = lambda m, *a, **k: positions(m, *a, **k).to(m.dtype)
 
 
 def compiled(build, folder):
@@ -86,13 +96,29 @@ def batch(m):
     ids = torch.randint(2, VOCAB, (B, T))
     ids[0, 20:], ids[1, :5] = PAD, PAD
     real = (ids != PAD).long()
-    has_types = getattr(m.config, "type_vocab_size", 1) > 1
+    has_types = getattr(m.config, "type_vocab_size", 1) > 1 or m.config.model_type == "xlnet"
     types = torch.randint(0, 2, (B, T)) if has_types else torch.zeros(B, T, dtype=torch.long)
     places = torch.tensor([3, 11, T + 7, 2 * T, 3 * T + 32])
     labels = torch.full((B * T,), -100)
     labels[places] = torch.randint(2, VOCAB, (len(places),))
-    return {"ids": ids, "real": real, "types": types, "masked": places, "words": labels[places],
+    order = torch.full((B * T,), -1)
+    order[places] = torch.tensor([1, 0, 0, 0, 0])
+    return {"ids": ids, "real": real, "types": types, "order": order.view(B, T), "masked": places,
+            "words": labels[places],
             "next": torch.randint(0, 2, (B,)), "replaced": torch.rand(B, T) < 0.3}, labels.view(B, T), has_types
+
+
+def in_order(m, data, labels):
+    """XLNet's loss over the targets, which see those before them in the order and all other tokens."""
+    order, target = data["order"], labels >= 0
+    sees = torch.where(target, order, order + 1)
+    mapping, wanted = torch.zeros(B, 2, T), torch.full((B, 2), -100)
+    for row in range(B):
+        for i, at in enumerate(target[row].nonzero().flatten()):
+            mapping[row, i, at], wanted[row, i] = 1, labels[row, at]
+    y = m(input_ids=data["ids"], attention_mask=data["real"], token_type_ids=data["types"],
+          perm_mask=(sees[:, :, None] <= order[:, None, :]).to(m.dtype), target_mapping=mapping.to(m.dtype))
+    return torch.nn.functional.cross_entropy(y.logits.flatten(0, 1), wanted.flatten())
 
 
 def reference(m, data, labels, has_types):
@@ -121,7 +147,9 @@ def reference(m, data, labels, has_types):
         out["replaced"] = y.logits
     elif "MaskedLM" in name:
         out["words"] = y.logits
-    if "loss" in y and y.loss is not None:
+    if "LMHead" in name:
+        out["words"], loss = y.logits, in_order(m, data, labels)
+    elif "loss" in y and y.loss is not None:
         loss = y.loss
     else:
         loss = (out["y"] * data["real"].unsqueeze(2)).square().mean()
@@ -269,6 +297,10 @@ TOKENIZERS = {
     "electra": (lambda: word_pieces(tf.BertTokenizer),
                 lambda v: tf.ElectraForMaskedLM(tf.ElectraConfig(**v, embedding_size=31)), 0),
 }
+TOKENIZERS["xlnet"] = (lambda: unigram(tf.XLNetTokenizer, ["<unk>", "<s>", "</s>", "<cls>", "<sep>", "<pad>", "<mask>",
+                                                           "<eod>", "<eop>"], False),
+                       lambda v: tf.XLNetLMHeadModel(tf.XLNetConfig(**dict(XLNET, vocab_size=v["vocab_size"],
+                                                                           pad_token_id=5))), 5)
 TOKENIZERS["modernbert"] = (modern_pieces, lambda v: tf.ModernBertForMaskedLM(tf.ModernBertConfig(
     **dict(v, num_attention_heads=5), local_attention=14)), 0)
 TEXTS = ["The keys {} the table.", "A tensor is {} an error, {}.", "naïve  Café {}!"]
@@ -281,12 +313,18 @@ def with_texts(build, name, folder):
     m = model(dict(SIZES, vocab_size=len(t), max_position_embeddings=80, pad_token_id=pad)).eval()
     t.save_pretrained(folder), m.save_pretrained(folder)
     bert, worst, wrong = os.path.join(build, "bin", "bert"), 0, 0
+    types = {"return_token_type_ids": True} if name == "xlnet" else {}  # not returned otherwise; that of <cls> is 2
     for text in TEXTS:
         text = text.replace("{}", t.mask_token)
         ours = json.loads(subprocess.check_output([bert, "fill", "--model", folder, "--json", "--top", "3", text]))
-        tokens = t(text, return_tensors="pt")
+        tokens = t(text, return_tensors="pt", **types)
+        masks = tokens["input_ids"][0] == t.mask_token_id
         with torch.no_grad():
-            p = m(**tokens).logits[0].softmax(-1)[tokens["input_ids"][0] == t.mask_token_id]
+            if name == "xlnet":  # no token sees those at the masks
+                p = m(**tokens, perm_mask=masks.float().expand(1, len(masks), -1),
+                      target_mapping=torch.eye(len(masks))[masks][None]).logits[0].softmax(-1)
+            else:
+                p = m(**tokens).logits[0].softmax(-1)[masks]
         best = p.topk(3)
         wrong += [x["id"] for x in ours] != best.indices.flatten().tolist()
         worst = max([worst] + [abs(x["probability"] - y) for x, y in zip(ours, best.values.flatten().tolist())])
@@ -294,7 +332,8 @@ def with_texts(build, name, folder):
     out = subprocess.run([bert, "embed", "--model", folder, "--json"], input="\n".join(lines) + "\n", text=True,
                          stdout=subprocess.PIPE, check=True).stdout
     vectors = torch.tensor([json.loads(x) for x in out.splitlines()])
-    tokens = t(lines, return_tensors="pt", padding=True, truncation=True, max_length=80 - (pad + 1 if pad else 0))
+    tokens = t(lines, return_tensors="pt", padding=True, truncation=True, **types,
+               max_length=512 if name == "xlnet" else 80 - (pad + 1 if pad else 0))
     with torch.no_grad():
         y = getattr(m, m.base_model_prefix)(**tokens).last_hidden_state
     real = tokens["attention_mask"].unsqueeze(2).float()

@@ -255,7 +255,7 @@ rm over/model.safetensors over/config.json
     wrong "a run without a checkpoint, and without a model, does not go on"
 same_folder whole over || wrong "a run that was killed early ends with other bits"
 
-# Other kinds of models: ALBERT, ELECTRA with its generator, DeBERTa, and a distilled BERT, whose run is resumed.
+# Other kinds of models: ALBERT, ELECTRA with its generator, DeBERTa, XLNet, and a distilled BERT, whose run is resumed.
 "${train[@]}" --steps 4 --objective albert --embedding 16 --out albert >/dev/null || wrong "--objective albert failed"
 "$bert" info albert | grep -q '^heads       masked tokens, sentence order' || wrong "ALBERT has not its heads"
 grep -q '"initializer_range": 0.0883' albert/config.json || wrong "ALBERT's weights do not begin as wide as 1/sqrt(128)"
@@ -279,6 +279,21 @@ same_folder v3 v3.parts || wrong "a resumed run of DeBERTa v3 ends with other bi
 "$bert" info v3 | grep -q '^heads       replaced tokens' || wrong "DeBERTa v3 has not its head"
 "$bert" fill --model v3/generator -k 2 "The [MASK] is old." >/dev/null || wrong "DeBERTa's generator does not fill"
 says 2 "--sharing is for --objective electra and deberta-v3" "${train[@]}" --sharing gdes --out nothing
+permuted=("${train[@]}" --objective xlnet --segment 16)
+"${permuted[@]}" --threads 2 --out xlnet >/dev/null || wrong "--objective xlnet failed"
+"${permuted[@]}" --threads 1 --out xlnet-cut >/dev/null 2>&1 &
+while [ ! -e xlnet-cut/checkpoints ] && kill -0 $! 2>/dev/null; do sleep 0.05; done
+kill -KILL $! 2>/dev/null || true # it may have ended
+wait $! || true
+"$bert" train --quiet --out xlnet-cut --resume >/dev/null || wrong "bert train --objective xlnet --resume failed"
+cmp -s xlnet/model.safetensors xlnet-cut/model.safetensors ||
+    wrong "a killed and resumed XLNet, with other threads, ends with other bits"
+"$bert" info xlnet | grep -q '^context     any length, a memory of 16 tokens' || wrong "bert info: not XLNet's memory"
+"$bert" fill --model xlnet -k 2 "The [MASK] is old." >/dev/null || wrong "XLNet does not fill"
+"$bert" eval --model xlnet --json demo/held-out.txt | grep -q '"words":[1-9]' || wrong "bert eval of XLNet: no words"
+says 2 "--segment is for --objective xlnet" "${train[@]}" --segment 8 --out nothing
+says 2 "--segment is 32, but must be less than --length, 32" "${train[@]}" --objective xlnet --segment 32 --out nothing
+says 2 "the teacher is an XLNet" "$bert" distil --teacher xlnet --text demo/world.txt --out nothing
 says 2 "embedding is for --objective albert and electra" "${train[@]}" --embedding 8 --out nothing
 says 2 "--embedding is for --objective albert" "$bert" demo --embedding 8 --out nothing
 says 2 "--steps and --minutes exclude each other" "$bert" demo --steps 2 --minutes 1 --out nothing

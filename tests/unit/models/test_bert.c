@@ -297,7 +297,7 @@ static const struct {
      "'%s/config.json': hidden_dropout_prob is 1, but must be from 0 to less than 1"},
     {"model_type", "\"gpt2\"", TN_EUNSUPPORTED,
      "'%s/config.json': model_type is 'gpt2'; supported: 'bert', 'roberta-prelayernorm', 'tenon-bert', 'roberta', "
-     "'xlm-roberta', 'camembert', 'distilbert', 'albert', 'electra', 'modernbert' and 'deberta-v2'"},
+     "'xlm-roberta', 'camembert', 'distilbert', 'albert', 'electra', 'modernbert', 'deberta-v2' and 'xlnet'"},
     {"position_embedding_type", "\"relative_key\"", TN_EUNSUPPORTED,
      "'%s/config.json': position_embedding_type is 'relative_key'; only 'absolute' is supported"},
     {"is_decoder", "true", TN_EUNSUPPORTED,

@@ -76,6 +76,13 @@ START_TEST(modernbert) /* embedding_dropout; attention_dropout of the weights an
 }
 END_TEST
 
+START_TEST(xlnet) /* word_emb_k and output_h; pos_emb; each layer's, of the weights and results too */
+{
+    ck_assert_str_eq(places(BERT(.kind = TN_XLNET, .attention_dropout = 0.25)),
+                     EMBEDDINGS "bert.encoder.dropout=0.25 bert.encoder.layers.0.dropout=0.25 ");
+}
+END_TEST
+
 START_TEST(albert) /* none after AlbertLayer's inner layer; classifier_dropout_prob before the sentence-order head */
 {
     ck_assert_str_eq(places(BERT(.kind = TN_ALBERT, .attention_dropout = 0.125)),
@@ -134,6 +141,7 @@ int main(void)
     tcase_add_loop_test(c, heads, 0, 3);
     tcase_add_test(c, albert);
     tcase_add_test(c, modernbert);
+    tcase_add_test(c, xlnet);
     tcase_add_test(c, gpt);
     tcase_add_test(c, llama);
     tcase_add_test(c, vit);

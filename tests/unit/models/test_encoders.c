@@ -237,7 +237,7 @@ static const struct {
     tn_bert_config c;
     const char    *says;
 } wrong_configs[] = {
-    {{WHOLE, .kind = (tn_bert_kind)9}, "tn_bert_new: .kind is 9, which is not a tn_bert_kind"},
+    {{WHOLE, .kind = (tn_bert_kind)99}, "tn_bert_new: .kind is 99, which is not a tn_bert_kind"},
     {{WHOLE, .embedding = 4},
      "tn_bert_new: .embedding is 4 and .dim is 8, but in BERT they must be equal; omit .embedding"},
     {{WHOLE, .kind = TN_ROBERTA, .groups = 1},
@@ -329,7 +329,8 @@ static const struct {
     {ROBERTA, "model_type", "\"roberta-prelayernorm\"", TN_EFORMAT, NULL},
     {ROBERTA, "model_type", "\"deberta\"", TN_EUNSUPPORTED,
      "'%s/config.json': model_type is 'deberta'; supported: 'bert', 'roberta-prelayernorm', 'tenon-bert', "
-     "'roberta', 'xlm-roberta', 'camembert', 'distilbert', 'albert', 'electra', 'modernbert' and 'deberta-v2'"},
+     "'roberta', 'xlm-roberta', 'camembert', 'distilbert', 'albert', 'electra', 'modernbert', 'deberta-v2' "
+     "and 'xlnet'"},
     {MODERNBERT, "norm_bias", "true", TN_EUNSUPPORTED, "'%s/config.json': norm_bias is true, which is not supported"},
     {MODERNBERT, "mlp_dropout", "0.5", TN_EUNSUPPORTED, "'%s/config.json': mlp_dropout is 0.5; only 0 is supported"},
     {MODERNBERT, "classifier_pooling", "\"max\"", TN_EUNSUPPORTED,

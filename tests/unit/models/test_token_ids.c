@@ -30,6 +30,7 @@ static int a_distilbert(void) { return bert(TN_DISTILBERT); }
 static int an_albert(void) { return bert(TN_ALBERT); }
 static int an_electra(void) { return bert(TN_ELECTRA); }
 static int a_deberta(void) { return bert(TN_DEBERTA); }
+static int an_xlnet(void) { return bert(TN_XLNET); }
 static int a_modernbert(void)
 {
     return save(tn_bert_new(.vocab = 50300, .dim = 8, .layers = 1, .heads = 2, .ff = 8, .positions = 12,
@@ -73,6 +74,7 @@ static const struct {
     {"electra", an_electra, "0", false},
     {"modernbert", a_modernbert, "50283", false},
     {"deberta-v2", a_deberta, "0", false},
+    {"xlnet", an_xlnet, "5", false},
     {"roberta-prelayernorm", a_norm_first, "1", true},
     {"tenon-bert", another_norm_first, "0", false},
     {"gpt2", a_gpt, NULL, false},
