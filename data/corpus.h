@@ -53,8 +53,8 @@ typedef struct tn_mlm_config {
      * sep, where B follows A or, with probability 0.5, is from another document. */
     bool pairs;
     bool order; /* for pairs: B always follows A, and the two are swapped with probability 0.5 */
-    /* for XLNet, without pairs: examples end in sep cls, cls has segment 2, no token is replaced; the tokens to predict,
-     * sep and cls are in a random order, the others come before them (see tn_permutation_mask in nn/two_stream.h) */
+    /* for XLNet, without pairs: examples end in sep cls, cls has segment 2, no token is replaced; the tokens to
+     * predict, sep and cls are in a random order, the others come before them (tn_permutation_mask, nn/two_stream.h) */
     bool               permuted;
     int64_t max_tokens TN_IS(128); /* tokens per example, special tokens included: 128; at most 16384 */
     int32_t            pad, cls, sep, mask;

@@ -1,6 +1,7 @@
 /* t5.c — the tokenizers that Hugging Face's T5Tokenizer and XLNetTokenizer make of a SentencePiece model: its tokens
- * with their scores, which are added in f64. Words end at white space, and "▁" is put before each. T5 adds the sentinels
- * <extra_id_99> … <extra_id_0>, and "</s>" after each text; XLNet removes accents, and adds "<sep><cls>" after it. */
+ * with their scores, which are added in f64. Words end at white space, and "▁" is put before each. T5 adds the
+ * sentinels <extra_id_99> … <extra_id_0>, and "</s>" after each text; XLNet removes accents, and adds "<sep><cls>"
+ * after each text. */
 #include "data/tokenizer/tokenizer_private.h"
 #include "data/text/unicode.h"
 #include "core/base/toolbox.h"

@@ -34,8 +34,9 @@ static choice choose_word(const model *m, const world_probe *p)
         const int64_t mask = tn_tokenizer_special(m->tokens).mask;
         int64_t       at = 0;
         while (at < tn_numel(b.ids) - 1 && tn_get_i64(b.ids, at) != mask) at++;
-        tn_tensor *y = tn_bert_forward(m->bert, b.ids, .for_words = true);
-        tn_tensor *q = tn_softmax(tn_bert_mlm_logits(m->bert, y, tn_from_data(TN_I64, TN_SHAPE(1), &at)), -1);
+        tn_tensor *y = tn_bert_forward(m->bert, b.ids, .types = b.segments,
+                                       .targets = tn_from_data(TN_I64, TN_SHAPE(1), &at), .for_words = true);
+        tn_tensor *q = tn_softmax(tn_bert_mlm_logits(m->bert, y, NULL), -1);
         for (int i = 0; q && i < p->nright + p->nwrong; i++) {
             const bool    good = i < p->nright;
             const char   *word = good ? p->right[i] : p->wrong[i - p->nright];
@@ -89,7 +90,7 @@ static bool measure(const bert_training *t, model *m, evaluation *e)
     char               cache[1024];
     const texts_config c = {.files = t->valid,
                             .cache = in_folder(out, "held-out.tokens", cache),
-                            .pairs = true,
+                            .pairs = m->bert->next != NULL,
                             .order = m->bert->config.kind == TN_ALBERT,
                             .fixed = true,
                             .length = t->length,
@@ -194,7 +195,7 @@ static int run(int count, char **operands)
     t.objective = objective, t.embedding = embedding;
     const bool   albert = !strcmp(objective, "albert");
     train_asked *a = &t.base.asked;
-    t.word_vectors = albert ? 0 : 2;
+    t.word_vectors = albert || !strcmp(objective, "xlnet") ? 0 : 2;
     a->out = in_folder(out, "model", folder), a->size = "tiny", a->vocab_size = 4000, a->layers = 3, a->heads = 4;
     a->dropout = 0, a->lr = 2e-3, a->minutes = minutes;
     a->steps = steps || minutes > 0 ? steps : albert ? ALBERTS_STEPS : USUAL_STEPS;
@@ -217,7 +218,7 @@ static const option options[] = {
     OPTION_INT("documents", 0, "N", &documents, "number of documents to generate", .least = 10, .most = 1e9),
     OPTION_INT("probes", 0, "N", &probes, "number of test sentences of each kind", .least = 1, .most = 1e6),
     OPTION_TEXT("objective", 0, "NAME", &objective, "training objective, as in bert train",
-                .choices = "bert|albert|deberta"),
+                .choices = "bert|albert|deberta|xlnet"),
     OPTION_INT("embedding", 0, "N", &embedding, "width of ALBERT's embeddings (default: 128)", .least = 1,
                .most = 65536),
     OPTION_TEXT("dtype", 0, "TYPE", &dtype, "dtype of the computation (default: bf16 if the CPU supports it, else f32)",

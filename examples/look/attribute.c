@@ -19,8 +19,9 @@ static tn_tensor *scores(const question *q)
     if (q->m->kind == TUNED) return tn_select(tn_tuned_forward((tn_tuned *)(void *)q->m->net, q->p->ids), 0, 0);
     if (q->m->kind == WRITER)
         return tn_select(tn_select(tn_lm_forward(q->m->net, q->p->ids, .last = true), 0, 0), 0, 0);
-    y = tn_bert_forward(q->m->encoder, q->p->ids, .for_words = true);
-    return tn_select(tn_bert_mlm_logits(q->m->encoder, y, tn_full_of(TN_I64, TN_SHAPE(1), (double)q->at)), 0, 0);
+    y = tn_bert_forward(q->m->encoder, q->p->ids, .targets = tn_full_of(TN_I64, TN_SHAPE(1), (double)q->at),
+                        .for_words = true);
+    return tn_select(tn_bert_mlm_logits(q->m->encoder, y, NULL), 0, 0);
 }
 
 /* The log-probability of the answer; for a translator, the sum over the tokens of the translation. */

@@ -312,8 +312,9 @@ static tn_tensor *logits_of(const text_batch *b, tn_module *net, tn_tensor **tar
         return tn_reshape(y, TN_SHAPE(-1, tn_size(y, -1)));
     }
     if (b->model->kind == READER) {
-        y = tn_bert_forward(b->model->encoder, b->ids, .key_padding_mask = b->padding, .for_words = true);
-        return tn_bert_mlm_logits(b->model->encoder, y, b->positions);
+        y = tn_bert_forward(b->model->encoder, b->ids, .key_padding_mask = b->padding, .targets = b->positions,
+                            .for_words = true);
+        return tn_bert_mlm_logits(b->model->encoder, y, NULL);
     }
     tn_tensor    *ids = b->model->kind == WRITER ? b->ids : b->target;
     const int64_t n = tn_size(ids, 1);

@@ -102,7 +102,8 @@ bool tn__bert_complete(const char *who, tn_bert_config *c)
     if ((unsigned)c->kind > TN_XLNET)
         return tn_raise_false(TN_EINVAL, "%s: .kind is %d, which is not a tn_bert_kind", who, (int)c->kind);
     fill_in(c);
-    if (!check_deberta(who, c) || !check_kind(who, c) || !tn__xlnet_check(who, c)) return false;
+    if (!check_deberta(who, c) || !check_kind(who, c) || !tn__xlnet_check(who, tn_bert_kind_name(c->kind), c))
+        return false;
     s = (stored){.c = *c, .position_rows = 1};
     if (c->padding < 0) s.c.padding = TN__BERT_NONE;
     if (!tn__init_and_activation(who, c->init, &c->activation) ||

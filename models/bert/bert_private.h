@@ -65,14 +65,12 @@ tn_status tn__bert_save_extra(tn_bert *m, const char *dir, const tn__hf_extra *m
 /* Writes the encoder alone, without heads. */
 tn_status tn__bert_save_gguf(tn_bert *m, const char *path, const tn__gguf_options *gguf);
 
-/* XLNet (xlnet.c). targets: hidden states [N, dim] of the loss's targets, in the order of b->words, which it may
- * change. check: for all kinds. */
+/* XLNet (xlnet.c, xlnet_format.c). check: of any kind's config; kind: its name, for messages. */
 extern const tn__bert_format tn__xlnet_format;
 extern const char *const     tn__xlnet_attentions[]; /* attn_type */
 void                         tn__xlnet_add(tn_bert *m, const tn_bert_config *c);
 tn_tensor                   *tn__xlnet_run(tn_bert *m, tn_tensor *words, const tn_bert_args *a);
-tn_tensor                   *tn__xlnet_targets(tn_bert *m, tn_bert_loss_args *b);
-bool                         tn__xlnet_check(const char *who, const tn_bert_config *c);
+bool                         tn__xlnet_check(const char *who, const char *kind, const tn_bert_config *c);
 void                         tn__xlnet_read(tn__bert_stored *s, const char *name);
 
 /* Fills in defaults; raises for invalid values. */

@@ -4,8 +4,9 @@
  *
  * BATCH is a safetensors file with "ids" and "real" [B, T], and optionally "types" [B, T], "masked" and "words" [N],
  * "next" [B], "replaced" and "order" [B, T]. Writes to the existing folder OUT: numbers.safetensors with those of "y",
- * "pooled", "words", "next", "replaced" and "loss" that the model has; `saved`, the model written by Tenon; and `grads`, the same
- * with the gradient of the loss instead of each parameter. Fails if a single row has other bits than in the batch. */
+ * "pooled", "words", "next", "replaced" and "loss" that the model has; `saved`, the model written by Tenon; and
+ * `grads`, the same with the gradient of the loss instead of each parameter. Fails if a single row has other bits than
+ * in the batch. */
 #include <stdio.h>
 #include <sys/stat.h>
 #include <tenon/tenon.h>
