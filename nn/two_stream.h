@@ -2,17 +2,16 @@
  * two streams. Part of nn.h: include that.
  *
  *     tn_two_stream *m = tn_two_stream_new(.layers = 6, .dim = 256, .heads = 4);
- *     tn_tensor *blocked = tn_permutation_mask(order, targets, 2, 128); // order [2, 128]; targets [N]: of [2 · 128]
- *     tn_tensor *y = tn_two_stream_forward(m, x, .blocked = blocked, .query = g, .targets = targets); // [N, 256]
+ *     tn_tensor *blocked = tn_permutation_mask(NULL, where, 2, 128);   // where: tokens to predict, of [2 · 128]
+ *     tn_tensor *g = tn_zeros(TN_SHAPE(tn_numel(where), 256));         // in XLNet a learned vector, for all the same
+ *     tn_tensor *y = tn_two_stream_forward(m, x, .blocked = blocked, .query = g, .targets = where); // [N, 256]
  *
  * The content stream is x, a vector per token; a token sees itself. The query stream has a vector per token to predict;
  * it sees the vectors of x that the token may see, but not the token itself. Both use the same weights. With the query
- * q at position i, the key k at position j, and s the same for two tokens of one segment, another one for others:
- *
- *     score = ((q + r_w_bias) · k + (q + r_r_bias) · R r(i - j) + (q + r_s_bias) · seg_embed[s]) / √head_dim
- *
- * r(i - j) are sines and cosines of the distance, so that a text may be of any length. A token that sees no key gets 0
- * from the attention. Parameters have Hugging Face's names and shapes below layers.*. */
+ * q at position i, the key k at position j, and s the same for two tokens of one segment, another one for others, a
+ * score is ((q + r_w_bias) · k + (q + r_r_bias) · R r(i - j) + (q + r_s_bias) · seg_embed[s]) / √head_dim. r(i - j) are
+ * sines and cosines of the distance, so that a text may be of any length. A token that sees no key gets 0 from the
+ * attention. Parameters have Hugging Face's names and shapes below layers.*. */
 #ifndef TENON_NN_TWO_STREAM_H
 #define TENON_NN_TWO_STREAM_H
 
