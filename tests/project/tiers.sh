@@ -27,7 +27,8 @@ look up        |    - | tenon.h core/files.h core/gguf.h core/keywords.h core/q8
                |      | autograd/experts.h autograd/fused.h autograd/long_texts.h autograd/more_ops.h autograd/rope.h
                |      | autograd/recompute.h autograd/replay.h autograd/steps.h autograd/tools.h
                |      | nn/experts.h nn/module_tools.h nn/convolution.h nn/crf.h nn/losses.h nn/init.h nn/lora.h
-               |      | nn/disentangled.h nn/state.h nn/two_stream.h optim/optimizers.h optim/schedule.h optim/checkpoint.h
+               |      | nn/disentangled.h nn/state.h nn/two_stream.h
+               |      | optim/optimizers.h optim/schedule.h optim/checkpoint.h
                |      | models/decoding.h models/hf.h models/peft.h models/surface.h
 '
 
