@@ -186,6 +186,46 @@ START_TEST(shared_embeddings)
 }
 END_TEST
 
+/* XLNet shares embeddings, too, at once and in segments. */
+START_TEST(shared_embeddings_of_xlnet)
+{
+    tn_seed(3);
+    tn_bert       *m = tn_bert_new(.kind = TN_XLNET, .vocab = 29, .dim = 8, .heads = 2, .layers = 2, .dropout = 0,
+                                   .attention_dropout = 0);
+    tn_bert       *g = deberta(false), *sum = tn_copy(m), *other = tn_bert_new(.vocab = 30, .dim = 8, .heads = 2);
+    const int64_t  places[] = {1, 12, 3};
+    tn_tensor     *ids = answer("ids"), *at = tn_from_data(TN_I64, TN_SHAPE(3), places);
+    const tn_scope s = tn_no_grad_begin();
+    tn_add_(sum->words->weight, g->words->weight);
+    tn_scope_end(s);
+    ck_assert_double_le(apart(tn_bert_forward(m, ids, .shared = g), tn_bert_forward(sum, ids)), 1e-5);
+    fine();
+    for (int64_t segment = 0; segment <= 4; segment += 4)
+        ck_refused(tn_bert_loss(m, .ids = ids, .masked = at, .words = at, .segment = segment, .shared = other),
+                   TN_EINVAL, "bert: .shared has 30 tokens of width 8, but the model has 29 of 8");
+    tn_free(m), tn_free(g), tn_free(sum), tn_free(other);
+}
+END_TEST
+
+/* The hidden states of chosen tokens are those of all, with and without the mask decoder. */
+START_TEST(states_of_chosen_tokens)
+{
+    tn_seed(3);
+    tn_bert      *m = deberta(false);
+    const int64_t places[] = {1, 12, 3};
+    tn_tensor    *ids = answer("ids"), *padding = padding_of(ids), *at = tn_from_data(TN_I64, TN_SHAPE(3), places);
+    tn_tensor    *all[2], *some[2];
+    for (int i = 0; i < 2; i++) {
+        all[i] = tn_bert_forward(m, ids, .key_padding_mask = padding, .for_words = i);
+        some[i] = tn_bert_forward(m, ids, .key_padding_mask = padding, .for_words = i, .targets = at);
+        fine();
+        ck_assert(tn_same_bits(some[i], tn_index_select(tn_reshape(all[i], TN_SHAPE(-1, 8)), 0, at)));
+    }
+    ck_assert(apart(some[0], some[1]) > 1e-3);
+    tn_free(m);
+}
+END_TEST
+
 /* Both losses decrease. */
 START_TEST(learns)
 {
@@ -297,6 +337,8 @@ int main(void)
     tcase_add_test(c, hidden_states);
     tcase_add_loop_test(c, files_there_and_back, 0, CASES);
     tcase_add_test(c, shared_embeddings);
+    tcase_add_test(c, shared_embeddings_of_xlnet);
+    tcase_add_test(c, states_of_chosen_tokens);
     tcase_add_loop_test(c, learns, 0, 2);
     tcase_add_test(c, configs);
     tcase_add_loop_test(c, rejected_members, 0, sizeof wrong_members / sizeof *wrong_members);
