@@ -10,10 +10,9 @@ TN_C_BEGIN_
  * checkpoints, while the program computes. The source needs `begin` and `save`, so that its batches do not depend on
  * the program's generator, and what a batch's `user` points to must stay valid. Without threads it reads directly.
  *
- *     tn_source    slow = my_source(&files);
- *     tn_prefetch *ahead = tn_prefetch_new(.source = &slow);
+ *     tn_prefetch *ahead = tn_prefetch_new(.source = &data);
  *     tn_source    fast = tn_prefetch_source(ahead);          // for tn_fit, or tn_source_next
- *     tn_prefetch_free(ahead);                                // before what `slow` reads from */
+ *     tn_prefetch_free(ahead);                                // before what `data` reads from */
 typedef struct tn_prefetch tn_prefetch;
 typedef struct tn_prefetch_config {
     int              zero_;

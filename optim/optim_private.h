@@ -31,15 +31,8 @@ typedef struct {
     double option[TN_OPTS];
 } tn__group;
 
-enum {
-    TN__NESTEROV = 1,
-    TN__MAXIMIZE = 2,
-    TN__AMSGRAD = 4,
-    TN__CENTERED = 8,
-    TN__LAZY = 16,
-    TN__DECOUPLED = 32,
-    TN__MATCH_RMS = 64
-};
+enum { TN__NESTEROV = 1, TN__MAXIMIZE = 2, TN__AMSGRAD = 4, TN__CENTERED = 8, TN__LAZY = 16, TN__DECOUPLED = 32 };
+enum { TN__MATCH_RMS = 64 };
 
 struct tn_optimizer {
     const tn__kind *kind;
@@ -73,9 +66,8 @@ struct tn__kind {
     bool (*by_rows)(const tn_optimizer *o, const double *option);
     /* Sets the kernel's parameters for update number t of the weight, except scale and bound. */
     void (*numbers)(const tn_optimizer *o, const tn__weight *w, const double *option, double t, tn__numbers *to);
-    /* Optional: work between the lists of gradients and the sweeps that may fail; changes no state. False: raised. */
-    bool (*prepare)(tn_optimizer *o, double scale);
-    void (*run)(tn_optimizer *o); /* runs the sweeps; cannot fail */
+    bool (*prepare)(tn_optimizer *o, double scale); /* before the sweeps; may raise, changes no state. NULL: nothing */
+    void (*run)(tn_optimizer *o);                   /* runs the sweeps; cannot fail */
 };
 
 extern const char *const tn__option_names[TN_OPTS];
@@ -88,8 +80,7 @@ tn_optimizer *tn__optimizer_make(const tn__kind *kind, void *module, unsigned fl
                                  const tn_clip *clip);
 int64_t       tn__weight_find(const tn_optimizer *o, const tn_tensor *t);     /* index in o->weight; -1: not found */
 bool tn__state_same(const tn_optimizer *o, const tn__weight *w, tn_shape *s); /* for .shape: the shape of the weight */
-/* Creates a state of that shape or, if only some elements are updated here, of those. Owned by the caller. NULL:
- * raised. */
+/* Creates a state of that shape or, if only some elements are updated here, of those. The caller owns it; may raise. */
 tn_tensor *tn__state_make(const tn_optimizer *o, const tn__weight *w, tn_shape s);
 tn_status  tn__schedule_advance(tn_schedule *s);          /* the schedule's step after an update of its optimizer */
 void       tn__schedule_check_next(const tn_schedule *s); /* raises the foreseeable errors of tn__schedule_advance */

@@ -40,7 +40,7 @@ static void gather_backward(tn_back *b)
     tn_tensor *buffer = tn__grad_buffer(b, 0);
     int        dim = TN_ARG(b, dim);
     tn__wrap_dim("gather", &dim, b->in_shape[0].n);
-    if (buffer) tn__scatter_add(buffer, dim, b->in[1], b->gy[0]);
+    if (buffer) tn__scatter(buffer, dim, b->in[1], b->gy[0], TN__ADD);
 }
 static void gather_backward_ops(tn_back *b)
 {

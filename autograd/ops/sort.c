@@ -51,7 +51,7 @@ static void sort_backward(tn_back *b)
     tn_tensor *buffer = tn__grad_buffer(b, 0);
     int        dim = TN_ARG(b, dim);
     tn__wrap_dim(b->op->name, &dim, b->in_shape[0].n);
-    if (buffer && b->gy[0]) tn__scatter_add(buffer, dim, b->out[1], b->gy[0]);
+    if (buffer && b->gy[0]) tn__scatter(buffer, dim, b->out[1], b->gy[0], TN__ADD);
 }
 static void sort_backward_ops(tn_back *b)
 {

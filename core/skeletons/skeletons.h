@@ -69,8 +69,7 @@ typedef struct {
     }
 #define TN__REDUCER_PARTS(k, s) TN__REDUCER(k, s, false)
 #define TN__REDUCER_OF_LANES(k, s) TN__REDUCER(k, s, true)
-/* y[i] has the shape of x without dims, and is contiguous. dims must be wrapped and sorted by tn__wrap_dims; it must
- * not be empty. May raise TN_ENOMEM. */
+/* y[i] has the shape of x without dims, and is contiguous. dims: not empty, by tn__wrap_dims. May raise TN_ENOMEM. */
 void tn__reduce(tn__reducers k, tn_dims dims, tn__list y, tn_tensor *x, const void *args);
 
 /* By a mask (core/skeletons/mask.c) of any dtype. tn__mask_count: the number of elements that are not 0 in the mask
@@ -80,19 +79,13 @@ int64_t tn__mask_count(const tn_tensor *mask, tn_shape s);
 void    tn__mask_select(tn_tensor *y, const tn_tensor *x, const tn_tensor *mask, tn_shape s);
 void    tn__mask_spread(tn_tensor *y, tn_tensor *x, const tn_tensor *mask);
 
-/* By index (core/skeletons/index.c); index is i64 or i32. tn__index_check raises "op: what 7 at [1, 2] is outside 0 …
- * 4". */
+/* By index (index.c); index is i64 or i32. tn__index_check raises "op: what 7 at [1, 2] is outside 0 … 4". */
 bool tn__index_check(const char *op, const char *what, const tn_tensor *index, int64_t limit);
-/* y[.., i, ..] = x[.., index[.., i, ..], ..] along dim; y has index's shape, x is at least as large in the
- * other dims. */
+/* y[.., i, ..] = x[.., index[.., i, ..], ..] along dim; y has index's shape, other dims of x are not smaller. */
 void tn__gather(tn_tensor *y, const tn_tensor *x, int dim, const tn_tensor *index);
 /* y[.., index[.., i, ..], ..] = src[.., i, ..], or += and so forth, in the order of i. */
 typedef enum { TN__SET, TN__ADD, TN__MULTIPLY, TN__LEAST, TN__MOST } tn__combine;
-void               tn__scatter(tn_tensor *y, int dim, const tn_tensor *index, const tn_tensor *src, tn__combine how);
-static inline void tn__scatter_add(tn_tensor *y, int dim, const tn_tensor *index, const tn_tensor *src)
-{
-    tn__scatter(y, dim, index, src, TN__ADD);
-}
+void tn__scatter(tn_tensor *y, int dim, const tn_tensor *index, const tn_tensor *src, tn__combine how);
 /* Slices along dim, as numpy.take: in y and src that dim is replaced by the dims of index (or by one dim of size 1, for
  * a 0-d index). y[i] = x[index[i]]; and y[index[i]] += src[i] in the order of i, except for indices = skip. */
 void tn__take_rows(tn_tensor *y, const tn_tensor *x, int dim, const tn_tensor *index);

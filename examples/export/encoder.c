@@ -11,6 +11,8 @@ static bool fits(const tn_bert *m, const char *path)
 {
     const tn_bert_config *c = &m->config;
     if (!m->head) return emit_rejected(path, "no head for masked tokens");
+    if (c->kind == TN_DEBERTA) return emit_rejected(path, "disentangled attention of DeBERTa");
+    if (m->streams) return emit_rejected(path, "two streams of XLNet");
     if (!m->positions || c->kind == TN_MODERNBERT) return emit_rejected(path, "rotary positions of ModernBERT");
     if (m->project) return emit_rejected(path, "embedding_size");
     if (!blocks_function(m->head->activation) ||

@@ -24,6 +24,7 @@ extern tn_batch      parts[8];
 extern tn_encoder     encoder;
 extern tn_source      data;
 extern tn_string      chat_template;
+extern tn_closure     compute_loss, loss_of_next_batch;
 extern tn_fit_loss    bert_loss, gpt_loss, pairs_loss;
 extern const uint8_t *kinds;
 extern const char *path, *text, *const *outputs;
