@@ -59,9 +59,9 @@ typedef struct tn_two_stream_args {
     tn_tensor *key_padding_mask; /* padding mask, bool [B, T]; NULL: no padding */
     tn_tensor *segments;         /* i64 [B, T]: only whether two are equal matters; NULL: all are */
     tn_tensor *query, *targets;  /* [N, dim], and i64 [N]: their positions in the flattened [B · T]; both or none */
-    /* What each layer read of the tokens before x, [B, M, dim], in segment 0: keys that all tokens see. NULL: none. No
-     * gradient passes. memory_out, may be NULL: what layers read now, appended; of x the first `reuse` tokens (0: all),
-     * then the last memory_length of all (0: all). One tensor per layer. */
+    /* What each layer read of the tokens before x, [B, M, dim], in segment 0: keys that all tokens see. NULL: none.
+     * memory_out, may be NULL: what layers read now, appended, detached; of x the first `reuse` tokens (0: all), then
+     * the last memory_length of all (0: all). One tensor per layer. */
     tn_tensor *const *memory;
     tn_tensor       **memory_out;
     int64_t           memory_length, reuse;
