@@ -20,7 +20,7 @@ awk 'BEGIN { srand(5)
         if (i % 9 == 8) print ""
     } }' >text
 head -n 100 text >other
-grep . text | head -n 300 >source
+grep -m 300 . text >source
 rev source >target
 # 120 images of 8 x 8 pixels in 2 classes, as IDX files
 { printf '\0\0\10\3\0\0\0\170\0\0\0\10\0\0\0\10' && head -c 7680 text; } >images
