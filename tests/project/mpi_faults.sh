@@ -39,7 +39,7 @@ gone_in() # SECONDS PID: has it ended by then?
 }
 same() { cmp -s whole/model.safetensors "$1/model.safetensors" || wrong "$1: other weights than the unbroken run"; }
 
-steps=300 took=()
+steps=150 took=()
 ((${1:-2} < 10)) || steps=1200 # long enough that most of many kills hit a running rank, also on fast cores
 (train whole $steps --ranks 1) >said || wrong "one rank alone fails"
 for ((i = 1; i <= ${1:-2}; i++)); do

@@ -489,7 +489,7 @@ START_TEST(memory)
     tn_faulty_memory_begin();
     for (int for_ever = 0; for_ever < 2; for_ever++) {
         bool reached = true;
-        for (int64_t n = 0; reached; n++) {
+        for (int64_t n = 0; reached; n += tn_test_slow() ? 3 : 1) {
             tn_scope s = tn_scope_begin();
             outcome  first, again;
             tn_fail_memory(n, for_ever);
