@@ -14,10 +14,11 @@ enum {
     TASK_GROUPS = 8,           /* of strips, in a task */
     MANY_STEPS = 64,           /* pages of which L1's TLB holds the addresses */
     A_ROWS = 128,              /* of dense columns, packed at a time, at most: strips share cache lines */
-    KEPT_ROWS = 64,            /* rows of a: with more, packing b costs little compared with the product ... */
+    FEW_ROWS = 64,             /* of a: with more, it is cut rather than b */
+    KEPT_ROWS = 128,           /* of a: with more, packing b costs little compared with the product ... */
     KEPT_LEAST = 4096,         /* ... and with fewer elements of b, all other work costs more */
-    FEW_EACH = 4,              /* tasks of a thread, of which one more or less matters */
-    ROW_VECTORS = 128          /* columns of a matrix-vector product that are summed at a time */
+    FEW_EACH = 4,      /* tasks of a thread, of which one more or less matters */
+    ROW_VECTORS = 128  /* columns of a matrix-vector product that are summed at a time */
 };
 
 /* The bytes of b and of a, and of sums between blocks of k, in a task: together less than two thirds of L2. With groups
@@ -197,12 +198,12 @@ static void cut_tasks(const tn__gemm_plan *plan, double time, int64_t *down, int
     /* a few groups each, so that a thread that the system delays does not delay the others */
     if (plan->group > 1) *down = tn__max_i64(*down, tn__ceil_div(strips, TASK_GROUPS * plan->group));
     /* Give each thread the same work, at least tn__cost_task. Cut m if b need not be packed again in each task and a
-     * has more than KEPT_ROWS rows, otherwise n; or the other one if that balances much better. */
+     * has more than FEW_ROWS rows, otherwise n; or the other one if that balances much better. */
     const int64_t threads = tn__max_i64(1, tn__min_i64(tn_threads(), (int64_t)(time / tn__cost_task)));
     if (plan->matrices >= FEW_EACH * threads) return;
     const int64_t parts = threads / common(threads, plan->matrices); /* of a matrix, or a multiple */
     const int64_t tall = tn__ceil_div(*down, parts) * parts, wide = tn__ceil_div(*across, parts) * parts;
-    const bool    by_m = (!plan->packs_b || b_is_small(plan)) && g->m > KEPT_ROWS;
+    const bool    by_m = (!plan->packs_b || b_is_small(plan)) && g->m > FEW_ROWS;
     const double  these = uneven(by_m ? strips : panels, parts), others = uneven(by_m ? panels : strips, parts);
     if (by_m != (these > MUCH && others < these)) *down = tn__min_i64(tall, strips);
     else if (*across < FEW_EACH * parts) *across = tn__min_i64(wide, panels);
