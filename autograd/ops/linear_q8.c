@@ -3,12 +3,24 @@
  *
  * tn_linear, tn_linear_relu and tn_linear_gelu call it for such a weight: the same bits as with the weight unpacked to
  * f32. The weight itself has no gradient; that of x is gx = gv W with the weight unpacked for the time of this product.
- * int8 also rounds x, which the gradient counts as the identity. */
+ * int8 also rounds x, which the gradient counts as the identity. .count restricts W to some of its rows, without
+ * computing the others. */
 #include "autograd/rooms/q8.h"
 
 typedef struct {
     tn__act act;
+    int64_t first, count; /* rows of W, whole panels of them before; count 0: all rows */
 } args_t;
+
+/* Describes the weight, input 1 of an op. */
+static bool weight_of(const tn_tensor *t, const args_t *a, tn__q8 *w)
+{
+    if (!tn__q8_of(t, w)) return false;
+    if (!a->count) return true;
+    w->panels_at += a->first / w->rows * w->panel, w->out = a->count;
+    w->panels = (a->count + w->rows - 1) / w->rows;
+    return true;
+}
 
 static bool linear_q8_infer(tn_ctx *c)
 {
@@ -16,6 +28,7 @@ static bool linear_q8_infer(tn_ctx *c)
     char             xs[300], bs[300];
     tn__q8           w;
     if (!tn__need_real(c, 0) || !tn__need_q8(c, 1, &w)) return false;
+    weight_of(c->in[1], c->args, &w);
     if (x->dtype == TN_F64)
         return tn_infer_fail(c, TN_EDTYPE, "x is f64, but weights in 8 bits or f16 need x in f32 or bf16");
     if (bias && bias->dtype != x->dtype)
@@ -37,19 +50,21 @@ static bool linear_q8_infer(tn_ctx *c)
 static void linear_q8_forward(tn_ctx *c)
 {
     tn__q8 w;
-    if (tn__q8_of(c->in[1], &w)) tn__q8_linear(c->in[0], &w, c->in[2], TN_ARG(c, act), c->out[0], tn__kernels());
+    if (weight_of(c->in[1], c->args, &w))
+        tn__q8_linear(c->in[0], &w, c->in[2], TN_ARG(c, act), c->out[0], tn__kernels());
 }
 
 static unsigned linear_q8_saves_for(const bool *need) { return need[0] ? TN_SAVE_IN(1) : 0; }
 static void     linear_q8_backward(tn_back *b)
 {
-    tn_tensor *g = b->gy[0];
-    if (b->need[0]) b->gx[0] = tn_matmul(g, tn__q8_unpacked(b->in[1], g->dtype));
+    const args_t *a = b->args;
+    tn_tensor    *g = b->gy[0], *w = b->need[0] ? tn__q8_unpacked(b->in[1], g->dtype) : NULL;
+    if (w) b->gx[0] = tn_matmul(g, a->count ? tn_narrow(w, 0, a->first, a->count) : w);
     b->gx[2] = b->need[2] ? g : NULL;
 }
 
 #define NONE \
-    .args = &(args_t) { TN__ACT_NONE }
+    .args = &(args_t) { .act = TN__ACT_NONE }
 static const tn__sample samples[] = {
     {.in = {{2, {2, 32}}, {2, {4, 32}}, {1, {4}}},
      NONE,
@@ -77,8 +92,17 @@ tn_tensor *tn__linear_q8(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, tn__a
 {
     /* the gradient of f needs its input, which a fused f does not keep */
     const bool apart = act != TN__ACT_NONE && tn_grad_enabled() && (tn_needs_grad(x) || (bias && tn_needs_grad(bias)));
-    const args_t args = {apart ? TN__ACT_NONE : act};
+    const args_t args = {.act = apart ? TN__ACT_NONE : act};
     tn_tensor   *y = tn_apply_args(&tn__op_linear_q8, &args, x, weight, bias);
     if (!apart) return y;
     return act == TN__ACT_RELU ? tn_relu(y) : act == TN__ACT_GELU ? tn_gelu(y) : tn_gelu_tanh(y);
+}
+
+tn_tensor *tn__linear_rows(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, int64_t first, int64_t count)
+{
+    tn__q8       w;
+    const args_t args = {.act = TN__ACT_NONE, .first = first, .count = count};
+    if (!tn__q8_of(weight, &w) || first % w.rows || count < 1)
+        return tn_contiguous(tn_narrow(tn_linear(x, weight, bias), -1, first, count));
+    return tn_apply_args(&tn__op_linear_q8, &args, x, weight, bias ? tn_narrow(bias, 0, first, count) : NULL);
 }

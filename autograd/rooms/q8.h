@@ -9,6 +9,8 @@
 bool tn__need_q8(const tn_ctx *c, int i, tn__q8 *w);
 
 tn_tensor *tn__linear_q8(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, tn__act act);
+/* Columns [first, first + count) of x Wᵀ + bias, of a packed weight. */
+tn_tensor *tn__linear_rows(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, int64_t first, int64_t count);
 tn_tensor *tn__embedding_q8(tn_tensor *weight, tn_tensor *index);
 
 #endif

@@ -19,12 +19,16 @@ bool tn__any_hooks(const void *module);
 
 /* The config of m's rotary angles. */
 tn_rope_config tn__mha_rope(const tn_mha *m);
-/* True if both give the same angles. (kv_cache.c) */
+/* True if both give the same angles. (positions.c) */
 bool tn__rope_same(const tn_rope_config *a, const tn_rope_config *b);
 
 /* True if the mask is valid for m and these numbers of rows, queries and keys: bool or floating, [T, S], [B·heads, T,
- * S] or [B or 1, heads or 1, T, S]. Reshapes a mask of 3 dims to 4. False: raised. (mha.c) */
+ * S] or [B or 1, heads or 1, T, S]. Reshapes a mask of 3 dims to 4. False: raised. (masks.c) */
 bool tn__mha_mask(const tn_mha *m, int64_t batch, int64_t queries, int64_t keys, tn_tensor **attn_mask);
+
+/* True if in a padding mask, [B, S] or NULL, each `each` rows in sequence are the same. *first: one of each, [B / each,
+ * S]. (masks.c) */
+bool tn__first_masks(tn_tensor *mask, int64_t each, tn_tensor **first);
 
 /* Disentangled attention (disentangled.c). fits: checks .disentangled and sets the default scale; build: adds its
  * projections; args: checks a call's distances; mask: the position terms, from the heads of queries and keys and those

@@ -9,6 +9,8 @@
 #include "nn/base/look_private.h"
 #include "nn/base/nn_private.h"
 
+#include <string.h>
+
 typedef struct {
     int64_t    own, memory; /* number of positions of each kind; memory -1: no memory stored */
     tn_tensor *of;          /* the tensor that the memory was computed from */
@@ -32,7 +34,7 @@ struct tn_kv_cache {
     int64_t            removed; /* number of positions removed from the start; later positions keep their numbers */
     size_t             bytes;
     tn_tensor         *keys[2], *values[2]; /* [layers, batch, heads, length, width_of]: own, memory */
-    int64_t           *memory_of;           /* [batch]: rows with the same number have the same memory */
+    int64_t           *memory_of;           /* [batch]: row i attends to row memory_of[i] of the memories */
     cache_replay       replay;
     slot               layer[];
 };
@@ -52,8 +54,8 @@ static int64_t  width_of(const tn_kv_cache_config *c)
     return c->int8 && c->head_dim < INT64_MAX / 2 ? c->head_dim + TN_INT8_ROW_SCALE : c->head_dim;
 }
 
-/* After a memory was written: each row's may be another one. */
-static void memories_differ(tn_kv_cache *c)
+/* Row i attends to memory i. */
+static void set_memories_apart(tn_kv_cache *c)
 {
     for (int64_t i = 0; i < c->c.batch; i++) c->memory_of[i] = i;
 }
@@ -83,7 +85,7 @@ tn_kv_cache *tn_kv_cache_create(tn_kv_cache_config c)
     k->replay = (cache_replay){.at = NULL};
     k->c = c, k->bytes = bytes, k->rows = -1;
     k->memory_of = (int64_t *)(void *)(k->layer + c.layers);
-    memories_differ(k);
+    set_memories_apart(k);
     for (int64_t i = 0; i < c.layers; i++) k->layer[i].memory = -1;
     for (int i = 0; i < 2 && tn_error() == TN_OK; i++) {
         const int64_t n = i ? c.memory_length : c.length;
@@ -156,18 +158,6 @@ tn_status tn_kv_cache_trim(tn_kv_cache *c, int64_t length)
     return TN_OK;
 }
 
-/* Moves n positions of each head of one layer from index `from` to the smaller index `to`. */
-static void move_up(tn_tensor *t, int64_t layer, int64_t rows, int64_t to, int64_t from, int64_t n)
-{
-    const tn_shape s = tn_shape_of(t);
-    const size_t   one = tn_dtype_size(tn_dtype_of(t)) * (size_t)s.d[4], head = one * (size_t)s.d[3];
-    char          *base = tn_data_mut(t);
-    if (!base) return;
-    base += (size_t)(layer * s.d[1] * s.d[2]) * head;
-    for (int64_t i = 0; i < rows * s.d[2]; i++, base += head)
-        memmove(base + (size_t)to * one, base + (size_t)from * one, (size_t)n * one);
-}
-
 tn_status tn_kv_cache_forget(tn_kv_cache *c, int64_t from, int64_t count)
 {
     if (tn__blocked()) return tn_error();
@@ -178,8 +168,8 @@ tn_status tn_kv_cache_forget(tn_kv_cache *c, int64_t from, int64_t count)
                         (long long)count, (long long)from, (long long)now);
     for (int64_t i = 0; i < c->c.layers; i++) {
         if (c->rows > 0) {
-            move_up(c->keys[0], i, c->rows, from, from + count, now - from - count);
-            move_up(c->values[0], i, c->rows, from, from + count, now - from - count);
+            tn__move_up(c->keys[0], i, c->rows, from, from + count, now - from - count);
+            tn__move_up(c->values[0], i, c->rows, from, from + count, now - from - count);
         }
         c->layer[i].own = now - count;
     }
@@ -248,7 +238,7 @@ bool tn__cache_write(tn_kv_cache *c, int64_t layer, bool memory, int64_t made, t
         return tn_raise_false(TN_ESHAPE, "kv_cache: no room for %lld positions after %lld; %s is %lld", (long long)n,
                               (long long)from, memory ? ".memory_length" : ".length", (long long)room);
     if (n == 0) return true;
-    if (memory) memories_differ(c);
+    if (memory && !tn__cache_copy_memories(c)) return false;
     if (c->c.int8) k = tn_int8_rows(k), v = tn_int8_rows(v);
     if (c->replay.recording) {
         const int64_t all_keys = c->c.length;
@@ -273,7 +263,8 @@ void tn__cache_commit(tn_kv_cache *c, int64_t layer, tn_tensor *of, int64_t rows
 
 bool tn__cache_read(tn_kv_cache *c, int64_t layer, bool memory, int64_t rows, int64_t n, tn_tensor **k, tn_tensor **v)
 {
-    if (tn_error() != TN_OK || !usable(c, layer, rows, c->c.heads, c->c.head_dim, c->c.dtype)) return false;
+    const int64_t all = memory ? rows * tn__cache_sharing(c) : rows;
+    if (tn_error() != TN_OK || !usable(c, layer, all, c->c.heads, c->c.head_dim, c->c.dtype)) return false;
     if (c->replay.recording) n = c->c.length;
     if (c->keys[memory])
         *k = place(c->keys[memory], layer, rows, 0, n), *v = place(c->values[memory], layer, rows, 0, n);
@@ -400,12 +391,6 @@ tn_tensor *tn_kv_cache_replay(tn_kv_cache *c, tn_replay *of)
 
 tn_tensor *tn_kv_cache_at(const tn_kv_cache *c) { return c && c->replay.recording ? c->replay.at : NULL; }
 
-bool tn__rope_same(const tn_rope_config *a, const tn_rope_config *b)
-{
-    return a->dim == b->dim && a->theta == b->theta && a->interleaved == b->interleaved && a->scaling == b->scaling &&
-           a->factor == b->factor && a->low == b->low && a->high == b->high && a->trained == b->trained;
-}
-
 tn_tensor *tn__cache_angles(tn_kv_cache *c, tn_rope_config rope)
 {
     cache_replay *r = &c->replay;
@@ -426,15 +411,22 @@ tn_tensor *tn__cache_angles(tn_kv_cache *c, tn_rope_config rope)
 
 /* ---- beams ------------------------------------------------------------------------------------------------------- */
 
-/* Reorders the rows of all layers' own positions, or of their memories. from: not changed. room: for five numbers of
- * each row and a spare row. A row whose memory is that of the row it becomes, of another beam of its text, keeps it. */
-static bool reorder(tn_kv_cache *c, bool memory, const int64_t *from, int64_t n, int64_t *room)
+/* Memory for six numbers of each row and a spare row; *bytes is its size. No size overflows: the cache exists. */
+static int64_t *row_numbers(const tn_kv_cache *c, size_t *bytes)
+{
+    const int64_t longest = c->c.length > c->c.memory_length ? c->c.length : c->c.memory_length;
+    const size_t  one = (size_t)longest * (size_t)c->c.heads * (size_t)width_of(&c->c) * tn_dtype_size(dtype_of(&c->c));
+    return tn_mem_get(*bytes = (size_t)c->c.batch * 6 * sizeof(int64_t) + one);
+}
+
+/* Makes row i of all layers' own positions, or memories, a copy of row source[i]. source: the second of six numbers of
+ * each row; changed. */
+static bool move_rows(tn_kv_cache *c, bool memory, int64_t *source, int64_t n)
 {
     const int64_t   batch = c->c.batch;
-    int64_t        *source = room, *readers = source + batch;
+    int64_t        *readers = source + batch;
     tn__cache_move *moves = (tn__cache_move *)(void *)(readers + batch);
     for (int64_t i = 0; i < batch; i++) readers[i] = 0;
-    for (int64_t i = 0; i < n; i++) source[i] = memory && c->memory_of[from[i]] == c->memory_of[i] ? i : from[i];
     const int64_t count = tn__plan_moves(source, n, readers, moves);
     for (int64_t i = 0; i < c->c.layers; i++) {
         const int64_t filled = memory ? c->layer[i].memory : c->layer[i].own;
@@ -443,10 +435,27 @@ static bool reorder(tn_kv_cache *c, bool memory, const int64_t *from, int64_t n,
                             tn__move_rows(c->values[memory], i, filled, moves, count, spare)))
             return false;
     }
-    if (!memory) return true;
-    for (int64_t i = 0; i < n; i++) source[i] = c->memory_of[from[i]];
-    for (int64_t i = 0; i < n; i++) c->memory_of[i] = source[i];
     return true;
+}
+
+bool tn__cache_copy_memories(tn_kv_cache *c)
+{
+    bool   apart = true;
+    size_t bytes;
+    for (int64_t i = 0; i < c->rows; i++) apart = apart && c->memory_of[i] == i;
+    int64_t *from = apart ? NULL : row_numbers(c, &bytes);
+    for (int64_t i = 0; from && i < c->rows; i++) from[c->c.batch + i] = c->memory_of[i];
+    if (from) apart = move_rows(c, true, from + c->c.batch, c->rows), tn_mem_put(from, bytes);
+    if (apart) set_memories_apart(c);
+    return apart;
+}
+
+int64_t tn__cache_sharing(const tn_kv_cache *c)
+{
+    const int64_t n = c->rows, memories = n > 0 ? c->memory_of[n - 1] + 1 : 1, each = n > 0 ? n / memories : 1;
+    for (int64_t i = 0; i < n; i++)
+        if (n % memories || c->memory_of[i] != i / each) return 0;
+    return each;
 }
 
 tn_status tn_kv_cache_reorder(tn_kv_cache *c, const tn_tensor *index)
@@ -469,16 +478,15 @@ tn_status tn_kv_cache_reorder(tn_kv_cache *c, const tn_tensor *index)
                             (long long)tn_get_i64(index, i), (long long)i, (long long)rows);
     if (c->rows < 0) return TN_OK;
 
-    const int64_t longest = c->c.length > c->c.memory_length ? c->c.length : c->c.memory_length;
-    const size_t  one = (size_t)longest * (size_t)c->c.heads * (size_t)width_of(&c->c) * tn_dtype_size(dtype_of(&c->c));
-    const size_t  bytes = (size_t)c->c.batch * 6 * sizeof(int64_t) + one; /* no overflow: the cache exists */
-    if (n > 0) {
-        int64_t *from = tn_mem_get(bytes);
-        if (!from) return tn_error();
-        for (int64_t i = 0; i < n; i++) from[i] = tn_get_i64(index, i);
-        if (reorder(c, false, from, n, from + n)) reorder(c, true, from, n, from + n);
-        tn_mem_put(from, bytes);
+    size_t   bytes;
+    int64_t *from = n > 0 ? row_numbers(c, &bytes) : NULL, *source = from ? from + c->c.batch : NULL;
+    if (n > 0 && !from) return tn_error();
+    for (int64_t i = 0; i < n; i++) from[i] = source[i] = tn_get_i64(index, i);
+    if (from && move_rows(c, false, source, n)) {
+        const int64_t memories = tn__memories_of(c->memory_of, from, n, c->c.batch, source);
+        if (move_rows(c, true, source, memories)) memcpy(c->memory_of, from, (size_t)n * sizeof *from);
     }
+    if (from) tn_mem_put(from, bytes);
     if (tn_error() == TN_OK) c->rows = n;
     return tn_error();
 }

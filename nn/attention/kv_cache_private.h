@@ -18,7 +18,7 @@ bool tn__cache_write(tn_kv_cache *c, int64_t layer, bool memory, int64_t made, t
 void tn__cache_commit(tn_kv_cache *c, int64_t layer, tn_tensor *of, int64_t rows, int64_t n);
 
 /* Sets *k and *v to views of the first n positions of all heads of the cache: [rows, heads, n, head_dim], or of an int8
- * cache [rows, heads, n, head_dim + 4], results of tn_int8_rows. */
+ * cache [rows, heads, n, head_dim + 4], results of tn_int8_rows. Of a memory, rows are those of all memories. */
 bool tn__cache_read(tn_kv_cache *c, int64_t layer, bool memory, int64_t rows, int64_t n, tn_tensor **k, tn_tensor **v);
 
 /* True if the layer's memory was computed from this tensor, or if `of` is NULL; else raises an error. */
@@ -47,6 +47,18 @@ typedef struct {
 int64_t tn__plan_moves(int64_t *from, int64_t n, int64_t *readers, tn__cache_move *to);
 /* Makes the copies in one layer's keys or values, of `filled` positions of each head. spare: as large as a row. */
 bool tn__move_rows(tn_tensor *t, int64_t layer, int64_t filled, const tn__cache_move *move, int64_t moves, char *spare);
+
+/* Moves n positions of each head of one layer from index `from` to the smaller index `to`. */
+void tn__move_up(tn_tensor *t, int64_t layer, int64_t rows, int64_t to, int64_t from, int64_t n);
+
+/* The memories that rows from[i] attend to, numbered in the order of their first use, which becomes from[i]; returns
+ * their number. source: the memory that memory i was before; room for 2 · batch. */
+int64_t tn__memories_of(const int64_t *memory_of, int64_t *from, int64_t n, int64_t batch, int64_t *source);
+
+/* The number of rows in sequence that share each memory; 0: not the same number, or not in sequence. */
+int64_t tn__cache_sharing(const tn_kv_cache *c);
+/* Gives each row a memory of its own. False: raised. */
+bool tn__cache_copy_memories(tn_kv_cache *c);
 
 /* After a failure: removes the positions that the layer did not have before. */
 void tn__cache_undo(tn_kv_cache *c, int64_t layer, tn__cached_lengths before);

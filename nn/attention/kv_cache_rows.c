@@ -1,4 +1,5 @@
-/* kv_cache_rows.c — reorders the rows of a cache in place: row i becomes a copy of row from[i]. */
+/* kv_cache_rows.c — reorders the rows of a cache in place: row i becomes a copy of row from[i]. Beams of a text share
+ * their memory, which stays where it is while one of them needs it. */
 #include "nn/attention/kv_cache_private.h"
 
 #include <string.h>
@@ -42,4 +43,27 @@ bool tn__move_rows(tn_tensor *t, int64_t layer, int64_t filled, const tn__cache_
         for (size_t h = 0; h < heads; h++) memcpy(to + h * head, from + h * head, used);
     }
     return true;
+}
+
+int64_t tn__memories_of(const int64_t *memory_of, int64_t *from, int64_t n, int64_t batch, int64_t *source)
+{
+    int64_t *number = source + batch, count = 0;
+    for (int64_t i = 0; i < batch; i++) number[i] = -1;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t of = memory_of[from[i]];
+        if (number[of] < 0) number[of] = count, source[count++] = of;
+        from[i] = number[of];
+    }
+    return count;
+}
+
+void tn__move_up(tn_tensor *t, int64_t layer, int64_t rows, int64_t to, int64_t from, int64_t n)
+{
+    const tn_shape s = tn_shape_of(t);
+    const size_t   one = tn_dtype_size(tn_dtype_of(t)) * (size_t)s.d[4], head = one * (size_t)s.d[3];
+    char          *base = tn_data_mut(t);
+    if (!base) return;
+    base += (size_t)(layer * s.d[1] * s.d[2]) * head;
+    for (int64_t i = 0; i < rows * s.d[2]; i++, base += head)
+        memmove(base + (size_t)to * one, base + (size_t)from * one, (size_t)n * one);
 }

@@ -2,6 +2,7 @@
 #include "nn/attention/block.h"
 
 #include <math.h>
+#include <string.h>
 
 tn_tensor *tn_causal_mask(int64_t length)
 {
@@ -51,4 +52,17 @@ bool tn__mha_mask(const tn_mha *m, int64_t batch, int64_t queries, int64_t keys,
             tn_shape_text(s, text, sizeof text), (long long)queries, (long long)keys, (long long)(batch * heads));
     if (n == 3) *attn_mask = tn_reshape(*attn_mask, TN_SHAPE(batch, heads, queries, keys));
     return tn_error() == TN_OK;
+}
+
+bool tn__first_masks(tn_tensor *mask, int64_t each, tn_tensor **first)
+{
+    const tn_shape s = tn_shape_of(mask);
+    *first = mask;
+    if (!mask || s.n != 2 || s.d[0] % each || tn_dtype_of(mask) != TN_BOOL || !tn_is_contiguous(mask)) return !mask;
+    const uint8_t *p = tn_data(mask);
+    const size_t   row = (size_t)s.d[1];
+    for (int64_t i = 1; p && i < s.d[0]; i++)
+        if (i % each && memcmp(p + (size_t)i * row, p + (size_t)(i - i % each) * row, row)) return false;
+    *first = tn_select(tn_reshape(mask, TN_SHAPE(s.d[0] / each, each, s.d[1])), 1, 0);
+    return p != NULL;
 }

@@ -8,6 +8,7 @@
  * With fewer key heads than query heads, queries are [B, kv_heads, group, T, D] and keys [B, kv_heads, 1, S, D]: the op
  * broadcasts the keys without copying them. (The backward computes a gradient of the keys per group member and sums
  * these.) */
+#include "autograd/rooms/q8.h"
 #include "nn/attention/block.h"
 #include "nn/base/look_private.h"
 #include "nn/layers/lora.h"
@@ -271,7 +272,7 @@ static tn_tensor *project(const tn_mha *m, tn_tensor *x, int from, int count, in
     tn_tensor *w, *b = m->in_proj_bias, *const each[3] = {m->q_proj_weight, m->k_proj_weight, m->v_proj_weight};
     if (m->q_proj) return projected_apart(m, tn_call(module[from], x), from, batch, n);
     if (count < 3 && tn_is_packed(m->in_proj_weight)) { /* packed weights have no views */
-        tn_tensor *y = tn_contiguous(tn_narrow(tn_linear(x, m->in_proj_weight, b), -1, from * e, count * e));
+        tn_tensor *y = tn__linear_rows(x, m->in_proj_weight, b, from * e, count * e);
         return apart(m, tn__lora_added(m->lora, x, y, from * e, count * e), batch, n, count, m->heads);
     }
     if (!m->in_proj_weight) w = each[from];
@@ -302,18 +303,6 @@ static tn_tensor *position_terms(const tn_mha *m, const tn_mha_args *a, tn_tenso
 }
 
 /* ---- forward ----------------------------------------------------------------------------------------------------- */
-
-tn_rope_config tn__mha_rope(const tn_mha *m)
-{
-    tn_rope_config c = m->rope;
-    c.dtype = tn_weight_dtype(m->out_proj->weight);
-    return c;
-}
-
-tn_tensor *tn_mha_angles(const tn_mha *m, int64_t offset, int64_t length)
-{
-    return m && m->rotary ? tn_rope_angles(tn__mha_rope(m), offset, length) : NULL;
-}
 
 /* Queries and keys [B, heads, n, D], rotated by their positions. */
 static void rotate(const tn_mha *m, const tn_mha_args *a, const sizes *z, tn_tensor **h)
@@ -481,12 +470,27 @@ static tn_tensor *attend(tn_mha *m, const tn_mha_args *a, tn_tensor **weights)
     return y;
 }
 
+/* Attention to a memory in the cache. Beams of a text share it: they are the queries of one attention. */
+static tn_tensor *recall(tn_mha *m, const tn_mha_args *a, tn_tensor **weights)
+{
+    const int64_t each = tn__cache_sharing(a->cache), rows = tn_kv_cache_rows(a->cache);
+    tn_mha_args   b = *a;
+    if (each > 1 && !weights && !a->attn_mask && !m->time_first && !tn__look_active() && a->query &&
+        tn_shape_equal(tn_shape_of(a->query), TN_SHAPE(rows, 1, m->dim)) &&
+        tn__first_masks(a->key_padding_mask, each, &b.key_padding_mask)) {
+        b.query = tn_reshape(a->query, TN_SHAPE(rows / each, each, m->dim));
+        return tn_reshape(attend(m, &b, NULL), TN_SHAPE(rows, 1, m->dim));
+    }
+    return tn__cache_copy_memories(a->cache) ? attend(m, a, weights) : NULL;
+}
+
 tn_tensor *tn_mha_run(tn_mha *m, tn_mha_args a)
 {
     if (a.weights) *a.weights = NULL;
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    tn_tensor     *w = NULL, *y = attend(m, &a, a.weights ? &w : NULL);
+    const bool     held = a.memory && tn__cache_lengths(a.cache, a.layer).memory >= 0;
+    tn_tensor     *w = NULL, *y = (held ? recall : attend)(m, &a, a.weights ? &w : NULL);
     if (!a.weights) return tn_leave(f, y);
     tn_leave_n(f, &y, &w);
     *a.weights = w;

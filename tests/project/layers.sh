@@ -22,7 +22,7 @@ nn/base          |                               | core/base/toolbox.h core/prod
                  |                               | core/files/safetensors_rows.h
 nn/layers        | base                          | core/base/toolbox.h
 nn/recurrent     | base                          | core/base/toolbox.h
-nn/attention     | base layers                   | core/base/toolbox.h
+nn/attention     | base layers                   | core/base/toolbox.h autograd/rooms/q8.h
 optim            |                               | core/base/toolbox.h core/files/io.h core/real.h
                  |                               | core/kernels/kernels.h autograd/tape/casts.h
                  |                               | core/products/q8_fits.h

@@ -3,7 +3,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
 #endif
-#include "core/products/q8.h"
+#include "autograd/rooms/q8.h"
 #include "autograd/autograd.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -250,6 +250,29 @@ START_TEST(packing)
 }
 END_TEST
 
+/* Some columns of a product, whole panels from the first: those of all, with the same gradient. */
+START_TEST(some_columns)
+{
+    tn_tensor *(*const pack[])(const tn_tensor *) = {tn_int8_pack, tn_q8_pack, tn_f16_pack, tn_q4_pack};
+    static const int64_t at[][2] = {{0, 64}, {64, 128}, {128, 70}, {16, 32}, {5, 9}, {64, 0}};
+    const tn_scope       s = tn_scope_begin();
+    tn_tensor           *w = pack[_i](tn_normal(TN_SHAPE(200, 64), 0, 0.05)), *b = tn_normal(TN_SHAPE(200), 0, 1);
+    for (int i = 0; i < 6; i++) {
+        tn_tensor *x[2], *y[2], *g = tn_normal(TN_SHAPE(3, 7, at[i][1]), 0, 1);
+        x[0] = tn_normal(TN_SHAPE(3, 7, 64), 0, 1), x[1] = tn_clone(x[0]);
+        for (int k = 0; k < 2; k++) tn_requires_grad(x[k]);
+        y[0] = tn__linear_rows(x[0], w, i % 2 ? b : NULL, at[i][0], at[i][1]);
+        y[1] = tn_contiguous(tn_narrow(tn_linear(x[1], w, i % 2 ? b : NULL), -1, at[i][0], at[i][1]));
+        ok();
+        ck_assert_msg(tn_is_contiguous(y[0]) && same(y[0], y[1]), "columns %d", i);
+        for (int k = 0; k < 2; k++) tn_backward(y[k], .seed = g);
+        ok();
+        ck_assert(tn_allclose(tn_grad(x[0]), tn_grad(x[1]), 1e-5, 1e-5) == 1);
+    }
+    tn_scope_end(s);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("weights and activations of 8 bits");
@@ -258,5 +281,6 @@ int main(void)
     tcase_add_loop_test(c, without_scale, 0, ISAS);
     tcase_add_loop_test(c, tails, 0, ISAS);
     tcase_add_test(c, packing);
+    tcase_add_loop_test(c, some_columns, 0, 4);
     return tn_check_main(s);
 }

@@ -198,39 +198,59 @@ START_TEST(beams)
 }
 END_TEST
 
-/* Any order of any number of rows, with cycles, copies and new rows; also after a new memory was read. */
+/* Any order of any number of rows, with cycles, copies and new rows; or as many beams of each of some texts. */
+static tn_tensor *random_order(int64_t rows, int64_t most, bool grouped)
+{
+    tn_generator *const g = tn_current_generator();
+    const int64_t       each = grouped ? tn_random_below(g, most) + 1 : 1, texts = tn_random_below(g, most / each) + 1;
+    return tn_flatten(tn_expand(tn_randint(TN_SHAPE(texts, 1), 0, rows), TN_SHAPE(texts, each)), 0, 1);
+}
+
+/* Also after a new memory was read, with padding, and with weights; with one layer, of which the past does not depend
+ * on the padding, that may be of a row alone. */
 START_TEST(random_beams)
 {
     enum { MOST = 6, PAST = 3 };
-    tn_transformer_decoder *d = seq2seq(TN_F32);
-    tn_kv_cache            *c = tn_transformer_decoder_cache(d, MOST, PAST + 1, 5);
-    const tn_scope          all = tn_no_grad_begin();
-    tn_tensor              *past = NULL, *memory = NULL, *index = NULL;
-    for (int i = 0; i < 200; i++) {
+    tn_transformer_decoder *d =
+        _i ? tn_transformer_decoder_new(.layers = 1, .dim = D, .heads = H, .ff = 24) : seq2seq(TN_F32);
+    tn_eval(d);
+    tn_kv_cache   *c = tn_transformer_decoder_cache(d, MOST, PAST + 1, 5);
+    const tn_scope all = tn_no_grad_begin();
+    tn_tensor     *past = NULL, *memory = NULL, *pad = NULL, *index = NULL, *w[2][LAYERS];
+    for (int i = 0; i < 400; i++) {
         const tn_scope s = tn_scope_begin();
-        const bool     first = i % 20 == 0;
+        const bool     first = i % 20 == 0, weights = i % 7 == 6;
         if (first) {
-            tn_drop(past), tn_drop(memory);
+            tn_drop(past), tn_drop(memory), tn_drop(pad);
             const int64_t n = tn_random_below(tn_current_generator(), MOST) + 1;
             past = tn_take(noise(TN_F32, n, PAST, D)), memory = tn_take(noise(TN_F32, n, 5, D));
+            pad = tn_take(tn_bernoulli_of(TN_BOOL, TN_SHAPE(n, 5), 0.3));
             tn_kv_cache_clear(c);
-            tn_transformer_decoder_forward(d, past, memory, .causal = true, .cache = c);
+            tn_transformer_decoder_forward(d, past, memory, .causal = true, .cache = c, .memory_key_padding_mask = pad);
         } else {
-            index = tn_randint(TN_SHAPE(tn_random_below(tn_current_generator(), MOST) + 1), 0, tn_kv_cache_rows(c));
+            index = random_order(tn_kv_cache_rows(c), MOST, i / 20 % 2);
             tn_kv_cache_reorder(c, index);
             tn_tensor *p = tn_take(tn_index_select(past, 0, index)), *m = tn_take(tn_index_select(memory, 0, index));
-            tn_drop(past), tn_drop(memory);
-            past = p, memory = m;
+            tn_tensor *q = tn_take(tn_index_select(pad, 0, index));
+            tn_drop(past), tn_drop(memory), tn_drop(pad);
+            past = p, memory = m, pad = q;
+            if (_i && i % 3) tn_copy_from(pad, tn_bernoulli_of(TN_BOOL, tn_shape_of(pad), 0.5));
         }
         tn_tensor *x = noise(TN_F32, tn_kv_cache_rows(c), 1, D);
-        tn_tensor *y = tn_transformer_decoder_forward(d, x, NULL, .causal = true, .cache = c);
-        tn_tensor *want = tn_transformer_decoder_forward(d, tn_cat(1, past, x), memory, .causal = true);
+        tn_tensor *y =
+            tn_transformer_decoder_forward(d, x, NULL, .causal = true, .cache = c, .memory_key_padding_mask = pad,
+                                           .memory_weights = weights ? w[0] : NULL);
+        tn_tensor *want =
+            tn_transformer_decoder_forward(d, tn_cat(1, past, x), memory, .causal = true,
+                                           .memory_key_padding_mask = pad, .memory_weights = weights ? w[1] : NULL);
         fine();
         ck_assert_msg(tn_same_bits(y, part(want, PAST, 1)), "order %d", i);
+        for (int k = 0; weights && k < LAYERS - _i; k++)
+            ck_assert_msg(tn_same_bits(w[0][k], tn_narrow(w[1][k], 2, PAST, 1)), "order %d: weights", i);
         tn_kv_cache_trim(c, PAST);
         tn_scope_end(s);
     }
-    tn_drop(past), tn_drop(memory);
+    tn_drop(past), tn_drop(memory), tn_drop(pad);
     tn_scope_end(all);
     tn_kv_cache_free(c), tn_free(d);
 }
@@ -657,7 +677,7 @@ int main(void)
     TCase *c = tn_tcase(s, "cache");
     tcase_add_loop_test(c, as_without, 0, 12);
     tcase_add_loop_test(c, long_texts, 0, 3);
-    tcase_add_test(c, random_beams);
+    tcase_add_loop_test(c, random_beams, 0, 2);
     tcase_add_test(c, with_masks);
     tcase_add_test(c, time_first);
     tcase_add_loop_test(c, beams, 0, 2);
