@@ -147,6 +147,9 @@ TN_API tn_tensor  *tn_seq2seq_loss_run(tn_seq2seq *m, tn_seq2seq_loss_args a);
 
 /* State for tn_generate: `beams` rows of at most `length` tokens, including .begin, for each row of source. */
 TN_API tn_decoding *tn_seq2seq_decoding(tn_seq2seq *m, tn_tensor *source, int64_t beams, int64_t length);
+/* Restricts a new decoding to a short list of target tokens, i64 [n], which makes the output layer that much smaller.
+ * The decoding then reads and scores indices in the list, 0 … n - 1: prompt, .end and results are such indices. */
+TN_API tn_status tn_seq2seq_shortlist(tn_decoding *d, tn_tensor *words);
 
 /* tn_generate for the rows of source, with the model's begin and end tokens and rules. Sets .from, .prompt and .end;
  * .most 0: as many tokens as the model says, or as it has positions, at most 1024. */

@@ -58,12 +58,90 @@ static bool count_tokens(const translator *m, tn_encoding *e, tn_text line, int6
     return true;
 }
 
+/* The short list of a batch, i64 in ascending order. The source's own tokens are in it, for names. */
+static tn_tensor *candidates(const translator *m, const shortlist *s, tn_tensor *source)
+{
+    const tn_seq2seq_config *c = &m->net->config;
+    const int64_t            n = tn_size(s->likely, 1), all = c->target_words;
+    char                    *used = tn_mem_get((size_t)all);
+    const int64_t           *likely = tn_data(s->likely), *frequent = tn_data(s->frequent), *id = tn_data(source);
+    int64_t                  count = 0;
+    if (!used || !likely || !frequent || !id) return NULL;
+    memset(used, 0, (size_t)all);
+    used[c->begin] = used[c->end] = 1;
+    for (int64_t i = 0; i < tn_numel(s->frequent); i++) used[frequent[i]] = 1;
+    for (int64_t i = 0; i < tn_numel(source); i++) {
+        if (id[i] == c->padding) continue;
+        if (id[i] < all) used[id[i]] = 1;
+        for (int64_t k = 0; k < n; k++)
+            if (likely[id[i] * n + k] >= 0) used[likely[id[i] * n + k]] = 1;
+    }
+    for (int64_t w = 0; w < all; w++) count += used[w];
+    tn_tensor *words = tn_empty_of(TN_I64, TN_SHAPE(count));
+    int64_t   *to = words ? tn_data_mut(words) : NULL;
+    for (int64_t w = 0; to && w < all; w++)
+        if (used[w]) *to++ = w;
+    tn_mem_put(used, (size_t)all);
+    return words;
+}
+
+/* The index of a token in a short list, or without one (NULL) itself. */
+static int64_t index_of(const tn_tensor *words, int64_t token)
+{
+    int64_t i = words ? 0 : token;
+    while (words && i < tn_numel(words) && tn_get_i64(words, i) != token) i++;
+    return i;
+}
+
+/* Appends the text of translation i; its tokens are indices in a short list, or without one (NULL) themselves. Tokens
+ * that the tokenizer does not have (T5's embedding has more rows) have no text. */
+static void append(const translator *m, const tn_generated *g, int64_t i, const tn_tensor *of, tn_string *to)
+{
+    const tn_tokenizer *tokens = m->target ? m->target : m->tokens;
+    const int64_t       n = tn_get_i64(g->lengths, i), from = i * tn_size(g->tokens, 2);
+    int32_t            *ids = tn_mem_get((size_t)(n + 1) * sizeof *ids);
+    int64_t             known = 0;
+    for (int64_t k = 0; ids && k < n; k++) {
+        const int64_t token = tn_get_i64(g->tokens, from + k);
+        ids[known] = (int32_t)(of ? tn_get_i64(of, token) : token);
+        known += ids[known] < tn_tokenizer_size(tokens);
+    }
+    if (!ids) return;
+    tn_tokenizer_decode(tokens, ids, known, to);
+    tn_mem_put(ids, (size_t)(n + 1) * sizeof *ids);
+}
+
+/* The translations of a batch whose shortest line is which[0]. of: a short list, or NULL. scored: scores are read. */
+static tn_generated search(const translator *m, const translate_options *how, tn_tensor *source, tn_tensor *of,
+                           tn_tensor *limits, const place *which, bool scored)
+{
+    const tn_seq2seq_search *own = &m->net->search;
+    const int64_t            n = tn_size(source, 0), fewest = limit(m, how, which[0].n) - 1;
+    tn_generate_args         a = {TN_GENERATE_ARGS_DEFAULTS};
+    tn_generated             g = {NULL, NULL, NULL};
+    a.most = limit(m, how, which[n - 1].n) - 1, a.most_each = limits;
+    a.least = own->least < fewest ? own->least : fewest;
+    a.beams = how->beams, a.best = how->best, a.unscored = how->beams == 1 && !scored;
+    a.length_penalty = how->length_penalty, a.gnmt = how->gnmt, a.coverage = how->coverage;
+    a.early_stopping = own->early_stopping || how->early_stopping, a.no_repeat = own->no_repeat;
+    a.repetition_penalty = own->repetition_penalty;
+    if (!of) return tn_error() == TN_OK ? tn_seq2seq_generate_run(m->net, source, a) : g;
+    a.from = tn_seq2seq_decoding(m->net, source, a.beams, a.most + 1);
+    if (a.from && tn_seq2seq_shortlist(a.from, of) == TN_OK) {
+        a.prompt = tn_full_of(TN_I64, TN_SHAPE(n, 1), (double)index_of(of, m->net->config.begin));
+        a.end = index_of(of, m->net->config.end);
+        g = tn_generate_run(a);
+    }
+    tn_decoding_free(a.from);
+    return g;
+}
+
 static bool translate_batch(const translator *m, const translate_options *how, int64_t n, const place *which,
                             const tn_text *lines, tn_encoding *e, tn_string *to, double *scores)
 {
     const tn_scope           s = tn_no_grad_begin();
     const tn_seq2seq_config *c = &m->net->config;
-    const int64_t            width = which[n - 1].n + !is_foreign(m), most = limit(m, how, which[n - 1].n) - 1;
+    const int64_t            width = which[n - 1].n + !is_foreign(m);
     tn_tensor               *limits = tn_empty_of(TN_I64, TN_SHAPE(n));
     for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) tn_set_i64(limits, i, limit(m, how, which[i].n) - 1);
     tn_tensor *source = tn_full_of(TN_I64, TN_SHAPE(n, width), (double)c->padding);
@@ -74,32 +152,24 @@ static bool translate_batch(const translator *m, const translate_options *how, i
         if (!is_foreign(m)) id[i * width + e->n] = c->end;
     }
     if (tn_error() == TN_OK) {
-        const tn_seq2seq_search *own = &m->net->search;
-        const int64_t            fewest = limit(m, how, which[0].n) - 1;
-        const int64_t            least = own->least < fewest ? own->least : fewest;
-
-        tn_generated g = tn_seq2seq_generate(
-            m->net, source, .most = most, .most_each = limits, .least = least, .beams = how->beams, .best = how->best,
-            .length_penalty = how->length_penalty, .gnmt = how->gnmt, .coverage = how->coverage,
-            .early_stopping = own->early_stopping, .no_repeat = own->no_repeat,
-            .repetition_penalty = own->repetition_penalty, .unscored = how->beams == 1 && !scores);
-        const tn_tokenizer *tokens = m->target ? m->target : m->tokens;
-        const int64_t       longest = g.tokens ? tn_size(g.tokens, 2) : 0;
-        int32_t            *ids = tn_mem_get((size_t)(longest + 1) * sizeof *ids);
-        for (int64_t i = 0; ids && g.tokens && i < n * how->best; i++) {
-            const int64_t at = which[i / how->best].line * how->best + i % how->best, words = tn_get_i64(g.lengths, i);
-            int64_t known = 0; /* T5's embedding has more rows than its tokenizer has tokens: these have no text */
-            for (int64_t k = 0; k < words; k++) {
-                ids[known] = (int32_t)tn_get_i64(g.tokens, i * longest + k);
-                known += ids[known] < tn_tokenizer_size(tokens);
-            }
-            tn_tokenizer_decode(tokens, ids, known, &to[at]);
+        tn_tensor         *of = how->tokens ? candidates(m, how->tokens, source) : NULL;
+        const tn_generated g = search(m, how, source, of, limits, which, scores != NULL);
+        for (int64_t i = 0; g.tokens && i < n * how->best; i++) {
+            const int64_t at = which[i / how->best].line * how->best + i % how->best;
+            append(m, &g, i, of, &to[at]);
             if (scores) scores[at] = tn_get(g.scores, i);
         }
-        if (ids) tn_mem_put(ids, (size_t)(longest + 1) * sizeof *ids);
     }
     tn_scope_end(s);
     return tn_error() == TN_OK;
+}
+
+/* The number of the n sorted lines that a batch takes, at least 1. */
+static int64_t batch_count(const translate_options *how, const place *order, int64_t n)
+{
+    int64_t k = 1;
+    while (k < n && k < how->batch && (k + 1) * order[k].n <= how->budget) k++;
+    return k;
 }
 
 bool translate_lines(const translator *m, const translate_options *how, int64_t n, const tn_text *lines, tn_string *to,
@@ -117,7 +187,7 @@ bool translate_lines(const translator *m, const translate_options *how, int64_t 
         for (int64_t k = 0; scores && k < how->best; k++) scores[order[i].line * how->best + k] = 0;
     }
     for (int64_t some; order && i < n && tn_error() == TN_OK; i += some) {
-        some = n - i < how->batch ? n - i : how->batch;
+        some = batch_count(how, order + i, n - i);
         translate_batch(m, how, some, order + i, lines, e, to, scores);
     }
     if (how->found) how->found->before += n;
@@ -145,7 +215,7 @@ double bleu_set_score(void *net, void *user)
     enum { SOME = 256 };
     const bleu_set         *b = user;
     const translator        m = {.net = net, .tokens = b->tokens};
-    const translate_options greedy = {.beams = 1, .best = 1, .batch = 64, .length_penalty = 1};
+    const translate_options greedy = {.beams = 1, .best = 1, .batch = 64, .budget = 4096, .length_penalty = 1};
     const int64_t           all = tn_lines_count(b->source), n = b->most && b->most < all ? b->most : all;
     tn_bleu                 bleu = {.tokenize = TN_BLEU_13A};
     for (int64_t i = 0; i < n && tn_error() == TN_OK; i += SOME) {

@@ -20,13 +20,23 @@ typedef struct {
     int64_t broken, first_break; /* lines of invalid UTF-8: their count; the first one, from 1 */
 } faults;
 
+/* The tokens that a translation may use: likely translations of each source token, and frequent tokens; both i64. */
+typedef struct {
+    tn_tensor *likely;   /* [source tokens, n]; -1: none */
+    tn_tensor *frequent; /* [m] */
+} shortlist;
+
 /* Translates n lines, in batches of similar length. Appends the translations of line i, best first, to the strings
  * to[i · best], ..., and sets their scores, if scores is not NULL. A blank line has an empty translation. */
 typedef struct {
-    int64_t beams, best, batch, most; /* batch: lines per batch; most: tokens of a translation, 0: by its length */
+    int64_t beams, best;
+    int64_t batch, budget; /* maximum lines of a batch; and tokens, with their padding, if it has more than one line */
+    int64_t most;          /* maximum tokens of a translation; 0: by its length */
     double  length_penalty, coverage;
-    bool    gnmt;  /* GNMT's length penalty */
-    faults *found; /* may be NULL */
+    bool    gnmt;            /* GNMT's length penalty */
+    bool    early_stopping;  /* a search ends with .beams finished translations, also if the model says otherwise */
+    faults *found;           /* may be NULL */
+    const shortlist *tokens; /* NULL: all tokens */
 } translate_options;
 bool translate_lines(const translator *m, const translate_options *how, int64_t n, const tn_text *lines, tn_string *to,
                      double *scores);

@@ -53,7 +53,7 @@ static void free_labels(token_labels *p)
 bool align_picture(const model *m, const char *text, tn_report *r, tn_string *translation)
 {
     const tn_text           line = tn_text_of(text);
-    const translate_options greedy = {.beams = 1, .best = 1, .batch = 1, .length_penalty = 1};
+    const translate_options greedy = {.beams = 1, .best = 1, .batch = 1, .budget = 4096, .length_penalty = 1};
     tn_encoding            *e = tn_encoding_new();
     int64_t                 ids[2][512] = {{0}}, n[2] = {0, 1};
     static token_labels     name[2];

@@ -15,7 +15,7 @@ static bool    resume;
 static double exact_fraction(const model *m)
 {
     enum { BATCH = 256 };
-    const translate_options greedy = {.beams = 1, .best = 1, .batch = 128, .length_penalty = 1};
+    const translate_options greedy = {.beams = 1, .best = 1, .batch = 128, .budget = 4096, .length_penalty = 1};
     int64_t                 right = 0, shown = 0;
     for (int64_t i = 0; i < test_dates && tn_error() == TN_OK; i += BATCH) {
         static char   text[BATCH][DATE_TEXT], iso[BATCH][DATE_TEXT];

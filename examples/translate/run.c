@@ -11,9 +11,10 @@
 #include <unistd.h>
 
 static const char       *model_dir, *dtype, *from, *to;
-static translate_options config = {.beams = 5, .best = 1, .batch = 64};
+static translate_options config = {.beams = 5, .best = 1, .batch = 256, .budget = 1024};
 static double            length_penalty = 1;
-static bool              print_scores, strict, json;
+static bool              print_scores, strict, json, short_list;
+static shortlist         likely;
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
@@ -152,7 +153,9 @@ static int run(int count, char **operands)
     double    *scores = tn_mem_get(sizeof *scores * MOST * BEST);
     if (out && lines && scores && model_open_languages(model_dir, from, to, &m)) {
         follow(&m);
-        if (weights_pack(m.net, dtype)) translate_all(&m, out, lines, scores);
+        if (short_list && shortlist_open(model_dir, &m, &likely)) config.tokens = &likely;
+        if (tn_error() == TN_OK && weights_pack(m.net, dtype)) translate_all(&m, out, lines, scores);
+        shortlist_close(&likely);
         model_close(&m);
     }
     if (out) tn_mem_put(out, sizeof(tn_string) * MOST * BEST);
@@ -169,7 +172,12 @@ static const option options[] = {
                .least = 1, .most = 64),
     OPTION_INT("top", 'k', "N", &config.best, "translations per line, printed with line number and score", .least = 1,
                .most = 64),
-    OPTION_INT("batch", 0, "N", &config.batch, "lines per batch", .least = 1, .most = 4096),
+    OPTION_INT("batch", 0, "N", &config.batch, "maximum lines of a batch", .least = 1, .most = 4096),
+    OPTION_INT("tokens", 0, "N", &config.budget,
+               "maximum tokens of a batch with several lines, padded to the longest; changes speed and memory only",
+               .least = 1, .most = 1000000),
+    OPTION_FLAG("early-stopping", 0, &config.early_stopping,
+                "end a line's search when as many translations as the beam is wide have ended"),
     OPTION_INT("longest", 0, "N", &config.most,
                "maximum tokens of a translation (default: the model's, else twice the line's tokens plus 20)",
                .least = 2, .most = 100000),
@@ -183,6 +191,8 @@ static const option options[] = {
                 .least = 0, .most = 10),
     OPTION_FLAG("scores", 0, &print_scores, "print line number (from 0) and score before each translation"),
     OPTION_FLAG("json", 0, &json, "print a line of JSON for each line: \"source\" and \"translations\", best first"),
+    OPTION_FLAG("shortlist", 0, &short_list,
+                "use only likely translations of each token, from 'translate lexicon': faster, slightly worse"),
     OPTION_FLAG("strict-utf8", 0, &strict, "stop with an error at a line that is not UTF-8"),
     OPTION_WEIGHTS(&dtype),
     {0},

@@ -6,7 +6,7 @@
 #include "../common/translator.h"
 
 extern const command info_command, train_command, tune_command, verify_command, debug_command, run_command,
-    score_command, average_command, compare_command, sample_command, demo_command;
+    score_command, average_command, lexicon_command, compare_command, sample_command, demo_command;
 
 /* ---- a model and its tokenizer (model.c) ------------------------------------------------------------------------- */
 
@@ -60,6 +60,12 @@ typedef struct {
 } weights;
 bool weights_add(weights *w, const char *from, int64_t last);
 bool weights_average(const weights *w, tn_seq2seq *net); /* also verifies the checksums of the checkpoints */
+
+/* ---- short lists (lexicon.c) ------------------------------------------------------------------------------------- */
+
+/* Reads the short list of `translate lexicon` from a model's folder. Returns false if an error is set. */
+bool shortlist_open(const char *dir, const model *m, shortlist *s);
+void shortlist_close(shortlist *s);
 
 /* ---- training (train.c; t5.c) ------------------------------------------------------------------------------------ */
 

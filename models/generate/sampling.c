@@ -74,16 +74,29 @@ void tn__penalise(const float *from, float *to, int64_t vocab, const int64_t *wo
     }
 }
 
+/* Whether one of GROUP scores is above `least`: without branches, so that several are compared at once. */
+enum { GROUP = 64 };
+static bool any_above(const float *p, float least)
+{
+    int some = 0;
+    for (int i = 0; i < GROUP; i++) some |= p[i] > least;
+    return some;
+}
+
 int64_t tn__choose_best(const float *p, int64_t vocab, int64_t most, tn__choice *to)
 {
     int64_t n = 0;
     float   least = -INFINITY; /* the smallest kept score, once `most` are kept */
-    for (int64_t w = 0; w < vocab; w++) {
-        if (!(p[w] > least)) continue;
-        int64_t at = n < most ? n++ : n - 1;
-        for (; at > 0 && to[at - 1].score < p[w]; at--) to[at] = to[at - 1];
-        to[at] = (tn__choice){p[w], w};
-        if (n == most) least = (float)to[n - 1].score;
+    for (int64_t first = 0; first < vocab; first += GROUP) {
+        const int64_t end = first + GROUP < vocab ? first + GROUP : vocab;
+        if (end - first == GROUP && !any_above(p + first, least)) continue;
+        for (int64_t w = first; w < end; w++) {
+            if (!(p[w] > least)) continue;
+            int64_t at = n < most ? n++ : n - 1;
+            for (; at > 0 && to[at - 1].score < p[w]; at--) to[at] = to[at - 1];
+            to[at] = (tn__choice){p[w], w};
+            if (n == most) least = (float)to[n - 1].score;
+        }
     }
     return n;
 }

@@ -134,7 +134,8 @@ tn_tensor *tn_seq2seq_loss_run(tn_seq2seq *m, tn_seq2seq_loss_args a)
 typedef struct {
     tn_decoding       base;
     tn_seq2seq       *m;
-    tn__seq2seq_state r; /* owns its tensors and the cache */
+    tn__seq2seq_state r;                  /* owns its tensors and the cache */
+    tn_tensor        *words, *out, *bias; /* a short list, and the output layer of its tokens; NULL: all tokens */
 } decoding;
 
 /* Replaces the tensor that *place owns. */
@@ -155,11 +156,13 @@ static tn_tensor *attended(tn_decoding *base, tn_tensor *tokens, tn_tensor **att
     const int64_t     last = tn_size(tokens, 1) - 1;
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
+    const bool     all = !d->words;
     tn_tensor     *w = NULL, *y = NULL;
+    if (!all) tokens = tn_reshape(tn_index_select(d->words, 0, tn_flatten(tokens, 0, 1)), tn_shape_of(tokens));
     if (attention && m->config.kind == TN_SEQ2SEQ_RNN)
         tn_raise(TN_EINVAL, "seq2seq: this model has no attention to its source; omit .coverage");
     else y = decode(m, &next, tokens, attention ? &w : NULL);
-    if (y) y = tn_linear(tn_select(y, 1, last), m->out, bias(m));
+    if (y) y = tn_linear(tn_select(y, 1, last), all ? m->out : d->out, all ? bias(m) : d->bias);
     if (w) w = tn_contiguous(tn_masked_fill(tn_to(tn_select(w, 1, last), TN_F32), d->r.padding, 1));
     if (y && tn_error() == TN_OK) {
         replace(&d->r.h, next.h), replace(&d->r.c, next.c);
@@ -193,8 +196,8 @@ static tn_status reorder(tn_decoding *base, tn_tensor *index)
 static void end(tn_decoding *base)
 {
     decoding   *d = (decoding *)base;
-    tn_tensor **held[] = {&d->r.memory, &d->r.padding, &d->r.keys, &d->r.h, &d->r.c};
-    for (int i = 0; i < 5; i++) tn_drop(*held[i]);
+    tn_tensor **held[] = {&d->r.memory, &d->r.padding, &d->r.keys, &d->r.h, &d->r.c, &d->words, &d->out, &d->bias};
+    for (int i = 0; i < 8; i++) tn_drop(*held[i]);
     tn_kv_cache_free(d->r.cache);
     tn_mem_put(d, sizeof *d);
 }
@@ -229,4 +232,22 @@ tn_decoding *tn_seq2seq_decoding(tn_seq2seq *m, tn_tensor *source, int64_t beams
     if (tn_error() == TN_OK) return &d->base;
     end(&d->base);
     return NULL;
+}
+
+tn_status tn_seq2seq_shortlist(tn_decoding *base, tn_tensor *words)
+{
+    decoding *d = (decoding *)base;
+    char      text[192];
+    if (tn__blocked()) return tn_error();
+    if (!d || base->kind != &kind.base.base || d->r.at)
+        return tn_raise(TN_EINVAL, "tn_seq2seq_shortlist: d must be a new decoding of tn_seq2seq_decoding");
+    if (!words || tn_dtype_of(words) != TN_I64 || tn_ndim(words) != 1 || !tn_numel(words))
+        return tn_raise(TN_ESHAPE, "tn_seq2seq_shortlist: words must be i64 [n] with n at least 1, got %s",
+                        words ? tn_shape_text(tn_shape_of(words), text, sizeof text) : "NULL");
+    const tn_scope s = tn_no_grad_begin();
+    tn_tensor     *out = tn_embedding(d->m->out, words, -1, false), *b = select_rows(bias(d->m), 0, words);
+    words = tn_clone(words);
+    if (tn_error() == TN_OK) replace(&d->words, words), replace(&d->out, out), replace(&d->bias, b);
+    tn_scope_end(s);
+    return tn_error();
 }

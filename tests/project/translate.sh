@@ -38,6 +38,22 @@ done
 ! "$translate" run --model rnn --coverage 0.2 <lines.txt >out.txt 2>err.txt &&
     grep -q 'this model has no attention to its source' err.txt || wrong "run --model rnn --coverage: $(cat err.txt)"
 says 2 "--coverage ranks the texts of a beam search" "$translate" run --model luong --beam 1 --coverage 0.2
+says 5 "create it with 'translate lexicon'" "$translate" run --model transformer --shortlist
+"$translate" lexicon --model transformer --src demo/dates.txt --tgt demo/dates.iso --each 5 --frequent 40 ||
+    wrong "translate lexicon failed"
+cp transformer/shortlist.safetensors rnn/
+for kind in transformer rnn; do
+    for beam in 1 3; do
+        "$translate" run --model $kind --beam $beam --longest 14 --shortlist <lines.txt >one.txt ||
+            wrong "run --model $kind --shortlist failed"
+        [ "$(wc -l <one.txt)" = 4 ] || wrong "run --shortlist --beam $beam: four lines became $(wc -l <one.txt)"
+    done
+done
+says 3 "line i of one must be" "$translate" lexicon --model bahdanau --src demo/dates.txt --tgt lines.txt
+head -c 200 transformer/shortlist.safetensors >rnn/shortlist.safetensors
+says 3 "shortlist.safetensors" "$translate" run --model rnn --shortlist
+says 7 "short lists are for models of 'translate train', but this one is of type 'marian'" \
+    "$translate" run --model "$root/tests/golden/encoder_decoders/marian_tokens" --shortlist
 "$build/bin/look" align --model transformer --html look.html "3 May 2019" >/dev/null && grep -q '<svg' look.html &&
     grep -q '>␣' look.html || wrong "look align makes no picture, or blanks cannot be seen in it"
 "$build/bin/look" align --model bahdanau --html look.html "3 May 2019" >/dev/null && grep -q '<svg' look.html ||
@@ -246,6 +262,14 @@ rc=0
 "$translate" run --model transformer --beam 1 --batch 1 <lengths.txt >alone.txt
 "$translate" run --model transformer --beam 1 --batch 64 <lengths.txt | cmp - alone.txt ||
     wrong "a greedy translation depends on the lines beside it"
+for batch in "--batch 1" "--batch 7" "--tokens 1" "--tokens 50" "--tokens 5000"; do # shellcheck disable=SC2086
+    "$translate" run --model transformer $batch --scores --top 2 --longest 14 <lengths.txt >beams.txt
+    "$translate" run --model transformer --threads 1 --scores --top 2 --longest 14 <lengths.txt | cmp - beams.txt ||
+        wrong "run $batch: other batches change the translations of a beam search"
+done
+"$translate" run --model transformer --early-stopping --scores --top 5 --longest 14 <lengths.txt >early.txt
+"$translate" run --model transformer --early-stopping --scores --top 5 --longest 14 --tokens 9 <lengths.txt |
+    cmp - early.txt || wrong "run --early-stopping: other batches change the translations"
 rc=0
 head -c 1100000 /dev/zero | tr '\0' x | "${run[@]}" >/dev/null 2>long.err || rc=$?
 [ $rc = 3 ] && grep -qF 'a line has 1100000 bytes, the maximum is 1048576; split it' long.err ||

@@ -325,6 +325,48 @@ static double once(int i)
 START_TEST(memory) { tn_each_allocation_fails(once, _i, tn_test_slow() ? 37 : 5, 3, 100); }
 END_TEST
 
+/* A list of all tokens changes nothing; a shorter one gives what the logits of its tokens give. */
+START_TEST(short_lists)
+{
+    tn_seq2seq    *m = model(_i, 0);
+    const tn_scope s = tn_no_grad_begin();
+    const int64_t  words = m->config.target_words, some[] = {2, 3, 5, 8, 9, 12}; /* begin has index 0, end 1 */
+    tn_eval(m);
+    for (int pass = 0; pass < 3; pass++) {
+        tn_tensor   *list = pass < 2 ? tn_arange(words) : tn_from_data(TN_I64, TN_SHAPE(6), some);
+        tn_decoding *d = tn_seq2seq_decoding(m, source(), 2, 10);
+        if (pass) ck_assert_int_eq(tn_seq2seq_shortlist(d, list), TN_OK);
+        tn_tensor *first = d->kind->scores(d, tn_full_of(TN_I64, TN_SHAPE(B, 1), pass < 2 ? 2 : 0));
+        tn_tensor *next = d->kind->scores(d, tn_full_of(TN_I64, TN_SHAPE(B, 1), pass < 2 ? 8 : 3));
+        fine();
+        static tn_tensor *full[2];
+        if (!pass) full[0] = first, full[1] = next;
+        else {
+            ck_assert_int_eq(tn_size(next, 1), tn_numel(list));
+            ck_assert_int_eq(tn_allclose(first, tn_index_select(full[0], 1, list), 1e-5, 1e-5), 1);
+            ck_assert_int_eq(tn_allclose(next, tn_index_select(full[1], 1, list), 1e-5, 1e-5), 1);
+            ck_assert(pass > 1 || tn_same_bits(next, full[1]));
+        }
+        if (pass < 2) { /* another one */
+            ck_assert_int_ne(tn_seq2seq_shortlist(d, list), TN_OK);
+            ck_error(TN_EINVAL, "tn_seq2seq_shortlist: d must be a new decoding of tn_seq2seq_decoding");
+        }
+        tn_decoding_free(d);
+    }
+    tn_decoding *d = tn_seq2seq_decoding(m, source(), 2, 10);
+    ck_assert_int_ne(tn_seq2seq_shortlist(d, tn_zeros(TN_SHAPE(2))), TN_OK);
+    ck_error(TN_ESHAPE, "tn_seq2seq_shortlist: words must be i64 [n] with n at least 1, got [2]");
+    ck_assert_int_ne(tn_seq2seq_shortlist(d, tn_full_of(TN_I64, TN_SHAPE(2), 99)), TN_OK);
+    ck_error_has(TN_EINDEX, "99");
+    tn_generated g = tn_generate(d, tn_full_of(TN_I64, TN_SHAPE(B, 1), 2), .beams = 2, .end = 3);
+    fine();
+    ck_assert(g.tokens);
+    tn_decoding_free(d);
+    tn_scope_end(s);
+    tn_free(m);
+}
+END_TEST
+
 START_TEST(wrong_use)
 {
     ck_assert_ptr_null(tn_seq2seq_new(.dim = 8));
@@ -374,6 +416,7 @@ int main(void)
     tcase_add_loop_test(c, as_its_parts, 0, 2);
     tcase_add_loop_test(c, padding_that_begins, 0, 2);
     tcase_add_loop_test(c, the_same_bits_with_and_without_a_cache, 0, MODELS);
+    tcase_add_loop_test(c, short_lists, 0, 4);
     tcase_add_test(c, wrong_use);
     TCase *m = tcase_create("memory");
     suite_add_tcase(s, m);
