@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Translates the lines of a text with `translate run` and CTranslate2, alternately, by beam search of width 5, in f32 and
-in int8, and prints the seconds of each, the ratio, and the fraction of lines with the same translation.
+"""Translates the lines of a text with `translate run` and CTranslate2, alternately, by beam search of width 5, in f32
+and in int8, and prints the seconds of each, the ratio, and the fraction of lines with the same translation.
 
     build/bin/translate train --norm-first --size small --src train.en --tgt train.de --out ende --minutes 10
     bench/peers/python ctranslate2 bench/translate.py --model ende --text test.en
@@ -44,7 +44,7 @@ def converted(model, folder, words):
     with open(os.path.join(model, "config.json"), encoding="utf-8") as f:
         c = json.load(f)
     assert c.get("norm_first"), "the model must be trained with --norm-first"
-    d, layers = w["source.weight"].shape[1], sum(k.endswith("norm3.weight") for k in w)
+    d, layers = w["out.weight"].shape[1], sum(k.endswith("norm3.weight") for k in w)
     spec = ctranslate2.specs.TransformerSpec.from_config(layers, c["heads"], pre_norm=True)
     at = np.arange(1024)[:, None] / 10000.0 ** (np.arange(0, d, 2)[None, :] / d)
     positions = np.stack([np.sin(at), np.cos(at)], 2).reshape(1024, d).astype(np.float32)
@@ -60,7 +60,7 @@ def converted(model, folder, words):
 
     for name, side in (("encoder", spec.encoder), ("decoder", spec.decoder)):
         for e in side.embeddings if isinstance(side.embeddings, list) else [side.embeddings]:
-            e.weight = w["source.weight"]
+            e.weight = w["out.weight"]
         side.position_encodings.encodings = positions
         norm(side.layer_norm, "transformer.%s.norm" % name)
         for i, layer in enumerate(side.layer):
@@ -75,7 +75,7 @@ def converted(model, folder, words):
                 norm(layer.attention.layer_norm, p + "norm2")
             norm(layer.ffn.layer_norm, p + ("norm3" if name == "decoder" else "norm2"))
             linear(layer.ffn.linear_0, p + "linear1"), linear(layer.ffn.linear_1, p + "linear2")
-    spec.decoder.projection.weight = w["source.weight"]
+    spec.decoder.projection.weight = w["out.weight"]
     if "out.bias" in w:
         spec.decoder.projection.bias = w["out.bias"]
     spec.register_source_vocabulary(words), spec.register_target_vocabulary(words)
@@ -107,9 +107,9 @@ def ctranslate2_of(folder, tokenizer, threads, kind):
 def tenon_of(program, model, threads, dtype, more):
     def run(lines):
         start = time.perf_counter()
-        done = subprocess.run([program, "run", "--model", model, "--dtype", dtype, "--threads", str(threads), "--quiet",
-                               "--beam", str(BEAMS), "--early-stopping"] + more, input="\n".join(lines) + "\n", text=True,
-                              check=True, stdout=subprocess.PIPE)
+        command = [program, "run", "--model", model, "--dtype", dtype, "--threads", str(threads), "--quiet", "--beam",
+                   str(BEAMS), "--early-stopping"] + more
+        done = subprocess.run(command, input="\n".join(lines) + "\n", text=True, check=True, stdout=subprocess.PIPE)
         return done.stdout.split("\n")[:len(lines)], time.perf_counter() - start
 
     def timed(lines):

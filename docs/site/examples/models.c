@@ -227,6 +227,7 @@ EXAMPLE(translation)
     printf("%d\n", tn_item(tn_seq2seq_loss(m, source, target, .label_smoothing = 0.1)) > 0);
     tn_eval(m);
     tn_decoding *d = tn_seq2seq_decoding(m, source, 2, 8);
+    if (tn_seq2seq_shortlist(d, tn_arange(5)) != TN_OK) puts(tn_error_message()); /* only the tokens 0 to 4 */
     tn_decoding_free(d);
     printf("%d texts\n", (int)tn_size(tn_seq2seq_generate(m, source, .most = 4, .beams = 2).tokens, 0));
     printf("%s %d %d\n", tn_seq2seq_kind_name(TN_SEQ2SEQ_LUONG), tn_seq2seq_kind_of("rnn") == TN_SEQ2SEQ_RNN,
