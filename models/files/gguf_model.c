@@ -127,6 +127,14 @@ static bool fits_its_weights(const output *t)
                           tied ? TIED : "attention_bias false");
 }
 
+/* llama.cpp divides the weights of a token's experts by their sum. */
+static bool fits_its_experts(const output *t)
+{
+    if (tn_json_bool_or(tn_json_get(t->config, "norm_topk_prob"), true)) return true;
+    return tn_raise_false(TN_EUNSUPPORTED, "'%s': GGUF cannot represent norm_topk_prob false; save to a directory",
+                          t->path);
+}
+
 static bool put_values(const output *t, const char *packed)
 {
     const char *const *is = t->arch->activation;
@@ -135,7 +143,7 @@ static bool put_values(const output *t, const char *packed)
     char               k[128];
     if (strcmp(activation, is[1]) != 0 && strcmp(activation, is[2]) != 0)
         return tn_raise_false(TN_EUNSUPPORTED, "'%s': GGUF cannot represent the activation '%s'", t->path, activation);
-    if (!fits_its_window(t) || !fits_its_positions(t) || !fits_its_weights(t)) return false;
+    if (!fits_its_window(t) || !fits_its_positions(t) || !fits_its_weights(t) || !fits_its_experts(t)) return false;
     tn_gguf_put_string(t->w, "general.architecture", t->arch->name);
     tn_gguf_put_string(t->w, "general.type", "model");
     tn_gguf_put_u32(t->w, "general.file_type", !packed || *packed == 'F' ? 0 : *packed == 'B' ? 32 : 7);
@@ -179,16 +187,32 @@ static tn_tensor *in_turn(tn_tensor *t, int64_t heads)
     return tn_reshape(tn_contiguous(tn_transpose(y, 0, 1)), tn_shape_of(t));
 }
 
-static bool put_tensor(const output *t, const struct tn__st_item *item)
+/* The matrices of all experts, one after the other: of this item and those that follow it; sets their number. */
+static tn_tensor *stacked(const output *t, const char *name, const struct tn__st_item *item, uint32_t left, uint32_t *n)
+{
+    enum { MOST = 1024 };
+    tn_tensor *all[MOST];
+    char       next[256];
+    for (*n = 0; *n < left && *n < MOST; ++*n) {
+        if (!tn__gguf_rename(t->arch, item[*n].name, false, next, sizeof next) || strcmp(next, name) != 0) break;
+        all[*n] = item[*n].tensor;
+    }
+    return tn_stack_list(0, (int)*n, all);
+}
+
+/* Writes the item, or the first n of the `left` ones from it on; sets n. */
+static bool put_tensor(const output *t, const struct tn__st_item *item, uint32_t left, uint32_t *n)
 {
     char                 name[256];
     const tn__gguf_name *row = tn__gguf_rename(t->arch, item->name, false, name, sizeof name);
     tn_tensor           *x = item->tensor;
     const bool           bert = !strcmp(t->arch->name, TN__GGUF_BERT);
+    *n = 1;
     if (!row && bert && (!strncmp(item->name, "cls.", 4) || !strncmp(item->name, "bert.pooler.", 12)))
         return true; /* the encoder alone, as llama.cpp's converter does */
     if (!row) return tn_raise_false(TN_EUNSUPPORTED, "'%s': GGUF has no name for the weight '%s'", t->path, item->name);
     const tn_scope s = tn_scope_begin();
+    if (row->layout == TN__STACKED) x = stacked(t, name, item, left, n);
     if (row->layout == TN__TRANSPOSED && tn_ndim(x) == 2) x = tn_transpose(x, 0, 1);
     if (t->arch->pairs && row->layout == TN__QUERIES) x = in_pairs(x, number(t, "num_attention_heads"));
     if (t->arch->pairs && row->layout == TN__KEYS) x = in_pairs(x, number(t, "num_key_value_heads"));
@@ -205,7 +229,7 @@ static bool put_weights(const output *t, void *m, const tn_hf_files *f)
     uint32_t               n = 0;
     bool ok = w && tn_save_run(m, (tn_save_args){.writer = w, .rename = f->rules, .renames = f->renames}) == TN_OK;
     const struct tn__st_item *items = ok ? tn__st_items(w, &n) : NULL;
-    for (uint32_t i = 0; ok && i < n; i++) ok = put_tensor(t, &items[i]);
+    for (uint32_t i = 0, used = 0; ok && i < n; i += used) ok = put_tensor(t, &items[i], n - i, &used);
     tn_safetensors_writer_free(w);
     return ok;
 }

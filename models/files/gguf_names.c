@@ -5,20 +5,37 @@
 #include <stdio.h>
 #include <string.h>
 
+#define SIZES                                                                                                     \
+    {"context_length", "max_position_embeddings", false, true}, {"embedding_length", "hidden_size", false, true}, \
+        {"block_count", "num_hidden_layers", false, true},                                                        \
+        {"attention.head_count", "num_attention_heads", false, true},                                             \
+        {"attention.head_count_kv", "num_key_value_heads", false, false},                                         \
+        {"attention.key_length", "head_dim", false, false},                                                       \
+        {"attention.sliding_window", "sliding_window", false, false},                                             \
+        {"attention.layer_norm_rms_epsilon", "rms_norm_eps", true, true},                                         \
+    {                                                                                                             \
+        "rope.freq_base", "rope_theta", true, false                                                               \
+    }
 static const tn__gguf_member llama_members[] = {
-    {"context_length", "max_position_embeddings", false, true},
-    {"embedding_length", "hidden_size", false, true},
-    {"block_count", "num_hidden_layers", false, true},
+    SIZES,
     {"feed_forward_length", "intermediate_size", false, true},
-    {"attention.head_count", "num_attention_heads", false, true},
-    {"attention.head_count_kv", "num_key_value_heads", false, false},
-    {"attention.key_length", "head_dim", false, false},
-    {"attention.sliding_window", "sliding_window", false, false},
-    {"attention.layer_norm_rms_epsilon", "rms_norm_eps", true, true},
-    {"rope.freq_base", "rope_theta", true, false},
     {"attn_logit_softcapping", "attn_logit_softcapping", true, false}, /* Gemma 2 */
     {"final_logit_softcapping", "final_logit_softcapping", true, false},
     {"rope.freq_base_swa", "rope_local_base_freq", true, false}, /* Gemma 3 */
+    {NULL, NULL, false, false},
+};
+static const tn__gguf_member mixtral_members[] = {
+    SIZES,
+    {"feed_forward_length", "intermediate_size", false, true},
+    {"expert_count", "num_local_experts", false, true},
+    {"expert_used_count", "num_experts_per_tok", false, true},
+    {NULL, NULL, false, false},
+};
+static const tn__gguf_member qwen3_moe_members[] = {
+    SIZES,
+    {"expert_feed_forward_length", "moe_intermediate_size", false, true},
+    {"expert_count", "num_experts", false, true},
+    {"expert_used_count", "num_experts_per_tok", false, true},
     {NULL, NULL, false, false},
 };
 static const tn__gguf_name llama_top[] = {
@@ -27,12 +44,21 @@ static const tn__gguf_name llama_top[] = {
     {"output", "lm_head", TN__PLAIN},
     {NULL, NULL, TN__PLAIN},
 };
-#define PARTS                                                                                      \
-    {"attn_q", "self_attn.q_proj", TN__QUERIES}, {"attn_k", "self_attn.k_proj", TN__KEYS},         \
-        {"attn_v", "self_attn.v_proj", TN__PLAIN}, {"attn_output", "self_attn.o_proj", TN__PLAIN}, \
-        {"ffn_gate", "mlp.gate_proj", TN__PLAIN}, {"ffn_up", "mlp.up_proj", TN__PLAIN},            \
-    {                                                                                              \
-        "ffn_down", "mlp.down_proj", TN__PLAIN                                                     \
+#define HEADS                                                                              \
+    {"attn_q", "self_attn.q_proj", TN__QUERIES}, {"attn_k", "self_attn.k_proj", TN__KEYS}, \
+        {"attn_v", "self_attn.v_proj", TN__PLAIN},                                         \
+    {                                                                                      \
+        "attn_output", "self_attn.o_proj", TN__PLAIN                                       \
+    }
+#define PARTS                                                                              \
+    HEADS, {"ffn_gate", "mlp.gate_proj", TN__PLAIN}, {"ffn_up", "mlp.up_proj", TN__PLAIN}, \
+    {                                                                                      \
+        "ffn_down", "mlp.down_proj", TN__PLAIN                                             \
+    }
+#define EXPERTS(router, gate, up, down)                                                                          \
+    {"ffn_gate_inp", router, TN__PLAIN}, {"ffn_gate_exps", gate, TN__STACKED}, {"ffn_up_exps", up, TN__STACKED}, \
+    {                                                                                                            \
+        "ffn_down_exps", down, TN__STACKED                                                                       \
     }
 #define FIRST_NORMS \
     {"attn_norm", "input_layernorm", TN__PLAIN}, { "ffn_norm", "post_attention_layernorm", TN__PLAIN }
@@ -40,6 +66,20 @@ static const tn__gguf_name llama_top[] = {
     {"attn_q_norm", "self_attn.q_norm", TN__PLAIN}, { "attn_k_norm", "self_attn.k_norm", TN__PLAIN }
 static const tn__gguf_name llama_layer[] = {FIRST_NORMS, PARTS, {NULL, NULL, TN__PLAIN}};
 static const tn__gguf_name qwen3_layer[] = {FIRST_NORMS, QK_NORMS, PARTS, {NULL, NULL, TN__PLAIN}};
+#define SPARSE "block_sparse_moe."
+static const tn__gguf_name mixtral_layer[] = {
+    FIRST_NORMS,
+    HEADS,
+    EXPERTS(SPARSE "gate", SPARSE "experts.*.w1", SPARSE "experts.*.w3", SPARSE "experts.*.w2"),
+    {NULL, NULL, TN__PLAIN},
+};
+static const tn__gguf_name qwen3_moe_layer[] = {
+    FIRST_NORMS,
+    QK_NORMS,
+    HEADS,
+    EXPERTS("mlp.gate", "mlp.experts.*.gate_proj", "mlp.experts.*.up_proj", "mlp.experts.*.down_proj"),
+    {NULL, NULL, TN__PLAIN},
+};
 static const tn__gguf_name olmo2_layer[] = {
     QK_NORMS,
     PARTS,
@@ -202,6 +242,8 @@ static const tn__gguf_arch archs[] = {
     {LLAMA("llama", "llama", llama_top, llama_layer, true), SILU, NULL, 0},
     {LLAMA("qwen2", "qwen2", llama_top, llama_layer, false), SILU, NULL, 0},
     {LLAMA("qwen3", "qwen3", llama_top, qwen3_layer, false), SILU, NULL, 0},
+    {"llama", "mixtral", "model.layers", mixtral_members, llama_top, mixtral_layer, true, SILU, NULL, 0},
+    {"qwen3moe", "qwen3_moe", "model.layers", qwen3_moe_members, llama_top, qwen3_moe_layer, false, SILU, NULL, 0},
     {LLAMA("olmo2", "olmo2", llama_top, olmo2_layer, false), SILU, NULL, 0},
     {LLAMA("smollm3", "smollm3", llama_top, llama_layer, true), SILU, NULL, 0},
     {LLAMA("phi3", "phi3", llama_top, phi3_layer, false), SILU, "partial_rotary_factor", 0},
@@ -236,10 +278,10 @@ const tn__gguf_arch *tn__gguf_arch_of(const char *path, const char *name, bool t
     for (size_t i = 0; i < sizeof archs / sizeof *archs; i++)
         if (!strcmp(type ? archs[i].type : archs[i].name, name)) return &archs[i];
     return tn_raise_null(TN_EUNSUPPORTED,
-                         "'%s': %s is '%.60s'; supported are 'llama', 'qwen2', 'qwen3', 'olmo2', 'smollm3', 'phi3', "
-                         "'gemma2', 'gemma3%s', 'gpt%sneox', 'gptj', 'bert' and 'gpt2'",
-                         path, type ? "model_type" : "general.architecture", name, type ? "_text" : "",
-                         type ? "_" : "");
+                         "'%s': %s is '%.60s'; supported are 'llama', %s'qwen2', 'qwen3', 'qwen3%smoe', 'olmo2', "
+                         "'smollm3', 'phi3', 'gemma2', 'gemma3%s', 'gpt%sneox', 'gptj', 'bert' and 'gpt2'",
+                         path, type ? "model_type" : "general.architecture", name, type ? "'mixtral', " : "",
+                         type ? "_" : "", type ? "_text" : "", type ? "_" : "");
 }
 
 /* For a name "PREFIX.12.REST" returns REST and sets the number; NULL: another name. */
@@ -252,12 +294,20 @@ static const char *layer_of(const char *name, const char *prefix, long *number)
     return p > name + n + 1 && *p == '.' ? p + 1 : NULL;
 }
 
+/* True for the pattern's name; its *, if it has one, is any number. */
+static bool fits(const char *pattern, const char *name, size_t bytes)
+{
+    const size_t head = strcspn(pattern, "*"), tail = pattern[head] ? strlen(pattern + head + 1) : 0;
+    if (!pattern[head]) return head == bytes && !memcmp(pattern, name, bytes);
+    return bytes > head + tail && !memcmp(pattern, name, head) &&
+           !memcmp(pattern + head + 1, name + bytes - tail, tail) &&
+           strspn(name + head, "0123456789") == bytes - head - tail;
+}
+
 static const tn__gguf_name *find(const tn__gguf_name *rows, const char *name, size_t bytes, bool to_hf)
 {
-    for (; rows->gguf; rows++) {
-        const char *from = to_hf ? rows->gguf : rows->hf;
-        if (strlen(from) == bytes && !memcmp(from, name, bytes)) return rows;
-    }
+    for (; rows->gguf; rows++)
+        if (fits(to_hf ? rows->gguf : rows->hf, name, bytes)) return rows;
     return NULL;
 }
 

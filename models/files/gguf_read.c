@@ -18,6 +18,8 @@ static bool source_open(source *s, const char *path)
     *s = (source){.g = tn_gguf_open(path), .path = path};
     const char *name = s->g ? tn_gguf_string_or(s->g, "general.architecture", "") : NULL;
     if (name && tn_error() == TN_OK) s->arch = tn__gguf_arch_of(path, name, false);
+    if (name && !strcmp(name, "llama") && tn_gguf_i64_or(s->g, "llama.expert_count", 0) > 0)
+        s->arch = tn__gguf_arch_of(path, "mixtral", true);
     if (s->arch && tn_gguf_i64_or(s->g, "split.count", 1) > 1)
         tn_raise(TN_EUNSUPPORTED, "'%s' is one of several files; join them with llama.cpp's gguf-split --merge", path);
     return s->arch && tn_error() == TN_OK;
@@ -62,17 +64,20 @@ static bool is_neutral(const source *s, const char *name, double neutral)
 static bool is_old(const source *s) { return s->arch->members[0].hf[0] == 'n'; }
 static bool is_bert(const source *s) { return !strcmp(s->arch->name, TN__GGUF_BERT); }
 static bool is_neox(const source *s) { return !strcmp(s->arch->name, "gptneox"); }
+static bool is_qwen3_moe(const source *s) { return !strcmp(s->arch->type, "qwen3_moe"); }
+static bool has_experts(const source *s) { return is_qwen3_moe(s) || !strcmp(s->arch->type, "mixtral"); }
 
 static bool is_supported(const source *s)
 {
-    const bool capped = s->arch->period != 0, neox = is_neox(s);
+    const bool  capped = s->arch->period != 0, neox = is_neox(s);
+    const char *experts = has_experts(s) ? "expert_shared_count" : "expert_count";
     const struct {
         const char *name;
         double      neutral;
-    } none[] = {{capped ? "expert_count" : "attn_logit_softcapping", 0},
-                {capped ? "expert_count" : "final_logit_softcapping", 0},
-                {neox ? "expert_count" : "use_parallel_residual", 0},
-                {"expert_count", 0},
+    } none[] = {{capped ? experts : "attn_logit_softcapping", 0},
+                {capped ? experts : "final_logit_softcapping", 0},
+                {neox ? experts : "use_parallel_residual", 0},
+                {experts, 0},
                 {"logit_scale", 0},
                 {"embedding_scale", 0},
                 {"residual_scale", 0},
@@ -173,7 +178,7 @@ static void put_scaling(const source *s, tn_json_writer *w)
 /* The model_type in transformers that computes the same. */
 static const char *type_of(const source *s)
 {
-    if (strcmp(s->arch->name, "llama") != 0) return s->arch->type;
+    if (strcmp(s->arch->type, "llama") != 0) return s->arch->type;
     return number(s, "attention.sliding_window", 0) > 0 ? "mistral" : "llama";
 }
 
@@ -192,6 +197,7 @@ static void put_derived(const source *s, tn_json_writer *w)
     }
     if (is_neox(s))
         tn_json_put_bool(w, "use_parallel_residual", tn_gguf_bool_or(s->g, key(s, "use_parallel_residual", k), true));
+    if (is_qwen3_moe(s)) tn_json_put_bool(w, "norm_topk_prob", true); /* llama.cpp's only choice */
     if (!s->arch->period) return;
     tn_json_put_i64(w, "query_pre_attn_scalar",
                     tn__gguf_query_scale(s->arch, number(s, "block_count", 0), dim, heads, head));
@@ -262,22 +268,62 @@ static bool set_layout(const source *s, tn__st_entry *e, tn__gguf_layout layout)
     return true;
 }
 
+/* The number of tensors in which transformers has this one; 0: raised. */
+static int64_t parts_of(const source *s, const tn__st_entry *e, const tn__gguf_name *row)
+{
+    const int64_t experts = number(s, "expert_count", 0);
+    if (!row || row->layout != TN__STACKED) return 1;
+    if (e->shape.n == 3 && e->shape.d[0] == experts && experts > 0 && experts <= 1024) return experts;
+    tn_raise(TN_EFORMAT,
+             "'%s': '%s' has %d dims, the first one is %lld; expected 3 dims, the first one %s.expert_count, "
+             "which is %lld",
+             s->path, e->name, e->shape.n, (long long)(e->shape.n ? e->shape.d[0] : 0), s->arch->name,
+             (long long)experts);
+    return 0;
+}
+
+/* Adds the tensor, or one for each of its n parts, whose numbers replace the * of the name. */
+static bool add_parts(const source *s, tn_safetensors *f, const tn__st_entry *e, const tn__gguf_name *row,
+                      const char *name, int64_t n)
+{
+    const int    head = (int)strcspn(name, "*");
+    const bool   stacked = row && row->layout == TN__STACKED;
+    const size_t bytes = strlen(name);
+    char         one[1300];
+    for (int64_t i = 0; i < n; i++) {
+        if (stacked) snprintf(one, sizeof one, "%.*s%lld%s", head, name, (long long)i, name + head + 1);
+        tn__st_entry *mine = tn__st_add(f, stacked ? one : name, stacked ? strlen(one) : bytes);
+        if (!mine) return false;
+        mine->shape = stacked ? TN_SHAPE(e->shape.d[1], e->shape.d[2]) : e->shape, mine->element = e->element;
+        mine->begin = e->begin + (e->end - e->begin) / n * i, mine->end = mine->begin + (e->end - e->begin) / n;
+        if (row && !set_layout(s, mine, row->layout)) return false;
+    }
+    return true;
+}
+
 /* Copies the tensor table `from` with Hugging Face's names; both have the same source. */
 static bool rename_all(const source *s, tn_safetensors *f, const tn_safetensors *from)
 {
-    char   to[1200];
-    size_t names = 0;
-    for (uint32_t i = 0; i < from->count; i++) names += from->entries[i].name_bytes + 64;
-    if (!tn__st_reserve(f, from->count, names)) return false;
+    char    to[1200];
+    size_t  names = 0;
+    int64_t all = 0;
+    for (uint32_t i = 0; i < from->count; i++) {
+        const tn__st_entry *e = &from->entries[i];
+        const int64_t       n = parts_of(s, e, tn__gguf_rename(s->arch, e->name, true, to, sizeof to));
+        if (!n) return false;
+        if ((all += n) > TN__ST_TENSORS)
+            return tn_raise_false(TN_EUNSUPPORTED,
+                                  "'%s' has more than %d tensors, the matrices of experts counted "
+                                  "one by one",
+                                  s->path, TN__ST_TENSORS);
+        names += (size_t)n * (e->name_bytes + 64);
+    }
+    if (!tn__st_reserve(f, (uint32_t)all, names)) return false;
     for (uint32_t i = 0; i < from->count; i++) {
         const tn__st_entry  *e = &from->entries[i];
         const tn__gguf_name *row = tn__gguf_rename(s->arch, e->name, true, to, sizeof to);
         if (!row && !strcmp(e->name, "rope_freqs.weight")) continue; /* in config.json */
-        const char   *name = row ? to : e->name;
-        tn__st_entry *mine = tn__st_add(f, name, strlen(name));
-        if (!mine) return false;
-        mine->shape = e->shape, mine->element = e->element, mine->begin = e->begin, mine->end = e->end;
-        if (row && !set_layout(s, mine, row->layout)) return false;
+        if (!add_parts(s, f, e, row, row ? to : e->name, parts_of(s, e, row))) return false;
     }
     return tn__st_index_names(f);
 }

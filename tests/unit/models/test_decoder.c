@@ -116,6 +116,8 @@ static void *made(int i)
     case 11:
         return tn_llama_new(.vocab = 40, .dim = 64, .layers = 5, .heads = 4, .ff = 96, .type = "smollm3", .kv_heads = 2,
                             .pattern = "gggn", .tied = true);
+    case 12: return tn_llama_new(SIZES, .experts = 3, .kv_heads = 2);
+    case 13: return tn_llama_new(SIZES, .experts = 4, .qk_norm = TN_QK_NORM_HEAD, .head_dim = 32);
     default:
         return tn_llama_new(SIZES, .qk_norm = TN_QK_NORM_ALL, .norm_results = true, .no_first_norms = true,
                             .kv_heads = 2, .qkv_bias = true, .out_bias = true);
@@ -186,9 +188,14 @@ START_TEST(has_no_place_in_gguf)
     ck_error_has(TN_EINVAL, ".type is 'q4_0', but must be f32, bf16 or q8_0");
     ck_assert(tn_model_save(&relu, tn_test_file("."), .type = "f32") != TN_OK);
     ck_error_has(TN_EINVAL, ".type needs a path that ends in .gguf");
+    const tn_model switched = {
+        .family = TN_MODEL_DECODER,
+        .module = tn_llama_new(SIZES, .experts = 3, .qk_norm = TN_QK_NORM_HEAD, .experts_per_token = 1)};
+    ck_assert(tn_model_save(&switched, path) != TN_OK);
+    ck_error_has(TN_EUNSUPPORTED, "GGUF cannot represent norm_topk_prob false");
     struct stat st;
     ck_assert(stat(path, &st) != 0);
-    tn_module_free(dynamic.lm), tn_module_free(relu.lm);
+    tn_module_free(dynamic.lm), tn_module_free(relu.lm), tn_module_free(switched.lm);
 }
 END_TEST
 
@@ -367,9 +374,10 @@ START_TEST(says_what_of_gguf)
     } rows[] = {
         {"mamba", NULL, 0, TN_EUNSUPPORTED,
          "general.architecture is 'mamba'; supported are 'llama', 'qwen2', 'qwen3', "
-         "'olmo2', 'smollm3', 'phi3', 'gemma2', 'gemma3', 'gptneox', 'gptj', 'bert' and 'gpt2'"},
+         "'qwen3moe', 'olmo2', 'smollm3', 'phi3', 'gemma2', 'gemma3', 'gptneox', 'gptj', 'bert' and 'gpt2'"},
         {"llama", NULL, 0, TN_EFORMAT, "llama.context_length is missing"},
-        {"llama", "llama.expert_count", 8, TN_EUNSUPPORTED, "llama.expert_count has a value that is not supported"},
+        {"qwen2", "qwen2.expert_count", 8, TN_EUNSUPPORTED, "qwen2.expert_count has a value that is not supported"},
+        {"llama", "llama.expert_count", 8, TN_EFORMAT, "llama.context_length is missing"},
         {"qwen2", "qwen2.rope.dimension_count", 8, TN_EUNSUPPORTED, "qwen2.rope.dimension_count has a value"},
         {"gpt2", "split.count", 2, TN_EUNSUPPORTED, "is one of several files"},
     };
@@ -416,12 +424,12 @@ int main(void)
     Suite *s = suite_create("decoder");
     TCase *c = tn_tcase(s, "decoder");
     tcase_add_test(c, the_same_story);
-    tcase_add_loop_test(c, to_gguf_and_back, 0, 13);
+    tcase_add_loop_test(c, to_gguf_and_back, 0, 15);
     tcase_add_test(c, has_no_place_in_gguf);
     tcase_add_test(c, keeps_its_manner);
     tcase_add_test(c, begins_as_llama3);
     tcase_add_test(c, says_what_it_is);
-    tcase_add_loop_test(c, says_what_of_gguf, 0, 5);
+    tcase_add_loop_test(c, says_what_of_gguf, 0, 6);
     tcase_add_test(c, llama2c_sizes);
     return tn_check_main(s);
 }

@@ -72,6 +72,33 @@ static void refused(tn_gguf_writer *w, tn_status status, const char *part)
     ck_error_has(status, part);
 }
 
+/* ---- experts ----------------------------------------------------------------------------------------------------- */
+
+/* The matrices of experts are one tensor with 3 dims. */
+START_TEST(stacks_of_experts)
+{
+    static const struct {
+        int         count;
+        tn_shape    shape;
+        const char *says;
+    } rows[] = {
+        {3,
+         {.n = 2, .d = {3 * FF, DIM}},
+         "'blk.0.ffn_up_exps.weight' has 2 dims, the first one is 72; expected 3 dims"},
+        {3,
+         {.n = 3, .d = {2, FF, DIM}},
+         "the first one is 2; expected 3 dims, the first one llama.expert_count, which"},
+        {5000, {.n = 3, .d = {5000, 1, 1}}, "num_local_experts is 5000"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        tn_gguf_writer *w = begun();
+        tn_gguf_put_u32(w, "llama.expert_count", rows[i].count), tn_gguf_put_u32(w, "llama.expert_used_count", 2);
+        puts_tensor(w, "blk.0.ffn_up_exps.weight", rows[i].shape);
+        refused(w, TN_EFORMAT, rows[i].says);
+    }
+}
+END_TEST
+
 /* ---- rotary positions -------------------------------------------------------------------------------------------- */
 
 #define SCALING "llama.rope.scaling."
@@ -620,6 +647,7 @@ int main(void)
 {
     Suite *s = suite_create("gguf_models");
     TCase *c = tn_tcase(s, "read");
+    tcase_add_test(c, stacks_of_experts);
     tcase_add_test(c, scales_without_a_type);
     tcase_add_test(c, scales_once);
     tcase_add_test(c, scales_no_attention);
