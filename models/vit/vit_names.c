@@ -2,6 +2,8 @@
  * and transformers 5's module names, which are only read. */
 #include "models/vit/vit_private.h"
 
+#include <string.h>
+
 #define LAYER "vit.encoder.layer.*."
 #define NEW "vit.layers.*."
 #define OURS "vit.encoder.layers.*."
@@ -49,8 +51,12 @@ tn_hf_files tn__vit_files(bool distilled)
     return f;
 }
 
+/* The names of adapters are those of modules in transformers 5, in which PEFT looks for them. */
 int tn__vit_names(const void *m, tn_rename *to, int room)
 {
     const tn_hf_files f = tn__vit_files(((const tn_vit *)m)->config.distilled);
-    return tn__hf_names(&f, to, room);
+    const int         n = tn__hf_names(&f, to, room);
+    for (int i = 0; i < n; i++)
+        if (!strncmp(to[i].file, NEW, 10)) to[i].load_only = false;
+    return n;
 }

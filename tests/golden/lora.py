@@ -4,7 +4,7 @@
     python3 tests/golden/lora.py
 
 Tested with torch 2.15.0, transformers 5.24.0 and peft 0.21.2. Writes lora/<name>, adapters with random weights of the
-models in llama, gpt, heads and families, and lora/answers.safetensors, their logits. Also opens lora/tenon/<name>,
+models in llama, gpt, heads, families and vit, and lora/answers.safetensors, their logits. Also opens lora/tenon/<name>,
 which tests/unit/models/test_lora.c writes if TENON_GOLDEN=write is set, and compares the logits with those that Tenon
 stored there.
 """
@@ -16,7 +16,7 @@ sys.dont_write_bytecode = True
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
+from transformers import AutoModelForCausalLM, AutoModelForImageClassification, AutoModelForSequenceClassification
 
 GOLDEN = os.path.dirname(os.path.abspath(__file__))
 HERE = os.path.join(GOLDEN, "lora")
@@ -33,7 +33,15 @@ CASES = {  # the base, its class, the options of the adapter
              dict(r=3, lora_alpha=6, target_modules=["qkv_proj", "gate_up_proj", "down_proj"], task_type="CAUSAL_LM")),
     "neox": ("families/neox", AutoModelForCausalLM,
              dict(r=2, lora_alpha=6, target_modules=["query_key_value", "dense"], task_type="CAUSAL_LM")),
+    "vit": ("vit/classifier", AutoModelForImageClassification,
+            dict(r=2, lora_alpha=5, target_modules=["q_proj", "v_proj", "o_proj", "fc1"],
+                 modules_to_save=["classifier"])),
 }
+
+
+def logits(model, x):
+    """Of token ids, or of images, which are not integers."""
+    return model(**{"pixel_values" if x.is_floating_point() else "input_ids": x}).logits
 
 
 def main():
@@ -46,8 +54,9 @@ def main():
             for key, p in model.named_parameters():
                 if "lora_B" in key or "modules_to_save" in key:
                     p.copy_(torch.randn(p.shape) * 0.3)
-            ids = torch.randint(1, 19 if base.startswith("families") else 20, (2, 9))
-            answers[name + ".ids"], answers[name + ".scores"] = ids, model(ids).logits
+            ids = torch.randn(2, 2, 9, 9) if name == "vit" else \
+                torch.randint(1, 19 if base.startswith("families") else 20, (2, 9))
+            answers[name + ".ids"], answers[name + ".scores"] = ids, logits(model, ids)
         shutil.rmtree(path, ignore_errors=True)
         model.save_pretrained(path)
         os.remove(os.path.join(path, "README.md"))
@@ -66,7 +75,7 @@ def main():
         model = PeftModel.from_pretrained(kind.from_pretrained(os.path.join(GOLDEN, base)), path).eval()
         with torch.no_grad():
             saved = load_file(os.path.join(path, "answers.safetensors"))
-            worst = (model(saved["ids"]).logits - saved["scores"]).abs().max()
+            worst = (logits(model, saved["ids"]) - saved["scores"]).abs().max()
         print("lora/tenon/%s: largest difference %.1e" % (name, worst))
         assert worst <= 2e-5
 

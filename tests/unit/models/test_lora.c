@@ -408,11 +408,13 @@ END_TEST
 static const struct {
     const char *name, *base;
 } golden[] = {{"llama", "llama/llama3"}, {"llama-rs", "llama/qwen2"}, {"gpt", "gpt/torch"},
-              {"bert", "heads/classes"}, {"phi3", "families/phi3"},   {"neox", "families/neox"}};
+              {"bert", "heads/classes"}, {"phi3", "families/phi3"},   {"neox", "families/neox"},
+              {"vit", "vit/classifier"}};
 enum { GOLDEN = sizeof golden / sizeof *golden };
 
 static tn_tensor *logits(void *m, tn_tensor *ids)
 {
+    if (tn_dtype_of(ids) == TN_F32) return tn_module_call(m, ids); /* images */
     return ((tn_module *)m)->kind->lm ? tn_lm_forward(m, ids) : tn_tuned_forward((tn_tuned *)m, ids);
 }
 static double furthest(tn_tensor *a, tn_tensor *b)
