@@ -48,11 +48,7 @@ static bool classify(const model *m, const char *file)
     const tn_scope s = tn_no_grad_begin();
     tn_tensor     *image = tn_image_load(file, m->processor.channels, TN_U8);
     if (negative) invert(image);
-    tn_tensor *x = image ? tn_image_ready(image, &m->processor) : NULL;
-    if (x && (tn_size(x, 1) != m->side || tn_size(x, 2) != m->side))
-        tn_raise(TN_EFORMAT, "'%s' produces images of %lld x %lld pixels, but the model needs %lld x %lld",
-                 "preprocessor_config.json", (long long)tn_size(x, 1), (long long)tn_size(x, 2), (long long)m->side,
-                 (long long)m->side);
+    tn_tensor *x = model_ready(m, &m->processor, image);
     if (x) print_classes(m, file, tn_module_call(m->net, tn_unsqueeze(x, 0)));
     tn_scope_end(s);
     return tn_error() == TN_OK;

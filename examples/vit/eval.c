@@ -88,7 +88,7 @@ static int run(int operands, char **operand)
     model      m = {.net = NULL};
     image_set  p = {.x = NULL};
     evaluation j = {.n = 0};
-    if (model_open(dir, &m) && image_set_open(images, labels, &p)) {
+    if (model_open(dir, &m) && image_set_open(images, labels, &p) && image_set_fit(&p, &m)) {
         if (first >= p.n)
             tn_raise(TN_EINVAL, "--first %lld is out of range: there are %lld images, counted from 0", (long long)first,
                      (long long)p.n);
@@ -118,7 +118,8 @@ static const option options[] = {
     OPTION_FLAG("json", 0, &json, "print one line of JSON"),
     {0},
 };
-const command eval_command =
-    COMMAND("eval", "evaluate a model on labelled images", options,
-            .text = "Prints the accuracy in percent and the cross-entropy on the images from --first to the end:\n\n"
-                    "  vit eval --model digits --images images.gz --labels labels.gz --first 8000 --html digits.html");
+const command eval_command = COMMAND(
+    "eval", "evaluate a model on labelled images", options,
+    .text = "Prints the accuracy in percent and the cross-entropy on the images from --first to the end. Images of "
+            "another size than the model's input are resized as by vit classify:\n\n"
+            "  vit eval --model digits --images images.gz --labels labels.gz --first 8000 --html digits.html");

@@ -33,6 +33,28 @@ bool image_set_open(const char *images, const char *labels, image_set *p)
     return false;
 }
 
+bool image_set_fit(image_set *p, const model *m)
+{
+    tn_image_processor how = m->processor; /* its sizes; the values stay 0 ... 255 */
+    if (p->height == m->side && p->width == m->side && p->channels == how.channels) return true;
+    const tn_scope s = tn_no_grad_begin();
+    tn_tensor     *x = tn_empty_of(TN_U8, TN_SHAPE(p->n, how.channels, m->side, m->side));
+    how.scale = 1;
+    for (int c = 0; c < 4; c++) how.mean[c] = 0, how.std[c] = 1;
+    for (int64_t i = 0; i < p->n && tn_error() == TN_OK; i++) {
+        const tn_scope one = tn_scope_begin();
+        tn_tensor     *image = model_ready(m, &how, tn_select(p->x, 0, i));
+        if (image) tn_copy_from(tn_select(x, 0, i), image);
+        tn_scope_end(one);
+    }
+    if (tn_error() == TN_OK) {
+        tn_drop(p->x);
+        p->x = tn_keep(x), p->channels = how.channels, p->height = p->width = m->side;
+    }
+    tn_scope_end(s);
+    return tn_error() == TN_OK;
+}
+
 void image_set_close(image_set *p)
 {
     tn_drop(p->x), tn_drop(p->y);

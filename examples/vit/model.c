@@ -47,7 +47,7 @@ static bool is_convolutions(const char *dir)
     return is && tn_error() == TN_OK;
 }
 
-bool model_open(const char *dir, model *m)
+bool model_open_any(const char *dir, model *m)
 {
     char   path[1024];
     stored s;
@@ -59,9 +59,6 @@ bool model_open(const char *dir, model *m)
     } else if (tn_error() == TN_OK) {
         m->net = m->vit = tn_vit_load(dir);
         if (m->vit) m->side = m->vit->config.image, m->classes = m->vit->config.classes;
-        if (m->vit && !m->classes)
-            tn_raise(TN_EUNSUPPORTED,
-                     "'%s' contains a model without classifier; vit needs a model like ViTForImageClassification", dir);
     }
     const bool given = m->net && file_exists(in_folder(dir, "preprocessor_config.json", path));
     if (given && tn_image_processor_load(dir, &m->processor) != TN_OK) return model_close(m), false;
@@ -74,6 +71,27 @@ bool model_open(const char *dir, model *m)
     if (tn_error() == TN_OK) return true;
     model_close(m);
     return false;
+}
+
+bool model_open(const char *dir, model *m)
+{
+    if (!model_open_any(dir, m)) return false;
+    if (m->classes) return true;
+    model_close(m);
+    return tn_raise_false(TN_EUNSUPPORTED,
+                          "'%s' contains a model without classifier; vit needs a model like "
+                          "ViTForImageClassification, or vit tune, which adds a classifier",
+                          dir);
+}
+
+tn_tensor *model_ready(const model *m, const tn_image_processor *how, const tn_tensor *image)
+{
+    tn_tensor *x = image ? tn_image_ready(image, how) : NULL;
+    if (!x || (tn_size(x, 1) == m->side && tn_size(x, 2) == m->side)) return x;
+    return tn_raise_null(TN_EFORMAT,
+                         "'preprocessor_config.json' produces images of %lld x %lld pixels, but the model needs %lld x "
+                         "%lld",
+                         (long long)tn_size(x, 1), (long long)tn_size(x, 2), (long long)m->side, (long long)m->side);
 }
 
 bool model_save(const model *m, const char *dir)

@@ -13,7 +13,9 @@ static tn_tensor *patch_attention(const model *m, tn_tensor *image)
     const tn_vit_config *c = &m->vit->config;
     const int64_t        grid = c->image / c->patch, tokens = 1 + c->distilled;
     const size_t         bytes = (size_t)c->layers * sizeof(tn_tensor *);
-    tn_tensor          **weights = tn_mem_get(bytes), *a = NULL, *x = tn_image_ready(image, &m->processor);
+    tn_image_processor   how = m->processor; /* the image has the model's size */
+    how.height = how.width = how.shortest = how.crop_height = how.crop_width = 0;
+    tn_tensor **weights = tn_mem_get(bytes), *a = NULL, *x = tn_image_ready(image, &how);
     if (weights && x && tn_vit_forward(m->vit, tn_unsqueeze(x, 0), .weights = weights)) {
         a = tn_mean(tn_select(weights[c->layers - 1], 0, 0), .dims = TN_DIMS(0)); /* [T, T] */
         a = tn_view(tn_contiguous(tn_narrow(tn_select(a, 0, 0), 0, tokens, grid * grid)), TN_SHAPE(grid, grid));

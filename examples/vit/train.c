@@ -65,7 +65,7 @@ static tn_tensor *plain_loss(void *net, const tn_batch *b, void *user)
     return tn_cross_entropy(tn_module_call(net, b->x), b->y);
 }
 
-static bool open_all(training *t)
+bool vit_open(training *t)
 {
     vit_training  *v = of(t);
     const int64_t  n = training_count(v, v->all.n), batch = v->batch < n ? v->batch : n;
@@ -98,7 +98,7 @@ static void *new_model(training *t)
                       .attention_dropout = a->dropout);
 }
 
-static void print_summary(training *t)
+void vit_print_info(training *t)
 {
     const vit_training *v = of(t);
     const int64_t       n = training_count(v, v->all.n);
@@ -106,13 +106,15 @@ static void print_summary(training *t)
          (long long)v->all.height, (long long)v->all.width, (long long)v->all.classes, (long long)(v->all.n - n));
 }
 
-static void describe(const training *t, tn_json_writer *w)
+void vit_describe(const training *t, tn_json_writer *w)
 {
     const vit_training *v = (const vit_training *)t;
     checksum_put(w, "images", checksum_tensor(CHECKSUM, v->all.x));
     checksum_put(w, "labels", checksum_tensor(CHECKSUM, v->all.y));
-    tn_json_put_string(w, "model", v->shape);
-    tn_json_put_i64(w, "patch", v->patch);
+    if (t->kind == &vit_kind) { /* a new model */
+        tn_json_put_string(w, "model", v->shape);
+        tn_json_put_i64(w, "patch", v->patch);
+    }
     tn_json_put_i64(w, "batch", v->batch);
     tn_json_put_i64(w, "shift", v->shift);
     tn_json_put_bool(w, "flip", v->flip);
@@ -129,7 +131,7 @@ static bool save(training *t, tn_fit_why why)
     return model_save(&v->made, t->asked.out);
 }
 
-static void close_all(training *t)
+void vit_close(training *t)
 {
     vit_training *v = of(t);
     tn_images_free(v->train), tn_images_free(v->valid);
@@ -138,7 +140,7 @@ static void close_all(training *t)
 }
 
 /* Writes the report of the run: the evaluation on the held-out images and the training curves. */
-static void show(training *t)
+void vit_show(training *t)
 {
     const vit_training *v = (const vit_training *)t;
     char                path[1024];
@@ -146,7 +148,7 @@ static void show(training *t)
     evaluation          j;
     if (!image_set_open(v->images, v->labels, &p)) return;
     const int64_t n = training_count(v, p.n), left = p.n - n;
-    if (left && evaluate(&v->made, &p, n, left, &j)) {
+    if (left && image_set_fit(&p, &v->made) && evaluate(&v->made, &p, n, left, &j)) {
         const run_page page = train_page(t, false);
         tn_report     *r = tn_report_new(t->kind->title);
         report_summary(r, &page, &j);
@@ -162,7 +164,7 @@ static void show(training *t)
     image_set_close(&p);
 }
 
-static void row(training *t, const tn_batch *b, int64_t i, const tn_ids *ids, char place[64], tn_string *text)
+void vit_row(training *t, const tn_batch *b, int64_t i, const tn_ids *ids, char place[64], tn_string *text)
 {
     const tn_tensor *index = tn_batch_get(b, "index");
     char             label[40];
@@ -179,16 +181,16 @@ const train_kind vit_kind = {"Training of an image classifier",
                              check,
                              check_images,
                              NULL,
-                             open_all,
+                             vit_open,
                              new_model,
-                             print_summary,
-                             describe,
+                             vit_print_info,
+                             vit_describe,
                              save,
-                             close_all,
-                             show,
+                             vit_close,
+                             vit_show,
                              "vit classify --model %s image.png",
                              "image-classification",
-                             row};
+                             vit_row};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

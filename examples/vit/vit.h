@@ -4,8 +4,8 @@
 
 #include "../common/train.h"
 
-extern const command train_command, verify_command, debug_command, eval_command, classify_command, info_command,
-    demo_command;
+extern const command train_command, tune_command, verify_command, debug_command, eval_command, classify_command,
+    info_command, demo_command;
 
 /* ---- a model (model.c) ------------------------------------------------------------------------------------------- */
 
@@ -20,10 +20,13 @@ typedef struct {
 #define MODEL_HELP "folder of the model"
 /* Two convolutions, each followed by max pooling, and two linear layers. */
 tn_sequential *convolutions_new(int64_t side, int64_t channels, int64_t filters, int64_t classes, double dropout);
-bool           model_open(const char *dir, model *m); /* returns false if an error is set */
+bool           model_open(const char *dir, model *m);     /* returns false if an error is set */
+bool           model_open_any(const char *dir, model *m); /* also a model without classifier: classes is 0 */
 bool           model_save(const model *m, const char *dir);
 const char    *model_label(const model *m, int64_t i);
 void           model_close(model *m);
+/* tn_image_ready; raises if the result does not have the size of the model's input. image NULL: NULL. */
+tn_tensor *model_ready(const model *m, const tn_image_processor *how, const tn_tensor *image);
 
 /* ---- labelled images (labelled_images.c) ------------------------------------------------------------------------- */
 
@@ -32,6 +35,8 @@ typedef struct {
     int64_t    n, channels, height, width, classes; /* classes: the largest label + 1 */
 } image_set;
 bool image_set_open(const char *images, const char *labels, image_set *p); /* returns false if an error is set */
+/* Converts all images to the size and the channels of the model's input, if they have others, as its processor does. */
+bool image_set_fit(image_set *p, const model *m);
 void image_set_close(image_set *p);
 /* The preprocessing for a new model: mean and standard deviation of the pixels of the first n images. */
 tn_image_processor image_set_processor(const image_set *p, int64_t n);
@@ -75,6 +80,13 @@ extern const train_kind vit_kind;
     }
 /* The number of training images out of n; the others, at the end, are the validation set. */
 int64_t training_count(const vit_training *t, int64_t n);
+/* The parts of vit_kind that vit tune has, too. */
+bool vit_open(training *t);
+void vit_print_info(training *t);
+void vit_describe(const training *t, tn_json_writer *w);
+void vit_close(training *t);
+void vit_show(training *t);
+void vit_row(training *t, const tn_batch *b, int64_t row, const tn_ids *ids, char place[64], tn_string *text);
 
 /* ---- pages (report.c) -------------------------------------------------------------------------------------------- */
 

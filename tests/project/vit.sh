@@ -108,6 +108,42 @@ tail -n 1 out | grep -qE '^accuracy [0-9.]+ convolution [0-9.]+ minutes [0-9.]+$
     wrong "vit demo ends with: $(tail -n 1 out)"
 grep -q '<svg' demo/report.html || wrong "the report of vit demo has no pictures"
 
+# ---- tune: the classifier stays or is a new one, adapters, models and images of other sizes, the same bits ----
+
+{
+    printf '\0\0\x08\1\0\0\0\x3c'
+    for i in $(seq 0 59); do byte $((i % 4 / 2)); done
+} >halves
+tune=("$vit" tune --quiet --images images --batch 16 --shift 0)
+tuned() # OUT CLASSES ARGUMENT...: tunes to an accuracy of 100 %
+{
+    "${tune[@]}" --out "$1" "${@:3}" >out 2>err || wrong "vit tune --out $1: $(cat err)"
+    tail -n 1 out | grep -qE '^accuracy 100\.00 % \(0 of 12 wrong\)$' || wrong "vit tune --out $1: $(tail -n 1 out)"
+    "$vit" info "$1" | grep -q "^classes     $2\$" || wrong "vit tune --out $1: $("$vit" info "$1")"
+}
+tuned kept 4 --model patches --labels labels --steps 2 --lr 1e-5
+"$vit" eval --model kept "${data[@]}" -q | grep -q '^accuracy  100' || wrong "vit tune loses the classifier"
+tuned fresh 2 --model patches --labels halves --lr 0.003 --steps 120
+tuned lora 2 --model patches --labels halves --lr 0.01 --steps 80 --lora 4
+grep -q '"classifier"' lora/adapter/adapter_config.json && [ -s lora/adapter/adapter_model.safetensors ] ||
+    wrong "vit tune --lora leaves no adapter: $(ls lora lora/adapter)"
+tuned two 2 --model patches --labels halves --lr 0.01 --steps 80 --lora 4 --threads 2
+cmp lora/model.safetensors two/model.safetensors || wrong "vit tune: another number of threads, other weights"
+tuned plain2 2 --model plain --labels halves --steps 60
+tuned plain3 2 --model plain --labels halves --steps 60 --lora 2
+"${tune[@]}" --out killed --model patches --labels halves --lr 0.01 --steps 80 --lora 4 >out 2>err &
+run=$!
+for i in $(seq 200); do [ -e killed/checkpoints/step-000000000020.ckpt ] && break || sleep 0.02; done
+kill -KILL $run 2>/dev/null || true
+{ wait $run; } 2>/dev/null || true
+[ -e killed/model.safetensors ] || "$vit" tune --out killed --resume --quiet >out 2>err || wrong "vit tune: $(cat err)"
+same_folder lora killed || wrong "vit tune: a run that was killed and resumed makes another model"
+for model in classifier deit teacher model; do
+    "${tune[@]}" --out hf-$model --model "$root/tests/golden/vit/$model" --labels labels --steps 2 --lora 2 \
+        >out 2>err || wrong "vit tune of $model: $(cat err)"
+    "$vit" info hf-$model | grep -q '^classes     4$' || wrong "vit tune of $model: $("$vit" info hf-$model)"
+done
+
 # ---- errors: the exit code and the message ----
 
 says() # CODE WORDS COMMAND...
@@ -134,6 +170,12 @@ says 3 'images must be u8' train --images labels --labels labels --out x
 says 3 'training needs square images' train --images wide --labels few --out x
 says 1 'fewer than --patch 9' train "${data[@]}" --out x --patch 9
 says 1 'already contains a model' train "${data[@]}" --out patches
+says 1 'classes is 2, but the largest label is 3; expected at least 4' \
+    tune --model patches "${data[@]}" --out x --classes 2
+says 2 'lora-layers is for --lora' tune --model patches "${data[@]}" --out x --lora-layers q_proj
+says 1 ".names has 'qq'" tune --model patches "${data[@]}" --out x --lora 2 --lora-layers qq
+says 1 'is another run: --lora is 4 in the run, 5 here' tune --out lora --lora 5 --resume
+says 7 'or vit tune, which adds a classifier' classify --model "$root/tests/golden/vit/model" above.pgm
 says 5 'no such file' train --images nothing --labels labels --out x
 says 5 'no such file' classify --model patches nothing.png
 says 3 'has 3 bytes of samples' classify --model patches torn.pgm
