@@ -1,4 +1,4 @@
-/* seq2seq.h — sequence-to-sequence models: the Transformer, and recurrent networks with and without attention. Part of
+/* seq2seq.h — sequence-to-sequence models: the Transformer, and the recurrent and convolutional ones before it. Part of
  * models.h: include that.
  *
  *     tn_seq2seq_config c = tn_seq2seq_size("small");
@@ -30,9 +30,12 @@ typedef enum {
     TN_SEQ2SEQ_TRANSFORMER = 0, /* Vaswani et al. 2017 */
     TN_SEQ2SEQ_BAHDANAU,        /* Bahdanau et al. 2015: attention before the decoder's cell */
     TN_SEQ2SEQ_LUONG,           /* Luong et al. 2015: attention after the decoder */
-    TN_SEQ2SEQ_RNN              /* Sutskever et al. 2014: no attention, the decoder gets the encoder's last state */
+    TN_SEQ2SEQ_RNN,             /* Sutskever et al. 2014: no attention, the decoder gets the encoder's last state */
+    TN_SEQ2SEQ_CONVS2S,         /* Gehring et al. 2017: gated convolutions, attention in each layer of the decoder */
+    TN_SEQ2SEQ_BYTENET,         /* Kalchbrenner et al. 2016: dilated convolutions, no attention */
+    TN_SEQ2SEQ_GNMT             /* Wu et al. 2016: stacks of LSTMs with residual connections */
 } tn_seq2seq_kind;
-TN_API const char     *tn_seq2seq_kind_name(tn_seq2seq_kind kind); /* "transformer", "bahdanau", "luong", "rnn" */
+TN_API const char     *tn_seq2seq_kind_name(tn_seq2seq_kind kind); /* "transformer", "bahdanau" … "gnmt" */
 TN_API tn_seq2seq_kind tn_seq2seq_kind_of(const char *name);       /* raises for another name */
 
 /* Kinds of positions: the paper's sinusoids; sines, then cosines (Marian); those of tensor2tensor, of which the first
@@ -50,12 +53,14 @@ typedef struct tn_seq2seq_config {
     int64_t         source_words, target_words; /* vocabulary sizes; target 0: as the source */
     bool            shared;                     /* one embedding for source, target and, if not untied, output */
     bool            untied;                     /* separate output weights, not those of the target embedding */
-    int64_t         dim;                        /* 0: 512; recurrent: 256 */
-    int64_t         layers, decoder_layers;     /* 0: 6; recurrent: 1; decoder 0: as the encoder */
+    int64_t         dim;                        /* 0: 512; recurrent, ConvS2S: 256 */
+    int64_t         layers, decoder_layers;     /* 0: 6; recurrent: 1, GNMT, ConvS2S: 4, ByteNet: 15; decoder 0: as the
+                                                   encoder. GNMT: equal */
     double dropout  TN_IS(0.1);
     int64_t padding, begin TN_IS(2), end TN_IS(3);     /* token ids */
     int64_t heads TN_IS(8), ff, positions TN_IS(1024); /* Transformer: ff 0: 4 dim; positions: maximum tokens */
-    bool          lstm, one_way;                       /* recurrent: LSTM, not GRU; unidirectional encoder */
+    int64_t       kernel, decoder_kernel; /* ConvS2S, ByteNet: tokens of a window; 0: 3, ByteNet's encoder: 5 */
+    bool          lstm, one_way;          /* recurrent: LSTM, not GRU; unidirectional encoder. GNMT: ignored */
     /* Transformer only, this member and all below. The first lines are those of tn_transformer_config; T5 sets all. */
     bool        norm_first, rms_norm, gated, no_bias; /* no_bias: also in the output layer */
     int64_t     head_dim;                             /* 0: dim / heads */
@@ -83,9 +88,10 @@ typedef struct tn_seq2seq_config {
 /* The parts of the recurrent kinds; NULL where a kind has none. */
 typedef struct {
     tn_rnn                *encoder, *decoder;
-    tn_rnn_cell           *cell;                /* Bahdanau: instead of the decoder */
+    tn_rnn_cell           *cell;                /* Bahdanau: instead of the decoder; GNMT: its first layer */
+    tn_rnn               **upper[2];            /* GNMT: layers 1 … of the encoder and of the decoder */
     tn_linear             *bridge_h, *bridge_c; /* from the encoder's last states to the decoder's first; c: LSTM */
-    tn_additive_attention *additive;            /* Bahdanau */
+    tn_additive_attention *additive;            /* Bahdanau, GNMT */
     tn_dot_attention      *dot;                 /* Luong */
     tn_linear             *combine;             /* Bahdanau, Luong: of state and context */
 } tn_seq2seq_recurrent;
@@ -113,11 +119,12 @@ typedef struct {
     tn_embedding         *source, *target;
     tn_tensor            *out, *out_bias; /* [target_words, dim]; [target_words], NULL with .no_bias or .no_out_bias */
     tn_dropout           *dropout;
-    tn_positions         *positions;                 /* Transformer without .relative; else NULL */
+    tn_positions         *positions;                 /* Transformer without .relative, ConvS2S; else NULL */
     tn_positions         *target_positions;          /* learned positions; else NULL */
     tn_layer_norm        *source_norm, *target_norm; /* .norm_embedding; else NULL */
     tn_transformer       *transformer;               /* Transformer; else NULL */
     tn_seq2seq_recurrent *recurrent;                 /* recurrent kinds; else NULL */
+    void                 *convolutions;              /* private: parts of ConvS2S and ByteNet; else NULL */
     tn_seq2seq_search     search;
     tn_seq2seq_kept       kept;
 } tn_seq2seq;
@@ -131,7 +138,8 @@ TN_API tn_seq2seq *tn_seq2seq_create(tn_seq2seq_config c);
 typedef struct tn_seq2seq_args {
     int         zero_;
     tn_tensor  *source, *target; /* [B, S]; [B, T], starts with .begin */
-    tn_tensor **alignment; /* out, may be NULL: attention weights [B, T, S], mean of the last layer's heads; not RNN */
+    tn_tensor **alignment; /* out, may be NULL: attention weights [B, T, S], mean of the last layer's heads; ConvS2S: of
+                              the layers; not RNN, ByteNet */
     int         end_;
 } TN_KEYWORDS_ONLY tn_seq2seq_args;
 TN_API tn_tensor *tn_seq2seq_run(tn_seq2seq *m, tn_seq2seq_args a); /* logits of the next token: [B, T, target_words] */

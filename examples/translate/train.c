@@ -10,6 +10,16 @@
 static translate_training *of(training *t) { return (translate_training *)t; }
 static bool                by_bleu(const translate_training *t) { return !strcmp(t->stop_on, "bleu"); }
 
+/* The layers of the encoder and of the decoder that a kind has by default; Transformer 0: those of the size. */
+static const struct {
+    int64_t     layers;
+    const char *network;
+} of_kind[] = {
+    [TN_SEQ2SEQ_TRANSFORMER] = {0, "Transformer"},       [TN_SEQ2SEQ_BAHDANAU] = {1, "recurrent network"},
+    [TN_SEQ2SEQ_LUONG] = {1, "recurrent network"},       [TN_SEQ2SEQ_RNN] = {1, "recurrent network"},
+    [TN_SEQ2SEQ_CONVS2S] = {4, "convolutional network"}, [TN_SEQ2SEQ_BYTENET] = {10, "convolutional network"},
+    [TN_SEQ2SEQ_GNMT] = {3, "recurrent network"}};
+
 static const train_choice choices[] = {{0, "nano", 1024, 0}, {10, "small", 4096, 0}, {.size = NULL}};
 
 static int check_translation(training *t)
@@ -17,7 +27,8 @@ static int check_translation(training *t)
     translate_training      *p = of(t);
     const train_choice      *chosen = train_choose(t, choices);
     const tn_seq2seq_config  c = tn_seq2seq_size(t->asked.size);
-    const bool               transformer = !strcmp(p->model, "transformer");
+    const tn_seq2seq_kind    kind = tn_seq2seq_kind_of(p->model);
+    const bool               transformer = kind == TN_SEQ2SEQ_TRANSFORMER;
     static const char *const others[] = {"text", "valid", "valid-part", "length", NULL};
     const int                stray = program_strays(others, "--objective t5");
     if (stray) return stray;
@@ -28,16 +39,17 @@ static int check_translation(training *t)
     if (!p->valid_source && (by_bleu(p) || p->patience))
         return program_usage("--%s needs a validation set: --valid-src and --valid-tgt",
                              by_bleu(p) ? "stop-on bleu" : "patience");
-    if (transformer && p->lstm) return program_usage("--lstm is for --model rnn, bahdanau and luong");
+    if (p->lstm && (transformer || kind > TN_SEQ2SEQ_RNN))
+        return program_usage("--lstm is for --model rnn, bahdanau and luong");
     if (!transformer && (p->norm_first || t->asked.heads))
-        return program_usage("--%s is for --model transformer; %s is a recurrent network",
-                             p->norm_first ? "norm-first" : "heads", p->model);
+        return program_usage("--%s is for --model transformer; %s is a %s", p->norm_first ? "norm-first" : "heads",
+                             p->model, of_kind[kind].network);
     if (t->asked.vocab_size && t->asked.vocab_size < 260)
         return program_usage("--vocab-size needs at least 260 tokens (256 bytes and 4 special tokens), got %lld",
                              (long long)t->asked.vocab_size);
     if (!p->pieces) p->pieces = chosen->batch;
     if (isnan(t->asked.dropout)) t->asked.dropout = c.dropout;
-    return train_shape(t, transformer ? c.layers : 1, transformer ? c.heads : 1, c.dim);
+    return train_shape(t, transformer ? c.layers : of_kind[kind].layers, transformer ? c.heads : 1, c.dim);
 }
 
 /* The objective is an option of the run, also of one that verify or debug repeats. */
@@ -245,9 +257,10 @@ static const option options[] = {
                .most = 4096),
     OPTION_TEXT("valid-src", 0, "FILE", &asked.valid_source, "source text of the validation set"),
     OPTION_TEXT("valid-tgt", 0, "FILE", &asked.valid_target, "target text of the validation set"),
-    OPTION_TEXT("model", 0, "KIND", &asked.model, "network architecture", .choices = "transformer|bahdanau|luong|rnn"),
+    OPTION_TEXT("model", 0, "KIND", &asked.model, "network architecture",
+                .choices = "transformer|bahdanau|luong|rnn|convs2s|bytenet|gnmt"),
     OPTION_FLAG("norm-first", 0, &asked.norm_first, "layer norm before each sublayer, not after it (transformer only)"),
-    OPTION_FLAG("lstm", 0, &asked.lstm, "LSTM cells instead of GRU cells (recurrent networks only)"),
+    OPTION_FLAG("lstm", 0, &asked.lstm, "LSTM cells instead of GRU cells (bahdanau, luong and rnn only)"),
     OPTION_TEXT("stop-on", 0, "METRIC", &asked.stop_on, "validation metric that selects the best model",
                 .choices = "loss|bleu"),
     OPTION_INT(

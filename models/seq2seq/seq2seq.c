@@ -1,9 +1,27 @@
-/* seq2seq.c — sequence-to-sequence models: the common part of the Transformer and the recurrent networks. */
+/* seq2seq.c — sequence-to-sequence models: what the kinds have in common. */
 #include "models/generate/lm_private.h"
 #include "models/seq2seq/seq2seq_private.h"
 
 #include <math.h>
 #include <stdio.h>
+
+/* The kinds. batch_dim: of the decoder's states; blind: without attention to the source. */
+#define KIND(kind) tn__##kind##_build, tn__##kind##_encode, tn__##kind##_decode
+static const struct {
+    bool (*build)(tn_seq2seq *m);
+    void (*encode)(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r);
+    tn_tensor *(*decode)(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment);
+    int  batch_dim;
+    bool blind;
+} kinds_of[] = {
+    [TN_SEQ2SEQ_TRANSFORMER] = {KIND(transformer), 0, false},
+    [TN_SEQ2SEQ_BAHDANAU] = {KIND(recurrent), 0, false},
+    [TN_SEQ2SEQ_LUONG] = {KIND(recurrent), 1, false},
+    [TN_SEQ2SEQ_RNN] = {KIND(recurrent), 1, true},
+    [TN_SEQ2SEQ_CONVS2S] = {KIND(convs2s), 0, false},
+    [TN_SEQ2SEQ_BYTENET] = {KIND(bytenet), 0, true},
+    [TN_SEQ2SEQ_GNMT] = {KIND(gnmt), 1, false},
+};
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 
@@ -17,14 +35,15 @@ static const tn_class tn_seq2seq_class = {
     .size = sizeof(tn_class), .name = "Seq2Seq", .bytes = sizeof(tn_seq2seq), .describe = describe};
 
 /* An embedding as in the paper: variance 1 / dim, because it is multiplied by √dim; the padding row is 0. T5 multiplies
- * the output by 1 / √dim instead, and the variance is 1. */
+ * the output by 1 / √dim instead, and the variance is 1. ConvS2S's standard deviation is 0.1. */
 static tn_embedding *table(tn_seq2seq *m, int64_t words)
 {
     const tn_seq2seq_config *c = &m->config;
     const int64_t            padding = c->free_padding ? -1 : c->padding;
     tn_embedding            *e = tn_embedding_new(.count = words, .dim = c->dim, .padding = padding);
     if (!e) return NULL;
-    tn_init_normal(e->weight, 0, c->relative ? 1 : 1 / sqrt((double)c->dim));
+    const double std = c->kind == TN_SEQ2SEQ_CONVS2S ? 0.1 : 1 / sqrt((double)c->dim);
+    tn_init_normal(e->weight, 0, c->relative ? 1 : std);
     if (padding < 0) return e;
     const tn_scope s = tn_no_grad_begin();
     tn_init_zeros(tn_narrow(e->weight, 0, padding, 1));
@@ -41,8 +60,7 @@ tn_seq2seq *tn_seq2seq_create(tn_seq2seq_config c)
     m->source = tn_child(m, "source", table(m, c.source_words));
     m->target = c.shared ? tn_share(m, "target", m->source) : tn_child(m, "target", table(m, c.target_words));
     m->dropout = tn_child(m, "dropout", tn_dropout_new(.p = c.dropout));
-    if (c.kind == TN_SEQ2SEQ_TRANSFORMER) tn__transformer_build(m);
-    else tn__recurrent_build(m);
+    kinds_of[c.kind].build(m);
     if (c.untied)
         m->out = tn_param(m, "out.weight",
                           tn_init_normal(tn_empty(TN_SHAPE(c.target_words, c.dim)), 0, 1 / sqrt((double)c.dim)));
@@ -76,14 +94,12 @@ static void encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
     *r = (tn__seq2seq_state){.memory = NULL};
     if (!check_sequence("the source", source)) return;
     r->padding = tn_eq(source, tn_full_like(source, (double)m->config.padding));
-    if (m->config.kind == TN_SEQ2SEQ_TRANSFORMER) tn__transformer_encode(m, source, r);
-    else tn__recurrent_encode(m, source, r);
+    if (r->padding) kinds_of[m->config.kind].encode(m, source, r);
 }
 static tn_tensor *decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment)
 {
     if (!check_sequence("the target", target)) return NULL;
-    tn_tensor *y = m->config.kind == TN_SEQ2SEQ_TRANSFORMER ? tn__transformer_decode(m, r, target, alignment)
-                                                            : tn__recurrent_decode(m, r, target, alignment);
+    tn_tensor *y = kinds_of[m->config.kind].decode(m, r, target, alignment);
     r->at += tn_size(target, 1);
     return y && m->config.out_scale != 0 ? tn_mul_scalar(y, m->config.out_scale) : y;
 }
@@ -95,7 +111,7 @@ tn_tensor *tn_seq2seq_run(tn_seq2seq *m, tn_seq2seq_args a)
     const tn_frame    f = tn_enter(m);
     tn__seq2seq_state r;
     tn_tensor        *y = NULL, *w = NULL;
-    if (a.alignment && m->config.kind == TN_SEQ2SEQ_RNN)
+    if (a.alignment && kinds_of[m->config.kind].blind)
         tn_raise(TN_EINVAL, "seq2seq: this model has no attention and no alignment; omit .alignment");
     if (tn_error() == TN_OK) encode(m, a.source, &r);
     if (tn_error() == TN_OK) y = decode(m, &r, a.target, a.alignment ? &w : NULL);
@@ -159,7 +175,7 @@ static tn_tensor *attended(tn_decoding *base, tn_tensor *tokens, tn_tensor **att
     const bool     all = !d->words;
     tn_tensor     *w = NULL, *y = NULL;
     if (!all) tokens = tn_reshape(tn_index_select(d->words, 0, tn_flatten(tokens, 0, 1)), tn_shape_of(tokens));
-    if (attention && m->config.kind == TN_SEQ2SEQ_RNN)
+    if (attention && kinds_of[m->config.kind].blind)
         tn_raise(TN_EINVAL, "seq2seq: this model has no attention to its source; omit .coverage");
     else y = decode(m, &next, tokens, attention ? &w : NULL);
     if (y) y = tn_linear(tn_select(y, 1, last), all ? m->out : d->out, all ? bias(m) : d->bias);
@@ -182,7 +198,7 @@ static tn_tensor *select_rows(tn_tensor *t, int dim, tn_tensor *index)
 static tn_status reorder(tn_decoding *base, tn_tensor *index)
 {
     decoding *d = (decoding *)base;
-    const int dim = d->m->recurrent && d->m->recurrent->cell ? 0 : 1; /* batch dimension of the states */
+    const int dim = kinds_of[d->m->config.kind].batch_dim;
     if (d->r.cache && tn_kv_cache_reorder(d->r.cache, index) != TN_OK) return tn_error();
     tn_tensor *memory = d->r.cache ? d->r.memory : select_rows(d->r.memory, 0, index);
     tn_tensor *padding = select_rows(d->r.padding, 0, index), *keys = select_rows(d->r.keys, 0, index);
@@ -212,7 +228,7 @@ tn_decoding *tn_seq2seq_decoding(tn_seq2seq *m, tn_tensor *source, int64_t beams
         return NULL;
     decoding *d = tn_mem_get(sizeof *d);
     if (!d) return NULL;
-    *d = (decoding){.base = {&kind.base.base, 0, length}, .m = m};
+    *d = (decoding){.base = {&kind.base.base, 0, length}, .m = m, .r = {.keeps = true}};
     const tn_scope    s = tn_no_grad_begin();
     const tn_frame    f = tn_enter(m);
     tn__seq2seq_state r;

@@ -6,16 +6,18 @@
 
 #include <string.h>
 
-static const char *const kinds[] = {"transformer", "bahdanau", "luong", "rnn", NULL}; /* by tn_seq2seq_kind */
+static const char *const kinds[] = {"transformer", "bahdanau", "luong", "rnn", "convs2s", "bytenet", "gnmt", NULL};
 const char *const        tn__seq2seq_position_kinds[] = {"sinusoids", "halves", "tensor2tensor", "learned", NULL};
-enum { KINDS = sizeof kinds / sizeof *kinds - 1, NO_LIMIT = 10000000 }; /* NO_LIMIT: .positions with .relative */
+/* kinds: by tn_seq2seq_kind; NO_LIMIT: .positions with .relative */
+enum { KINDS = sizeof kinds / sizeof *kinds - 1, NO_LIMIT = 10000000 };
 
 const char *tn_seq2seq_kind_name(tn_seq2seq_kind kind) { return (unsigned)kind < KINDS ? kinds[kind] : "unknown kind"; }
 tn_seq2seq_kind tn_seq2seq_kind_of(const char *name)
 {
     for (int i = 0; name && i < KINDS; i++)
         if (!strcmp(name, kinds[i])) return (tn_seq2seq_kind)i;
-    tn_raise(TN_EINVAL, "unknown model '%s'; the models are transformer, bahdanau, luong and rnn",
+    tn_raise(TN_EINVAL,
+             "unknown model '%s'; the models are transformer, bahdanau, luong, rnn, convs2s, bytenet and gnmt",
              name ? name : "NULL");
     return TN_SEQ2SEQ_TRANSFORMER;
 }
@@ -91,6 +93,8 @@ static const tn_hf_row rows[] = {
           .omitted = true),
     TN_HF("activation_dropout", stored, c.activation_dropout, .otherwise = -1, .low = -1, .high = 1, .below = true,
           .omitted = true),
+    TN_HF("kernel", stored, c.kernel, .high = TN__S2S_KERNEL, .omitted = true),
+    TN_HF("decoder_kernel", stored, c.decoder_kernel, .high = TN__S2S_KERNEL, .omitted = true),
     TN_HF("lstm", stored, c.lstm, .otherwise = false),
     TN_HF("one_way", stored, c.one_way, .otherwise = false),
     TN_HF("dropout", stored, c.dropout, .otherwise = 0.1, .high = 1, .below = true),
@@ -103,10 +107,15 @@ const tn_hf_files       *tn__seq2seq_files(void) { return &files; }
 /* Fills in defaults, which depend on the kind. */
 static void fill_in(tn_seq2seq_config *c)
 {
-    const bool recurrent = c->kind != TN_SEQ2SEQ_TRANSFORMER;
+    static const struct {
+        int64_t dim, layers, kernel, decoder_kernel;
+    } usual[KINDS] = {{512, 6, 0, 0}, {256, 1, 0, 0},  {256, 1, 0, 0}, {256, 1, 0, 0},
+                      {256, 4, 3, 3}, {512, 15, 5, 3}, {256, 4, 0, 0}};
     if (c->target_words == 0) c->target_words = c->source_words;
-    if (c->dim == 0) c->dim = recurrent ? 256 : 512;
-    if (c->layers == 0) c->layers = recurrent ? 1 : 6;
+    if (c->dim == 0) c->dim = usual[c->kind].dim;
+    if (c->layers == 0) c->layers = usual[c->kind].layers;
+    if (c->kernel == 0) c->kernel = usual[c->kind].kernel;
+    if (c->decoder_kernel == 0) c->decoder_kernel = usual[c->kind].decoder_kernel;
     if (c->decoder_layers == 0) c->decoder_layers = c->layers;
     if (c->ff == 0) c->ff = c->dim <= INT64_MAX / 4 ? 4 * c->dim : 0;
     if (c->eps == 0) c->eps = 1e-5;
@@ -229,6 +238,12 @@ bool tn__seq2seq_complete(const char *who, tn_seq2seq_config *c)
                               "%s: .shared needs equal vocabularies, but .source_words is %lld and .target_words %lld",
                               who, (long long)c->source_words, (long long)c->target_words);
     if (!transformer_fits(who, c)) return false;
+    if (c->kind == TN_SEQ2SEQ_GNMT && c->decoder_layers != c->layers)
+        return tn_raise_false(TN_EINVAL,
+                              "%s: GNMT's decoder has as many layers as its encoder, %lld; omit .decoder_layers", who,
+                              (long long)c->layers);
+    if (c->kind == TN_SEQ2SEQ_BYTENET && c->dim % 2)
+        return tn_raise_false(TN_EINVAL, "%s: .dim is %lld, but ByteNet's must be even", who, (long long)c->dim);
     if (c->kind == TN_SEQ2SEQ_BAHDANAU && c->decoder_layers != 1 && c->decoder_layers != c->layers)
         return tn_raise_false(TN_EINVAL, "%s: Bahdanau's decoder has one layer; omit .decoder_layers", who);
     if (c->kind == TN_SEQ2SEQ_BAHDANAU) c->decoder_layers = 1;

@@ -11,7 +11,8 @@ static int64_t elements(const tn_seq2seq_config *c)
 {
     const int64_t tables = c->source_words + (c->shared ? 0 : c->target_words) + (c->untied ? c->target_words : 0);
     const int64_t width = c->head_dim ? c->heads * c->head_dim : c->dim, ff = c->decoder_ff ? c->decoder_ff : c->ff;
-    const int64_t inner = c->gated ? 3 : 2, rnn = 6 * c->dim * c->dim;
+    const bool    conv = c->kind == TN_SEQ2SEQ_CONVS2S || c->kind == TN_SEQ2SEQ_BYTENET;
+    const int64_t inner = c->gated ? 3 : 2, rnn = (conv ? 1 : 6) * c->dim * c->dim;
     const bool    net = c->kind == TN_SEQ2SEQ_TRANSFORMER;
     return tables * c->dim + c->layers * (net ? c->dim * (4 * width + inner * c->ff) : rnn) +
            c->decoder_layers * (net ? c->dim * (4 * width + inner * ff) : rnn);

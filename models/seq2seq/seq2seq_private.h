@@ -10,9 +10,10 @@ typedef struct {
     tn_tensor   *padding; /* bool [B, S]: true is padding                                   */
     tn_tensor   *unread;  /* bool [B, T]: true where the decoder's result is not used; NULL: all of it is used */
     tn_kv_cache *cache;   /* Transformer: or NULL                                           */
-    tn_tensor   *h, *c;   /* recurrent: the decoder's states [layers, B, dim]; Bahdanau [B, dim] */
-    tn_tensor   *keys;    /* Bahdanau: attention keys of the memory                         */
+    tn_tensor   *h, *c;   /* recurrent: the decoder's states [layers, B, dim]; Bahdanau [B, dim]; convolutions: h */
+    tn_tensor   *keys;    /* Bahdanau, GNMT, ConvS2S: attention keys of the memory          */
     int64_t      at;      /* tokens that the decoder has read                               */
+    bool         keeps;   /* convolutions: the decoder sets h for the tokens that follow    */
 } tn__seq2seq_state;
 
 /* Options of a config in which families differ, one bit each. */
@@ -96,16 +97,35 @@ void tn__seq2seq_set_options(tn_seq2seq_config *c, unsigned options);
 bool tn__seq2seq_search_read(const tn__hf_source *source, tn__seq2seq_stored *s);
 bool tn__seq2seq_search_write(const tn_seq2seq *m, const char *dir);
 
-/* Add the submodules of a kind, for the constructor. False: raised. */
-bool tn__transformer_build(tn_seq2seq *m);
-bool tn__recurrent_build(tn_seq2seq *m);
+/* The functions of a kind. build adds the submodules, for the constructor; false: raised. encode runs the encoder: sets
+ * memory and the decoder's first states from source and padding. decode runs the decoder on the next tokens, target,
+ * and returns the input of the output layer, [B, T, dim]. */
+#define TN__SEQ2SEQ_KIND(kind)                                                              \
+    bool       tn__##kind##_build(tn_seq2seq *m);                                           \
+    void       tn__##kind##_encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r); \
+    tn_tensor *tn__##kind##_decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment);
+TN__SEQ2SEQ_KIND(transformer)
+TN__SEQ2SEQ_KIND(recurrent)
+TN__SEQ2SEQ_KIND(convs2s)
+TN__SEQ2SEQ_KIND(bytenet)
+TN__SEQ2SEQ_KIND(gnmt)
 
-/* Run the encoder: set memory and the decoder's first states from source and padding. */
-void tn__transformer_encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r);
-void tn__recurrent_encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r);
+/* Adds positions as .position_kind says; ConvS2S: learned ones. */
+void tn__seq2seq_add_positions(tn_seq2seq *m);
+/* Embeddings of tokens of the source or the target with positions from `at`, after norm and dropout. */
+tn_tensor *tn__seq2seq_embedded(tn_seq2seq *m, bool target, tn_tensor *ids, int64_t at);
 
-/* Run the decoder on the next tokens, target: the input of the output layer, [B, T, dim]. */
-tn_tensor *tn__transformer_decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment);
-tn_tensor *tn__recurrent_decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment);
+/* The inputs of a stack of causal convolutions that later tokens read. Every convolution takes its rows in turn. */
+enum { TN__S2S_KERNEL = 64 }; /* maximum size of a convolution */
+typedef struct {
+    tn_tensor  *past; /* [B, rows, width]; NULL: zeros */
+    tn_tensor **kept; /* those that the next call needs, a tensor for each layer; NULL: not needed */
+    int64_t     at, n, layers;
+} tn__conv_past;
+bool tn__conv_past_open(tn__conv_past *p, const tn__seq2seq_state *r, int64_t layers); /* false: raised */
+void tn__conv_past_close(tn__conv_past *p, tn__seq2seq_state *r);                      /* sets r->h */
+/* The windows of `size` rows of x [B, T, C], `dilation` apart: [B, T, size · C]. They end with the row, after the rows
+ * of p; p NULL: the row is in their middle. Rows outside are 0. */
+tn_tensor *tn__conv_windows(tn__conv_past *p, tn_tensor *x, int64_t size, int64_t dilation);
 
 #endif

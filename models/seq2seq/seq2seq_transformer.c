@@ -24,11 +24,11 @@ static void initialise(tn_seq2seq *m)
 
 enum { UNUSED = 2 }; /* rows in front of a table of learned positions */
 
-static void add_positions(tn_seq2seq *m)
+void tn__seq2seq_add_positions(tn_seq2seq *m)
 {
     static const tn_sinusoids orders[] = {TN_SINUSOIDS_IN_TURN, TN_SINUSOIDS_HALVES, TN_SINUSOIDS_TENSOR2TENSOR};
     const tn_seq2seq_config  *c = &m->config;
-    if (c->position_kind != TN_SEQ2SEQ_LEARNED) {
+    if (c->position_kind != TN_SEQ2SEQ_LEARNED && c->kind != TN_SEQ2SEQ_CONVS2S) {
         const bool shifted = c->position_kind == TN_SEQ2SEQ_TENSOR2TENSOR;
         m->positions = tn_child(m, "positions",
                                 tn_sinusoidal_positions_new(.dim = c->dim, .length = c->positions,
@@ -39,12 +39,14 @@ static void add_positions(tn_seq2seq *m)
     m->positions = tn_child(m, "positions", tn_learned_positions_new(.dim = c->dim, .length = c->positions + UNUSED));
     m->target_positions =
         tn_child(m, "target_positions", tn_learned_positions_new(.dim = c->dim, .length = c->positions + UNUSED));
+    if (c->kind != TN_SEQ2SEQ_CONVS2S || !m->positions || !m->target_positions) return;
+    tn_init_normal(m->positions->weight, 0, 0.1), tn_init_normal(m->target_positions->weight, 0, 0.1);
 }
 
 bool tn__transformer_build(tn_seq2seq *m)
 {
     const tn_seq2seq_config *c = &m->config;
-    if (!c->relative) add_positions(m);
+    if (!c->relative) tn__seq2seq_add_positions(m);
     if (c->norm_embedding) {
         m->source_norm = tn_child(m, "source_norm", tn_layer_norm_new(.dim = c->dim, .eps = c->eps));
         m->target_norm = tn_child(m, "target_norm", tn_layer_norm_new(.dim = c->dim, .eps = c->eps));
@@ -63,14 +65,14 @@ bool tn__transformer_build(tn_seq2seq *m)
     return tn_error() == TN_OK;
 }
 
-/* target: for the decoder. */
-static tn_tensor *embedded(tn_seq2seq *m, bool target, tn_tensor *ids, int64_t at)
+tn_tensor *tn__seq2seq_embedded(tn_seq2seq *m, bool target, tn_tensor *ids, int64_t at)
 {
-    const int64_t  n = tn_size(ids, 1);
+    const int64_t  n = ids ? tn_size(ids, 1) : 0;
     tn_tensor     *x = tn_call(target ? m->target : m->source, ids);
     tn_layer_norm *norm = target ? m->target_norm : m->source_norm;
     tn_positions  *positions = target && m->target_positions ? m->target_positions : m->positions;
-    if (!m->config.plain_embedding) x = tn_mul_scalar(x, sqrt((double)m->config.dim));
+    if (!m->config.plain_embedding && m->config.kind != TN_SEQ2SEQ_CONVS2S)
+        x = tn_mul_scalar(x, sqrt((double)m->config.dim));
     if (!m->positions) return tn_call(m->dropout, x);
     if (n > m->config.positions - at)
         return tn_raise_null(
@@ -82,7 +84,7 @@ static tn_tensor *embedded(tn_seq2seq *m, bool target, tn_tensor *ids, int64_t a
 
 void tn__transformer_encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
 {
-    tn_tensor *x = embedded(m, false, source, 0);
+    tn_tensor *x = tn__seq2seq_embedded(m, false, source, 0);
     tn_path_push("transformer"); /* encoder and decoder are called separately */
     if (x)
         r->memory = tn_transformer_encoder_forward(m->transformer->encoder, x, .key_padding_mask = r->padding,
@@ -93,7 +95,7 @@ void tn__transformer_encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state 
 
 tn_tensor *tn__transformer_decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment)
 {
-    tn_tensor *x = embedded(m, true, target, r->at), *y, **weights = NULL;
+    tn_tensor *x = tn__seq2seq_embedded(m, true, target, r->at), *y, **weights = NULL;
     if (!x) return NULL;
     const int64_t n = m->config.decoder_layers;
     if (alignment && !(weights = tn_mem_get((size_t)n * sizeof *weights))) return NULL;

@@ -14,7 +14,7 @@ tail -n 1 last.txt | grep -qE '^exact [01]\.[0-9]+ minutes [0-9.]+$' ||
 
 printf '3 May 2019\n\nle 3 mai 2019\r\n5.6.21' >lines.txt
 train=("$translate" train --quiet --src demo/dates.txt --tgt demo/dates.iso --dim 32 --layers 1 --vocab-size 300)
-for kind in transformer bahdanau luong rnn; do
+for kind in transformer bahdanau luong rnn convs2s bytenet gnmt; do
     "${train[@]}" --model $kind --size tiny --steps 12 --tokens 400 --out $kind >/dev/null ||
         wrong "train --model $kind failed"
     "$translate" run --model $kind --beam 1 --longest 14 <lines.txt >one.txt || wrong "run --model $kind failed"
@@ -29,7 +29,7 @@ done
     wrong "run --top 2 does not print two lines for each"
 # GNMT's penalties change the ranks: with alpha 0 and without coverage they are the sums.
 ranks() { "$translate" run --model "$1" --beam 3 --top 3 --longest 4 "${@:2}" <lines.txt | cut -f 2; }
-for kind in transformer bahdanau luong; do
+for kind in transformer bahdanau luong convs2s gnmt; do
     ranks $kind --length-penalty 0 | cmp - <(ranks $kind --length-penalty 0 --gnmt) ||
         wrong "$kind: alpha 0 ranks otherwise"
     ! ranks $kind --gnmt | cmp -s - <(ranks $kind) && ! ranks $kind --coverage 0.2 | cmp -s - <(ranks $kind) ||
@@ -59,6 +59,9 @@ says 7 "short lists are for models of 'translate train', but this one is of type
 "$build/bin/look" align --model bahdanau --html look.html "3 May 2019" >/dev/null && grep -q '<svg' look.html ||
     wrong "look align makes no picture of a recurrent model"
 says 1 "has no attention" "$build/bin/look" align --model rnn --html none.html "3 May 2019"
+says 1 "has no attention" "$build/bin/look" align --model bytenet --html none.html "3 May 2019"
+"$build/bin/look" align --model convs2s --html look.html "3 May 2019" >/dev/null && grep -q '<svg' look.html ||
+    wrong "look align makes no picture of a convolutional model"
 
 "$translate" score --json --ref demo/dates.iso <demo/dates.iso | grep -q '"bleu":100' || wrong "a text is not itself"
 # As in sacreBLEU: each --ref takes one file, so that the file to score may follow; TER ignores case, chrF does not, and
@@ -95,7 +98,8 @@ rev a.txt | cmp - b.txt || wrong "sample-pairs --task reverse does not reverse"
     wrong "translate run --json has other scores"
 [ "$(wc -l <json.txt)" = 4 ] || wrong "translate run --json is not a line for each line"
 "$translate" info transformer | grep -q '^kind        transformer$' &&
-    "$translate" info rnn | grep -q '^cells       GRU' ||
+    "$translate" info rnn | grep -q '^cells       GRU' && "$translate" info gnmt | grep -q '^cells       LSTM' &&
+    "$translate" info bytenet | grep -q '^windows     5 tokens in the encoder, 3 in the decoder$' ||
     wrong "translate info shows: $("$translate" info transformer)"
 
 # Models of transformers: translations as there (tests/golden/encoder_decoders.py), greedily and with the beams of
@@ -162,6 +166,7 @@ stopped() # NAME OPTION...: the model NAME in one go, NAME.parts in two
 stopped whole --steps 40
 stopped bleu --steps 40 "${valid[@]}" --stop-on bleu
 stopped mean --steps 24 "${valid[@]}" --average 3
+for kind in convs2s bytenet gnmt; do stopped $kind.whole --model $kind --layers 2 --steps 20; done
 grep -qE 'best on validation BLEU [0-9.]+ at step [0-9]+$' bleu.txt || wrong "train --stop-on bleu says $(cat bleu.txt)"
 grep -q '"valid/score":' bleu/log.jsonl || wrong "train --stop-on bleu keeps no record of BLEU"
 grep -q '<figcaption>BLEU' bleu/report.html || wrong "train --stop-on bleu has no curve of BLEU"
@@ -197,6 +202,9 @@ says 2 "--valid-tgt needs --valid-src" "${train[@]}" --valid-tgt lines.txt --out
 says 2 "--stop-on bleu needs a validation set: --valid-src and --valid-tgt" "${train[@]}" --stop-on bleu --out other
 says 2 "--patience needs a validation set: --valid-src and --valid-tgt" "${train[@]}" --patience 3 --out other
 says 2 "--lstm is for --model rnn, bahdanau and luong" "${train[@]}" --lstm --out other
+says 2 "--lstm is for --model rnn, bahdanau and luong" "${train[@]}" --model gnmt --lstm --out other
+says 2 "--heads is for --model transformer; bytenet is a convolutional network" \
+    "${train[@]}" --model bytenet --heads 2 --out other
 says 2 "--norm-first is for --model transformer; luong is" "${train[@]}" --model luong --norm-first --out other
 says 2 "--heads is for --model transformer; rnn is" "${train[@]}" --model rnn --heads 2 --out other
 says 2 "a width of 32 is not divisible by 3 heads" "${train[@]}" --heads 3 --out other

@@ -1,4 +1,4 @@
-/* test_seq2seq.c — the four sequence-to-sequence models: their guarantees, files, and training. */
+/* test_seq2seq.c — the seven kinds of sequence-to-sequence models: their guarantees, files, and training. */
 #include "models/models.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
@@ -18,8 +18,12 @@ static const int64_t targets[B * T] = {2, 8, 7, 6, 5, 3, 2, 10, 9, 3, 0, 0, 2, 1
 static tn_tensor    *source(void) { return tn_from_data(TN_I64, TN_SHAPE(B, S), sources); }
 static tn_tensor    *target(void) { return tn_from_data(TN_I64, TN_SHAPE(B, T), targets); }
 
-/* Ten models: the four kinds, and variants; the last two are T5's, with tied and with separate output weights. */
-enum { MODELS = 10, T5 = 8 };
+/* The first four kinds, and variants; T5's, with tied and with separate output weights; ConvS2S, ByteNet, GNMT. */
+enum { MODELS = 13, T5 = 8, CONVS2S = 10 };
+static bool is_blind(const tn_seq2seq *m)
+{
+    return m->config.kind == TN_SEQ2SEQ_RNN || m->config.kind == TN_SEQ2SEQ_BYTENET;
+}
 static tn_seq2seq *model(int i, double dropout)
 {
     tn_seq2seq_config c = {.source_words = WORDS,
@@ -33,7 +37,10 @@ static tn_seq2seq *model(int i, double dropout)
                            .kind = (tn_seq2seq_kind)(i < T5 ? i % 4 : 0)};
     c.shared = i % 2 == 0, c.untied = i == 5, c.lstm = i > 4, c.one_way = i == 6, c.norm_first = i == 4;
     if (i == 6) c.decoder_layers = 3;
-    if (i >= T5) {
+    if (i >= CONVS2S) {
+        c.kind = (tn_seq2seq_kind)(TN_SEQ2SEQ_CONVS2S + i - CONVS2S), c.layers = i == CONVS2S ? 2 : 3;
+        c.kernel = i == CONVS2S ? 4 : 0;
+    } else if (i >= T5) {
         c.shared = c.norm_first = c.rms_norm = c.no_bias = c.plain_embedding = c.free_padding = c.end_dropout = true;
         c.target_words = WORDS, c.layers = 2, c.decoder_layers = 3, c.heads = 3, c.head_dim = 6, c.scale = 1;
         c.eps = 1e-6, c.relative = 8, c.relative_distance = 9;
@@ -49,7 +56,7 @@ START_TEST(scores_and_alignments)
     tn_seq2seq *m = model(_i, 0);
     tn_eval(m);
     tn_tensor *w = NULL, *y;
-    const bool looks = m->config.kind != TN_SEQ2SEQ_RNN;
+    const bool looks = !is_blind(m);
     y = tn_seq2seq_forward(m, source(), target(), .alignment = looks ? &w : NULL);
     fine();
     ck_assert(tn_shape_equal(tn_shape_of(y), TN_SHAPE(B, T, m->config.target_words)));
@@ -167,7 +174,7 @@ START_TEST(gnmt_penalties)
     tn_generated g = tn_generate(d, tn_full_of(TN_I64, TN_SHAPE(B, 1), 2), .beams = BEAMS, .best = BEAMS, .end = 3,
                                  .most = MOST, .gnmt = true, .length_penalty = 0.6, .coverage = 0.2);
     tn_decoding_free(d);
-    if (m->config.kind == TN_SEQ2SEQ_RNN) {
+    if (is_blind(m)) {
         ck_error(TN_EINVAL, "seq2seq: this model has no attention to its source; omit .coverage");
         tn_free(m);
         return;
@@ -287,7 +294,7 @@ END_TEST
 START_TEST(the_same_bits_with_and_without_a_cache)
 {
     tn_seq2seq *m = model(_i, 0);
-    if (m->config.kind == TN_SEQ2SEQ_TRANSFORMER) {
+    if (m->config.kind == TN_SEQ2SEQ_TRANSFORMER || _i >= CONVS2S) {
         tn_eval(m);
         const tn_scope s = tn_no_grad_begin();
         tn_tensor     *y = tn_seq2seq_forward(m, source(), target());
@@ -307,14 +314,14 @@ static double once(int i)
     const tn_scope s = tn_scope_begin();
     tn_seed(3);
     tn_seq2seq_config c = {.source_words = WORDS, .dim = 4, .heads = 1, .ff = 4, .layers = 1, .positions = 8};
-    c.kind = (tn_seq2seq_kind)i;
+    c.kind = (tn_seq2seq_kind)i, c.layers = i == TN_SEQ2SEQ_GNMT ? 2 : 1;
     tn_seq2seq *m = tn_seq2seq_create(c);
     double      v = NAN;
     if (m && tn_backward(tn_seq2seq_loss(m, source(), target())) == TN_OK)
         v = tn_item(tn_sum(tn_grad(m->source->weight)));
     tn_decoding *d = tn_seq2seq_decoding(m, source(), 2, 5);
     tn_generated g = tn_generate(d, tn_full_of(TN_I64, TN_SHAPE(B, 1), 2), .beams = 2, .end = 3,
-                                 .coverage = c.kind == TN_SEQ2SEQ_RNN ? 0 : 0.2);
+                                 .coverage = m && !is_blind(m) ? 0.2 : 0);
     if (g.scores) v += tn_item(tn_sum(g.scores));
     tn_decoding_free(d);
     tn_free(m);
@@ -373,8 +380,8 @@ START_TEST(wrong_use)
     ck_error(TN_EINVAL, "tn_seq2seq_new: .source_words is 0, but must be from 1 to 10000000");
     ck_assert_ptr_null(tn_seq2seq_new(.source_words = 9, .target_words = 8, .shared = true));
     ck_error(TN_EINVAL, "tn_seq2seq_new: .shared needs equal vocabularies, but .source_words is 9 and .target_words 8");
-    ck_assert_ptr_null(tn_seq2seq_new(.source_words = 9, .kind = (tn_seq2seq_kind)4));
-    ck_error(TN_EINVAL, "tn_seq2seq_new: .kind is 4, which is not a tn_seq2seq_kind");
+    ck_assert_ptr_null(tn_seq2seq_new(.source_words = 9, .kind = (tn_seq2seq_kind)7));
+    ck_error(TN_EINVAL, "tn_seq2seq_new: .kind is 7, which is not a tn_seq2seq_kind");
     ck_assert_ptr_null(tn_seq2seq_new(.source_words = 9, .kind = TN_SEQ2SEQ_LUONG, .gated = true));
     ck_error(TN_EINVAL, "tn_seq2seq_new: .rms_norm, .gated, .no_bias, .head_dim, .scale, .relative and "
                         ".plain_embedding are for the Transformer, but .kind is 'luong'");
@@ -388,7 +395,8 @@ START_TEST(wrong_use)
     tn_seq2seq_size("huge");
     ck_error(TN_EINVAL, "tn_seq2seq_size: unknown size 'huge'; the sizes are nano, tiny, small, base and big");
     tn_seq2seq_kind_of("lstm");
-    ck_error(TN_EINVAL, "unknown model 'lstm'; the models are transformer, bahdanau, luong and rnn");
+    ck_error(TN_EINVAL,
+             "unknown model 'lstm'; the models are transformer, bahdanau, luong, rnn, convs2s, bytenet and gnmt");
     tn_seq2seq *m = model(0, 0);
     ck_assert_ptr_null(tn_seq2seq_forward(m, tn_ones_of(TN_I64, TN_SHAPE(1, 21)), target()));
     ck_error(TN_ESHAPE, "seq2seq: a sequence of 21 tokens is longer than the model's 20 positions; truncate it");
@@ -420,6 +428,6 @@ int main(void)
     tcase_add_test(c, wrong_use);
     TCase *m = tcase_create("memory");
     suite_add_tcase(s, m);
-    tcase_add_loop_test(m, memory, 0, 4);
+    tcase_add_loop_test(m, memory, 0, 7);
     return tn_check_main(s);
 }
