@@ -51,8 +51,7 @@ TN_API tn_status tn_report_curves(tn_report *r, const char *title, const char *x
                                   const tn_series *series);
 /* Logarithmic scales of the curves that are added next; initially both are linear. Values of 0 and below are gaps. */
 TN_API tn_status tn_report_scales(tn_report *r, bool log_x, bool log_y);
-/* Counts [n, n] of examples by true label (rows) and predicted label (columns). Right ones are on the diagonal, in
- * green; wrong ones in red, the stronger, the larger their part of the row. */
+/* Counts [n, n] of examples by true label (rows) and predicted label (columns); shades show the share of the row. */
 TN_API tn_status tn_report_confusion(tn_report *r, const char *title, int64_t n, const char *const *names,
                                      const int64_t *counts);
 TN_API tn_status tn_report_bars(tn_report *r, const char *title, int n, const char *const *names,
@@ -99,6 +98,9 @@ TN_API tn_status tn_report_paths(tn_report *r, const char *title, int64_t n, con
 /* Words on a green background, amber for negative values. */
 TN_API tn_status tn_report_values(tn_report *r, const char *title, int64_t n, const char *const *words,
                                   const double *values);
+/* Two trees as arcs above and below words: index of the word joined to word i; -1: none. Dashed: only in one. */
+TN_API tn_status tn_report_trees(tn_report *r, const char *title, int64_t n, const char *const *words,
+                                 const int64_t *above, const int64_t *below);
 typedef struct {
     int64_t       nx, ny;
     const double *z;              /* [ny, nx]; values outside -1e37 … 1e37 count as the largest */
@@ -111,8 +113,7 @@ typedef struct {
     int64_t       scale_n;
 } tn_report_plane;
 TN_API tn_status tn_report_surface(tn_report *r, const char *title, const tn_report_plane *p);
-/* Words in a plane. A click on one, or a search, shows its neighbours; labels do not overlap, those without room are
- * hidden until then. */
+/* Words in a plane. A click on one, or a search, shows its neighbours; labels without room are hidden until then. */
 typedef struct {
     int64_t            n, near; /* number of words, and of neighbours of each */
     const char *const *words;

@@ -214,7 +214,8 @@ EXAMPLE(figures_of_a_report)
     tn_report_scales(r, false, true);
     tn_report_confusion(r, "Confusion matrix", 2, labels, counts);
     tn_report_values(r, "Attribution", 2, words, values);
-    tn_tensor *weights = tn_full(TN_SHAPE(1, 1, 2, 2), 0.5); /* [layers, heads, m, n] */
+    tn_report_trees(r, "Trees", 2, words, (int64_t[]){1, -1}, (int64_t[]){-1, 0}); /* edges of words 0 and 1 */
+    tn_tensor *weights = tn_full(TN_SHAPE(1, 1, 2, 2), 0.5);                       /* [layers, heads, m, n] */
     tn_report_attention(r, "Attention", 2, words, 2, words, weights, 0, 0);
     tn_report_heatmap(r, "Alignment", 2, words, 2, words, tn_full(TN_SHAPE(2, 2), 0.5));
     tn_report_paths(r, "Paths", 2, words, tn_full(TN_SHAPE(1, 2, 2), 0.5), 0);

@@ -29,6 +29,7 @@ static tn_report *made(void)
     }
     tn_report_choice_end(r);
     tn_report_values(r, "values", 4, words, values);
+    tn_report_trees(r, "trees", 4, words, (const int64_t[]){1, 2, -1, 2}, (const int64_t[]){-1, 0, 0, 2});
     tn_report_surface(r, "lines", &p);
     p.slanted = true;
     tn_report_surface(r, "slanted", &p);
@@ -71,6 +72,20 @@ START_TEST(a_picture_of_its_own)
     ck_assert(!strncmp(tn_lines_at(l, 0).at, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=", 46));
     ck_assert(!strncmp(tn_lines_at(l, tn_lines_count(l) - 1).at, "</svg>", 6));
     tn_lines_free(l);
+    tn_report_free(r);
+}
+END_TEST
+
+/* An arc per edge; edges of only one of two trees are dashed. */
+START_TEST(trees_above_and_below)
+{
+    tn_report *r = tn_report_new("trees");
+    tn_report_trees(r, "trees", 4, words, (const int64_t[]){1, 2, -1, 2}, (const int64_t[]){-1, 0, 0, 2});
+    fine();
+    const char *html = tn_report_html(r, NULL);
+    ck_assert_int_eq(count(html, "<path class=\"f\""), 6);
+    ck_assert_int_eq(count(html, "stroke-dasharray"), 2); /* 1 - 2 above, 2 - 0 below */
+    ck_assert_int_eq(count(html, "stroke=\"var(--bad)\""), 2);
     tn_report_free(r);
 }
 END_TEST
@@ -136,6 +151,10 @@ START_TEST(what_is_said_of_mistakes)
                         "4]");
     tn_report_paths(r, "t", 4, words, tn_ones(TN_SHAPE(2, 4, 4)), 4);
     ck_error(TN_EINDEX, "tn_report_paths: word 4 of 4 words (at most 200) and 2 layers (1 to 128)");
+    tn_report_trees(r, "t", 4, words, (const int64_t[]){1, 2, -1, 2}, (const int64_t[]){1, 2, 2, 2});
+    ck_error(TN_EINDEX, "tn_report_trees: word 2 is joined to 2, expected another of 4 words or -1");
+    tn_report_trees(r, "t", 0, words, (const int64_t[]){1}, (const int64_t[]){1});
+    ck_error(TN_EINVAL, "tn_report_trees: expected 1 to 200 words and two trees, got 0 words");
     tn_report_values(r, "t", 4, words, NULL);
     ck_error(TN_EINVAL, "tn_report_values: n is below 1, or values is NULL");
     tn_report_surface(r, "t", &(tn_report_plane){.nx = 1, .ny = 2, .z = (double[2]){0}, .x1 = 1, .y1 = 1});
@@ -160,6 +179,7 @@ int main(void)
     tcase_add_test(c, a_page_without_a_script);
     tcase_add_test(c, a_picture_of_its_own);
     tcase_add_test(c, a_map_of_words);
+    tcase_add_test(c, trees_above_and_below);
     tcase_add_test(c, surfaces_on_one_scale);
     tcase_add_test(c, what_is_said_of_mistakes);
     return tn_check_main(s);
