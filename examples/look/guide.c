@@ -323,8 +323,8 @@ static int run(int count, char **operands)
     const tn_scope s = tn_scope_begin();
     tn_seed((uint64_t)seed);
     if (model_open(dir, &m)) {
-        if (model_may_save(out) && trees_open(text, max_sentences, 100, &t) &&
-            trees_open(test, max_sentences, 100, &u) && check_model(&g, &m)) {
+        if (model_may_save(out) && trees_open(text, max_sentences, &t) && trees_open(test, max_sentences, &u) &&
+            check_model(&g, &m)) {
             printf("when\tdirected\tundirected\tmasked-LM loss\n");
             if (print_results(&g, &u, "before")) {
                 tn_train(m.net, true);

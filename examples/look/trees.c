@@ -7,8 +7,8 @@
 const char *const upos_name[UPOS] = {"ADJ",  "ADP",  "ADV",   "AUX",   "CCONJ", "DET", "INTJ", "NOUN", "NUM",
                                      "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"};
 
-static const char *const columns[COLUMNS] = {"id", "upos", "head", "deprel"};
-enum { ID, CLASS, HEAD, RELATION };
+static const char *const columns[COLUMNS] = {"id", "upos", "xpos", "head", "deprel"};
+enum { ID, CLASS, TAG, HEAD, RELATION };
 
 /* Parses a number of at most 6 digits; returns -1 if s is not one. */
 static int64_t number_of(const char *s)
@@ -29,6 +29,15 @@ static int class_of(const char *s)
     return -1;
 }
 
+/* The tags that Hewitt and Manning ignore. */
+static bool is_punctuation(const char *tag, int upos)
+{
+    static const char *const tags[] = {"''", ",", ".", ":", "``", "-LRB-", "-RRB-"};
+    for (size_t i = 0; i < sizeof tags / sizeof *tags; i++)
+        if (!strcmp(tags[i], tag)) return true;
+    return !strcmp(tag, "_") && !strcmp(upos_name[upos], "PUNCT");
+}
+
 static bool add_word(trees *t, const char *path, const tn_example *e, int64_t k)
 {
     const int64_t head = number_of(e[HEAD].label[k]);
@@ -44,11 +53,12 @@ static bool add_word(trees *t, const char *path, const tn_example *e, int64_t k)
         return tn_raise_false(
             TN_EFORMAT, "'%s', sentence at line %lld: the head of word %lld is word %lld, but there are %lld words",
             path, (long long)e->line, (long long)k + 1, (long long)head, (long long)e->texts);
-    t->node[t->nodes++] = (node){tn_text_of(e->text[k]), tn_text_of(e[RELATION].label[k]), upos, head - 1};
+    t->node[t->nodes++] = (node){tn_text_of(e->text[k]), tn_text_of(e[RELATION].label[k]), upos,
+                                 is_punctuation(e[TAG].label[k], upos), head - 1};
     return true;
 }
 
-bool trees_open(const char *path, int64_t most, int64_t longest, trees *t)
+bool trees_open(const char *path, int64_t most, trees *t)
 {
     int64_t words = 0, n = 0;
     *t = (trees){.nodes = 0};
@@ -63,13 +73,28 @@ bool trees_open(const char *path, int64_t most, int64_t longest, trees *t)
         for (int c = 0; c < COLUMNS; c++) e[c] = tn_labelled_at(t->column[c], i);
         const int64_t first = t->nodes;
         for (int64_t k = 0; k < e->texts && add_word(t, path, e, k);) k++;
-        if (e->texts < 2 || e->texts > longest) t->nodes = first; /* skipped */
-        else t->sentence[t->sentences++] = (sentence){first, e->texts};
+        if (e->texts < 2 || e->texts > MAX_WORDS) t->nodes = first; /* skipped */
+        else t->sentence[t->sentences++] = (sentence){first, e->texts, e->line};
     }
     if (tn_error() == TN_OK && !t->sentences)
-        tn_raise(TN_EFORMAT, "'%s' contains no sentence of 2 to %lld words", path, (long long)longest);
+        tn_raise(TN_EFORMAT, "'%s' contains no sentence of 2 to %d words", path, MAX_WORDS);
     if (tn_error() != TN_OK) trees_close(t);
     return tn_error() == TN_OK;
+}
+
+bool trees_check(const char *path, const trees *t)
+{
+    int64_t head[MAX_WORDS], depth[MAX_WORDS];
+    for (int64_t i = 0; i < t->sentences; i++) {
+        const sentence *s = &t->sentence[i];
+        for (int64_t k = 0; k < s->n; k++) head[k] = t->node[s->first + k].head;
+        if (!tree_depths(s->n, head, depth))
+            return tn_raise_false(TN_EFORMAT,
+                                  "'%s', sentence at line %lld: the heads do not form a tree with one root; correct "
+                                  "the seventh fields or remove the sentence",
+                                  path, (long long)s->line);
+    }
+    return true;
 }
 
 void trees_close(trees *t)

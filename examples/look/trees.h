@@ -3,24 +3,28 @@
 #define TENON_EXAMPLES_LOOK_TREES_H
 
 #include "look.h"
+#include "structure.h"
 
 typedef struct {
     tn_text word, relation;
-    int     upos; /* index into upos_name */
-    int64_t head; /* index of the syntactic head in the sentence, from 0; -1: this word is the root */
+    int     upos;        /* index into upos_name */
+    bool    punctuation; /* by XPOS, a tag of the Penn Treebank; by UPOS if that is _ */
+    int64_t head;        /* index of the syntactic head in the sentence, from 0; -1: this word is the root */
 } node;
 typedef struct {
-    int64_t first, n; /* index of its first node; number of words */
+    int64_t first, n, line; /* index of its first node; number of words; line in the file */
 } sentence;
-enum { COLUMNS = 4 };
+enum { COLUMNS = 5 };
 typedef struct {
     tn_labelled *column[COLUMNS]; /* the file, read once for each column; owns the strings of the nodes */
     node        *node;
     sentence    *sentence;
     int64_t      nodes, sentences;
 } trees;
-/* Reads at most `most` sentences of 2 to `longest` words; others are skipped. Returns false if an error is set. */
-bool trees_open(const char *path, int64_t most, int64_t longest, trees *t);
+/* Reads at most `most` sentences of 2 to MAX_WORDS words; others are skipped. Returns false if an error is set. */
+bool trees_open(const char *path, int64_t most, trees *t);
+/* Raises an error and returns false unless each sentence is a tree with one root. */
+bool trees_check(const char *path, const trees *t);
 void trees_close(trees *t);
 
 enum { UPOS = 17 };

@@ -30,6 +30,8 @@ awk '{ for (i = 1; i <= 5; i++) print $i, i == 3 ? "VERB" : "OTHER"; print "" }'
 train "$build/bin/bert" tune tag --model bert --train tags.conll --out chain --epochs 1 --length 16 --crf
 [ $wrong = 0 ] || exit 1
 
+printf '%s\tman\t_\tNOUN\t_\t_\t0\troot\t_\t_\n' 1 2 >roots && echo >>roots
+printf '%s\tman\t_\tNOUN\t_\t_\t%s\tdep\t_\t_\n' 1 2 2 1 3 0 >cycle && echo >>cycle
 # ends CODE WORDS COMMAND...: checks the exit code, and that standard error contains WORDS
 ends()
 {
@@ -125,6 +127,67 @@ awk '$1 == "sum" { exit !($2 < 0) }' thing || wrong "a man is thought to be a th
 "$l" probe --model bert --heads --text trees --sentences 60 >heads || wrong "probe --heads fails"
 [ "$(awk 'NR > 1 && $3 <= $4 && $4 <= 1' heads | wc -l)" = $(($(wc -l <heads) - 1)) ] || wrong "heads: $(cat heads)"
 
+# Trees and relations of the layers: a line for each layer; the trees of this grammar are all equal, so that a probe finds
+# them in the positions. The same numbers with any number of threads.
+for threads in 1 2; do
+    "$l" probe --model bert --trees --text trees --test trees --sentences 60 --rank 16 --html trees.html \
+        --threads $threads >trees.$threads 2>err || wrong "probe --trees fails: $(cat err)"
+    "$l" probe --model bert --edges --text trees --test trees --sentences 60 --steps 40 --html edges.html \
+        --threads $threads >edges.$threads 2>err || wrong "probe --edges fails: $(cat err)"
+done
+cmp trees.1 trees.2 && cmp edges.1 edges.2 || wrong "another number of threads, other probes"
+awk -F '\t' 'NF != 7 { exit 1 } NR == 2 && ($1 != "chain" || $2 != "75.00") { exit 1 } NR > 2 && $2 > best { best = $2 }
+    END { exit !(NR == 5 && best > 95) }' trees.1 || wrong "probe --trees: $(cat trees.1)"
+awk -F '\t' 'NR > 1 && NR < 5 && !(NF == 5 && $2 > 95) { exit 1 } NR > 5 && NR < 9 { sum += $2 }
+    END { exit !(NR == 10 && sum > 0.99 && sum < 1.01) }' edges.1 || wrong "probe --edges: $(cat edges.1)"
+page trees.html
+page edges.html
+[ "$(grep -c 'class="m"' trees.html)" -ge 30 ] && grep -q 'stroke="var(--good)"' trees.html || wrong "no trees in the page"
+"$l" probe --model gpt --trees --text trees --test trees --sentences 20 --rank 4 --html trees.svg >lines ||
+    wrong "probe --trees of gpt fails"
+[ "$(head -c 4 trees.svg)" = "<svg" ] || wrong "trees.svg is not an SVG file"
+for study in --trees --edges; do
+    more=(--steps 3)
+    [ $study = --edges ] || more=(--rank 4)
+    "$l" probe --model tuned $study --text trees --test trees --sentences 20 "${more[@]}" >lines 2>err ||
+        wrong "probe $study of tuned fails: $(cat err)"
+    ends 2 "--test is missing" "$l" probe --model bert $study --text trees
+    ends 2 "exclude each other" "$l" probe --model bert $study --heads --text trees
+    ends 3 "the heads do not form a tree with one root" "$l" probe --model bert $study --text trees --test roots
+    ends 3 "sentence at line 1: the heads do not form a tree" "$l" probe --model bert $study --text cycle --test trees
+done
+ends 1 "needs at least 10" "$l" probe --model bert --trees --text trees --test trees --sentences 9
+# Facts: a model knows what its text says; without the subject it cannot. The majority is computed by hand.
+awk 'BEGIN { split("anna otto mary john", who); split("rome oslo", where)
+    for (i = 0; i < 400; i++) print who[i % 4 + 1], "lives in", where[i % 2 + 1] }' >living
+train "$build/bin/bert" train --text living --out knower --size tiny --steps 150 --length 8 --vocab-size 60 --lr 3e-3 \
+    --objective roberta
+printf '[X] lives in [Y]\t%s\t%s\n' anna rome otto oslo mary rome john 'new york' >facts
+printf 'in [Y] lives [X]\tjohn\toslo\n' >>facts
+"$l" probe --model knower --facts facts >lines 2>err || wrong "probe --facts fails: $(cat err)"
+grep -q "1 of 5 facts are skipped, because their objects are not one token, for example 'new york'" err ||
+    wrong "a skipped fact: $(cat err)"
+awk -F '\t' 'NR == 2 && !($2 == 3 && $3 == 100 && $5 == 100 && $6 < 100 && $8 < 100 && $9 == 66.67 && $10 == 100 &&
+    $11 == 83.33) { exit 1 } NR == 3 && !($2 == 1 && $9 == 100) { exit 1 } NR == 4 && $9 != 83.33 { exit 1 }
+    END { exit NR != 4 }' lines || wrong "facts: $(cat lines)"
+ends 7 "needs a masked language model" "$l" probe --model gpt --facts facts
+ends 2 "--text is for sentences, which --facts does not use" "$l" probe --model bert --facts facts --text trees
+ends 2 "--rank is for --trees" "$l" probe --model bert --facts facts --rank 3
+ends 2 "figures are written as .svg" "$l" probe --model bert --trees --text trees --test trees --html x.png
+ends 2 "--text is missing" "$l" probe --model bert --trees --test trees
+printf '[X] lives here\tanna\trome\n' >bad
+ends 3 "'bad', line 1: the template '\[X\] lives here' must contain" "$l" probe --model knower --facts bad
+printf '[X] lives in [Y] or [Y]\tanna\trome\n' >bad
+ends 3 "must contain \[X\] and \[Y\] once" "$l" probe --model knower --facts bad
+printf '[X] lives in [Y]\tanna\n' >bad
+ends 1 "'bad' has no column '3'; its first line has 2" "$l" probe --model knower --facts bad
+printf '[X] lives in [Y]\ta [MASK]\trome\n' >bad
+ends 3 "is reserved for the object" "$l" probe --model knower --facts bad
+printf '[X] lives in [Y]\tanna\tnew york\n' >bad
+ends 1 "no object is one token" "$l" probe --model knower --facts bad
+: >bad
+ends 3 "bad" "$l" probe --model knower --facts bad
+
 "$l" guide --model bert --text trees --test trees --sentences 40 --layer 2 --head 1 --steps 60 --lr 3e-3 --out guided \
     -q >lines || wrong "guide fails"
 awk -F '\t' 'NR == 3 && $2 < 60 { exit 1 }' lines || wrong "a guided head does not find heads: $(cat lines)"
@@ -212,7 +275,6 @@ ends 2 'attribute writes a page' "$l" attribute --model gpt "the old" --html no.
 ends 1 '--pairs is for models that assign a label to two texts' "$l" heads --model chain --text tags.conll --pairs
 ends 6 'all vectors are equal' "$l" surface --model gpt --text text --lines 8 --size 3 --path gpt gpt
 ends 1 'differ in more than their weights' "$l" surface --model gpt --text text --lines 8 --size 3 --to gpt.half
-printf '%s\tman\t_\tNOUN\t_\t_\t0\troot\t_\t_\n' 1 2 >roots && echo >>roots
 ends 3 'no word of the sentences has a syntactic head' "$l" probe --model bert --heads --text roots
 ends 3 'no word of the sentences has a syntactic head' "$l" guide --model bert --text trees --test roots
 printf 'the old\0man\n' >nul
@@ -269,8 +331,8 @@ ends 2 "--transformer needs --twins" "$l" surface --model bert --text text --tra
 awk 'NR == 1 { next } $NR != "1.000" { exit 1 } NR == 2 && !($3 > 0 && $3 < 1) { exit 1 }' alike ||
     wrong "a model beside itself: $(cat alike)"
 "$l" probe --model tuned --to gpt --text trees --sentences 20 >alike || wrong "probe --to of another kind fails"
-ends 2 "omit --test and --heads" "$l" probe --model bert --to gpt --text trees --heads
-ends 2 "none of --test, --heads and --to is given" "$l" probe --model bert --text trees
+ends 2 "exclude each other" "$l" probe --model bert --to gpt --text trees --heads
+ends 2 "--test is missing" "$l" probe --model bert --text trees
 ends 2 "give either --model and --text, or --twins" "$l" surface
 ends 2 "--model needs --text" "$l" surface --model bert
 ends 1 "is not a translation model" "$l" align --model bert "a" --html x.html
