@@ -127,8 +127,8 @@ awk '$1 == "sum" { exit !($2 < 0) }' thing || wrong "a man is thought to be a th
 "$l" probe --model bert --heads --text trees --sentences 60 >heads || wrong "probe --heads fails"
 [ "$(awk 'NR > 1 && $3 <= $4 && $4 <= 1' heads | wc -l)" = $(($(wc -l <heads) - 1)) ] || wrong "heads: $(cat heads)"
 
-# Trees and relations of the layers: a line for each layer; the trees of this grammar are all equal, so that a probe finds
-# them in the positions. The same numbers with any number of threads.
+# Trees and relations of the layers: a line for each layer; the trees of this grammar are all equal, so that a probe
+# finds them in the positions. The same numbers with any number of threads.
 for threads in 1 2; do
     "$l" probe --model bert --trees --text trees --test trees --sentences 60 --rank 16 --html trees.html \
         --threads $threads >trees.$threads 2>err || wrong "probe --trees fails: $(cat err)"
@@ -142,7 +142,8 @@ awk -F '\t' 'NR > 1 && NR < 5 && !(NF == 5 && $2 > 95) { exit 1 } NR > 5 && NR <
     END { exit !(NR == 10 && sum > 0.99 && sum < 1.01) }' edges.1 || wrong "probe --edges: $(cat edges.1)"
 page trees.html
 page edges.html
-[ "$(grep -c 'class="m"' trees.html)" -ge 30 ] && grep -q 'stroke="var(--good)"' trees.html || wrong "no trees in the page"
+[ "$(grep -c 'class="m"' trees.html)" -ge 30 ] && grep -q 'stroke="var(--good)"' trees.html ||
+    wrong "no trees in the page"
 "$l" probe --model gpt --trees --text trees --test trees --sentences 20 --rank 4 --html trees.svg >lines ||
     wrong "probe --trees of gpt fails"
 [ "$(head -c 4 trees.svg)" = "<svg" ] || wrong "trees.svg is not an SVG file"
