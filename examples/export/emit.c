@@ -32,10 +32,37 @@ bool emit_close(emitter *e)
     return tn_error() == TN_OK;
 }
 
+static bool has_feature(const emitter *e, const char *name)
+{
+    for (int i = 0; i < e->features; i++)
+        if (!strcmp(e->feature[i], name)) return true;
+    return false;
+}
+
 void emit_feature(emitter *e, const char *name, bool on)
 {
-    const int most = sizeof e->feature / sizeof *e->feature;
-    if (on && e->features < most) e->feature[e->features++] = name;
+    /* What a part of program/arithmetic.c calls. A row's parts come after the rows that need them. */
+    static const char *const needs[][2] = {{"SILU", "TAIL"},
+                                           {"SILU", "TIMES_SIGMOID"},
+                                           {"GELU", "TAIL"},
+                                           {"GELU_TANH", "TAIL"},
+                                           {"GELU_TANH", "TIMES_SIGMOID"},
+                                           {"TIMES_SIGMOID", "SIGMOID_PARTS"},
+                                           {"SIGMOID", "SIGMOID_PARTS"},
+                                           {"SIGMOID", "TABLES"},
+                                           {"TANH", "TABLES"},
+                                           {"TAIL", "TABLES"},
+                                           {"SIGMOID_PARTS", "EXP"},
+                                           {"ATTENTION", "EXP"},
+                                           {"SOFTMAX", "EXP"},
+                                           {"SOFTMAX", "TOTAL"},
+                                           {"NORM", "TOTAL"}};
+    const int                most = sizeof e->feature / sizeof *e->feature;
+    if (!on || has_feature(e, name) || e->features == most) return;
+    e->feature[e->features++] = name;
+    for (size_t i = 0; i < sizeof needs / sizeof *needs; i++)
+        if (has_feature(e, needs[i][0]) && !has_feature(e, needs[i][1]) && e->features < most)
+            e->feature[e->features++] = needs[i][1];
 }
 
 void emit(emitter *e, const char *fmt, ...)
@@ -46,6 +73,23 @@ void emit(emitter *e, const char *fmt, ...)
     va_end(args);
 }
 
+void emit_title(emitter *e, const emit_about *a)
+{
+    const char *slash = strrchr(a->path, '/'), *name = slash && slash[1] ? slash + 1 : a->path;
+    emit(e, "/* %s as C99, written by Tenon's %s export: %s, %lld layers of width %lld.\n *\n", name, a->program,
+         a->kind, (long long)a->layers, (long long)a->dim);
+    emit(e,
+         " *     cc -std=c99 -O2 -mfma -DMODEL_MAIN model.c -lm -o model      (-mfma: x86-64; without it, it is slow)\n"
+         " *     %s\n *\n"
+         " * Without MODEL_MAIN it is a part of a program: the functions model_... below are its interface. It calls\n"
+         " * fmaf, sqrt and fabsf of the C library, allocates nothing, and is not for several threads at once. The\n"
+         " * results have the bits of Tenon's.\n *\n"
+         " * Memory: the model's state %lld bytes, the tokenizer's texts %lld, of main %lld;\n"
+         " * on the stack at most %lld; constants: the weights %lld bytes, and tables. */\n\n",
+         a->use, (long long)(a->state + e->widest), (long long)a->texts, (long long)a->main, (long long)a->stack,
+         (long long)(4 * e->weights));
+}
+
 /* ---- templates --------------------------------------------------------------------------------------------------- */
 
 /* -1: the line is not "#if NAME"; else whether the name is a feature. */
@@ -54,9 +98,7 @@ static int condition(const emitter *e, const char *line)
     if (strncmp(line, "#if ", 4) != 0) return -1;
     const char *name = line + 4;
     if (!*name || name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_")]) return -1;
-    for (int i = 0; i < e->features; i++)
-        if (!strcmp(e->feature[i], name)) return 1;
-    return 0;
+    return has_feature(e, name);
 }
 
 void emit_template(emitter *e, const char *const *lines)
@@ -111,11 +153,23 @@ static void add_weight(emitter *e, const char *name, const tn_tensor *x, int64_t
 
 void emit_vector(emitter *e, const char *name, const tn_tensor *x)
 {
+    if (x && tn_is_packed(x)) x = tn_unpack(x);
     if (x) add_weight(e, name, x, 0, 0, tn_numel(x));
 }
 void emit_matrix(emitter *e, const char *name, const tn_tensor *w, int64_t from, int64_t out)
 {
-    add_weight(e, name, w, from, out, tn_size(w, 1) * emit_wide(out));
+    const tn_tensor *packed = tn_is_packed(w) ? w : NULL;
+    if (packed && memcmp(tn_data(packed), "TN INT8", 8) != 0) {
+        tn_raise(TN_EUNSUPPORTED, "%s: weights of this kind cannot be exported; expected f32 or int8", name);
+        return;
+    }
+    if (packed && !(w = tn_unpack(packed))) return;
+    const int64_t in = tn_size(w, 1), wide = emit_wide(out);
+    add_weight(e, name, w, from, out, packed ? wide + in * wide / 4 : in * wide);
+    if (tn_error() == TN_OK) e->weight[e->tensors - 1].packed = packed;
+    emit_feature(e, "INT", packed != NULL), emit_feature(e, "FLOATS", !packed);
+    emit_feature(e, "OUTPUT_INT", packed && !strcmp(name, "output"));
+    if (packed && in > e->widest) e->widest = in;
 }
 
 int64_t emit_weight_at(const emitter *e, const char *name)
@@ -147,6 +201,7 @@ void emit_weight_names(emitter *e)
          "static const union weights {\n    unsigned char bytes[%lld][%d] TEXT_WITHOUT_END;\n"
          "    float         x[%lld];\n} weights;\n",
          (long long)((4 * e->weights + ROW - 1) / ROW), ROW, (long long)e->weights);
+    if (e->widest) emit(e, "enum { WIDEST = %lld }; /* input of a matrix in 8 bits */\n", (long long)e->widest);
     for (int64_t i = 0; i < e->tensors; i++)
         if (strncmp(e->weight[i].name, "layer", 5) != 0)
             emit(e, "#define %s (weights.x + %lld)\n", e->weight[i].name, (long long)e->weight[i].at);
@@ -178,14 +233,48 @@ static void put_number(byte_writer *w, float x, const char *name)
     for (int i = 0; i < 4; i++) put_byte(w, (unsigned char)(bits >> 8 * i));
 }
 
+/* A matrix in int8, see linear() in program/arithmetic.c. The packed tensor has, after 64 bytes, 16 rows at a time:
+ * their scales, their sums, and a block of 128 bytes for each 8 columns. */
+static void put_bytes(byte_writer *to, const emit_weight *w)
+{
+    enum { HEAD = 64, ROWS = 16, PANEL_HEAD = 128, BLOCK = 128, COLUMNS = 8 };
+    const int64_t  in = tn_size(w->x, 1), wide = emit_wide(w->out), panel = PANEL_HEAD + (in + 7) / COLUMNS * BLOCK;
+    const uint8_t *from = tn_data(w->packed);
+    for (int64_t j = 0; from && j < wide; j++) {
+        const int64_t row = w->from + j;
+        float         scale = 0;
+        if (j < w->out) memcpy(&scale, from + HEAD + row / ROWS * panel + row % ROWS * 4, sizeof scale);
+        put_number(to, scale, w->name);
+    }
+    for (int64_t j = 0; from && j < wide; j += 16)
+        for (int64_t k = 0; k < in; k++)
+            for (int64_t i = 0; i < 16; i++) {
+                const int64_t  row = w->from + j + i;
+                const uint8_t *part = from + HEAD + row / ROWS * panel;
+                float          scale = 0;
+                int            q = 0;
+                if (j + i < w->out) {
+                    q = (int8_t)part[PANEL_HEAD + k / 4 * (BLOCK / 2) + row % ROWS * 4 + k % 4];
+                    memcpy(&scale, part + row % ROWS * 4, sizeof scale);
+                    if ((float)q * scale != (float)tn_get(w->x, row * in + k) && tn_error() == TN_OK)
+                        tn_raise(TN_ESTATE, "%s: the weights in int8 are laid out in another way", w->name);
+                }
+                put_byte(to, (unsigned char)q);
+            }
+}
+
 void emit_weights(emitter *e)
 {
     byte_writer to = {.f = e->f};
     emit(e, "static const union weights weights = {{\n");
     for (int64_t i = 0; i < e->tensors && tn_error() == TN_OK; i++) {
         const emit_weight *w = &e->weight[i];
-        const int64_t      in = w->out ? tn_size(w->x, 1) : w->n, wide = w->out ? emit_wide(w->out) : 1;
-        const int64_t      all = tn_numel(w->x);
+        if (w->packed) {
+            put_bytes(&to, w);
+            continue;
+        }
+        const int64_t in = w->out ? tn_size(w->x, 1) : w->n, wide = w->out ? emit_wide(w->out) : 1;
+        const int64_t all = tn_numel(w->x);
         for (int64_t k = 0; k < in; k++)
             for (int64_t j = 0; j < wide; j++) {
                 const int64_t at = w->out ? (w->from + j) * in + k : k;
@@ -193,6 +282,14 @@ void emit_weights(emitter *e)
             }
     }
     emit(e, "\"}};\n");
+}
+
+void emit_constants(emitter *e, const char *sizes, int64_t state)
+{
+    emit(e,
+         "\n/* ---- constants: the memory of the state, checked; tables; the weights ---- */\n\n"
+         "typedef char model_state_fits[%s <= %lld ? 1 : -1];\n",
+         sizes, (long long)state);
 }
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
@@ -209,6 +306,13 @@ void emit_numbers(emitter *e, const char *name, int64_t n, int width, const int6
         column += fprintf(e->f, width > 1 ? "}, " : ", ");
         if (column > 100) fputc('\n', e->f), column = 0;
     }
+    emit(e, "};\n");
+}
+
+void emit_strings(emitter *e, const char *name, int64_t n, const char *const *text)
+{
+    emit(e, "static const char *const %s[%lld] = {\n", name, (long long)n);
+    for (int64_t i = 0; i < n; i++) emit(e, "    "), emit_string(e, text[i], strlen(text[i])), emit(e, ",\n");
     emit(e, "};\n");
 }
 

@@ -1,142 +1,201 @@
-/* encoder.c — exports a tn_bert that predicts masked tokens: see export.h. */
+/* encoder.c — exports a tn_bert that predicts masked tokens, or a tn_tuned that classifies or tags: see export.h. */
 #include "emit.h"
 #include "export.h"
 
-#include <math.h>
-#include <string.h>
+/* An encoder with one of the heads. */
+typedef struct {
+    const tn_bert  *bert;
+    const tn_tuned *tuned;  /* NULL: predicts masked tokens */
+    int64_t         length; /* maximum tokens of a text */
+    bool            tags;
+} encoder;
 
-enum { KEYS = 128 }; /* of a block in program/arithmetic.c */
+/* ---- checks ------------------------------------------------------------------------------------------------------ */
 
-static bool fits(const tn_bert *m, const char *path)
+static bool encoder_fits(const tn_bert *m, const char *path)
 {
     const tn_bert_config *c = &m->config;
-    if (!m->head) return emit_rejected(path, "no head for masked tokens");
     if (c->kind == TN_DEBERTA) return emit_rejected(path, "disentangled attention of DeBERTa");
     if (m->streams) return emit_rejected(path, "two streams of XLNet");
     if (!m->positions || c->kind == TN_MODERNBERT) return emit_rejected(path, "rotary positions of ModernBERT");
     if (m->project) return emit_rejected(path, "embedding_size");
-    if (!blocks_function(m->head->activation) ||
-        !blocks_function(((tn_block *)tn_at(m->encoder->layers, 0))->activation))
+    if (!blocks_function(((tn_block *)tn_at(m->encoder->layers, 0))->activation))
         return emit_rejected(path, "hidden_act");
+    return true;
+}
+
+static bool masked_fits(const tn_bert *m, const char *path)
+{
+    if (!m->head) return emit_rejected(path, "no head for masked tokens");
+    if (!encoder_fits(m, path)) return false;
+    if (!blocks_function(m->head->activation)) return emit_rejected(path, "hidden_act");
     return blocks_fit((void *)(uintptr_t)m, m->encoder, path);
 }
 
-static int64_t state_bytes(const tn_bert *m)
+static bool tuned_fits(const tn_tuned *m, const char *path)
 {
-    const tn_mha *a = ((tn_block *)tn_at(m->encoder->layers, 0))->self_attn;
-    const int64_t n = m->config.positions, keys = (n + KEYS - 1) / KEYS * KEYS;
-    const int64_t each = 3 * emit_wide(m->config.dim) + 4 * emit_wide(a->heads * a->head_dim) + emit_wide(m->config.ff);
-    return 4 * (n * each + 2 * keys * a->head_dim + emit_wide(m->config.vocab));
-}
-static int64_t text_most(const tn_bert *m) { return 8 * m->config.positions; }
-
-static void put_title(emitter *e, const tn_bert *m, const char *path)
-{
-    const char   *name = strrchr(path, '/') && strrchr(path, '/')[1] ? strrchr(path, '/') + 1 : path;
-    const int64_t text = text_most(m);
-    emit(e, "/* %s as C99, written by Tenon's bert export: a %s with %lld layers of width %lld.\n *\n", name,
-         tn_bert_kind_name(m->config.kind), (long long)m->config.layers, (long long)m->config.dim);
-    emit(e,
-         " *     cc -std=c99 -O2 -mfma -DMODEL_MAIN model.c -lm -o model      (-mfma: x86-64; without it, it is slow)\n"
-         " *     echo \"The old [MASK] went to the sea.\" | ./model\n *\n"
-         " * Without MODEL_MAIN it is a part of a program: the functions model_... below are its interface. It calls\n"
-         " * fmaf, sqrt and fabsf of the C library, allocates nothing, and is not for several threads at once. The\n"
-         " * results have the bits of Tenon's.\n *\n"
-         " * Memory: the model's state %lld bytes, the tokenizer's texts %lld, of main %lld;\n"
-         " * on the stack at most %lld;"
-         " constants: the weights %lld bytes, and the tokenizer's tables. */\n\n",
-         (long long)state_bytes(m), (long long)(3 * text + 1024), (long long)(text + 4 * m->config.positions + 64),
-         (long long)(4096 + 8 * m->config.dim / m->config.heads), (long long)(4 * e->weights));
+    static const char *const tasks[] = {NULL, NULL, "question answering", "multiple choice"};
+    if (tasks[m->config.task]) return emit_rejected(path, tasks[m->config.task]);
+    if (m->crf) return emit_rejected(path, "crf");
+    return encoder_fits(m->encoder, path) && blocks_fit((void *)(uintptr_t)m, m->encoder->encoder, path);
 }
 
-static void put_sizes(emitter *e, const tn_bert *m)
+/* The layer before the classifier of texts, and its function. */
+static const tn_linear *dense_of(const encoder *x) { return x->tuned->dense ? x->tuned->dense : x->bert->pooler; }
+static const char      *function_of(const encoder *x)
 {
-    const tn_bert_config *c = &m->config;
-    const tn_block       *b = tn_at(m->encoder->layers, 0);
-    const tn_mha         *a = b->self_attn;
-    const emit_size       sizes[] = {
-              {"VOCAB", c->vocab, "tokens"},
-              {"DIM", c->dim, "width of the hidden states"},
-              {"LAYERS", c->layers, NULL},
-              {"HEADS", a->heads, NULL},
-              {"HEAD", a->head_dim, "width of a head"},
-              {"FF", c->ff, "width of the hidden layer of the feed-forward"},
-              {"LENGTH", c->positions, "maximum tokens of a text"},
-              {"FIRST_POSITION", m->positions->count - c->positions, "0; RoBERTa: the padding token, plus 1"},
-              {"VOCAB_WIDE", emit_wide(c->vocab), "sizes, rounded up"},
-              {"DIM_WIDE", emit_wide(c->dim), NULL},
-              {"QUERY_WIDE", emit_wide(a->heads * a->head_dim), NULL},
-              {"KV_WIDE", emit_wide(a->heads * a->head_dim), NULL},
-              {"FF_WIDE", emit_wide(c->ff), NULL},
-              {"LENGTH_WIDE", (c->positions + KEYS - 1) / KEYS * KEYS, NULL},
-    };
-    emit_sizes(e, sizes, sizeof sizes / sizeof *sizes);
-    emit(e, "#define SCALE %af /* of attention scores */\n",
-         (double)(float)(a->scale > 0 ? a->scale : 1 / sqrt((double)a->head_dim)));
-    emit(e, "#define EPS %a /* of norms */\n#define ACTIVATION %s\n#define HEAD_ACTIVATION %s\n", m->norm->eps,
-         blocks_function(b->activation), blocks_function(m->head->activation));
+    if (!x->tuned) return blocks_function(x->bert->head->activation);
+    return x->bert->config.kind == TN_DISTILBERT ? "relu" : x->bert->config.kind == TN_ELECTRA ? "gelu" : "tanh_of";
 }
 
-static const char interface[] = "\n/* See the functions' comments. */\n"
-                                "int          model_encode(const char *text, int bytes, int *id);\n"
-                                "const float *model_run(const int *id, int n);\n"
-                                "const float *model_fill(int t);\n\n";
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-static void add_weights(emitter *e, const tn_bert *m)
+static int64_t scores(const encoder *x)
 {
-    blocks_add(e, m->encoder);
-    emit_matrix(e, "output", m->words->weight, 0, m->config.vocab);
-    emit_vector(e, "output_bias", m->head->bias);
+    if (!x->tuned) return emit_wide(x->bert->config.vocab);
+    return emit_wide(x->tuned->config.n) * (x->tags ? x->length : 1);
+}
+static int64_t state_bytes(const encoder *x) { return encoder_state(x->bert->encoder, x->length) + 4 * scores(x); }
+
+static void put_title(emitter *e, const encoder *x, const spelling *k, const char *path)
+{
+    const tn_mha *a = ((tn_block *)tn_at(x->bert->encoder->layers, 0))->self_attn;
+    const int64_t most = spelling_most(x->length);
+    emit_title(e, &(emit_about){.path = path,
+                                .program = "bert",
+                                .kind = tn_bert_kind_name(x->bert->config.kind),
+                                .use = x->tuned ? "echo \"The old man went to the sea .\" | ./model"
+                                                : "echo \"The old [MASK] went to the sea.\" | ./model",
+                                .layers = x->bert->config.layers,
+                                .dim = x->bert->config.dim,
+                                .state = state_bytes(x),
+                                .texts = spelling_bytes(k, most),
+                                .main = most + 4 * (x->tags ? 4 * x->length : x->length) + 64,
+                                .stack = 4096 + 8 * a->head_dim});
+}
+
+static void put_sizes(emitter *e, const encoder *x)
+{
+    const tn_bert_config *c = &x->bert->config;
+    const emit_size       masked[] = {
+              {"VOCAB", c->vocab, "tokens"}, {"VOCAB_WIDE", emit_wide(c->vocab), NULL}, {"SCORES", scores(x), NULL}};
+    const emit_size tuned[] = {{"CLASSES", x->tuned ? x->tuned->config.n : 0, NULL},
+                               {"CLASSES_WIDE", x->tuned ? emit_wide(x->tuned->config.n) : 0, NULL},
+                               {"SCORES", scores(x), NULL}};
+    encoder_sizes(e, x->bert->encoder, x->length, "maximum tokens of a text");
+    emit_sizes(e, x->tuned ? tuned : masked, 3);
+    emit(e, "enum { FIRST_POSITION = %lld }; /* 0; RoBERTa: the padding token, plus 1 */\n",
+         (long long)(x->bert->positions->count - c->positions));
+    if (!x->tags) emit(e, "#define HEAD_ACTIVATION %s\n", function_of(x));
+}
+
+static void put_interface(emitter *e, const encoder *x)
+{
+    emit(e, "\n/* See the functions' comments. */\n"
+            "int          model_encode(const char *text, int bytes, int *id);\n"
+            "const float *model_run(const int *id, int n);\n");
+    emit(e, !x->tuned ? "const float *model_fill(int t);\n\n"
+            : x->tags ? "const float *model_tag(int n);\n\n"
+                      : "const float *model_classify(void);\n\n");
+}
+
+static void set_features(emitter *e, const encoder *x)
+{
+    const tn_problem_type problem = x->tuned ? x->tuned->config.problem : TN_SINGLE_LABEL;
+    encoder_features(e, x->bert->encoder);
+    if (!x->tags) blocks_feature(e, function_of(x));
+    emit_feature(e, "SEGMENTS", x->bert->types != NULL), emit_feature(e, "SCORED", true);
+    emit_feature(e, "FILLS", !x->tuned), emit_feature(e, "SOFTMAX", !x->tuned), emit_feature(e, "TIED", !x->tuned);
+    emit_feature(e, "CLASSIFIES", x->tuned && !x->tags), emit_feature(e, "TAGS", x->tags);
+    emit_feature(e, "SINGLE", x->tuned && !x->tags && problem == TN_SINGLE_LABEL);
+    emit_feature(e, "PICKS", x->tags || (x->tuned && problem == TN_SINGLE_LABEL));
+    emit_feature(e, "MULTIPLE", problem == TN_MULTI_LABEL), emit_feature(e, "REGRESSION", problem == TN_REGRESSION);
+}
+
+static void add_weights(emitter *e, const encoder *x)
+{
+    const tn_bert *m = x->bert;
+    encoder_add(e, m->encoder);
     emit_vector(e, "position", m->positions->weight);
-    if (m->types) emit_vector(e, "segment", tn_select(m->types->weight, 0, 0));
+    tn_tensor *types = m->types ? m->types->weight : NULL;
+    if (types) emit_vector(e, "segment", tn_select(tn_is_packed(types) ? tn_unpack(types) : types, 0, 0));
     emit_vector(e, "first_norm", m->norm->weight), emit_vector(e, "first_norm_bias", m->norm->bias);
-    emit_matrix(e, "head", m->head->dense->weight, 0, m->config.dim);
-    emit_vector(e, "head_bias", m->head->dense->bias);
+    const tn_linear *dense = x->tags ? NULL : x->tuned ? dense_of(x) : m->head->dense;
+    if (dense) emit_matrix(e, "head", dense->weight, 0, dense->out), emit_vector(e, "head_bias", dense->bias);
+    if (x->tuned) {
+        emit_vector(e, "embedding", m->words->weight);
+        emit_matrix(e, "classifier", x->tuned->classifier->weight, 0, x->tuned->config.n);
+        emit_vector(e, "classifier_bias", x->tuned->classifier->bias);
+        return;
+    }
+    emit_matrix(e, "output", m->words->weight, 0, m->config.vocab), emit_vector(e, "output_bias", m->head->bias);
     emit_vector(e, "head_norm", m->head->norm->weight), emit_vector(e, "head_norm_bias", m->head->norm->bias);
-    if (!m->encoder->norm) return;
-    emit_vector(e, "last_norm", m->encoder->norm->weight), emit_vector(e, "last_norm_bias", m->encoder->norm->bias);
 }
 
-static void put_file(emitter *e, const tn_bert *m, const wordpiece_tables *k, const char *path)
+static void put_file(emitter *e, const encoder *x, const spelling *k, const char *path)
 {
-    const tn_block *b = tn_at(m->encoder->layers, 0);
-    blocks_feature(e, blocks_function(b->activation)), blocks_feature(e, blocks_function(m->head->activation));
-    emit_feature(e, "LAYER_NORM", true), emit_feature(e, "SOFTMAX", true);
-    emit_feature(e, "NORM_FIRST", b->norm_first), emit_feature(e, "SEGMENTS", m->types != NULL);
-    add_weights(e, m);
-    if (!emit_fits(e, state_bytes(m))) return;
-    put_title(e, m, path);
+    set_features(e, x);
+    add_weights(e, x);
+    if (!emit_fits(e, state_bytes(x))) return;
+    put_title(e, x, k, path);
     emit_template(e, template_head);
-    put_sizes(e, m);
-    wordpiece_emit_sizes(e, k, text_most(m));
+    put_sizes(e, x);
+    spelling_emit_sizes(e, k, spelling_most(x->length), false);
     emit_weight_names(e);
-    emit(e, "%s", interface);
+    put_interface(e, x);
     emit_template(e, template_columns);
     emit_template(e, template_arithmetic);
-    emit_template(e, template_encoder);
-    emit_template(e, template_text);
-    emit_template(e, template_wordpiece);
+    emit_template(e, template_embedding);
     emit(e, "\n");
-    emit_template(e, template_encoder_main);
-    emit(e,
-         "\n/* ---- constants: the memory of the state, checked; the tokenizer; the weights ---- */\n\n"
-         "typedef char model_state_fits[sizeof state <= %lld ? 1 : -1];\n",
-         (long long)(state_bytes(m) + 64));
-    wordpiece_emit_tables(e, k);
-    blocks_emit(e, m->encoder);
+    emit_template(e, template_encoder);
+    emit(e, "\n");
+    emit_template(e, template_words);
+    spelling_emit_code(e, k, false);
+    emit(e, "\n");
+    const bool labelled = x->tuned && x->tuned->config.problem != TN_REGRESSION;
+    if (labelled) emit(e, "#ifdef MODEL_MAIN\nstatic const char *const label[CLASSES];\n#endif\n");
+    emit_template(e, x->tuned ? template_task_main : template_encoder_main);
+    emit_constants(e, "sizeof state", state_bytes(x) + 64);
+    if (labelled) {
+        emit(e, "#ifdef MODEL_MAIN\n");
+        emit_strings(e, "label", x->tuned->config.n, x->tuned->labels);
+        emit(e, "#endif\n");
+    }
+    spelling_emit_tables(e, k);
+    blocks_emit(e, x->bert->encoder, "layer");
     emit_weights(e);
+}
+
+/* Of an encoder, whose weights are f32 and whose options the templates have. */
+static bool export_encoder(const encoder *x, const tn_tokenizer *t, const char *path, const char *out)
+{
+    spelling k = {.words = false};
+    emitter  e = {.f = NULL};
+    if (tn_tokenizer_kind_of(t) != TN_WORDPIECE)
+        tn_raise(TN_EUNSUPPORTED, "the tokenizer of an encoder must be WordPiece; others cannot be exported");
+    else if (spelling_read(&k, t, false) && emit_open(&e, out)) {
+        put_file(&e, x, &k, path);
+        emit_close(&e);
+    }
+    spelling_free(&k);
+    return tn_error() == TN_OK;
 }
 
 bool export_masked_model(const tn_bert *m, const tn_tokenizer *t, const char *path, const char *out)
 {
-    wordpiece_tables k = {.t = NULL};
-    emitter          e = {.f = NULL};
-    const tn_scope   s = tn_no_grad_begin();
-    if (fits(m, path) && wordpiece_read(&k, t) && emit_open(&e, out)) {
-        put_file(&e, m, &k, path);
-        emit_close(&e);
-    }
-    wordpiece_free(&k);
+    const tn_scope s = tn_no_grad_begin();
+    const encoder  x = {m, NULL, m->config.positions, false};
+    if (masked_fits(m, path)) export_encoder(&x, t, path, out);
+    tn_scope_end(s);
+    return tn_error() == TN_OK;
+}
+
+bool export_tuned_model(const tn_tuned *m, const tn_tokenizer *t, int64_t length, const char *path, const char *out)
+{
+    const tn_scope s = tn_no_grad_begin();
+    const int64_t  most = m->encoder->config.positions;
+    const encoder  x = {m->encoder, m, length < most ? length : most, m->config.task == TN_TASK_TOKEN_CLASSIFICATION};
+    if (tuned_fits(m, path)) export_encoder(&x, t, path, out);
     tn_scope_end(s);
     return tn_error() == TN_OK;
 }

@@ -2,7 +2,6 @@
 #include "emit.h"
 #include "export.h"
 
-#include <math.h>
 #include <string.h>
 
 /* What the two models have in common. */
@@ -69,6 +68,7 @@ static bool describe(const tn_model *m, const char *path, decoder *d)
 static void set_features(emitter *e, const decoder *d)
 {
     blocks_feature(e, d->function);
+    emit_feature(e, "NORM", true), emit_feature(e, "ATTENTION", true), emit_feature(e, "WINDOW", true);
     emit_feature(e, "LAYER_NORM", d->blocks->norm->bias != NULL);
     emit_feature(e, "ROTARY", d->mha->rotary), emit_feature(e, "POSITIONS", d->positions != NULL);
     emit_feature(e, "GATED", d->gated), emit_feature(e, "TIED", d->tied);
@@ -84,34 +84,25 @@ static int64_t state_bytes(const decoder *d)
                 emit_wide(d->about.vocab) + 1);
 }
 
-static int64_t text_most(const decoder *d) { return 8 * d->length; }
-
-static void put_title(emitter *e, const decoder *d, const token_tables *k, const char *path)
+static void put_title(emitter *e, const decoder *d, const spelling *k, const char *path)
 {
-    const int64_t text = text_most(d), tokens = 6 * text + 8, decoded = 512 * (k->longest > 0 ? k->longest : 1);
-    const char   *name = strrchr(path, '/') && strrchr(path, '/')[1] ? strrchr(path, '/') + 1 : path;
-    emit(e, "/* %s as C99, written by Tenon's gpt export: a %s with %lld layers of width %lld.\n *\n", name,
-         d->about.type, (long long)d->about.layers, (long long)d->about.dim);
-    emit(e,
-         " *     cc -std=c99 -O2 -mfma -DMODEL_MAIN model.c -lm -o model      (-mfma: x86-64; without it, it is slow)\n"
-         " *     echo \"Once upon a time\" | ./model [TOKENS]\n *\n"
-         " * Without MODEL_MAIN it is a part of a program: the functions model_... below are its interface. It calls\n"
-         " * fmaf, sqrt and fabsf of the C library, allocates nothing, and is not for several threads at once. The\n"
-         " * results have the bits of Tenon's.\n *\n");
-    emit(e,
-         " * Memory: the model's state %lld bytes, the tokenizer's texts %lld, of main %lld;\n"
-         " * on the stack at most %lld;"
-         " constants: the weights %lld bytes, and the tokenizer's tables. */\n\n",
-         (long long)state_bytes(d), (long long)(4 * tokens + 3 * text + decoded),
-         (long long)(4 * tokens + 3 * decoded + text + 4 * d->length + 4096), (long long)(4096 + 8 * d->mha->head_dim),
-         (long long)(4 * e->weights));
+    const int64_t most = spelling_most(d->length);
+    emit_title(e, &(emit_about){.path = path,
+                                .program = "gpt",
+                                .kind = d->about.type,
+                                .use = "echo \"Once upon a time\" | ./model [TOKENS]",
+                                .layers = d->about.layers,
+                                .dim = d->about.dim,
+                                .state = state_bytes(d),
+                                .texts = spelling_bytes(k, most),
+                                .main = emit_writer_bytes(k, most, d->length),
+                                .stack = 4096 + 8 * d->mha->head_dim});
 }
 
 static void put_sizes(emitter *e, const decoder *d)
 {
     const tn_mha   *a = d->mha;
     const int64_t   head = a->head_dim, rotary = a->rotary ? a->rope.dim : 0;
-    const double    scale = a->scale > 0 ? a->scale : 1 / sqrt((double)head);
     const emit_size sizes[] = {
         {"VOCAB", d->about.vocab, "tokens"},
         {"DIM", d->about.dim, "width of the residual stream"},
@@ -134,14 +125,14 @@ static void put_sizes(emitter *e, const decoder *d)
              "enum {\n    ROTARY_PAIRS = %lld,\n    ROTARY_STEP = %d, /* elements from a pair to the next */\n"
              "    ROTARY_APART = %lld /* elements between the two of a pair */\n};\n",
              (long long)(rotary / 2), a->rope.interleaved ? 2 : 1, a->rope.interleaved ? 1 : (long long)(rotary / 2));
-    emit(e, "#define SCALE %af /* of attention scores */\n", (double)(float)scale);
+    emit(e, "#define SCALE %af /* of attention scores */\n", blocks_scale(a));
     emit(e, "#define EPS %a   /* of norms */\n", ((tn_block *)tn_at(d->blocks->layers, 0))->norm1->eps);
     emit(e, "#define ACTIVATION %s\n", d->function);
     emit(e, "#define LAST_NORM_BIAS %s\n#define OUTPUT_BIAS %s\n", d->blocks->norm->bias ? "last_norm_bias" : "NULL",
          d->about.bias ? "output_bias" : "NULL");
 }
 
-static const char interface[] = "\n/* Text and tokens: see the functions' comments. */\n"
+const char writer_interface[] = "\n/* Text and tokens: see the functions' comments. */\n"
                                 "int  model_encode(const char *text, int bytes, int *id);\n"
                                 "int  model_decode(const int *id, int n, char *to);\n"
                                 "/* Reads a token; the logits of the next one, [VOCAB]; forgets the text. */\n"
@@ -151,7 +142,7 @@ static const char interface[] = "\n/* Text and tokens: see the functions' commen
 
 static void add_weights(emitter *e, const decoder *d)
 {
-    blocks_add(e, d->blocks);
+    blocks_add(e, d->blocks, "layer");
     emit_vector(e, "last_norm", d->blocks->norm->weight), emit_vector(e, "last_norm_bias", d->blocks->norm->bias);
     emit_matrix(e, "output", d->about.out, 0, d->about.vocab);
     emit_vector(e, "output_bias", d->about.bias);
@@ -162,20 +153,27 @@ static void add_weights(emitter *e, const decoder *d)
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
-/* Tokens that end a text. */
-static void put_ends(emitter *e, const tn_model *m, int32_t first)
+int64_t emit_writer_bytes(const spelling *k, int64_t most, int64_t length)
+{
+    return 4 * spelling_tokens(k, most) + 3 * spelling_together(k) * spelling_longest(k) + most + 4 * length + 4096;
+}
+
+void emit_writer(emitter *e, const tn_model *m, int32_t first)
 {
     int64_t       end[64] = {0}, n = 0;
     const int32_t last = tn_tokenizer_special(m->tokenizer).last;
     if (last >= 0) end[n++] = last;
     if (first >= 0) end[n++] = first;
     for (int64_t i = 0; i < m->ends.n && n < 64; i++) end[n++] = m->ends.at[i];
+    emit(e, "\n#ifdef MODEL_MAIN\n");
     emit(e, "enum { FIRST = %d, ENDS = %lld }; /* FIRST: the token before each text; -1: none */\n", first,
          (long long)n);
     emit_numbers(e, "end", n, 1, end);
+    emit(e, "#endif\n");
+    emit_template(e, template_decoder_main);
 }
 
-static void put_file(emitter *e, const tn_model *m, const decoder *d, const token_tables *k, int32_t first,
+static void put_file(emitter *e, const tn_model *m, const decoder *d, const spelling *k, int32_t first,
                      const char *path)
 {
     set_features(e, d);
@@ -184,38 +182,33 @@ static void put_file(emitter *e, const tn_model *m, const decoder *d, const toke
     put_title(e, d, k, path);
     emit_template(e, template_head);
     put_sizes(e, d);
-    tokens_emit_sizes(e, k, text_most(d));
+    spelling_emit_sizes(e, k, spelling_most(d->length), true);
     emit_weight_names(e);
-    emit(e, "%s", interface);
+    emit(e, "%s", writer_interface);
     emit_template(e, template_columns);
     emit_template(e, template_arithmetic);
+    emit_template(e, template_embedding);
+    emit(e, "\n");
     emit_template(e, template_decoder);
-    emit_template(e, template_text);
-    emit_template(e, template_pairs);
-    emit(e, "\n#ifdef MODEL_MAIN\n");
-    put_ends(e, m, first);
-    emit(e, "#endif\n");
-    emit_template(e, template_decoder_main);
-    emit(e,
-         "\n/* ---- constants: the memory of the state, checked; the tokenizer; the weights ---- */\n\n"
-         "typedef char model_state_fits[sizeof state <= %lld ? 1 : -1];\n",
-         (long long)(state_bytes(d) + 60));
-    tokens_emit_tables(e, k);
-    blocks_emit(e, d->blocks);
+    spelling_emit_code(e, k, true);
+    emit_writer(e, m, first);
+    emit_constants(e, "sizeof state", state_bytes(d) + 60);
+    spelling_emit_tables(e, k);
+    blocks_emit(e, d->blocks, "layer");
     emit_weights(e);
 }
 
 bool export_language_model(const tn_model *m, int32_t first, const char *path, const char *out)
 {
     decoder        d;
-    token_tables   k = {.t = NULL};
+    spelling       k = {.words = false};
     emitter        e = {.f = NULL};
     const tn_scope s = tn_no_grad_begin();
-    if (describe(m, path, &d) && tokens_read(&k, m->tokenizer) && emit_open(&e, out)) {
+    if (describe(m, path, &d) && spelling_read(&k, m->tokenizer, true) && emit_open(&e, out)) {
         put_file(&e, m, &d, &k, first, path);
         emit_close(&e);
     }
-    tokens_free(&k);
+    spelling_free(&k);
     tn_scope_end(s);
     return tn_error() == TN_OK;
 }

@@ -196,21 +196,27 @@ static void add_to_range(token_ranges *r, int64_t c)
     r->at[r->n][0] = r->at[r->n][1] = c, r->n++;
 }
 
-/* The class of a character in GPT-2's rules is that of the characters that it shares words with. */
+/* The class of a character in GPT-2's rules is that of the characters that it shares words with; -1: another. */
+static int class_of(const token_tables *k, uint32_t c)
+{
+    char      text[16] = "a", letter[4];
+    const int n = tn_utf8_put(c, letter);
+    for (int i = 0; i < 3; i++) text[i * (n + 1)] = "a1!"[i], memcpy(text + i * (n + 1) + 1, letter, (size_t)n);
+    const tn_encoding *e = encoded(k, text, (size_t)(3 * n + 3));
+    int32_t            word[15] = {0}; /* of each byte */
+    for (int64_t i = 0; i < e->n; i++)
+        for (int32_t b = e->start[i]; b < e->end[i] && b < 15; b++) word[b] = e->word[i];
+    if (word[0] == word[1]) return LETTERS;
+    if (word[n + 1] == word[n + 2]) return NUMBERS;
+    return word[2 * n + 2] != word[2 * n + 3] ? SPACES : -1;
+}
+
 static bool read_classes(token_tables *k)
 {
-    for (uint32_t c = 1; c < 0x110000 && tn_error() == TN_OK; c++) {
-        char text[16] = "a", letter[4];
+    for (uint32_t c = 1, kind = 0; c < 0x110000 && tn_error() == TN_OK; c++) {
         if (c >= 0xd800 && c < 0xe000) continue;
-        const int n = tn_utf8_put(c, letter);
-        for (int i = 0; i < 3; i++) text[i * (n + 1)] = "a1!"[i], memcpy(text + i * (n + 1) + 1, letter, (size_t)n);
-        const tn_encoding *e = encoded(k, text, (size_t)(3 * n + 3));
-        int32_t            word[15] = {0}; /* of each byte */
-        for (int64_t i = 0; i < e->n; i++)
-            for (int32_t b = e->start[i]; b < e->end[i] && b < 15; b++) word[b] = e->word[i];
-        if (word[0] == word[1]) add_to_range(&k->range[LETTERS], c);
-        else if (word[n + 1] == word[n + 2]) add_to_range(&k->range[NUMBERS], c);
-        else if (word[2 * n + 2] != word[2 * n + 3]) add_to_range(&k->range[SPACES], c);
+        if (emit_probed(c)) kind = (uint32_t)(class_of(k, c) + 1);
+        if (kind) add_to_range(&k->range[kind - 1], c);
     }
     return tn_error() == TN_OK;
 }
@@ -272,7 +278,7 @@ static void read_specials(token_tables *k)
 bool tokens_read(token_tables *k, const tn_tokenizer *t)
 {
     const tn_tokenizer_kind kind = tn_tokenizer_kind_of(t);
-    *k = (token_tables){.t = t, .n = tn_tokenizer_size(t)};
+    *k = (token_tables){.t = t, .n = tn_tokenizer_size(t), .together = TOKENS_TOGETHER};
     if (kind != TN_BYTE_BPE && kind != TN_SENTENCE_BPE)
         return unsupported("another kind than byte-level BPE and SentencePiece's BPE");
     const char *rule = tn_tokenizer_traits_of(t).unsupported;
@@ -318,10 +324,11 @@ void tokens_emit_sizes(emitter *e, const token_tables *k, int64_t text_most)
          "    DROPS_SPACE = %d, /* decoding drops the first space of a text */\n"
          "    EACH_BYTE = %d,   /* each byte of an invalid sequence is a U+FFFD */\n"
          "    PIECE_MOST = %lld, /* bytes of a token */\n"
-         "    RECENT = 512,     /* tokens that are decoded together */\n"
+         "    RECENT = %lld,     /* tokens that are decoded together */\n"
          "    TEXT_MOST = %lld, /* bytes of a text */\n"
          "    MODEL_TOKENS = 6 * TEXT_MOST + 8,\n    MODEL_TEXT = 3 * RECENT * PIECE_MOST\n};\n",
-         k->drops, k->each_byte, (long long)(k->longest > 0 ? k->longest : 1), (long long)text_most);
+         k->drops, k->each_byte, (long long)(k->longest > 0 ? k->longest : 1), (long long)k->together,
+         (long long)text_most);
     emit(e,
          "enum { NORMAL = 0, SKIPPED, RAW }; /* kinds of tokens in decoding */\n"
          "struct piece {\n    int         bytes, kind;\n    const char *text;\n};\n"

@@ -139,7 +139,8 @@ static bool read_characters(wordpiece_tables *k, const tn_tokenizer *of)
                 if (!more) tn_raise(TN_ENOMEM, "no memory for the tables of the tokenizer");
                 else k->range = more, room = 2 * room + 256;
             }
-            if (tn_error() == TN_OK) read_character(&p, c, k);
+            if (tn_error() == TN_OK && emit_probed(c)) read_character(&p, c, k);
+            else if (k->ranges && k->range[5 * k->ranges - 4] == c - 1) k->range[5 * k->ranges - 4] = c;
         }
     k->text = p.text;
     tn_encoding_free(p.e);
@@ -176,16 +177,14 @@ static bool read_tokens(wordpiece_tables *k, const tn_tokenizer *t)
         if (!tn_tokenizer_is_special(t, i)) continue;
         snprintf(text, sizeof text, "a %.100s a", piece); /* a token that takes the spaces around it starts before it */
         tn_tokenizer_encode(t, e, text, strlen(text), .bare = true);
-        for (int64_t s = 0; s < e->n; s++)
-            if (e->id[s] == i && e->end[s] - e->start[s] != (int32_t)strlen(piece))
-                return tn_encoding_free(e), tn_raise_false(TN_EUNSUPPORTED,
-                                                           "a tokenizer whose '%s' takes spaces "
-                                                           "(lstrip, rstrip) cannot be exported",
-                                                           piece);
-            else if (e->id[s] == i && k->specials < tn_tokenizer_size(t)) {
-                k->special[k->specials++] = i;
-                break;
-            }
+        for (int64_t s = 0; s < e->n; s++) {
+            if (e->id[s] != i || e->start[s] > 2 || e->end[s] < 3) continue; /* another unknown word */
+            if (e->end[s] - e->start[s] != (int32_t)strlen(piece))
+                tn_raise(TN_EUNSUPPORTED, "a tokenizer whose '%s' takes spaces (lstrip, rstrip) cannot be exported",
+                         piece);
+            else if (k->specials < tn_tokenizer_size(t)) k->special[k->specials++] = i;
+            break;
+        }
     }
     sorted_of = t;
     if (tn_error() == TN_OK) qsort(k->sorted, (size_t)k->n, sizeof *k->sorted, by_text);

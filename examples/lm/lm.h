@@ -5,7 +5,8 @@
 #include "../common/train.h"
 #include "../common/writer.h"
 
-extern const command train_command, verify_command, debug_command, write_command, eval_command, info_command;
+extern const command train_command, verify_command, debug_command, write_command, eval_command, info_command,
+    export_command;
 
 /* Opens the model at path, which must be a recurrent one. m owns *lm. False: an error is set. */
 bool recurrent_open(const char *path, model *m, tn_rnn_lm **lm);

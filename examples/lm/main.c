@@ -28,8 +28,8 @@ bool numbers_of(const tn_tokenizer *t, tn_text text, tn_ids *to)
 
 int main(int argc, char **argv)
 {
-    const command commands[] = {
-        train_command, verify_command, debug_command, eval_command, write_command, info_command, {0}};
+    const command commands[] = {train_command, verify_command, debug_command,  eval_command,
+                                write_command, info_command,   export_command, {0}};
     const program lm = {
         .name = "lm",
         .summary = "train recurrent language models and generate text (for Transformers, see gpt)",

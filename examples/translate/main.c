@@ -3,19 +3,9 @@
 
 int main(int argc, char **argv)
 {
-    const command commands[] = {train_command,
-                                tune_command,
-                                verify_command,
-                                debug_command,
-                                run_command,
-                                score_command,
-                                info_command,
-                                average_command,
-                                lexicon_command,
-                                compare_command,
-                                sample_command,
-                                demo_command,
-                                {0}};
+    const command commands[] = {
+        train_command,   tune_command,    verify_command, debug_command,   run_command,    score_command, info_command,
+        average_command, lexicon_command, export_command, compare_command, sample_command, demo_command,  {0}};
     const program translate = {
         .name = "translate",
         .summary = "train and use sequence-to-sequence models",

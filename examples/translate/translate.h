@@ -6,7 +6,7 @@
 #include "../common/translator.h"
 
 extern const command info_command, train_command, tune_command, verify_command, debug_command, run_command,
-    score_command, average_command, lexicon_command, compare_command, sample_command, demo_command;
+    score_command, average_command, lexicon_command, compare_command, sample_command, export_command, demo_command;
 
 /* ---- a model and its tokenizer (model.c) ------------------------------------------------------------------------- */
 

@@ -3,9 +3,8 @@
 
 int main(int argc, char **argv)
 {
-    const command commands[] = {train_command, tune_command, verify_command,
-                                debug_command, eval_command, classify_command,
-                                info_command,  demo_command, {0}};
+    const command commands[] = {train_command,    tune_command, verify_command, debug_command, eval_command,
+                                classify_command, info_command, export_command, demo_command,  {0}};
     const program vit = {
         .name = "vit",
         .summary = "train and use image classifiers",

@@ -5,7 +5,7 @@
 #include "../common/train.h"
 
 extern const command train_command, tune_command, verify_command, debug_command, eval_command, classify_command,
-    info_command, demo_command;
+    info_command, export_command, demo_command;
 
 /* ---- a model (model.c) ------------------------------------------------------------------------------------------- */
 

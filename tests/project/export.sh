@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# PROGRAM export: models as C files. Each is compiled by gcc and clang as C99 without warnings (also for aarch64, if the
-# tools are installed), refers to nothing but libm, prints what the program prints, and has the library's bits on random
-# inputs: token ids, texts, logits, hidden states. Also the errors, and that the copies of tables in examples/export are
-# equal to those of core/kernels.
+# PROGRAM export: models as C files. Each is compiled by gcc as C99 without warnings, refers to nothing but libm, prints
+# what the program prints, and has the library's bits on random inputs: token ids, texts, logits, hidden states. Also
+# the errors, and that the copies of tables in examples/export are equal to those of core/kernels. With INPUTS all kinds
+# and variants of models, in f32 and int8, also with clang, tcc and for 64-bit and 32-bit arm, if they are installed.
 #
-#     export.sh [INPUTS]     random inputs for each model; default 60
+#     export.sh [INPUTS]     random inputs for each model; default: 6 for a few models
 . "$(dirname "$0")/common.sh"
 fresh export
-inputs=${1:-60}
-gpt=$build/bin/gpt bert=$build/bin/bert stories=$root/../../shared/data/stories260K
+inputs=${1:-6} all=${1:-}
+bin=$build/bin stories=$root/../../shared/data/stories260K
+gpt=$bin/gpt bert=$bin/bert lm=$bin/lm vit=$bin/vit translate=$bin/translate
 flags=(-std=c99 -Wall -Wextra -pedantic)
 
 # ---- models ----
@@ -20,11 +21,29 @@ awk 'BEGIN { srand(5)
             line = line " " substr("thesunandseaoldmanwentfarwithwind", int(rand() * 28) + 1, 3 + int(rand() * 3))
         print line (i % 9 ? "." : " caf\303\251 12!")
     } }' >text
+awk '{ print $0 "\t" (NR % 3 ? NR % 3 > 1 ? "up" : "down" : "no\\\"") }' text >labelled
+awk '{ for (i = 1; i <= NF; i++) print $i "\t" (length($i) > 4 ? "B-LONG" : "O"); print "" }' text >tagged
+{
+    printf '\0\0\x08\3\0\0\0\x28\0\0\0\x0c\0\0\0\x0c' # 40 images of 12 x 12 pixels
+    awk 'BEGIN { for (i = 0; i < 40 * 144; i++) printf "%c", i * i % 97 + int(i / 144) % 3 * 10 + 1 }' </dev/null
+} >images
+{
+    printf '\0\0\x08\1\0\0\0\x28'
+    for ((i = 0; i < 40; i++)); do printf '\0\1\2' | head -c $((i % 3 + 1)) | tail -c 1; done
+} >labels
 small=(--quiet --text text --layers 2 --steps 12 --batch 4 --length 32)
-"$gpt" train "${small[@]}" --out gpt2 --dim 40 --heads 2 --vocab-size 300 >log
-"$gpt" train "${small[@]}" --out llama --shape llama --dim 48 --heads 3 --vocab-size 300 >>log
-"$bert" train "${small[@]}" --out bert --dim 40 --heads 2 --vocab-size 150 >>log
-"$bert" train "${small[@]}" --out cased --dim 32 --heads 2 --vocab-size 150 --norm-last --cased >>log
+pairs=(--quiet --src text --tgt text --size tiny --steps 3 --vocab-size 300 --dim 48 --heads 4 --layers 2)
+states=(--quiet --text text --layers 2 --steps 12 --batch 4 --length 16 --dim 24)
+{
+    "$gpt" train "${small[@]}" --out llama --shape llama --dim 48 --heads 3 --vocab-size 300
+    "$gpt" train "${small[@]}" --out gpt2 --dim 40 --heads 2 --vocab-size 300
+    "$bert" train "${small[@]}" --out bert --dim 40 --heads 2 --vocab-size 150
+    "$bert" tune classify --quiet --model bert --train labelled --out films --epochs 1
+    "$bert" tune tag --quiet --model bert --train tagged --out names --epochs 1
+    "$lm" train "${states[@]}" --out lstm --hidden 40
+    "$vit" train --quiet --images images --labels labels --out vit --size tiny --layers 2 --dim 40 --heads 2 --steps 9
+    "$translate" train "${pairs[@]}" --out ende
+} >log 2>&1 || wrong "a training fails: $(tail -n 3 log)"
 
 # ---- the tables of functions: the same numbers as the library's ----
 
@@ -32,7 +51,7 @@ numbers() # FILE FROM TO: the numbers between two patterns
 {
     sed -n "/$2/,/$3/p" "$1" | tail -n +2 | grep -oE -- '-?[0-9]+\.[0-9]+(e[-+]?[0-9]+)?f'
 }
-for table in TANH_COLUMNS GELU_TAIL GELU_TANH_TAIL SILU_TAIL; do
+for table in TANH_COLUMNS SIGMOID_TAIL GELU_TAIL GELU_TANH_TAIL SILU_TAIL; do
     numbers "$root/core/kernels/column_tables.c" "#define $table(X)" '^$' >ours
     numbers "$root/examples/export/program/columns.c" " ${table,,}\[32\]" '^};' >theirs
     [ "$(wc -l <ours)" = 256 ] || wrong "$table: found $(wc -l <ours) numbers in core/kernels, expected 256"
@@ -45,7 +64,8 @@ done
 only_libm() # OBJECT
 {
     local others
-    others=$(nm -u "$1" | awk '$2 !~ /^(fmaf|sqrt|fabsf|memset|memcpy|__stack_chk_fail|_GLOBAL_OFFSET_TABLE_)$/')
+    others=$(nm -u "$1" | awk '$2 !~ /^(fmaf|sqrt|fabsf|mem(set|cpy|move)|__stack_chk_fail|_GLOBAL_OFFSET_TABLE_)$/ &&
+                               $2 !~ /^__aeabi_/')
     [ -z "$others" ] || wrong "$1 refers to $others"
 }
 
@@ -55,12 +75,14 @@ prints() # NAME INPUT COMPILER COMMAND...
     local name=$1 input=$2 compiler=$3
     shift 3
     # shellcheck disable=SC2086
-    $compiler "${flags[@]}" -O2 -DMODEL_MAIN "$name.c" -lm -o "$name.exe" >compiled 2>&1 && [ ! -s compiled ] ||
-        wrong "$name.c, $compiler: $(head -n 5 compiled)"
-    # shellcheck disable=SC2086
-    $compiler "${flags[@]}" -c "$name.c" -o "$name.o" >compiled 2>&1 && [ ! -s compiled ] ||
-        wrong "$name.c without main, $compiler: $(head -n 5 compiled)"
-    only_libm "$name.o"
+    [ "$all" = '' ] || { $compiler "${flags[@]}" -O2 -DMODEL_MAIN "$name.c" -lm -o "$name.exe" >compiled 2>&1 &&
+        [ ! -s compiled ]; } || wrong "$name.c, $compiler: $(head -n 5 compiled)"
+    if [ "$all" ]; then
+        # shellcheck disable=SC2086
+        $compiler "${flags[@]}" -c "$name.c" -o "$name.o" >compiled 2>&1 && [ ! -s compiled ] ||
+            wrong "$name.c without main, $compiler: $(head -n 5 compiled)"
+        only_libm "$name.o"
+    fi
     ${run:-} "./$name.exe" <"$input" >"$name.printed" || wrong "$name with $compiler fails"
     [ -s "$name.expected" ] || "$@" <"$input" >"$name.expected" 2>/dev/null || wrong "$* fails"
     cmp "$name.printed" "$name.expected" || wrong "$name with $compiler prints other text than $*"
@@ -68,50 +90,86 @@ prints() # NAME INPUT COMPILER COMMAND...
 
 fma=
 [ "$(uname -m)" != x86_64 ] || ! grep -qw fma /proc/cpuinfo || fma=-mfma
+installed() { command -v "$@" >found && [ "$(wc -l <found)" = $# ]; }
+
+# The library's bits, and the stack: all functions together need less than the file's comment says. Also makes the
+# program from the same object.
+bits() # NAME MODEL TOKENIZER [int8]
+{
+    local name=$1 model=$2 tokenizer=$3
+    # shellcheck disable=SC2086
+    gcc "${flags[@]}" -O2 $fma -fPIC -fstack-usage -DMODEL_MAIN -c "$name.c" -o "$name.both.o" >compiled 2>&1 &&
+        [ ! -s compiled ] || wrong "$name.c, gcc: $(head -n 5 compiled)"
+    gcc -shared "$name.both.o" -lm -o "$name.so" && gcc "$name.both.o" -lm -o "$name.exe" || wrong "$name is not linked"
+    "$bin/tests/export_bits" "$model" "$tokenizer" "./$name.so" "$inputs" "${@:4}" >bits ||
+        wrong "$name: $(head -n 5 bits)"
+    awk -v most="$(grep -oP 'on the stack at most \K[0-9]+' "$name.c")" \
+        '{ sum += $2 } END { exit !(NR > 5 && sum < most) }' "$name.both.su" ||
+        wrong "$name.c needs more stack than it says: $(cat "$name.both.su")"
+}
+
 check() # NAME MODEL TOKENIZER INPUT COMMAND...
 {
-    local name=$1 model=$2 tokenizer=$3 input=$4 compiler
+    local name=$1 model=$2 tokenizer=$3 input=$4 compiler target type=()
     shift 4
-    [ "$name" != bert ] || prints bert "$input" gcc "$@" # fmaf of the C library
-    for compiler in "gcc $fma" "clang $fma" tcc; do
-        if command -v "${compiler%% *}" >/dev/null; then prints "$name" "$input" "$compiler" "$@"
-        else echo "$name with ${compiler%% *} is not checked: not installed"; fi
-    done
-    if command -v aarch64-linux-gnu-gcc qemu-aarch64 >found && [ "$(wc -l <found)" = 2 ]; then
-        run=qemu-aarch64 prints "$name" "$input" "aarch64-linux-gnu-gcc -static" "$@"
-    else
-        echo "$name on aarch64 is not checked: no aarch64-linux-gnu-gcc and qemu-aarch64"
+    [ "$name" = "${name%-8}" ] || type=(int8)
+    bits "$name" "$model" "$tokenizer" "${type[@]}"
+    prints "$name" "$input" "gcc $fma" "$@"
+    if [ "$all" ]; then
+        [ "$name" != bert ] || prints bert "$input" gcc "$@" # fmaf of the C library
+        for compiler in "clang $fma" tcc; do
+            if installed "${compiler%% *}"; then prints "$name" "$input" "$compiler" "$@"
+            else echo "$name with ${compiler%% *} is not checked: not installed"; fi
+        done
+        for target in aarch64-linux-gnu arm-linux-gnueabihf; do
+            if installed $target-gcc "qemu-${target%%-*}"; then
+                run=qemu-${target%%-*} prints "$name" "$input" "$target-gcc -static" "$@"
+            else
+                echo "$name on ${target%%-*} is not checked: no $target-gcc and qemu-${target%%-*}"
+            fi
+        done
     fi
-    # shellcheck disable=SC2086
-    gcc "${flags[@]}" -O2 $fma -shared -fPIC -fstack-usage "$name.c" -lm -o "$name.so"
-    "$build/bin/tests/export_bits" "$model" "$tokenizer" "./$name.so" "$inputs" >bits ||
-        wrong "$name: $(head -n 5 bits)"
-    # the stack: all functions together need less than the file's comment says
-    awk -v most="$(grep -oP 'on the stack at most \K[0-9]+' "$name.c")" \
-        '{ sum += $2 } END { exit !(NR > 5 && sum < most) }' "$name"*.su ||
-        wrong "$name.c needs more stack than it says: $(cat "$name"*.su)"
+}
+
+# Exports MODEL as NAME.c, and checks it.
+export_and_check() # NAME MODEL INPUT PROGRAM COMMAND [OPTION...]
+{
+    local name=$1 model=$2 input=$3 program=$4 type=()
+    shift 4
+    [ "$name" = "${name%-8}" ] || type=(--dtype int8)
+    "$program" export --model "$model" "${type[@]}" --c "$name.c" >out || wrong "$program export --model $model fails"
+    [ "$(cat out)" = "$name.c" ] || wrong "$program export prints '$(cat out)'"
+    check "$name" "$model" - "$input" "$program" "$1" --model "$model" "${@:2}" "${type[@]}"
 }
 
 printf 'The sea was caf\303\251 12 \377x\n' >prompt
-printf 'the [MASK] and the sea\n\n[MASK] Caf\303\251 [MASK].\n' | sed 2d >blanks
-for name in gpt2 llama; do
-    "$gpt" export --model $name --c $name.c >out || wrong "gpt export --model $name fails"
-    [ "$(cat out)" = $name.c ] || wrong "gpt export prints '$(cat out)'"
-    check $name $name - prompt "$gpt" write --model $name --temperature 0 --file -
-done
-for name in bert cased; do
-    "$bert" export --model $name --c $name.c >out || wrong "bert export --model $name fails"
-    check $name $name - blanks "$bert" fill --model $name
-done
-if [ -r "$stories/stories260K.bin" ]; then
-    model=(--model "$stories/stories260K.bin" --tokenizer "$stories/tok512.bin")
-    echo "Once upon a time" >once
-    "$gpt" export "${model[@]}" --c stories.c >out || wrong "gpt export fails for stories260K.bin"
-    check stories "$stories/stories260K.bin" "$stories/tok512.bin" once \
-        "$gpt" write "${model[@]}" --temperature 0 --file -
-fi
+printf 'the sea man went\n' >words
+printf 'the [MASK] and the sea\n[MASK] Caf\303\251 [MASK].\n' >blanks
+head -n 20 text >lines
+printf 'new w\303\266rds , 12!\n' >>lines
+printf '\n \t\nnew w\303\266rds\t, 12!\n' | cat lines - >pages
+tail -c +17 images | head -c 144 >pixels
+{ printf 'P5 12 12 255\n' && cat pixels; } >picture.pgm
+classify_picture() { "$vit" classify "${@:2}" picture.pgm | cut -f 2-; }
+check_images() # NAME [OPTION]: vit, whose input is not lines
+{
+    "$vit" export --model vit "${@:2}" --c "$1.c" >out || wrong "vit export fails"
+    check "$1" vit - pixels classify_picture classify --model vit "${@:2}"
+    "./$1.exe" <images >printed || wrong "$1.exe fails for an IDX file"
+    [ "$(wc -l <printed)" = 40 ] && cmp <(head -n 1 printed) "$1.printed" || wrong "$1.exe reads IDX in another way"
+}
+write=(write --temperature 0)
 
-# Other activations and positions, by other members of config.json.
+export_and_check llama llama prompt "$gpt" "${write[@]}" --file -
+export_and_check bert bert blanks "$bert" fill
+export_and_check names-8 names lines "$bert" tag
+export_and_check films films lines "$bert" classify
+export_and_check lstm lstm words "$lm" "${write[@]}" --prompt "$(cat words)"
+check_images vit
+export_and_check ende ende pages "$translate" run --beam 1
+gcc "${flags[@]}" -Werror -c llama.c -o llama.o && only_libm llama.o
+
+# Variants of configurations, by other members of config.json.
 variant() # MODEL SCRIPT NAME
 {
     rm -rf "$3"
@@ -119,23 +177,48 @@ variant() # MODEL SCRIPT NAME
     sed -i "$2" "$3/config.json"
     sed -i '/config.json/d' "$3/SHA256SUMS"
 }
-scaled='{"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0'
-scaled="$scaled, \"original_max_position_embeddings\": 16}"
-variant gpt2 's/"gelu_new"/"gelu"/' exact
-variant gpt2 's/"gelu_new"/"relu"/' linear
-variant llama "s/\"silu\"/\"gelu_pytorch_tanh\"/; s/\"rope_theta\"/\"rope_scaling\": $scaled, &/" turned
-for name in exact linear turned; do
-    "$gpt" export --model $name --c $name.c >out || wrong "gpt export --model $name fails"
-    # shellcheck disable=SC2086
-    gcc "${flags[@]}" -Werror -O1 $fma -shared -fPIC $name.c -lm -o $name.so
-    "$build/bin/tests/export_bits" $name - ./$name.so "$inputs" >bits || wrong "$name: $(head -n 5 bits)"
-done
+
+if [ "$all" ]; then
+    {
+        "$bert" train "${small[@]}" --out cased --dim 32 --heads 2 --vocab-size 150 --norm-last --cased
+        "$lm" train "${states[@]}" --out gru --cell gru --pieces bpe --vocab-size 300 --untied --hidden 40
+        "$lm" train "${states[@]}" --out elman --cell elman --pieces characters
+        "$translate" train "${pairs[@]}" --out first --norm-first
+    } >log 2>&1 || wrong "a training fails: $(tail -n 3 log)"
+    for name in gpt2 gpt2-8 llama-8; do
+        export_and_check $name ${name%-8} prompt "$gpt" "${write[@]}" --file -
+    done
+    for name in cased bert-8; do export_and_check $name ${name%-8} blanks "$bert" fill; done
+    export_and_check names names lines "$bert" tag
+    export_and_check films-8 films lines "$bert" classify
+    for name in gru elman; do
+        export_and_check $name $name words "$lm" "${write[@]}" --prompt "$(cat words)"
+    done
+    check_images vit-8 --dtype int8
+    for name in first ende-8; do export_and_check $name ${name%-8} pages "$translate" run --beam 1; done
+    if [ -r "$stories/stories260K.bin" ]; then
+        model=(--model "$stories/stories260K.bin" --tokenizer "$stories/tok512.bin")
+        echo "Once upon a time" >once
+        "$gpt" export "${model[@]}" --c stories.c >out || wrong "gpt export fails for stories260K.bin"
+        check stories "$stories/stories260K.bin" "$stories/tok512.bin" once \
+            "$gpt" "${write[@]}" "${model[@]}" --file -
+    fi
+    scaled='{"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0'
+    scaled="$scaled, \"original_max_position_embeddings\": 16}"
+    variant gpt2 's/"gelu_new"/"gelu"/' exact
+    variant gpt2 's/"gelu_new"/"relu"/' linear
+    variant llama "s/\"silu\"/\"gelu_pytorch_tanh\"/; s/\"rope_theta\"/\"rope_scaling\": $scaled, &/" turned
+    for name in exact linear turned; do
+        "$gpt" export --model $name --c $name.c >out || wrong "gpt export --model $name fails"
+        bits $name $name -
+    done
+fi
 
 # The comparison finds sums in another order.
 sed 's/fmaf(x1, w1\[i\], fmaf(x0, w0\[i\], to\[i\]))/fmaf(x0, w0[i], fmaf(x1, w1[i], to[i]))/' llama.c >other.c
-! cmp -s llama.c other.c || wrong "linear() of llama.c is not as expected"
+! cmp -s llama.c other.c || wrong "linear_float() of llama.c is not as expected"
 gcc -std=c99 -shared -fPIC other.c -lm -o other.so
-! "$build/bin/tests/export_bits" llama - ./other.so 3 >bits || wrong "export_bits finds no difference in other.c"
+! "$bin/tests/export_bits" llama - ./other.so 3 >bits || wrong "export_bits finds no difference in other.c"
 
 # ---- errors ----
 
@@ -146,5 +229,15 @@ says 7 "sliding_window: such a model cannot be exported" "$gpt" export --model w
 says 7 "model_type is 'gpt2'" "$bert" export --model gpt2 --c no.c
 says 5 "no/such/folder" "$gpt" export --model gpt2 --c no/such/folder/gpt2.c
 says 2 "--c" "$gpt" export --model gpt2
+if [ "$all" ]; then
+    "$lm" train "${states[@]}" --out tails --untied --cutoffs 20 >log 2>&1
+    "$translate" train "${pairs[@]}" --out luong --model luong >log 2>&1
+    "$bert" tune tag --quiet --model bert --train tagged --out chain --epochs 1 --crf >log 2>&1
+    "$vit" train --quiet --images images --labels labels --out plain --model convolutions --size tiny --steps 2 >log
+    says 7 "adaptive softmax" "$lm" export --model tails --c no.c
+    says 7 "luong" "$translate" export --model luong --c no.c
+    says 7 "crf" "$bert" export --model chain --c no.c
+    says 7 "convolutional" "$vit" export --model plain --c no.c
+fi
 [ ! -e no.c ] && [ ! -e no.c.part ] || wrong "a failed export leaves a file"
 exit $wrong

@@ -24,10 +24,11 @@ static float float_of(uint32_t u)
     return both.x;
 }
 
+#if FLOATS
 /* y = W x + b for n rows of x. w has a row of `wide` numbers for each of the `in` elements of x. Rows are padded to a
  * multiple of 16. Each y is one chain of multiply-adds in the order of x's elements. */
-static void linear(int n, int in, int wide, const float *restrict w, const float *restrict bias,
-                   const float *restrict x, float *restrict y)
+static void linear_float(int n, int in, int wide, const float *restrict w, const float *restrict bias,
+                         const float *restrict x, float *restrict y)
 {
     const int row = (in + 15) / 16 * 16, fours = in / 4 * 4;
     for (int i = 0; i < n * wide; i++) y[i] = 0;
@@ -51,6 +52,40 @@ static void linear(int n, int in, int wide, const float *restrict w, const float
         for (int i = 0; i < wide; i++) y[r * wide + i] = y[r * wide + i] + bias[i];
 }
 
+#endif
+#if INT
+/* y = W x + b with weights in 8 bits: w has `wide` scales, then for each 16 outputs a row of 16 bytes for each of the
+ * `in` elements of x, which are rounded to 8 bits, too. The sums are integers. */
+static void linear(int n, int in, int wide, const float *restrict w, const float *restrict bias,
+                   const float *restrict x, float *restrict y)
+{
+    static signed char rounded[WIDEST];
+    const signed char *part = (const signed char *)(w + wide);
+    const int          row = (in + 15) / 16 * 16;
+    for (int r = 0; r < n; r++) {
+        float most = 0;
+        for (int k = 0; k < in; k++) most = fabsf(x[r * row + k]) > most ? fabsf(x[r * row + k]) : most;
+        const float scale = most < 0x1p-100f ? 0 : most / 127, inverse = most < 0x1p-100f ? 0 : 127 / most;
+        for (int k = 0; k < in; k++)
+            rounded[k] = (signed char)((int)bits_of(x[r * row + k] * inverse + 0x1.8p23f) - 0x4b400000);
+        for (int j = 0; j < wide; j += 16) {
+            const signed char *of = part + j * in;
+            int32_t            sum[16] = {0};
+            for (int k = 0; k < in; k++, of += 16)
+                for (int i = 0; i < 16; i++) sum[i] += rounded[k] * of[i];
+            for (int i = 0; i < 16; i++) {
+                const float s = (float)sum[i] * (scale * w[j + i]);
+                y[r * wide + j + i] = bias ? s + bias[j + i] : s;
+            }
+        }
+    }
+}
+
+#else
+#define linear linear_float /* all matrices are f32 */
+#endif
+
+#if TOTAL
 /* The sum of 16 lanes: the upper half is added to the lower one until one is left. */
 static double total(const double lane[16])
 {
@@ -60,6 +95,8 @@ static double total(const double lane[16])
     return (s[0] + s[2]) + (s[1] + s[3]);
 }
 
+#endif
+#if NORM
 /* y = (x - mean) / sqrt(variance + EPS) · weight + bias. */
 static void norm(const float *x, const float *weight, const float *bias, float *y)
 {
@@ -83,10 +120,14 @@ static void norm(const float *x, const float *weight, const float *bias, float *
     }
 }
 
+#endif
 /* ---- functions: see core/kernels of Tenon for the mathematics --------------------------------------------------- */
 
+#if EXP
 static const float exp_q[5] = {0.49999994f, 0.166665196f, 0.0416683927f, 0.00836874638f, 0.00138145278f};
 
+#endif
+#if ATTENTION
 /* e to the power x, x at most 0, for attention: 0 below -87. The only function with fused multiply-adds. */
 static float exp_fused(float x)
 {
@@ -98,6 +139,7 @@ static float exp_fused(float x)
     return x < -87 ? 0 : float_of(bits_of(p) + (bits_of(sum) << 23));
 }
 
+#endif
 #if SOFTMAX
 /* e to the power x, x at most 0, for softmax. */
 static float exp_soft(float x)
@@ -187,11 +229,11 @@ static float gelu(float x)
 }
 
 #endif
-#if TIMES_SIGMOID
+#if SIGMOID_PARTS
 static float top_of(float x) { return float_of(bits_of(x) & 0xfffff000u); }
 
-/* x sigmoid(z + more), z at most 0, where the tables end. */
-static float times_sigmoid(float x, float z, float more)
+/* The sigmoid of z + more, z at most 0, or 1 minus it, in two parts, where the tables end. below: times 2 to the 64. */
+static float sigmoid_parts(int below, float z, float more, float *rest)
 {
     /* e to the power z + more in two parts, without its power of 2 */
     const float sum = z * 0x1.715476p+0f + 0x1.8p23f, n = sum - 0x1.8p23f;
@@ -202,14 +244,34 @@ static float times_sigmoid(float x, float z, float more)
     const float power = float_of((bits_of(sum) << 23) + ((uint32_t)(127 + 64) << 23));
     const float e = y * power, lost = (small - (y - one)) * power;
     /* the quotient in two parts */
-    const int   below = x < 0;
     const float over = below ? e : 1, over_rest = below ? lost : 0, low = e * 0x1p-64f;
     const float whole = 1.0f + low, whole_top = top_of(whole), quotient = over / whole, top = top_of(quotient);
     const float whole_rest = (whole - whole_top) + ((low - (whole - 1.0f)) + lost * 0x1p-64f);
     const float left = ((over - top * whole_top) - top * whole_rest) + over_rest;
-    const float rest = left * (below ? 1.0f - quotient * 0x1p-64f : quotient);
+    *rest = left * (below ? 1.0f - quotient * 0x1p-64f : quotient);
+    return top;
+}
+
+#endif
+#if TIMES_SIGMOID
+/* x sigmoid(z + more), z at most 0. */
+static float times_sigmoid(float x, float z, float more)
+{
+    float       rest;
+    const float top = sigmoid_parts(x < 0, z, more, &rest);
     const float product = top_of(x) * top + ((x - top_of(x)) * top + x * rest);
-    return below ? 0.0f + product * 0x1p-64f : x < 100 ? product : x;
+    return x < 0 ? 0.0f + product * 0x1p-64f : x < 100 ? product : x;
+}
+
+#endif
+#if SIGMOID
+static float sigmoid(float x)
+{
+    const float a = fabsf(x);
+    float       at, more, constant = column(sigmoid_tail, a, 3.2f, &at, &more), rest;
+    if (a < 9.8f) return x < 0 ? constant + more : 1.0f - (constant + more);
+    const float top = sigmoid_parts(x<0, a> 110 ? -110 : -a, 0, &rest);
+    return (top + rest) * (x < 0 ? 0x1p-64f : 1);
 }
 
 #endif
@@ -236,6 +298,7 @@ static float gelu_tanh(float x)
 static float relu(float x) { return x > 0 ? x : 0; }
 
 #endif
+#if ATTENTION
 /* ---- attention --------------------------------------------------------------------------------------------------- */
 
 /* The keys of a block: transposed, so that the scores of all of them are computed at once. */
@@ -265,3 +328,5 @@ static void attend(const float *q, key_block *k, float (*v)[HEAD], int n, float 
     }
     for (int e = 0; e < HEAD; e++) y[e] = out[e] * (1 / sum) + 0.0f;
 }
+
+#endif

@@ -10,12 +10,6 @@ static const struct layer { /* an absent bias is NULL */
     const float *norm2, *norm2_bias;
     const float *gate, *gate_bias, *up, *up_bias, *down, *down_bias;
 } layers[LAYERS]; /* this and other constants: see the end of the file */
-#if TIED
-/* Element i of a token's embedding: a column of the output layer's matrix. */
-static float embedded(int token, int i) { return output[i * VOCAB_WIDE + token]; }
-#else
-static float embedded(int token, int i) { return embedding[token * DIM + i]; }
-#endif
 
 /* Everything that changes: the cache of keys and values, and the numbers of the current token. */
 static struct {

@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static int  text[LENGTH + 1], length; /* tokens of the text */
-static int  recent[RECENT], recents;  /* the last of them, which are decoded together */
+#if WINDOW
+static int text[LENGTH + 1], length; /* tokens of the text */
+#endif
+static int  recent[RECENT], recents; /* the last of them, which are decoded together */
 static char decoded[MODEL_TEXT];
 static int  known; /* bytes of recent's text that have been written */
 static char input[TEXT_MOST + 2];
@@ -41,6 +43,16 @@ static int is_end(int token)
     return 0;
 }
 
+/* The most likely next token. */
+static int best_token(void)
+{
+    const float *logit = model_logits();
+    int          best = 0;
+    for (int i = 1; i < VOCAB; i++) best = logit[i] > logit[best] ? i : best;
+    return best;
+}
+
+#if WINDOW
 /* Generates up to `left` tokens. A text that is too long is cut to its last half. */
 static void generate(int left)
 {
@@ -52,9 +64,7 @@ static void generate(int left)
             model_forget();
         }
         while (read < length) model_read(text[read++]);
-        const float *logit = model_logits();
-        int          best = 0;
-        for (int i = 1; i < VOCAB; i++) best = logit[i] > logit[best] ? i : best;
+        const int best = best_token();
         if (is_end(best)) return;
         text[length++] = best;
         show(best, 1);
@@ -79,4 +89,44 @@ int main(int argc, char **argv)
     show_end();
     return 0;
 }
+#else
+/* Generates up to `left` tokens. */
+static void generate(int left)
+{
+    for (; left > 0; left--) {
+        const int best = best_token();
+        if (is_end(best)) return;
+        show(best, 1);
+        model_read(best);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static int id[MODEL_TOKENS];
+    int        bytes = (int)fread(input, 1, sizeof input, stdin);
+    if (bytes > 0 && input[bytes - 1] == '\n') bytes--;
+    if (bytes > TEXT_MOST) return fprintf(stderr, "the text has more than %d bytes\n", TEXT_MOST), 1;
+#if WORDS
+    const char *from = bytes ? input : "<eos>";
+    const int   n = model_encode(from, bytes ? bytes : 5, id);
+#else
+    const char *from = bytes ? input : "\n";
+    const int   n = model_encode(from, bytes ? bytes : 1, id);
+#endif
+    if (n == 0) return fprintf(stderr, "the text is empty\n"), 1;
+    for (int i = 0; i < n; i++) model_read(id[i]), show(id[i], 0);
+#if WORDS
+    fwrite(input, 1, (size_t)bytes, stdout);
+#else
+    fwrite(from, 1, (size_t)(bytes ? bytes : 1), stdout);
+#endif
+    generate(argc > 1 ? atoi(argv[1]) : 200);
+    show_end();
+#if WORDS
+    putchar('\n');
+#endif
+    return 0;
+}
+#endif
 #endif

@@ -1,6 +1,6 @@
-/* encoder.c — part of an exported program: an encoder, with a head that predicts masked tokens. */
+/* encoder.c — part of an exported program: the layers of an encoder. */
 
-/* ---- the model ------------------------------------------------------------------------------------------------------
+/* ---- the encoder ----------------------------------------------------------------------------------------------------
  *
  * A matrix of `in` by `out` weights is stored with a row for each input. Rows are padded to a multiple of 16. */
 
@@ -11,14 +11,19 @@ static const struct layer { /* an absent bias is NULL */
     const float *gate, *gate_bias, *up, *up_bias, *down, *down_bias;
 } layers[LAYERS]; /* this and other constants: see the end of the file */
 
-/* The numbers of the current text: a row for each token. */
+/* The numbers of the current input: a row for each token or patch. */
 static struct {
     float     x[LENGTH * DIM_WIDE], normed[LENGTH * DIM_WIDE], change[LENGTH * DIM_WIDE];
     float     query[LENGTH * QUERY_WIDE], key[LENGTH * KV_WIDE], value[LENGTH * KV_WIDE], attended[LENGTH * QUERY_WIDE];
     float     hidden[LENGTH * FF_WIDE];
     key_block keys[LENGTH_WIDE / KEYS]; /* of one head */
     float     values[LENGTH_WIDE][HEAD];
-    float     logits[VOCAB_WIDE];
+#if SCORED
+    float scores[SCORES];
+#endif
+#if IMAGES
+    float patches[PATCHES * PATCH_WIDE];
+#endif
 } state;
 
 static void norm_rows(int n, const float *x, const float *weight, const float *bias, float *y)
@@ -58,20 +63,9 @@ static void feed_forward(const struct layer *w, int n, const float *x)
     linear(n, FF, DIM_WIDE, w->down, w->down_bias, state.hidden, state.change);
 }
 
-/* The hidden states of n tokens: rows of DIM_WIDE numbers. */
-const float *model_run(const int *id, int n)
+/* The hidden states of n rows, in place. */
+static void encode_rows(int n)
 {
-    int next = FIRST_POSITION; /* padding does not count */
-    for (int t = 0; t < n; t++) {
-        const int padding = FIRST_POSITION && id[t] == FIRST_POSITION - 1, at = padding ? id[t] : next++;
-        for (int i = 0; i < DIM; i++)
-#if SEGMENTS
-            state.x[t * DIM_WIDE + i] = output[i * VOCAB_WIDE + id[t]] + (position[at * DIM + i] + segment[i]);
-#else
-            state.x[t * DIM_WIDE + i] = output[i * VOCAB_WIDE + id[t]] + position[at * DIM + i];
-#endif
-    }
-    norm_rows(n, state.x, first_norm, first_norm_bias, state.x);
     for (int l = 0; l < LAYERS; l++) {
         const struct layer *w = &layers[l];
 #if NORM_FIRST
@@ -90,19 +84,7 @@ const float *model_run(const int *id, int n)
         norm_rows(n, state.x, w->norm2, w->norm2_bias, state.x);
 #endif
     }
-#if NORM_FIRST
+#if FINAL_NORM
     norm_rows(n, state.x, last_norm, last_norm_bias, state.x);
 #endif
-    return state.x;
-}
-
-/* The probabilities of all tokens at token t of the text that model_run has read, [VOCAB]. */
-const float *model_fill(int t)
-{
-    linear(1, DIM, DIM_WIDE, head, head_bias, state.x + t * DIM_WIDE, state.change);
-    for (int i = 0; i < DIM; i++) state.change[i] = HEAD_ACTIVATION(state.change[i]);
-    norm(state.change, head_norm, head_norm_bias, state.normed);
-    linear(1, DIM, VOCAB_WIDE, output, output_bias, state.normed, state.logits);
-    softmax(VOCAB, state.logits);
-    return state.logits;
 }

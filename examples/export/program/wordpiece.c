@@ -118,13 +118,13 @@ static void encode_character(const char *text, int bytes, long c)
     if (kind->kind == ALONE) finish_word();
 }
 
-/* Encodes a text of at most TEXT_MOST bytes to at most LENGTH tokens; id has room for LENGTH. Returns their number. */
-int model_encode(const char *text, int bytes, int *id)
+/* Encodes a text of at most TEXT_MOST bytes without the tokens around it, to at most `most` tokens in all, after the n
+ * that `id` has. Returns their number. */
+static int encode_bare(const char *text, int bytes, int *id, int n, int most)
 {
     static char clean[3 * TEXT_MOST];
     bytes = make_valid(text, bytes, 0, clean);
-    result.id = id, result.n = 0, result.most = LENGTH - AFTER;
-    for (int i = 0; i < BEFORE; i++) id[result.n++] = before[i];
+    result.id = id, result.n = n, result.most = most;
     for (int at = 0, from = 0; at < bytes; from = at) {
         const int found = special_at(clean, at, bytes);
         if (found < 0) {
@@ -137,6 +137,15 @@ int model_encode(const char *text, int bytes, int *id)
         at += piece[found].bytes;
     }
     finish_word();
-    for (int i = 0; i < AFTER; i++) id[result.n++] = after[i];
     return result.n;
+}
+
+/* Encodes a text of at most TEXT_MOST bytes to at most LENGTH tokens; id has room for LENGTH. Returns their number. */
+int model_encode(const char *text, int bytes, int *id)
+{
+    int n = 0;
+    for (int i = 0; i < BEFORE; i++) id[n++] = before[i];
+    n = encode_bare(text, bytes, id, n, LENGTH - AFTER);
+    for (int i = 0; i < AFTER; i++) id[n++] = after[i];
+    return n;
 }

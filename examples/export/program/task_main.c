@@ -1,0 +1,111 @@
+/* task_main.c — part of an exported program: main of a model that classifies texts or tags words. */
+
+#ifdef MODEL_MAIN
+#include <stdio.h>
+
+static char line[TEXT_MOST + 2];
+static int  id[LENGTH];
+
+/* Reads a line of standard input without its end; its bytes, or -1: there is none. */
+static int read_line(void)
+{
+    int bytes = 0;
+    if (!fgets(line, sizeof line, stdin)) return -1;
+    while (line[bytes] && line[bytes] != '\n') bytes++;
+    line[bytes] = 0;
+    return bytes;
+}
+
+#if PICKS
+static int largest(const float *score)
+{
+    int best = 0;
+    for (int i = 1; i < CLASSES; i++) best = score[i] > score[best] ? i : best;
+    return best;
+}
+
+#endif
+#if TAGS
+/* ---- the program: prints the words of each line and their tags, like bert tag ------------------------------------- */
+
+static struct {
+    int token, from, bytes; /* its first token; its place in the line */
+} word_at[LENGTH];
+static int n, words; /* of a row, which is a part of a long line */
+
+static void tag_row(void)
+{
+    for (int i = 0; i < AFTER; i++) id[n++] = after[i];
+    model_run(id, n);
+    const float *scores = model_tag(n);
+    for (int i = 0; i < words; i++) {
+        fwrite(line + word_at[i].from, 1, (size_t)word_at[i].bytes, stdout);
+        printf("\t%s\n", label[largest(scores + word_at[i].token * CLASSES_WIDE)]);
+    }
+    n = words = 0;
+}
+
+static void add_word(int from, int bytes)
+{
+    static int token[LENGTH];
+    const int  most = LENGTH - BEFORE - AFTER;
+    int        tokens = encode_bare(line + from, bytes, token, 0, most);
+    if (tokens == 0) token[tokens++] = UNKNOWN;
+    if (n > 0 && n - BEFORE + tokens > most) tag_row();
+    for (int i = 0; n < BEFORE && i < BEFORE; i++) id[n++] = before[i];
+    word_at[words].token = n, word_at[words].from = from, word_at[words++].bytes = bytes;
+    for (int i = 0; i < tokens; i++) id[n++] = token[i];
+}
+
+static int is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+int main(void)
+{
+    for (int bytes; (bytes = read_line()) >= 0;) {
+        if (bytes > TEXT_MOST) return fprintf(stderr, "a line has more than %d bytes\n", TEXT_MOST), 1;
+        for (int at = 0, from = 0; at <= bytes; at++) {
+            if (at < bytes && !is_blank(line[at])) continue;
+            if (at > from) add_word(from, at - from);
+            from = at + 1;
+        }
+        if (n == 0) return fprintf(stderr, "a line has no word\n"), 1;
+        tag_row();
+        putchar('\n');
+    }
+    return 0;
+}
+#endif
+#if CLASSIFIES
+/* ---- the program: prints the label of each line, like bert classify ---------------------------------------------- */
+
+static void print_result(const float *score)
+{
+#if SINGLE
+    const int best = largest(score);
+    double    sum = 0;
+    for (int i = 0; i < CLASSES; i++) sum += exp((double)score[i] - (double)score[best]);
+    printf("%s\t%.4f\n", label[best], 1 / sum);
+#endif
+#if MULTIPLE
+    for (int i = 0, any = 0; i < CLASSES; i++)
+        if (1 / (1 + exp(-(double)score[i])) >= 0.5) printf("%s%s", any++ ? "," : "", label[i]);
+    putchar('\n');
+#endif
+#if REGRESSION
+    printf("%.6g\n", (double)score[0]);
+#endif
+}
+
+int main(void)
+{
+    for (int bytes; (bytes = read_line()) >= 0;) {
+        if (bytes > TEXT_MOST) return fprintf(stderr, "a line has more than %d bytes\n", TEXT_MOST), 1;
+        for (int i = 0; i < bytes; i++)
+            if (line[i] == '\t') return fprintf(stderr, "a line with a tab is two texts; expected one\n"), 1;
+        model_run(id, model_encode(line, bytes, id));
+        print_result(model_classify());
+    }
+    return 0;
+}
+#endif
+#endif
