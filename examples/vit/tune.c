@@ -243,8 +243,8 @@ static const option options[] = {
 const command tune_command = COMMAND(
     "tune", "train a model further on labelled images", options,
     .text =
-        "Opens a ViT or DeiT of Hugging Face's libraries, or a model of vit train, and trains it further. The images may "
-        "have any size: they are converted to the size of the model's input, 150 kB each for 224 x 224 pixels in "
+        "Opens a ViT or DeiT of Hugging Face's libraries, or a model of vit train, and trains it further. The images "
+        "may have any size: they are converted to the size of the model's input, 150 kB each for 224 x 224 pixels in "
         "color. If the labels are of another number of classes than the model's, it gets a new classifier. DIR then "
         "contains the tuned model, which vit classify and Hugging Face's libraries open. With --lora only small "
         "adapters and the classifier are trained; DIR/adapter has them in the files of PEFT. Ctrl-C saves and ends; "

@@ -5,8 +5,8 @@
 
 BUILD is a build folder of this project; NAME selects the families whose name contains it. llama.cpp's logits of a text
 of 24 tokens must be within 1e-5 of the largest one of transformers', or 1e-3 with GELU, which it rounds to f16; it does
-not read GPT-J. The file read back by `gpt convert` must have the tensors of the directory, bit for bit. Tested with torch 2.15.0, transformers
-5.24.0 and llama_cpp 0.3.36. Exits with 77 if they are missing, with 1 if a family differs."""
+not read GPT-J. The file read back by `gpt convert` must have the tensors of the directory, bit for bit. Tested with
+torch 2.15.0, transformers 5.24.0 and llama_cpp 0.3.36. Exits with 77 if they are missing, with 1 if one differs."""
 import os
 import subprocess
 import sys
@@ -57,8 +57,8 @@ def tokenizer(folder):
     level = tokenizers.pre_tokenizers.ByteLevel
     t = tokenizers.Tokenizer(tokenizers.models.BPE())
     t.pre_tokenizer, t.decoder = level(add_prefix_space=False), tokenizers.decoders.ByteLevel()
-    t.train([PAGE], tokenizers.trainers.BpeTrainer(vocab_size=300, show_progress=False, initial_alphabet=level.alphabet(),
-                                                   special_tokens=["<|endoftext|>"]))
+    how = dict(vocab_size=300, show_progress=False, initial_alphabet=level.alphabet())
+    t.train([PAGE], tokenizers.trainers.BpeTrainer(special_tokens=["<|endoftext|>"], **how))
     t.save(folder + "/tokenizer.json")
 
 
