@@ -131,7 +131,7 @@ static bool check_not_complete(const char *folder)
 
 /* Deletes the temporary files of a killed process: ".model.safetensors.tmp.0123456789ab". Keeps those of
  * `bert eval` (".eval.tokens.tmp...."), which may be running in another process. */
-static void delete_temporary(const char *folder)
+static void delete_temporary_in(const char *folder)
 {
     DIR *d = opendir(folder);
     char path[1024];
@@ -141,6 +141,11 @@ static void delete_temporary(const char *folder)
             unlink(in_folder(folder, e->d_name, path));
     }
     if (d) closedir(d);
+}
+static void delete_temporary(const char *folder)
+{
+    char path[1024];
+    delete_temporary_in(folder), delete_temporary_in(in_folder(folder, "adapter", path));
 }
 
 static const char *const files[] = {"config.json",          "model.safetensors", "model.safetensors.index.json",
