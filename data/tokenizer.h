@@ -71,7 +71,7 @@ typedef struct tn_from_vocab_args {
     const int32_t         *types;  /* [n] TN_TYPE_…; NULL: recognise "<unk>", "<s>", "</s>", "<0x0A>" */
     const char *const     *merges; /* [n_merges] of TN_BYTE_BPE: "a b", the first is merged first */
     int64_t                n_merges;
-    const char   *splitter; /* of TN_BYTE_BPE: "gpt2", "gpt4" (also LLaMA 3's), "qwen2"; or GGUF's names of these */
+    const char   *splitter; /* of TN_BYTE_BPE: "gpt2", "gpt4" (also LLaMA 3's), "qwen2", "smollm"; or GGUF's names */
     int32_t first TN_IS(-1), last TN_IS(-1); /* ids; -1: "<s>" and "</s>" if the vocabulary has them */
     bool          bare;                      /* do not add the first token before a text */
     bool          ends;                      /* add the last token after a text */

@@ -26,6 +26,7 @@ static const struct tn__splitter {
     int8_t      digits;     /* maximum number of digits of a word; 0: no limit */
     bool        fold;       /* endings also match in capitals */
     bool        lines;      /* line ends belong to the characters before them */
+    bool        apart;      /* the text is cut at each number before the other alternatives see it */
 } splitters[] = {
     {{"gpt2", "gpt-2", "roberta-bpe"},
      {ENDINGS "|" REST_GPT2, "'(?:[sdmt]|ll|ve|re)|" REST_GPT2},
@@ -45,6 +46,7 @@ static const struct tn__splitter {
      .digits = 1,
      .fold = true,
      .lines = true},
+    {{"smollm"}, {NULL}, .lead = BLANK, .digits = 1, .apart = true}, /* Digits, then ByteLevel */
 };
 enum { SPLITTERS = sizeof splitters / sizeof *splitters };
 
@@ -131,6 +133,8 @@ static int32_t white_end(const struct tn__splitter *r, const char *text, int32_t
     if (r->lines)
         for (int32_t i = end; i > at; i--)
             if (text[i - 1] == '\n' || text[i - 1] == '\r') return i;
+    int32_t next = end;
+    if (r->apart && end < to && next_kind(text, to, &next) == NUMBER) return end;
     return end < to && last > at ? last : end;
 }
 

@@ -127,8 +127,9 @@ tn_tokenizer *tn_tokenizer_from_vocab_run(int64_t n, const char *const *pieces, 
                              caller);
     const int splitter = args.splitter ? tn__splitter_named(args.splitter) : 0;
     if (splitter < 0)
-        return tn_raise_null(TN_EUNSUPPORTED, "%s: .splitter is '%.40s', expected \"gpt2\", \"gpt4\" or \"qwen2\"",
-                             caller, args.splitter);
+        return tn_raise_null(TN_EUNSUPPORTED,
+                             "%s: .splitter is '%.40s', expected \"gpt2\", \"gpt4\", \"qwen2\" or \"smollm\"", caller,
+                             args.splitter);
     tn_tokenizer *t = tn__tokenizer_new(args.kind);
     if (t) t->bytes.splitter = splitter;
     if (!t || from_parts(t, caller, n, pieces, &args)) return t;

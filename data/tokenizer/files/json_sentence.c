@@ -4,6 +4,8 @@
 #include "data/text/unicode.h"
 #include "core/base/toolbox.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool is(const char *a, const char *b) { return strcmp(a, b) == 0; }
@@ -216,6 +218,25 @@ bool tn__json_user_tokens(tn_tokenizer *t, const char *caller, const tn_json *v)
 
 /* ---- Unigram ----------------------------------------------------------------------------------------------------- */
 
+/* The score as tokenizers reads it: its digits as an integer, rounded to f64, times or divided by a power of ten, which
+ * is often a neighbour of the nearest f64. It decides between segmentations whose sums differ by rounding. */
+static double as_tokenizers(double v)
+{
+    char     text[32];
+    uint64_t digits = 0;
+    int      exponent = 0, i = 0, n = tn_format_double(fabs(v), text); /* the shortest digits, as in the file */
+    for (bool point = false; i < n && text[i] != 'e'; i++)
+        if (text[i] == '.') point = true;
+        else digits = digits * 10 + (uint64_t)(text[i] - '0'), exponent -= point;
+    int e = 0;
+    for (int k = i + 2; k < n; k++) e = e * 10 + (text[k] - '0');
+    if (i < n) exponent += text[i + 1] == '-' ? -e : e;
+    double power = 1;
+    if (exponent < -22 || exponent > 22) return v;
+    for (int k = 0; k < abs(exponent); k++) power *= 10; /* exact */
+    return copysign(exponent < 0 ? (double)digits / power : (double)digits * power, v);
+}
+
 bool tn__json_unigram(tn_tokenizer *t, const char *caller, const tn_json *model)
 {
     const tn_json *vocab = tn_json_get(model, "vocab"), *unknown = tn_json_get(model, "unk_id");
@@ -231,7 +252,7 @@ bool tn__json_unigram(tn_tokenizer *t, const char *caller, const tn_json *model)
     int64_t i = 0;
     for (const tn_json *v = tn_json_first(vocab); v && i < n; v = tn_json_next(v), i++) {
         t->type[i] = TN_TYPE_NORMAL;
-        t->score64[i] = tn_json_double(tn_json_at(v, 1));
+        t->score64[i] = as_tokenizers(tn_json_double(tn_json_at(v, 1)));
         if (tn_error() != TN_OK) return false;
         if (!(t->score64[i] > -1e30 && t->score64[i] < 1e30))
             return tn_raise_false(TN_EFORMAT, "%s: the score of token %lld is not a finite number", caller,

@@ -52,7 +52,7 @@ int64_t tn_tokenizer_parts(const tn_tokenizer *t, float *scores, int32_t *types,
 
 tn_tokenizer_traits tn_tokenizer_traits_of(const tn_tokenizer *t)
 {
-    static const char *const splitters[] = {"gpt-2", "llama-bpe", "qwen2"}; /* in the order of byte_words.c's table */
+    static const char *const splitters[] = {"gpt-2", "llama-bpe", "qwen2", "smollm"}; /* as byte_words.c's table */
     tn_tokenizer_traits      a = {.splitter = NULL};
     if (!tn__not_null("tn_tokenizer_traits_of", "the tokenizer", t)) return a;
     if (t->kind == TN_BYTE_BPE) a.splitter = splitters[t->bytes.splitter];

@@ -5,6 +5,7 @@
 #include "data/text/unicode.h"
 #include "core/base/toolbox.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Writes SentencePiece's one step as Hugging Face's steps, at most five. */
@@ -176,6 +177,13 @@ void tn__json_put_metaspace(const tn_tokenizer *t, tn_json_writer *w)
     tn_json_close(w);
 }
 
+/* The f32 value that the score has been, with which a file is written as it was read; another score as it is. */
+static double as_written(double score)
+{
+    const double narrow = (double)(float)score;
+    return fabs(score - narrow) <= 5e-16 * fabs(score) ? narrow : score;
+}
+
 bool tn__json_put_unigram(const tn_tokenizer *t, tn_json_writer *w)
 {
     if (!t->score && !t->score64) return false; /* not of this kind */
@@ -188,7 +196,7 @@ bool tn__json_put_unigram(const tn_tokenizer *t, tn_json_writer *w)
         if (t->score64 && t->type[i] == TN_TYPE_CONTROL) continue; /* added_tokens contains it, after all others */
         tn_json_open_array(w, NULL);
         tn_json_put_string(w, NULL, tn_tokenizer_token(t, i));
-        tn_json_put_double(w, NULL, tn__unigram_score(t, (int32_t)i, strlen(tn_tokenizer_token(t, i))));
+        tn_json_put_double(w, NULL, as_written(tn__unigram_score(t, (int32_t)i, strlen(tn_tokenizer_token(t, i)))));
         tn_json_close(w);
     }
     tn_json_close(w);

@@ -221,21 +221,24 @@ static bool has_bytes(const tn_json *v)
     return false;
 }
 
-/* Reads a Split by a known regex, then ByteLevel: GPT-4's, LLaMA 3's, Qwen2's. */
+/* Reads a Split by a known regex, then ByteLevel: GPT-4's, LLaMA 3's, Qwen2's; or Digits, then ByteLevel: SmolLM's. */
 static bool read_regex(tn_tokenizer *t, const char *caller, const tn_json *list)
 {
     const tn_json *split = tn_json_at(list, 0), *bytes = tn_json_at(list, 1);
     const char    *type = tn_json_string_or(tn_json_get(split, "type"), "");
-    if (tn_json_count(list) != 2 || !is(type, "Split"))
+    const bool     digits = is(type, "Digits") && tn_json_bool_or(tn_json_get(split, "individual_digits"), false);
+    if (tn_json_count(list) != 2 || (!is(type, "Split") && !digits))
         return tn__unsupported(caller, "the pre_tokenizer", "a sequence other than Split and ByteLevel");
     const tn_json *regex = tn_json_get(tn_json_get(split, "pattern"), "Regex");
     const char    *regex_text = tn_json_string_or(regex, "");
-    t->bytes.splitter = tn__splitter_of(regex_text);
+    t->bytes.splitter = digits ? tn__splitter_named("smollm") : tn__splitter_of(regex_text);
     if (t->bytes.splitter < 0 || tn_json_bool_or(tn_json_get(split, "invert"), false) ||
-        !is(tn_json_string_or(tn_json_get(split, "behavior"), ""), "Isolated"))
+        (!digits && !is(tn_json_string_or(tn_json_get(split, "behavior"), ""), "Isolated")))
         return t->bytes.splitter = 0, tn__unsupported(caller, "the pre_tokenizer's Split", regex_text);
-    if (tn_json_bool_or(tn_json_get(bytes, "use_regex"), true))
-        return tn__unsupported(caller, "the pre_tokenizer", "Split and then ByteLevel's own regex");
+    if (tn_json_bool_or(tn_json_get(bytes, "use_regex"), true) != digits)
+        return tn__unsupported(caller, "the pre_tokenizer",
+                               digits ? "Digits and then ByteLevel without its regex"
+                                      : "Split and then ByteLevel's own regex");
     t->split = TN__SPLIT_BYTES, t->kind = TN_BYTE_BPE;
     t->bytes.prefix_space = tn_json_bool_or(tn_json_get(bytes, "add_prefix_space"), true);
     if (t->bytes.prefix_space) return tn__unsupported(caller, "the pre_tokenizer", "add_prefix_space after Split");

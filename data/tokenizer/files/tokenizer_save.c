@@ -99,7 +99,7 @@ static void put_splitter(const tn_tokenizer *t, tn_json_writer *w, const char *k
     tn_json_put_string(w, "type", "ByteLevel");
     tn_json_put_bool(w, "add_prefix_space", t->bytes.prefix_space);
     tn_json_put_bool(w, "trim_offsets", t->bytes.trim);
-    tn_json_put_bool(w, "use_regex", t->bytes.regex && !t->bytes.splitter);
+    tn_json_put_bool(w, "use_regex", t->bytes.regex && (!t->bytes.splitter || !tn__splitter_regex(t->bytes.splitter)));
     tn_json_close(w);
 }
 
@@ -109,13 +109,16 @@ static void put_split(const tn_tokenizer *t, tn_json_writer *w)
     tn_json_open_object(w, "pre_tokenizer");
     tn_json_put_string(w, "type", "Sequence");
     tn_json_open_array(w, "pretokenizers");
+    const char *regex = tn__splitter_regex(t->bytes.splitter);
     tn_json_open_object(w, NULL);
-    tn_json_put_string(w, "type", "Split");
-    tn_json_open_object(w, "pattern");
-    tn_json_put_string(w, "Regex", tn__splitter_regex(t->bytes.splitter));
-    tn_json_close(w);
-    tn_json_put_string(w, "behavior", "Isolated");
-    tn_json_put_bool(w, "invert", false);
+    tn_json_put_string(w, "type", regex ? "Split" : "Digits");
+    if (regex) {
+        tn_json_open_object(w, "pattern");
+        tn_json_put_string(w, "Regex", regex);
+        tn_json_close(w);
+        tn_json_put_string(w, "behavior", "Isolated");
+        tn_json_put_bool(w, "invert", false);
+    } else tn_json_put_bool(w, "individual_digits", true);
     tn_json_close(w);
     put_splitter(t, w, NULL);
     tn_json_close(w);

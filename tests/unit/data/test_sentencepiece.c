@@ -205,7 +205,8 @@ START_TEST(splits_by_name)
     splits("qwen2", text, "I|'LL| | see| |1|2|3|4|5|\t|#x| \n\n| it|'s|\r\n|!!\n\n| end|  ");
     splits("llama-bpe", "\xc2\xa0x 'T\xc5\xbf'\xc5\xbf", "\xc2\xa0x| '|T\xc5\xbf|'\xc5\xbf");
     ck_assert_ptr_null(tn_tokenizer_from_vocab(1, (const char *[]){"a"}, .kind = TN_BYTE_BPE, .splitter = "x"));
-    ck_error(TN_EUNSUPPORTED, "tn_tokenizer_from_vocab: .splitter is 'x', expected \"gpt2\", \"gpt4\" or \"qwen2\"");
+    ck_error(TN_EUNSUPPORTED,
+             "tn_tokenizer_from_vocab: .splitter is 'x', expected \"gpt2\", \"gpt4\", \"qwen2\" or \"smollm\"");
 }
 END_TEST
 
@@ -224,6 +225,55 @@ START_TEST(added_tokens_and_a_form)
     gives(t, "ab aab ab\xc3\xa9 ab", "ab \xc4\xa0 a a b \xc4\xa0 a b \xc3\x83 \xc2\xa9 \xc4\xa0 ab", true);
     gives(t, "a \xc2\xa0<m>\xe3\x80\x80 b", "a <m> b", true);
     gives(t, "e\xcc\x81 a", "\xc3\x83 \xc2\xa9 \xc4\xa0 a", true); /* becomes one letter */
+    tn_tokenizer_free(t);
+}
+END_TEST
+
+/* SmolLM's: each number is a word, and white space before it is not cut. */
+START_TEST(digits_apart)
+{
+    static const char json[] =
+        "{\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Digits\",\"individual_digits\":true},"
+        "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":true}]},"
+        "\"decoder\":{\"type\":\"ByteLevel\"},\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"1\":1,\"\xc4\xa0\":2,"
+        "\"\xc4\xa0\xc4\xa0\":3,\"\xc4\xa0"
+        "1\":4,\"11\":5,\"\xc4\xa0"
+        "a\":6},\"merges\":[\"\xc4\xa0 \xc4\xa0\","
+        "\"\xc4\xa0 1\",\"1 1\",\"\xc4\xa0 a\"]}}";
+    const char   *dir = tn_test_folder("digits");
+    tn_tokenizer *t = tn_tokenizer_parse(json, strlen(json));
+    for (int again = 0; again < 2; again++) {
+        ck_assert_msg(t != NULL, "%s", tn_error_message());
+        gives(t, "a  11 a  a",
+              "a \xc4\xa0\xc4\xa0 1 1 \xc4\xa0"
+              "a \xc4\xa0 \xc4\xa0"
+              "a",
+              true);
+        ck_assert_str_eq(tn_tokenizer_traits_of(t).splitter, "smollm");
+        ck_assert_int_eq(tn_tokenizer_save(t, dir), TN_OK);
+        tn_tokenizer_free(t);
+        t = tn_tokenizer_load(dir);
+    }
+    tn_tokenizer_free(t);
+}
+END_TEST
+
+#define XY "-15.515828132629395"
+/* The nearest f64 of the scores give "xy", whose score is the sum of the others, and with it a tie, which the first one
+ * wins. tokenizers 0.23 reads -15.515828132629395 as its neighbour, and gives "x y". The file is written as it was. */
+START_TEST(scores_as_tokenizers_reads_them)
+{
+    static const char json[] =
+        "{\"pre_tokenizer\":null,\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"<unk>\",0.0],"
+        "[\"x\",-7.703980445861816],[\"y\",-7.811847686767578],[\"xy\"," XY "],[\"z\",-1.5e-07],[\"yz\",-3]]}}";
+    tn_tokenizer *t = tn_tokenizer_parse(json, strlen(json));
+    ck_assert_msg(t != NULL, "%s", tn_error_message());
+    gives(t, "xy", "x y", true);
+    gives(t, "zyz", "z yz", true);
+    const char *dir = tn_test_folder("scores");
+    ck_assert_int_eq(tn_tokenizer_save(t, dir), TN_OK);
+    const tn_tensor *file = tn_file_read(tn_test_in(dir, "tokenizer.json"), 1 << 16);
+    ck_assert(file && strstr(tn_data(file), XY) && strstr(tn_data(file), "-1.5e-07"));
     tn_tokenizer_free(t);
 }
 END_TEST
@@ -512,6 +562,8 @@ int main(void)
     tcase_add_test(c, pieces_refused);
     tcase_add_test(c, splits_by_name);
     tcase_add_test(c, added_tokens_and_a_form);
+    tcase_add_test(c, digits_apart);
+    tcase_add_test(c, scores_as_tokenizers_reads_them);
     c = tn_tcase(s, "models");
     tcase_add_loop_test(c, model_there_and_back, 0, 2);
     tcase_add_test(c, broken_models);
