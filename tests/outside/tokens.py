@@ -8,8 +8,8 @@
     VENV/bin/python tests/outside/tokens.py build/bin/tokenize kinds TEXT    tokenizer.json of all kinds, trained here
     VENV/bin/python tests/outside/tokens.py build/bin/tokenize train TEXT    Unigram's training
 
---lines N: number of generated lines of Unicode (default: 20000). Exits with 77 if a reference is missing, with 1 if a
-line differs.
+--lines N: number of generated lines of Unicode (default: 20000). --also FILE: the lines of FILE, too; may be repeated.
+Exits with 77 if a reference is missing, with 1 if a line differs.
 """
 import argparse
 import os
@@ -112,7 +112,7 @@ def check_model(o, model, files):
     sp = spm.SentencePieceProcessor(model_file=model)
     bad = False
     for name, texts in [(f, open(f, encoding="utf-8", newline="").read().split("\n")[:-1]) for f in files] + \
-            [("lines of Unicode", lines(o.lines))]:
+            [("lines of Unicode", lines(o.lines) + o.real)]:
         theirs = sp.encode(texts)
         bad |= compare(name, texts, ours(o.tokenize, model, texts), theirs, sp.id_to_piece)
         bad |= back(o.tokenize, model, texts, theirs, [t.replace("\n", " ") for t in sp.decode(theirs)], name)
@@ -125,9 +125,9 @@ def train_sentencepiece(text, folder, **how):
     return prefix + ".model"
 
 
-def check_json(o, path, name, extra=()):
+def check_json(o, path, name):
     t = tokenizers.Tokenizer.from_file(path)
-    texts = lines(o.lines) + list(extra)
+    texts = lines(o.lines) + o.real
     theirs = [e.ids for e in t.encode_batch(texts, add_special_tokens=False)]
     bad = compare(name, texts, ours(o.tokenize, path, texts), theirs, t.id_to_token)
     expected = [s.replace("\n", " ") for s in t.decode_batch(theirs)]
@@ -140,6 +140,8 @@ PATTERNS = {  # of published tokenizer.json files
             r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
     "qwen2": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
              r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    "cl100k": r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}"
+              r"| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+",
     "gpt2": r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+""",
 }
 
@@ -148,7 +150,7 @@ def sentence_kinds(text, folder):
     """Tokenizers of SentencePiece's kinds, as transformers converts them from a .model."""
     from sentencepiece import sentencepiece_model_pb2 as pb
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
-    path = train_sentencepiece(text, folder, model_type="bpe", vocab_size=1500, byte_fallback=True,
+    path = train_sentencepiece(text, folder, model_type="bpe", vocab_size=5000, byte_fallback=True,
                                normalization_rule_name="identity", remove_extra_whitespaces=False)
     proto = pb.ModelProto()
     proto.ParseFromString(open(path, "rb").read())
@@ -176,7 +178,7 @@ def sentence_kinds(text, folder):
                          None, plain + strip)
     yield "llama, new", llama(None, pre_tokenizers.Metaspace(prepend_scheme="first", split=False), plain + strip)
     yield "gemma", llama(normalizers.Replace(" ", "\u2581"), pre_tokenizers.Split(" ", "merged_with_previous"), plain)
-    path = train_sentencepiece(text, folder, model_type="unigram", vocab_size=1500)
+    path = train_sentencepiece(text, folder, model_type="unigram", vocab_size=5000)
     proto.ParseFromString(open(path, "rb").read())
     pieces = [(p.piece, p.score) for p in proto.pieces]
     charsmap = normalizers.Precompiled(proto.normalizer_spec.precompiled_charsmap)
@@ -209,7 +211,7 @@ def byte_kinds(text):
         if normalizer:
             t.normalizer = normalizer
         t.decoder = decoders.ByteLevel()
-        t.train([text], trainers.BpeTrainer(vocab_size=1500, show_progress=False, special_tokens=["<|endoftext|>"],
+        t.train([text], trainers.BpeTrainer(vocab_size=2500, show_progress=False, special_tokens=["<|endoftext|>"],
                                             initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
         return t
 
@@ -223,12 +225,35 @@ def byte_kinds(text):
     t.add_tokens([" " * n for n in range(24, 1, -1)] + ["|||IP_ADDRESS|||"])
     t.add_special_tokens(["<|padding|>", "[UNK]", "[CLS]", "[SEP]", "[PAD]", AddedToken("[MASK]", lstrip=True)])
     yield "modernbert", t
+    yield "smollm", trained(pre_tokenizers.Sequence([pre_tokenizers.Digits(True),
+                                                     pre_tokenizers.ByteLevel(add_prefix_space=False)]))
     for name, pattern in PATTERNS.items():
         for form in (None, normalizers.NFC()):
             split = pre_tokenizers.Split(Regex(pattern), "isolated")
             t = trained(pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(add_prefix_space=False,
                                                                                  use_regex=False)]), form)
             yield name + (", NFC" if form else ""), t
+
+
+def wordpiece_kinds(text):
+    from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    for name, lower in (("bert, uncased", True), ("bert, cased", False)):
+        t = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+        t.normalizer = normalizers.BertNormalizer(lowercase=lower)
+        t.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        t.decoder = decoders.WordPiece()
+        t.train([text], trainers.WordPieceTrainer(vocab_size=2500, show_progress=False, special_tokens=special))
+        t.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+        yield name, t
+
+
+def training_text(path, folder):
+    """The text, and lines of Unicode, so that vocabularies have tokens of many scripts."""
+    made = os.path.join(folder, "training.txt")
+    with open(path, encoding="utf-8") as f, open(made, "w", encoding="utf-8") as to:
+        to.write(f.read() + "\n" + "\n".join(lines(600, seed=2)) + "\n")
+    return made
 
 
 def check_training(o, text, folder):
@@ -255,7 +280,9 @@ def main():
     p.add_argument("what", choices=["sentencepiece", "bpe", "json", "kinds", "train"])
     p.add_argument("files", nargs="*")
     p.add_argument("--lines", type=int, default=20000)
+    p.add_argument("--also", action="append", default=[])
     o = p.parse_args()
+    o.real = [line for f in o.also for line in open(f, encoding="utf-8").read().replace("\r", "").split("\n")]
     bad = False
     with tempfile.TemporaryDirectory() as folder:
         if o.what == "sentencepiece":
@@ -273,7 +300,8 @@ def main():
         elif o.what == "json":
             bad = check_json(o, o.files[0], o.files[0])
         elif o.what == "kinds":
-            for kinds in (sentence_kinds(o.files[0], folder), byte_kinds(o.files[0])):
+            text = training_text(o.files[0], folder)
+            for kinds in (wordpiece_kinds(text), sentence_kinds(text, folder), byte_kinds(text)):
                 for name, t in kinds:
                     if o.files[1:] and name not in o.files[1:]:
                         continue
