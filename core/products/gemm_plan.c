@@ -17,8 +17,8 @@ enum {
     FEW_ROWS = 64,             /* of a: with more, it is cut rather than b */
     KEPT_ROWS = 128,           /* of a: with more, packing b costs little compared with the product ... */
     KEPT_LEAST = 4096,         /* ... and with fewer elements of b, all other work costs more */
-    FEW_EACH = 4,      /* tasks of a thread, of which one more or less matters */
-    ROW_VECTORS = 128  /* columns of a matrix-vector product that are summed at a time */
+    FEW_EACH = 4,              /* tasks of a thread, of which one more or less matters */
+    ROW_VECTORS = 128          /* columns of a matrix-vector product that are summed at a time */
 };
 
 /* The bytes of b and of a, and of sums between blocks of k, in a task: together less than two thirds of L2. With groups
