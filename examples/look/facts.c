@@ -134,23 +134,32 @@ static int64_t rank_of(const fact_list *f, const float *logit, int64_t id)
     return rank;
 }
 
-/* The rank of each object by its number of facts in the relation; of equal numbers, the first object is first. */
-static void rank_by_number(fact_list *f, int64_t relation)
+/* The rank of each object by its number of facts in the relation; of equal numbers, the first object is first. x: the n
+ * facts of a relation; count and first: room for n numbers each. */
+static void rank_by_number(int64_t n, fact *const *x, int64_t *count, int64_t *first)
 {
-    for (int64_t i = 0; i < f->n; i++) {
-        if (f->fact[i].relation != relation || f->fact[i].id < 0) continue;
-        int64_t rank = 1, own = 0, first = -1;
-        for (int64_t j = 0; j < f->n; j++)
-            if (f->fact[j].relation == relation && f->fact[j].id == f->fact[i].id) own++, first = first < 0 ? j : first;
-        for (int64_t j = 0; j < f->n; j++) { /* the first fact of each other object */
-            int64_t count = 0, before = 0;
-            if (f->fact[j].relation != relation || f->fact[j].id < 0 || f->fact[j].id == f->fact[i].id) continue;
-            for (int64_t k = 0; k < f->n; k++)
-                if (f->fact[k].relation == relation && f->fact[k].id == f->fact[j].id) count++, before += k < j;
-            rank += !before && (count > own || (count == own && j < first));
-        }
-        f->fact[i].rank[MAJORITY] = rank;
+    for (int64_t i = 0; i < n; i++) {
+        count[i] = 0, first[i] = n;
+        for (int64_t j = n; j-- > 0;)
+            if (x[j]->id == x[i]->id) count[i]++, first[i] = j;
     }
+    for (int64_t i = 0; i < n; i++) {
+        x[i]->rank[MAJORITY] = 1;
+        for (int64_t j = 0; j < n; j++)
+            if (first[j] == j) /* once for each object */
+                x[i]->rank[MAJORITY] += count[j] > count[i] || (count[j] == count[i] && j < first[i]);
+    }
+}
+
+static void rank_objects(fact_list *f, int64_t relation)
+{
+    fact   **of = calloc((size_t)f->n, sizeof *of);
+    int64_t *number = calloc(2 * (size_t)f->n, sizeof *number), n = 0;
+    if (!of || !number) tn_raise(TN_ENOMEM, "no memory for %lld facts", (long long)f->n);
+    for (int64_t i = 0; of && number && i < f->n; i++)
+        if (f->fact[i].relation == relation && f->fact[i].id >= 0) of[n++] = &f->fact[i];
+    rank_by_number(n, of, number, number ? number + f->n : NULL);
+    free(of), free(number);
 }
 
 static bool rank_relation(fact_list *f, int64_t relation)
@@ -167,7 +176,7 @@ static bool rank_relation(fact_list *f, int64_t relation)
         x->rank[WITHOUT_SUBJECT] = rank_of(f, without, x->id);
         tn_scope_end(s);
     }
-    rank_by_number(f, relation);
+    rank_objects(f, relation);
     tn_scope_end(outer);
     return tn_error() == TN_OK;
 }

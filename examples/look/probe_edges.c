@@ -101,9 +101,10 @@ static bool set_open(const study *s, const trees *t, relations *r, edge_set *e)
 {
     *e = (edge_set){.t = t};
     if (!layer_vectors_open(s->m, t, true, &e->v)) return false;
-    e->relation = calloc(2 * (size_t)e->v.words + 1, sizeof *e->relation), e->control = e->relation + e->v.words;
+    e->relation = calloc(2 * (size_t)e->v.words + 1, sizeof *e->relation);
     if (!e->relation)
         return tn_raise_false(TN_ENOMEM, "no memory for the relations of %lld words", (long long)e->v.words);
+    e->control = e->relation + e->v.words;
     for (int64_t i = 0, w = 0; i < e->v.sentences; i++) {
         const sentence *x = &t->sentence[e->v.which[i]];
         for (int64_t k = 0; k < x->n; k++, w++) {

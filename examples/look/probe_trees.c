@@ -203,7 +203,8 @@ static int64_t smallest(int64_t n, const float *depth, const bool *ignored)
 static bool is_shown(const tree_set *set, int64_t i, int64_t *figure)
 {
     *figure = 0;
-    for (int64_t k = 0; k < i; k++) *figure += sentence_at(set, k)->n >= 5 && sentence_at(set, k)->n <= 16;
+    for (int64_t k = 0; k < i && *figure < FIGURES; k++)
+        *figure += sentence_at(set, k)->n >= 5 && sentence_at(set, k)->n <= 16;
     return *figure < FIGURES && sentence_at(set, i)->n >= 5 && sentence_at(set, i)->n <= 16;
 }
 
