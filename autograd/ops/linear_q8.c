@@ -103,6 +103,6 @@ tn_tensor *tn__linear_rows(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, int
     tn__q8       w;
     const args_t args = {.act = TN__ACT_NONE, .first = first, .count = count};
     if (!tn__q8_of(weight, &w) || first % w.rows || count < 1)
-        return tn_contiguous(tn_narrow(tn_linear(x, weight, bias), -1, first, count));
+        return tn_contiguous(tn_narrow(tn__linear_q8(x, weight, bias, TN__ACT_NONE), -1, first, count));
     return tn_apply_args(&tn__op_linear_q8, &args, x, weight, bias ? tn_narrow(bias, 0, first, count) : NULL);
 }

@@ -33,8 +33,8 @@ typedef struct {
     bool        real, needed;
 } tn__gguf_member;
 /* QUERIES, KEYS: the rows of heads are in pairs; TRANSPOSED: a [in, out] matrix in transformers; PLUS_ONE: 1 + weight;
- * ALTERNATING: queries, keys and values, which in transformers alternate by heads; STACKED: the matrices of all experts,
- * one tensor each in transformers, with the expert's number for the * in its name. */
+ * ALTERNATING: queries, keys and values, which in transformers alternate by heads; STACKED: the matrices of all
+ * experts, one tensor each in transformers, with the expert's number for the * in its name. */
 typedef enum {
     TN__PLAIN,
     TN__QUERIES,
@@ -66,8 +66,8 @@ static inline int64_t tn__gguf_query_scale(const tn__gguf_arch *a, int64_t layer
 {
     return layers == (a->period == 2 ? 46 : 62) && heads > 0 ? dim / heads : head; /* the models with 27 billion */
 }
-/* Writes a tensor's Hugging Face name, or with to_hf false its GGUF name, into `to`; NULL: unknown name. The Hugging Face
- * name of STACKED has a * for the expert's number. */
+/* Writes a tensor's Hugging Face name, or with to_hf false its GGUF name, into `to`; NULL: unknown name. The Hugging
+ * Face name of STACKED has a * for the expert's number. */
 const tn__gguf_name *tn__gguf_rename(const tn__gguf_arch *a, const char *name, bool to_hf, char *to, size_t size);
 /* LLaMA 3's scaling as factors of the angles: rope_freqs.weight, one for each pair of a head. llama.cpp reads only this
  * table; Tenon also writes the parameters, to restore config.json exactly. */
