@@ -276,7 +276,9 @@ static void print_layers(const study *s, const edge_set *train, const edge_set *
     printf("layer\tweight\n");
     for (int64_t l = 0; l < n; l++)
         printf("%lld\t%.3f\n", (long long)l, to->weight[l]), gravity += (double)l * to->weight[l];
-    printf("centre of gravity\t%.2f\nexpected layer\t%.2f\n", gravity, moment / gain);
+    printf("centre of gravity\t%.2f\nexpected layer\t", gravity);
+    if (fabs(gain) > 0) printf("%.2f\n", moment / gain);
+    else printf("-\n"); /* the embeddings are as good as all layers */
 }
 
 void probe_edges(const study *s)
