@@ -41,9 +41,9 @@ void emit_title(emitter *e, const emit_about *a);
  * NAME in capitals are decided here; other directives stay. */
 void emit_template(emitter *e, const char *const *lines);
 
-/* Adds a tensor to the weights; a matrix in int8 as it is, others in f32. The tensor must stay valid until emit_weights. NULL: nothing is added. A matrix becomes
- * in · wide numbers, the transpose of rows [from, from + out) of w [.., in], with zeros after `out`; another tensor is
- * followed by zeros up to a multiple of 16 numbers. */
+/* Adds a tensor to the weights; a matrix in int8 as it is, others in f32. It must stay valid until emit_weights. NULL:
+ * nothing is added. A matrix becomes in · wide numbers, the transpose of rows [from, from + out) of w [.., in], with
+ * zeros after `out`; another tensor is followed by zeros up to a multiple of 16 numbers. */
 void emit_vector(emitter *e, const char *name, const tn_tensor *x);
 void emit_matrix(emitter *e, const char *name, const tn_tensor *w, int64_t from, int64_t out);
 /* The place of a tensor among the weights, -1: there is none of this name. */
@@ -163,7 +163,7 @@ void    spelling_emit_sizes(emitter *e, const spelling *k, int64_t most, bool de
 void    spelling_emit_code(emitter *e, const spelling *k, bool decodes);
 void    spelling_emit_tables(emitter *e, const spelling *k);
 
-/* ---- language models (language_model.c) --------------------------------------------------------------------------- */
+/* ---- language models (language_model.c) -------------------------------------------------------------------------- */
 
 extern const char writer_interface[]; /* the functions of a model that generates text */
 /* main, with the tokens that start (first; -1: none) and end its texts; bytes of its buffers for a text of `most` bytes

@@ -5,8 +5,9 @@
 #if OUTPUT_INT
 static float embedded(int token, int i) /* a column of the output layer's matrix */
 {
-    const signed char *part = (const signed char *)(output + VOCAB_WIDE) + token / 16 * 16 * DIM;
-    return (float)part[16 * i + token % 16] * output[token];
+    /* by index: for a pointer to bytes, gcc 12 for arm omits what the caller stores */
+    const int at = 4 * (int)(output - weights.x + VOCAB_WIDE) + (token / 16 * DIM + i) * 16 + token % 16;
+    return (float)(signed char)weights.bytes[at / 4092][at % 4092] * output[token];
 }
 #else
 static float embedded(int token, int i) { return output[i * VOCAB_WIDE + token]; } /* the output layer's matrix */

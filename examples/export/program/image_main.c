@@ -1,7 +1,7 @@
 /* image_main.c — part of an exported program: main of a classifier of images. */
 
 #ifdef MODEL_MAIN
-/* ---- the program: classifies the images on standard input, an IDX file of bytes or the bytes of images ------------ */
+/* ---- the program: classifies the images on standard input, an IDX file of bytes or the bytes of images ----------- */
 #include <stdio.h>
 
 enum { PIXELS = CHANNELS * SIDE * SIDE, TOP = CLASSES < 3 ? CLASSES : 3 };

@@ -26,7 +26,7 @@ static int largest(const float *score)
 
 #endif
 #if TAGS
-/* ---- the program: prints the words of each line and their tags, like bert tag ------------------------------------- */
+/* ---- the program: prints the words of each line and their tags, like bert tag ------------------------------------ */
 
 static struct {
     int token, from, bytes; /* its first token; its place in the line */
