@@ -19,6 +19,7 @@ typedef struct {
     tn_dtype    dtype;
     bool        q8, f16, int8; /* 8-bit, f16 or int8 weights; everything else is f32 */
     bool        q4;            /* the weights of .gguf as they are there */
+    const char *text;          /* of the workload padding */
     const char *gguf;          /* model file of the workload llama; NULL: random weights */
     bench_sizes sizes;         /* 0: the workload's default */
     double      memory;        /* MiB of a memory budget; 0: none */
@@ -38,7 +39,7 @@ typedef struct {
  * 0, or 1 if an error of the library is set. */
 typedef int    bench_workload(const bench_options *o, FILE *json);
 bench_workload bench_overhead, bench_bert, bench_bert_small, bench_encoder_infer, bench_gpt, bench_gpt_gen, bench_llama,
-    bench_lora, bench_seq2seq, bench_seq2seq_infer, bench_lstm, bench_reduce;
+    bench_lora, bench_seq2seq, bench_seq2seq_infer, bench_lstm, bench_padding, bench_reduce;
 
 int bench_ranks(int argc, char **argv);    /* ranks.c; returns the exit status */
 int bench_kernels(const bench_options *o); /* kernels.c; returns the exit status */

@@ -28,6 +28,8 @@ static const struct {
      bench_llama},
     {"lora", "training step of adapters of rank 8 on a LLaMA of 12 layers of width 768; also --dtype q8_0|int8",
      bench_lora},
+    {"padding", "training step of a classifier on lines of real lengths, --text FILE, with and without their padding",
+     bench_padding},
     {"overhead", "overhead of an op and its tape: 2,000 ops on a 4x4 tensor, forward and backward", bench_overhead},
 };
 enum { WORKLOADS = sizeof workloads / sizeof *workloads };
@@ -44,6 +46,7 @@ static int usage(FILE *to)
     fputs(
         "Usage: bench WORKLOAD [--threads N] [--dtype f32|bf16] [--seconds S] [--layers N] [--d-model N] [--heads N]\n"
         "             [--ffn N] [--vocab N] [--batch N] [--seq N] [--memory MIB]\n"
+        "       bench padding ... --text FILE\n"
         "       bench llama ... [--dtype q8_0|q4_k|f16] [--gguf FILE]\n"
         "       bench encoder-infer|seq2seq-infer ... [--dtype int8]\n"
         "       bench lora ... [--dtype q8_0|int8]\n"
@@ -84,6 +87,7 @@ int bench_option(bench_options *o, char **argv)
     if (!strcmp(name, "--no-peers")) return o->no_peers = true, 1;
     if (!text) return 0;
     if (!strcmp(name, "--only")) return o->only = text, 2;
+    if (!strcmp(name, "--text")) return o->text = text, 2;
     if (!strcmp(name, "--gguf")) return o->gguf = text, 2;
     if (!strcmp(name, "--size")) return o->size = text, 2;
     if (!strcmp(name, "--steps")) return (o->steps = (int64_t)number(text, 1e9)) > 0 ? 2 : 0;
