@@ -92,7 +92,8 @@ void tn__fit_step(tn__fit *f)
     f->r.steps++, f->r.loss = f->mean, f->lr = lr;
     f->all += f->items;
     f->stepped = f->unsaved = true;
-    tn__record_put(f, (tn__entry){.kind = TN__STEP, .value = f->mean, .lr = lr, .sums = {c->world ? 0 : f->batch}});
+    tn__record_put(
+        f, (tn__run_entry){.kind = TN__ENTRY_STEP, .value = f->mean, .lr = lr, .sums = {c->world ? 0 : f->batch}});
     tn__fit_report(f, TN_FIT_STEP, NULL, false);
     tn__fit_memory_note(f);
 }

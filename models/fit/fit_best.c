@@ -57,7 +57,7 @@ bool tn__fit_best_load(void *module, const char *path)
     return tn_error() == TN_OK && tn_load_run(module, a) == TN_OK;
 }
 
-void tn__fit_best_sums(void *module, tn__entry *to)
+void tn__fit_best_sums(void *module, tn__run_entry *to)
 {
     tn_json *state = tn_checkpoint_state(.module = module, .trained_only = tn_module_has_lora(module));
     uint64_t sums[3];

@@ -11,25 +11,25 @@
 /* ---- record.jsonl, what each step computed (fit_record.c) -------------------------------------------------------- */
 
 typedef enum {
-    TN__RUN = 0, /* the arguments of a call of tn_fit, from this step on */
-    TN__STEP,    /* value: its loss; lr; sums[0]: of its batch, 0: not known */
-    TN__VALID,   /* value */
-    TN__BEST,    /* sums[0]: of the best weights */
-    TN__POINT    /* a training checkpoint: sums of weights, optimizer and generators */
-} tn__entry_kind;
+    TN__RUN = 0,    /* the arguments of a call of tn_fit, from this step on */
+    TN__ENTRY_STEP, /* value: its loss; lr; sums[0]: of its batch, 0: not known */
+    TN__VALID,      /* value */
+    TN__BEST,       /* sums[0]: of the best weights */
+    TN__POINT       /* a training checkpoint: sums of weights, optimizer and generators */
+} tn__run_entry_kind;
 typedef struct {
-    tn__entry_kind kind;
-    bool           end; /* a point because of .stop, or at the end of a run */
-    int64_t        step, at;
-    double         value, lr;
-    uint64_t       sums[3], chain; /* chain: hash of all lines up to this one; at: its byte in the file */
-} tn__entry;
+    tn__run_entry_kind kind;
+    bool               end; /* a point because of .stop, or at the end of a run */
+    int64_t            step, at;
+    double             value, lr;
+    uint64_t           sums[3], chain; /* chain: hash of all lines up to this one; at: its byte in the file */
+} tn__run_entry;
 typedef struct {
-    tn_tensor *text;
-    tn__entry *entry;
-    int64_t    n, room;
-    int64_t    bytes;   /* of the intact lines */
-    int64_t    damaged; /* the first line that is not intact, from 1; 0: none */
+    tn_tensor     *text;
+    tn__run_entry *entry;
+    int64_t        n, room;
+    int64_t        bytes;   /* of the intact lines */
+    int64_t        damaged; /* the first line that is not intact, from 1; 0: none */
 } tn__run_record;
 
 /* ---- the folder of training checkpoints (fit_folder.c) ----------------------------------------------------------- */
@@ -90,13 +90,13 @@ struct tn__fit {
     bool          validating, swapped; /* the modules are in eval mode; the EMA's weights are in the module */
     bool          open, returns;       /* begun and not ended; an exception of a callback ends it without a return */
     tn_scope      scope;
-    tn_generator *generator;                         /* in use when tn_fit began */
-    double       *sums;                              /* of a validation; NULL: none is running */
-    tn__replay   *replay;                            /* of tn_verify, which writes nothing; else NULL */
-    bool (*compare)(tn__fit *f, const tn__entry *e); /* of tn_verify: receives what would be recorded */
-    tn_json_writer *line;                            /* of record.jsonl; NULL: this process writes none */
-    tn_string       lines;                           /* that are not in the file yet */
-    uint64_t        chain;                           /* of the last line */
+    tn_generator *generator;                             /* in use when tn_fit began */
+    double       *sums;                                  /* of a validation; NULL: none is running */
+    tn__replay   *replay;                                /* of tn_verify, which writes nothing; else NULL */
+    bool (*compare)(tn__fit *f, const tn__run_entry *e); /* of tn_verify: receives what would be recorded */
+    tn_json_writer *line;                                /* of record.jsonl; NULL: this process writes none */
+    tn_string       lines;                               /* that are not in the file yet */
+    uint64_t        chain;                               /* of the last line */
     tn__pending     pending;
     uint64_t        batch;      /* FNV-1a of the step's batches; 0: not known */
     size_t          sums_bytes; /* their memory */
@@ -125,7 +125,7 @@ void               tn__fit_restore_modes(tn__fit *f);
 /* Write and read the best weights, a file with a checksum (fit_best.c). False: raised. */
 bool tn__fit_best_save(void *module, const char *path);
 bool tn__fit_best_load(void *module, const char *path);
-void tn__fit_best_sums(void *module, tn__entry *to); /* sets sums[0] to the hash of the weights */
+void tn__fit_best_sums(void *module, tn__run_entry *to); /* sets sums[0] to the hash of the weights */
 
 /* .memory (fit_memory.c): creates the budget, and checks that weights, gradients and the optimizer's state fit; raises
  * the error of a step that does not fit; reports the choice of the last pass, if new. They do nothing without .memory.
@@ -157,7 +157,7 @@ bool tn__fit_schedule(tn__fit *f);    /* creates the schedule of the own optimiz
 
 /* The record of a run (fit_record.c). False: raised. */
 bool tn__record_begin(tn__fit *f, const tn_json *resumed); /* resumed: the record of the checkpoint, or NULL */
-bool tn__record_put(tn__fit *f, tn__entry e);              /* calls f->compare instead, if set */
+bool tn__record_put(tn__fit *f, tn__run_entry e);          /* calls f->compare instead, if set */
 bool tn__record_flush(tn__fit *f, bool sync);
 void tn__record_end(tn__fit *f);
 bool tn__record_read(tn__run_record *r, const char *path);

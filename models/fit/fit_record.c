@@ -101,14 +101,14 @@ static void put_run(tn_json_writer *w, const tn_fit_args *c)
 }
 
 /* The line of an entry without "chain" and the closing brace, in f->line; NULL: raised. */
-static const char *line_of(tn__fit *f, const tn__entry *e, size_t *bytes)
+static const char *line_of(tn__fit *f, const tn__run_entry *e, size_t *bytes)
 {
     tn_json_writer *w = f->line;
     tn_json_writer_clear(w);
     tn_json_open_object(w, NULL);
     tn_json_put_i64(w, kinds[e->kind], e->step);
     if (e->kind == TN__RUN) put_run(w, &f->c);
-    if (e->kind == TN__STEP) {
+    if (e->kind == TN__ENTRY_STEP) {
         put_sum(w, "batch", e->sums[0]);
         tn__json_put_number(w, "loss", e->value);
         tn__json_put_number(w, "lr", e->lr);
@@ -122,7 +122,7 @@ static const char *line_of(tn__fit *f, const tn__entry *e, size_t *bytes)
     return text;
 }
 
-bool tn__record_put(tn__fit *f, tn__entry e)
+bool tn__record_put(tn__fit *f, tn__run_entry e)
 {
     char   tail[TAIL + 2];
     size_t bytes = 0;
@@ -211,16 +211,16 @@ static uint64_t read_sum(const tn_json *o, const char *name)
 }
 
 /* Parses an intact line; false: it has no known form, or raised (no memory). */
-static bool parse(tn__entry *e, const char *text, size_t bytes)
+static bool parse(tn__run_entry *e, const char *text, size_t bytes)
 {
     tn_json       *j = tn_json_parse(text, bytes);
     const tn_json *first = tn_json_first(j);
     int            k = 0;
     while (k <= TN__POINT && strcmp(kinds[k], tn_json_key(first)) != 0) k++;
     if (k <= TN__POINT) {
-        e->kind = (tn__entry_kind)k, e->step = tn_json_i64(first);
-        e->value = tn__json_number(j, k == TN__STEP ? "loss" : "value"), e->lr = tn__json_number(j, "lr");
-        e->sums[0] = read_sum(j, k == TN__STEP ? "batch" : "weights");
+        e->kind = (tn__run_entry_kind)k, e->step = tn_json_i64(first);
+        e->value = tn__json_number(j, k == TN__ENTRY_STEP ? "loss" : "value"), e->lr = tn__json_number(j, "lr");
+        e->sums[0] = read_sum(j, k == TN__ENTRY_STEP ? "batch" : "weights");
         e->sums[1] = read_sum(j, "optimizer"), e->sums[2] = read_sum(j, "generators");
         e->end = tn_json_bool_or(tn_json_get(j, "end"), false);
     }
@@ -234,15 +234,15 @@ static bool parse(tn__entry *e, const char *text, size_t bytes)
 /* Reads the line from `text`, of `bytes` bytes with its line end. False: it is not intact, or raised. */
 static bool read_line(tn__run_record *r, const char *text, size_t bytes, uint64_t chain)
 {
-    char      tail[TAIL + 2];
-    tn__entry e = {.at = r->bytes};
+    char          tail[TAIL + 2];
+    tn__run_entry e = {.at = r->bytes};
     if (bytes < TAIL + 2) return false;
     e.chain = tn__fnv1a(chain, text, bytes - TAIL - 1);
     snprintf(tail, sizeof tail, ",\"chain\":\"%016llx\"}\n", (unsigned long long)e.chain);
     if (memcmp(text + bytes - TAIL - 1, tail, TAIL + 1) != 0 || !parse(&e, text, bytes - 1)) return false;
     if (r->n == r->room) {
-        const int64_t room = r->room ? 2 * r->room : 256;
-        tn__entry    *more = tn_mem_get((size_t)room * sizeof *more);
+        const int64_t  room = r->room ? 2 * r->room : 256;
+        tn__run_entry *more = tn_mem_get((size_t)room * sizeof *more);
         if (!more) return false;
         if (r->n) memcpy(more, r->entry, (size_t)r->n * sizeof *more);
         tn_mem_put(r->entry, (size_t)r->room * sizeof *more);
@@ -282,8 +282,8 @@ static int64_t entries_until(const tn__run_record *r, int64_t step, bool *point)
     int64_t n = 0, scheduled = 0, last = -1;
     *point = false;
     for (; n < r->n && r->entry[n].step <= step; n++) {
-        const tn__entry *e = r->entry + n;
-        if (e->kind == TN__RUN || e->kind == TN__STEP) last = e->step;
+        const tn__run_entry *e = r->entry + n;
+        if (e->kind == TN__RUN || e->kind == TN__ENTRY_STEP) last = e->step;
         if (e->kind != TN__POINT || e->step != step) continue;
         if (e->end) break;
         scheduled = n + 1;
@@ -300,8 +300,8 @@ static bool same_run(tn__fit *f, const tn__run_record *r, int64_t n)
     size_t bytes = 0;
     while (n > 0 && r->entry[n - 1].kind != TN__RUN) n--;
     if (!n) return false;
-    const tn__entry *e = r->entry + n - 1;
-    const char      *was = (const char *)tn_data(r->text) + e->at, *text = line_of(f, e, &bytes);
+    const tn__run_entry *e = r->entry + n - 1;
+    const char          *was = (const char *)tn_data(r->text) + e->at, *text = line_of(f, e, &bytes);
     return text && e->at + (int64_t)bytes < tn_numel(r->text) && !memcmp(was, text, bytes) &&
            !strncmp(was + bytes, ",\"chain\"", 8);
 }
@@ -314,7 +314,7 @@ static bool continue_file(tn__fit *f, const tn_json *resumed, const char *path)
     const tn_scope    s = tn_scope_begin();
     tn__run_record    r = {.n = 0};
     bool              point = false, same = false;
-    tn__entry         e = {.kind = TN__POINT};
+    tn__run_entry     e = {.kind = TN__POINT};
     if (tn__file_exists(path)) tn__record_read(&r, path);
     const int64_t n = tn_error() == TN_OK ? entries_until(&r, f->r.steps, &point) : 0;
     const int64_t bytes = n == r.n ? r.bytes : r.entry[n].at;
@@ -327,7 +327,7 @@ static bool continue_file(tn__fit *f, const tn_json *resumed, const char *path)
     tn__record_free(&r);
     tn_scope_end(s);
     if (!n) tn__fit_report(f, TN_FIT_NOTE, note, false);
-    if (!same) tn__record_put(f, (tn__entry){.kind = TN__RUN});
+    if (!same) tn__record_put(f, (tn__run_entry){.kind = TN__RUN});
     if (n && point && !e.end) return true;
     tn__record_sums(resumed, e.sums);
     const tn__pending before = {.bytes = f->lines.bytes, .chain = f->chain};
@@ -345,5 +345,5 @@ bool tn__record_begin(tn__fit *f, const tn_json *resumed)
     if (!(f->line = tn_json_writer_new(0))) return false;
     if (resumed) return continue_file(f, resumed, path) && tn_error() == TN_OK;
     if (tn__file_exists(path) && tn_file_write(path, "", 0) != TN_OK) return false;
-    return tn__record_put(f, (tn__entry){.kind = TN__RUN});
+    return tn__record_put(f, (tn__run_entry){.kind = TN__RUN});
 }

@@ -28,7 +28,7 @@ static void put_state(tn__fit *f, tn_json_writer *w)
 /* Adds a point to the record: the state that the file at path has. */
 static bool record_point(tn__fit *f, const char *path, bool end)
 {
-    tn__entry           e = {.kind = TN__POINT, .end = end || f->valid_due};
+    tn__run_entry       e = {.kind = TN__POINT, .end = end || f->valid_due};
     tn_checkpoint_file *file = tn_checkpoint_open(path);
     tn__record_sums(tn_checkpoint_record(file), e.sums);
     tn_checkpoint_close(file);

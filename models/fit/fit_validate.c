@@ -90,14 +90,14 @@ static bool record_value(tn__fit *f, double v)
     f->valid_due = false, f->unsaved = true;
     f->since_best = better ? 0 : f->since_best + 1;
     if (better) f->r.best = v, f->r.best_step = f->r.steps;
-    tn__record_put(f, (tn__entry){.kind = TN__VALID, .value = v});
+    tn__record_put(f, (tn__run_entry){.kind = TN__VALID, .value = v});
     return better;
 }
 
 static void keep_best(tn__fit *f)
 {
-    char      path[TN__FILE_ROOM];
-    tn__entry e = {.kind = TN__BEST};
+    char          path[TN__FILE_ROOM];
+    tn__run_entry e = {.kind = TN__BEST};
     if (f->best) tn_module_assign(f->best, f->c.module);
     if (!f->c.folder || !tn__fit_is_writer(f)) return;
     if (!f->c.zero3) tn__fit_best_sums(f->c.module, &e); /* else the weights are on several ranks */

@@ -19,8 +19,8 @@ struct tn__replay {
     tn_verify_result *to;
 };
 
-static const tn__entry *entry(const tn__replay *r, int64_t i) { return r->record.entry + i; }
-static const char      *record_line(const tn__replay *r, int64_t i)
+static const tn__run_entry *entry(const tn__replay *r, int64_t i) { return r->record.entry + i; }
+static const char          *record_line(const tn__replay *r, int64_t i)
 {
     return (const char *)tn_data(r->record.text) + entry(r, i)->at;
 }
@@ -44,7 +44,7 @@ static bool fine(const tn__replay *r) { return r->to->why != TN_VERIFY_DIFFERS &
 static bool same_number(double a, double b) { return a == b || (isnan(a) && isnan(b)); }
 static bool known_and_other(uint64_t a, uint64_t b) { return a && b && a != b; }
 
-static bool compare_step(tn__replay *r, const tn__entry *e, const tn__entry *was)
+static bool compare_step(tn__replay *r, const tn__run_entry *e, const tn__run_entry *was)
 {
     if (known_and_other(e->sums[0], was->sums[0]))
         return differs(r, e->step, "data", "the batch has the sum %016llx, in the record %016llx",
@@ -58,7 +58,7 @@ static bool compare_step(tn__replay *r, const tn__entry *e, const tn__entry *was
     return true;
 }
 
-static bool compare_sums(tn__replay *r, const uint64_t sums[3], const tn__entry *was, const char *whose)
+static bool compare_sums(tn__replay *r, const uint64_t sums[3], const tn__run_entry *was, const char *whose)
 {
     static const char *const inputs[] = {"weights", "optimizer", "random generator"}, *const of[] = {
                                                                                           "weights have",
@@ -71,18 +71,18 @@ static bool compare_sums(tn__replay *r, const uint64_t sums[3], const tn__entry 
     return true;
 }
 
-static bool compare(tn__fit *f, const tn__entry *e)
+static bool compare(tn__fit *f, const tn__run_entry *e)
 {
     static const char *const names[] = {"a run", "step", "a validation at step", "a best value at step",
                                         "a training checkpoint at step"};
     tn__replay              *r = f->replay;
     if (!fine(r)) return false;
-    const tn__entry *was = entry(r, r->next);
+    const tn__run_entry *was = entry(r, r->next);
     if (r->next >= r->record.n || was->kind != e->kind || was->step != e->step)
         return differs(r, e->step, "record", "the replay has %s %lld; the next line of the record is of %s %lld",
                        names[e->kind], (long long)e->step, r->next < r->record.n ? names[was->kind] : "its end, line",
                        (long long)(r->next < r->record.n ? was->step : r->record.n));
-    if (e->kind == TN__STEP) compare_step(r, e, was);
+    if (e->kind == TN__ENTRY_STEP) compare_step(r, e, was);
     else if (e->kind == TN__VALID && !same_number(e->value, was->value))
         differs(r, e->step, "data", "the validation's value is %.9g, in the record %.9g", e->value, was->value);
     else if (e->kind >= TN__BEST) compare_sums(r, e->sums, was, "");
@@ -94,7 +94,7 @@ static bool compare(tn__fit *f, const tn__entry *e)
 static bool compare_point(tn__fit *f)
 {
     const tn_fit_args *c = &f->c;
-    tn__entry          e = {.kind = TN__POINT};
+    tn__run_entry      e = {.kind = TN__POINT};
     tn_json           *state = tn_checkpoint_state(.module = c->module, .optimizer = c->optimizer, .ema = c->ema,
                                                    .trained_only = tn__fit_trained_only(f));
     tn__record_sums(state, e.sums);
@@ -343,8 +343,8 @@ static void between_steps(tn__fit *f, int64_t last)
 {
     tn__replay *r = f->replay;
     while (fine(r) && r->next <= last && entry(r, r->next)->step == f->r.steps) {
-        const tn__entry *e = entry(r, r->next);
-        if (e->kind == TN__STEP || e->kind == TN__BEST) return;
+        const tn__run_entry *e = entry(r, r->next);
+        if (e->kind == TN__ENTRY_STEP || e->kind == TN__BEST) return;
         if (e->kind == TN__RUN) next_run(f, r->next++);
         else if (after_epoch(f, r->next)) {
             tn__fit_step(f);
@@ -387,10 +387,10 @@ static bool replay(tn__fit *f, const tn_verify_args *a)
 /* Loads the weights that tn_fit ended with, and compares them with the record. */
 static bool load_result(tn__fit *f)
 {
-    tn__replay *r = f->replay;
-    int64_t     best = r->record.n - 1;
-    char        path[TN__FILE_ROOM];
-    tn__entry   e = {.kind = TN__BEST};
+    tn__replay   *r = f->replay;
+    int64_t       best = r->record.n - 1;
+    char          path[TN__FILE_ROOM];
+    tn__run_entry e = {.kind = TN__BEST};
     while (best > 0 && entry(r, best)->kind != TN__BEST) best--;
     if (!f->c.restore_best || !best) {
         if (f->r.steps == step_of(r, r->bounds - 1)) return true;

@@ -15,13 +15,13 @@ static bool need(tn__parser *p, const char *text)
 
 /* ---- tags -------------------------------------------------------------------------------------------------------- */
 
-static tn__block *innermost(tn__parser *p, const char *kinds, const char *tag)
+static tn__open_tag *innermost(tn__parser *p, const char *kinds, const char *tag)
 {
-    tn__block *b = p->blocks ? &p->open[p->blocks - 1] : NULL;
+    tn__open_tag *b = p->blocks ? &p->open[p->blocks - 1] : NULL;
     if (b && strchr(kinds, b->kind)) return b;
     return tn__parse_fail(p, "'%s' has no beginning", tag), NULL;
 }
-static bool open_block(tn__parser *p, tn__block b)
+static bool open_block(tn__parser *p, tn__open_tag b)
 {
     if (p->blocks == TN__CHAT_DEPTH) return tn__parse_fail(p, "tags are nested more than %d deep", TN__CHAT_DEPTH);
     p->open[p->blocks++] = b;
@@ -29,8 +29,8 @@ static bool open_block(tn__parser *p, tn__block b)
 }
 
 /* A jump to the end of block b. */
-static void jump_to_end(tn__parser *p, tn__block *b) { b->ends = tn__parse_emit(p, STEP_JUMP, 0, b->ends, 0); }
-static void end_block(tn__parser *p, const tn__block *b)
+static void jump_to_end(tn__parser *p, tn__open_tag *b) { b->ends = tn__parse_emit(p, STEP_JUMP, 0, b->ends, 0); }
+static void end_block(tn__parser *p, const tn__open_tag *b)
 {
     for (int at = b->ends, before; at >= 0 && tn_error() == TN_OK; at = before)
         before = p->c->step[at].a, tn__parse_land(p, at);
@@ -40,11 +40,11 @@ static void end_block(tn__parser *p, const tn__block *b)
 static bool tag_if(tn__parser *p)
 {
     if (!tn__parse_next(p) || !tn__parse_expression(p, true)) return false;
-    return open_block(p, (tn__block){.kind = 'i', .at = tn__parse_emit(p, STEP_JUMP_FALSE, 0, 0, 0), .ends = -1});
+    return open_block(p, (tn__open_tag){.kind = 'i', .at = tn__parse_emit(p, STEP_JUMP_FALSE, 0, 0, 0), .ends = -1});
 }
 static bool tag_elif(tn__parser *p)
 {
-    tn__block *b = innermost(p, "i", "elif");
+    tn__open_tag *b = innermost(p, "i", "elif");
     if (!b || b->at < 0) return b ? tn__parse_fail(p, "'elif' after 'else'") : false;
     jump_to_end(p, b), tn__parse_land(p, b->at);
     if (!tn__parse_next(p) || !tn__parse_expression(p, true)) return false;
@@ -52,14 +52,14 @@ static bool tag_elif(tn__parser *p)
     return true;
 }
 
-static void end_turn(tn__parser *p, tn__block *b)
+static void end_turn(tn__parser *p, tn__open_tag *b)
 {
     const int body = tn_error() == TN_OK ? b->at + 1 + p->c->step[b->at].count : 0;
     tn__parse_emit(p, STEP_NEXT, 0, body - p->c->steps - 1, 0);
 }
 static bool tag_else(tn__parser *p)
 {
-    tn__block *b = innermost(p, "if", "else");
+    tn__open_tag *b = innermost(p, "if", "else");
     if (!b || b->at < 0) return b ? tn__parse_fail(p, "a second 'else'") : false;
     if (b->kind == 'f') end_turn(p, b), b->kind = 'e';
     jump_to_end(p, b), tn__parse_land(p, b->at);
@@ -67,7 +67,7 @@ static bool tag_else(tn__parser *p)
 }
 static bool tag_endif(tn__parser *p)
 {
-    tn__block *b = innermost(p, "i", "endif");
+    tn__open_tag *b = innermost(p, "i", "endif");
     if (!b) return false;
     if (b->at >= 0) tn__parse_land(p, b->at);
     return end_block(p, b), tn__parse_next(p);
@@ -87,11 +87,11 @@ static bool tag_for(tn__parser *p)
     if (p->t.kind != T_END) return tn__parse_fail(p, "'if' and 'recursive' of 'for' are not supported");
     const int at = tn__parse_emit(p, STEP_FOR, n, 0, 0);
     for (int i = 0; i < n; i++) tn__parse_emit(p, STEP_NAME, 0, names[i].a, names[i].b);
-    return open_block(p, (tn__block){.kind = 'f', .at = at, .ends = -1});
+    return open_block(p, (tn__open_tag){.kind = 'f', .at = at, .ends = -1});
 }
 static bool tag_endfor(tn__parser *p)
 {
-    tn__block *b = innermost(p, "fe", "endfor");
+    tn__open_tag *b = innermost(p, "fe", "endfor");
     if (!b) return false;
     if (b->kind == 'f') end_turn(p, b), tn__parse_land(p, b->at);
     return end_block(p, b), tn__parse_next(p);
@@ -111,7 +111,7 @@ static bool tag_set(tn__parser *p)
     }
     if (p->t.kind == T_END && member.kind == T_END) {
         tn__parse_emit(p, STEP_CAPTURE, 0, 0, 0);
-        return open_block(p, (tn__block){.kind = 's', .at = -1, .ends = -1, .a = t.a, .b = t.b});
+        return open_block(p, (tn__open_tag){.kind = 's', .at = -1, .ends = -1, .a = t.a, .b = t.b});
     }
     if (!need(p, "=") || !tn__parse_expression(p, true)) return false;
     if (member.kind == T_NAME) tn__parse_emit(p, STEP_SET_MEMBER, 0, member.a, member.b);
@@ -120,7 +120,7 @@ static bool tag_set(tn__parser *p)
 }
 static bool tag_endset(tn__parser *p)
 {
-    tn__block *b = innermost(p, "s", "endset");
+    tn__open_tag *b = innermost(p, "s", "endset");
     if (!b) return false;
     tn__parse_emit(p, STEP_CAPTURED, 0, 0, 0), tn__parse_emit(p, STEP_SET, 0, b->a, b->b);
     return end_block(p, b), tn__parse_next(p);

@@ -31,7 +31,7 @@ typedef struct {
     char    kind; /* 'i', 'f', 'e' (the else of a for), 's' */
     int     at, ends;
     int32_t a, b;
-} tn__block;
+} tn__open_tag;
 
 typedef struct {
     tn_chat       *c;
@@ -40,7 +40,7 @@ typedef struct {
     bool           operand; /* an operand is expected */
     tn__chat_token t;
     tn__entry      stack[TN__CHAT_DEPTH];
-    tn__block      open[TN__CHAT_DEPTH];
+    tn__open_tag   open[TN__CHAT_DEPTH];
 } tn__parser;
 
 /* Raises "chat template, line 3: ..."; false. */
