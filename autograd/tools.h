@@ -86,6 +86,16 @@ TN_API tn_tensor *tn_jacobian(tn_check_fn fn, tn_tensor *x, void *user);
  * costs as much as two backwards. Not on the tape. */
 TN_API tn_tensor *tn_hvp(tn_check_fn fn, tn_tensor *x, tn_tensor *v, void *user);
 
+/* Until tn_scope_end(s), the ops of this thread use by[i], of the same dtype and shape, in place of of[i], a parameter
+ * or a buffer: modules run with other weights, and the gradients reach what by[i] was computed from. tn_checkpoint's
+ * second run uses the same tensors. Functions that are not ops, such as tn_get and tn_size, use of[i] itself. In a
+ * nested call the inner replacement applies, and by[i] is what an op would use there. The scope does not own the
+ * tensors.
+ *
+ *     tn_scope s = tn_functional_begin(1, &w, &other); // w = tn_find_tensor(net, "0.weight")
+ *     y = tn_scope_return(s, tn_call(net, x));         // tn_functional_call(net, x, 1, &w, &other) is the same */
+TN_API tn_scope tn_functional_begin(int n, tn_tensor *const *of, tn_tensor *const *by);
+
 /* ---- a callback for complete gradients --------------------------------------------------------------------------- */
 
 /* tn_backward(root, .seed = seed) that calls `ready`, in the order of the tape, for each gradient that is complete, so

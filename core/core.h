@@ -137,6 +137,7 @@ typedef struct {
     uint8_t replay;   /* 1: ops are recorded by tn_replay_record; 2: and one infers its shapes */
     bool    blank;    /* uniform and normal draw nothing and leave contents undefined: a file is read next */
     uint8_t look;     /* number of tn_look_begin observers of modules; 0 in the workers of a loop */
+    const struct tn__replaced *replaced; /* tensors that ops use in place of others, from tn_functional_begin */
 } tn_mode;
 
 /* A watermark, not an allocation. Ending a scope drops every tensor made on this thread since its start; it also ends

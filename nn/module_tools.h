@@ -100,6 +100,21 @@ TN_API void        tn_module_summary(FILE *to, void *m);
 #define tn_print_module(to, m) tn_module_print(to, TN_ANY_MODULE_(m)) /* as PyTorch prints it */
 #define tn_summary(to, m) tn_module_summary(to, TN_ANY_MODULE_(m))    /* names, shapes, counts, bytes */
 
+/* ---- running with other tensors ---------------------------------------------------------------------------------- */
+
+/* tn_call(m, x) with by[i] in place of of[i], parameters or buffers of m, of the same dtypes and shapes; see
+ * tn_functional_begin, also for modules with other forwards. MAML, for example, takes a step on each task:
+ *
+ *     tn_tensor *w[8], *fast[8], *g[8];
+ *     int        n = 0;
+ *     for (tn_each p = tn_parameters(net); tn_next(&p);) w[n] = p.tensor, fast[n++] = p.tensor;
+ *     tn_tensor *loss = tn_mse_loss(tn_functional_call(net, x, n, w, fast), y);
+ *     tn_grad_of(loss, n, fast, g, .create_graph = true);
+ *     for (int i = 0; i < n; i++) fast[i] = tn_sub(fast[i], tn_mul_scalar(g[i], 0.01));
+ *     tn_backward(tn_mse_loss(tn_functional_call(net, new_x, n, w, fast), new_y)); // gradients of w */
+TN_API tn_tensor *tn_module_functional_call(void *m, tn_tensor *x, int n, tn_tensor *const *of, tn_tensor *const *by);
+#define tn_functional_call(m, x, n, of, by) tn_module_functional_call(TN_ANY_MODULE_(m), x, n, of, by)
+
 /* ---- hooks ------------------------------------------------------------------------------------------------------- */
 
 /* Hooks run before or after each tn_call of m, in the order in which they were added. A hook's result replaces x or y;

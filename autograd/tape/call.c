@@ -10,10 +10,11 @@
  * Everything that can fail comes before the forward, so that a failed call has changed nothing.
  *
  * In other files: call_check.c checks the op, call_inplace.c writes a result over input 0, autocast.c converts inputs,
- * anomaly.c checks results for NaN, profile.c measures time, unchanged.c notes the leaves used inside a checkpoint. */
+ * replaced.c replaces them, anomaly.c looks for NaN, profile.c measures time, unchanged.c notes leaves. */
 #include "autograd/tape/call.h"
 #include "autograd/tape/history.h"
 #include "autograd/tape/profile.h"
+#include "autograd/tape/replaced.h"
 #include "autograd/tape/replay.h"
 #include "autograd/tape/unchanged.h"
 #include "core/base/checks.h"
@@ -30,8 +31,7 @@ static tn_status check_input(const tn_op *op, int i, tn_tensor *x)
     if (tn__object_freed(&x->object)) {
         char role[32];
         snprintf(role, sizeof role, "input %d", i);
-        tn__object_misused(op->name, role);
-        return tn__self.error;
+        return tn__object_misused(op->name, role), tn__self.error;
     }
     if (tn__outdated(x) && !tn__self.mode.no_grad) tn__update_node(x, op->name, "input", i);
     return tn__self.error;
@@ -213,6 +213,8 @@ static tn_status call(const tn_op *op, int nin, tn_tensor *const *in, int nout, 
     if (tn__check_op(op, nin, in, nout, out) != TN_OK || !out) return tn__self.error;
     if (__builtin_expect(tn__self.mode.replay && !tn__tape.replay, 0)) /* in a worker of a parallel loop */
         return tn__unreplayable(op->name), tn__self.error;
+    if (__builtin_expect(tn__self.mode.replaced != NULL, 0))
+        return tn__call_replaced(op, nin, in, nout, out, args, inplace);
     if (__builtin_expect(!tn__tape.profile, 1)) return checked(op, nin, in, nout, out, args, inplace);
     tn__timed_begin(NULL, op->name, TN__TIMED_OP, false);
     const tn_status status = checked(op, nin, in, nout, out, args, inplace);
@@ -228,13 +230,11 @@ tn_status tn_op_call(const tn_op *op, int nin, tn_tensor *const *in, int nout, t
 tn_tensor *tn_op_apply(const tn_op *op, const void *args, int nin, tn_tensor *const *in)
 {
     tn_tensor *y;
-    call(op, nin, in, 1, &y, args, false);
-    return y;
+    return call(op, nin, in, 1, &y, args, false), y;
 }
 
 tn_tensor *tn_op_apply_(const tn_op *op, const void *args, int nin, tn_tensor *const *in)
 {
     tn_tensor *y;
-    call(op, nin, in, 1, &y, args, true);
-    return y;
+    return call(op, nin, in, 1, &y, args, true), y;
 }

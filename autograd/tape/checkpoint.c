@@ -3,13 +3,17 @@
  *
  * The second run uses a copy of the generator from before the first, so that dropout draws the same mask. Leaves used
  * inside (parameters) collect in the running backward. The second run's backward adds to the gradients that the inputs
- * already have from later ops: so all sums have the same order as without a checkpoint. */
+ * already have from later ops: so all sums have the same order as without a checkpoint. Replacements of parameters
+ * (tn_functional_begin) are further inputs of the node: they get gradients, and the second run uses them. */
 #include "autograd/tape/budget.h"
 #include "autograd/tape/engine.h"
 #include "autograd/tape/history.h"
 #include "autograd/tape/op_api.h"
+#include "autograd/tape/replaced.h"
 #include "autograd/tape/unchanged.h"
 #include "autograd/tape/unwind.h"
+
+#include <string.h>
 
 typedef struct {
     tn_segment   fn;
@@ -19,9 +23,16 @@ typedef struct {
     tn__used     used;   /* filled by the first run, in the node's copy of these args */
     tn_budget   *budget; /* the budget that chose segment `at`; may be NULL */
     int64_t      at;
+    tn_tensor  **replaced; /* [count] of the tensors that the last inputs replace; only compared */
+    int          count;
 } args_t;
 
-static void free_args(void *args) { tn__used_free(&((args_t *)args)->used); }
+static void free_args(void *args)
+{
+    args_t *a = args;
+    tn__used_free(&a->used);
+    tn__mem_put(a->replaced, (size_t)a->count * sizeof *a->replaced);
+}
 
 static bool infer(tn_ctx *c)
 {
@@ -50,14 +61,15 @@ static void backward(tn_back *b)
     const tn_mode mode = tn__self.mode;
     tn_tensor    *wrt_few[8], **wrt = wrt_few;
     char          x[192], y[192];
-    int           count = 0;
+    int           count = 0, given = b->nin - a->count;
     size_t        bytes = 2 * (size_t)b->nin * sizeof *wrt;
-    tn__self.mode = a->mode;
+    tn__replaced  by = {NULL, a->count, a->replaced, b->in + given};
+    tn__self.mode = a->mode, tn__self.mode.replaced = a->count ? &by : NULL;
     tn__budget_before(a->budget, a->at);
     tn_budget     *open = tn__tape.budget;
     const tn_scope s = tn_scope_begin();
     tn__tape.budget = NULL;
-    tn_tensor *out = tn_scope_return(s, a->fn(b->in, b->nin, a->user));
+    tn_tensor *out = tn_scope_return(s, a->fn(b->in, given, a->user));
     tn__tape.budget = open;
     tn__budget_after(a->budget, a->at, out);
     if (out && !tn__up_to_date(out, "tn_checkpoint", "the segment's result", -1)) out = NULL;
@@ -110,6 +122,35 @@ static const tn_op op = {.size = sizeof(tn_op),
 
 static void drop_node(tn__node **n) { tn__node_drop(*n); }
 
+/* The first run, on `given` of the node's n inputs; the others replace of[]. Recorded before it runs, so that a segment
+ * that overwrites its inputs is detected; and even if no input requires grad, since parameters inside may. */
+static tn_tensor *first_run(const args_t *args, int given, int n, tn_tensor *const *in, tn_tensor *const *of)
+{
+    const size_t bytes = (size_t)(n - given) * sizeof *of;
+    bool         few[16], *need = few;
+    tn_tensor   *out = NULL;
+    if (n > 16 && !(need = tn__mem_get((size_t)n))) return NULL;
+    for (int i = 0; i < n; i++) need[i] = tn__needs_grad(in[i]);
+    __attribute__((cleanup(drop_node))) tn__node *node = tn__record(&op, n, in, 1, need, args);
+    if (need != few) tn__mem_put(need, (size_t)n);
+    args_t *own = node ? node->args : NULL;
+    if (own && bytes && (own->replaced = tn__mem_get(bytes))) own->count = n - given, memcpy(own->replaced, of, bytes);
+    if (own && tn__self.error == TN_OK && tn__record_saved(node, in, NULL)) {
+        tn_scope s = tn_no_grad_begin();
+        tn__used_begin(&own->used);
+        tn_budget *open = tn__tape.budget;
+        tn__tape.budget = NULL;
+        tn_tensor *y = args->fn(in, given, args->user);
+        tn__tape.budget = open;
+        tn__used_end(&own->used);
+        if (!y && tn__self.error == TN_OK) tn_raise(TN_EINVAL, "tn_checkpoint: the segment returned NULL");
+        if (tn__self.error == TN_OK) out = tn__alias_owned(y, &y->l);
+        tn_scope_end(s);
+    }
+    if (out && tn__is_float(out->dtype)) out->node = &node->object, out->unrecorded = false, node = NULL;
+    return tn__scoped(out);
+}
+
 /* tn_checkpoint as segment `at` of b's pass; b may be NULL. */
 static tn_tensor *checkpoint(tn_segment fn, void *user, int n, tn_tensor *const *in, tn_budget *b, int64_t at)
 {
@@ -121,39 +162,19 @@ static tn_tensor *checkpoint(tn_segment fn, void *user, int n, tn_tensor *const 
         else if (!tn__self.mode.no_grad && !tn__up_to_date(in[i], "tn_checkpoint", "input", i)) return NULL;
     TN__UNWINDS   u = tn__unwind_begin();
     tn_generator *g = tn_current_generator();
-    if (tn__self.mode.no_grad) {
-        const tn_generator before = *g;
-        tn_tensor         *y = fn(in, n, user);
-        if (tn__self.error != TN_OK) *g = before, y = NULL;
-        return y;
-    }
-
-    /* Recorded before it runs, so that a segment that overwrites its inputs is detected; and even if no input requires
-     * grad, since parameters inside may. */
-    args_t     args = {.fn = fn, .user = user, .before = *g, .mode = tn__self.mode, .budget = b, .at = at};
-    bool       few[16], *need = few;
-    tn_tensor *out = NULL;
-    if (n > 16 && !(need = tn__mem_get((size_t)n))) return NULL;
-    for (int i = 0; i < n; i++) need[i] = tn__needs_grad(in[i]);
-    __attribute__((cleanup(drop_node))) tn__node *node = tn__record(&op, n, in, 1, need, &args);
-    if (need != few) tn__mem_put(need, (size_t)n);
-    if (node && tn__record_saved(node, in, NULL)) {
-        tn__used *used = &((args_t *)node->args)->used;
-        tn_scope  s = tn_no_grad_begin();
-        tn__used_begin(used);
-        tn_budget *open = tn__tape.budget;
-        tn__tape.budget = NULL;
-        tn_tensor *y = fn(in, n, user);
-        tn__tape.budget = open;
-        tn__used_end(used);
-        if (!y && tn__self.error == TN_OK) tn_raise(TN_EINVAL, "tn_checkpoint: the segment returned NULL");
-        if (tn__self.error == TN_OK) out = tn__alias_owned(y, &y->l);
-        tn_scope_end(s);
-    }
-    if (out && tn__is_float(out->dtype)) out->node = &node->object, out->unrecorded = false, node = NULL;
-    out = tn__scoped(out);
-    if (!out) *g = args.before; /* a failed call draws no random numbers */
-    return out;
+    const args_t  args = {.fn = fn, .user = user, .before = *g, .mode = tn__self.mode, .budget = b, .at = at};
+    const int     count = tn__replaced_list(NULL, NULL), all = n + count;
+    const size_t  bytes = (size_t)(all + count) * sizeof *in;
+    tn_tensor   **more = count ? tn__mem_get(bytes) : NULL, *out = NULL; /* more: inputs, replacements, replaced */
+    if (count && !more) return NULL;
+    for (int i = 0; i < n && more; i++) more[i] = tn__replacement(in[i]);
+    if (more) in = more, tn__replaced_list(more + all, more + n);
+    if (tn__self.mode.no_grad) out = fn(in, n, user);
+    else out = first_run(&args, n, all, in, more ? more + all : NULL);
+    if (more) tn__mem_put(more, bytes);
+    if (tn__self.error == TN_OK) return out;
+    *g = args.before; /* a failed call draws no random numbers */
+    return NULL;
 }
 
 tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *const *in)

@@ -165,6 +165,9 @@ static bool fits(tn_reversible_fn fn, int64_t blocks, tn_tensor *const x[2])
                                   tn_dtype_name(x[k]->dtype));
         if (!tn__self.mode.no_grad && !tn__up_to_date(x[k], "tn_reversible", "x", k)) return false;
     }
+    if (tn__self.mode.replaced && !tn__self.mode.no_grad)
+        return tn_raise_false(TN_EUNSUPPORTED, "tn_reversible: cannot be recorded while tn_functional_begin replaces "
+                                               "tensors; its backward would compute with the original ones");
     return true;
 }
 

@@ -23,16 +23,16 @@ static tn_tensor *mixed(tn_tensor *old, tn_tensor *now, double share)
     return tn_add(tn_mul_scalar(old, 1 - share), tn_mul_scalar(now, share));
 }
 
-/* Updates the running statistics with those of rows [C, values]. */
+/* Updates the running statistics with those of rows [C, values]; by ops, which tn_functional_begin can replace. */
 static void advance(tn_batch_norm *m, tn_tensor *rows)
 {
     const tn_scope s = tn_no_grad_begin();
-    const double   share = m->cumulative ? 1 / (1 + tn_item(m->num_batches_tracked)) : m->momentum;
+    const double   share = m->cumulative ? 1 / (1 + tn_item(tn_clone(m->num_batches_tracked))) : m->momentum;
     tn_tensor     *mean = mixed(m->running_mean, tn_mean(rows, .dims = TN_DIMS(1)), share);
     tn_tensor     *var = mixed(m->running_var, tn_var(rows, .dims = TN_DIMS(1)), share);
     if (tn_error() == TN_OK) {
-        tn_copy_from(m->running_mean, mean), tn_copy_from(m->running_var, var);
-        tn_set_i64(m->num_batches_tracked, 0, tn_get_i64(m->num_batches_tracked, 0) + 1);
+        tn_copy_(m->running_mean, mean), tn_copy_(m->running_var, var);
+        tn_add_scalar_(m->num_batches_tracked, 1);
     }
     tn_scope_end(s);
 }

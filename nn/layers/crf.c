@@ -141,18 +141,18 @@ tn_tensor *tn_crf_loss(tn_crf *m, tn_tensor *scores, tn_tensor *tags)
 
 /* Sets from[t · n + j] to the tag before tag j at step t on the best path to it, and now[j] to the score of the best
  * path that ends in tag j. */
-static void forward_best(const tn_crf *m, const tn_tensor *scores, int64_t t, double *now, double *next, int32_t *from)
+static void forward_best(tn_crf *m, const tn_tensor *scores, int64_t t, double *now, double *next, int32_t *from)
 {
-    const int64_t n = m->labels;
-    for (int64_t j = 0; j < n; j++) now[j] = tn_get(m->start, j) + tn_get(scores, j);
+    const int64_t    n = m->labels;
+    const tn_tensor *start = tn_clone(m->start), *pair = tn_clone(m->transitions); /* ops: see tn_functional_begin */
+    for (int64_t j = 0; j < n; j++) now[j] = tn_get(start, j) + tn_get(scores, j);
     for (int64_t k = 1; k < t; k++) {
         for (int64_t j = 0; j < n; j++) {
             int64_t best = 0;
             for (int64_t i = 1; i < n; i++)
-                if (now[i] + tn_get(m->transitions, i * n + j) > now[best] + tn_get(m->transitions, best * n + j))
-                    best = i;
+                if (now[i] + tn_get(pair, i * n + j) > now[best] + tn_get(pair, best * n + j)) best = i;
             from[k * n + j] = (int32_t)best;
-            next[j] = now[best] + tn_get(m->transitions, best * n + j) + tn_get(scores, k * n + j);
+            next[j] = now[best] + tn_get(pair, best * n + j) + tn_get(scores, k * n + j);
         }
         for (int64_t j = 0; j < n; j++) now[j] = next[j];
     }
@@ -177,8 +177,11 @@ double tn_crf_best(tn_crf *m, const tn_tensor *scores, int64_t *to)
     int32_t     *from = now ? tn_mem_get((size_t)bytes) : NULL;
     double       best = NAN;
     if (from) {
+        const tn_scope s = tn_no_grad_begin();
         forward_best(m, scores, t, now, now + n, from);
-        for (int64_t j = 0; j < n; j++) now[j] += tn_get(m->end, j);
+        const tn_tensor *end = tn_clone(m->end);
+        for (int64_t j = 0; j < n; j++) now[j] += tn_get(end, j);
+        tn_scope_end(s);
         int64_t last = 0;
         for (int64_t j = 1; j < n; j++)
             if (now[j] > now[last]) last = j;

@@ -106,8 +106,8 @@ autograd/ops/index_add.c     autograd/ops/index_select.c
 autograd/ops/masked_select.c autograd/ops/masked_spread.c
 autograd/ops/avg_pool2d.c    autograd/ops/avg_pool2d_grad.c
 autograd/ops/conv2d.c        autograd/ops/conv2d_input_grad.c autograd/ops/conv2d_weight_grad.c
-autograd/tape/autocast.c     autograd/tape/call.c
-' # In the last cycle, a call converts its inputs, and a conversion is a call.
+autograd/tape/autocast.c     autograd/tape/call.c              autograd/tape/replaced.c
+' # In the last cycle, a call converts or replaces its inputs, and each of these makes a call.
 
 # ---- queries of the tables ----
 
