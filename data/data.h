@@ -14,6 +14,7 @@
 #include "runlog.h"
 #include "sequences.h"
 #include "source.h"
+#include "table.h"
 #include "text.h"
 #include "tokenizer.h"
 #include "vectors.h"

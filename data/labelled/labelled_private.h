@@ -7,7 +7,7 @@
 
 #include "core/base/toolbox.h"
 #include "data/labelled.h"
-#include "data/text/data_private.h"
+#include "data/text/cells.h"
 
 #include <string.h>
 
@@ -60,17 +60,5 @@ bool tn__labelled_read_squad(tn_labelled *l, tn_text all);
 
 /* Reads the next line, without its end and without a byte order mark at the start of the text; advances *at. */
 bool tn__labelled_line(tn_text all, size_t *at, tn_text *line);
-
-/* A row's cells; the row owns their memory. */
-typedef struct {
-    tn_string text; /* cells without their quotes */
-    tn_text  *cell;
-    int64_t   n, room;
-} tn__cells;
-void tn__cells_free(tn__cells *c);
-bool tn__cells_add(tn__cells *c, tn_text cell);
-bool tn__cells_tabs(tn__cells *c, tn_text line);
-/* Reads a CSV record, whose quotes may contain line ends; *line advances over them. *bad: the record's error. */
-bool tn__cells_csv(tn__cells *c, tn_text all, size_t *at, int64_t *line, const char **bad);
 
 #endif

@@ -48,7 +48,9 @@ typedef struct {
 bool tn__reader_open(tn__reader *r, const char *caller, const char *path);
 /* The next line without its "\n", the first without a byte order mark, valid until the next call; false at the end, or
  * if an error was raised. */
-bool tn__reader_line(tn__reader *r, tn_text *line);
+bool    tn__reader_line(tn__reader *r, tn_text *line);
+int64_t tn__reader_at(const tn__reader *r);                      /* byte of the file after that line */
+void tn__reader_seek(tn__reader *r, int64_t byte, int64_t line); /* the next line starts at this byte, after `line` */
 bool tn__reader_rest(tn__reader *r); /* reads to the end for the checksum alone; false: raised */
 void tn__reader_close(tn__reader *r);
 

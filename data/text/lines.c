@@ -67,6 +67,10 @@ bool tn__reader_line(tn__reader *r, tn_text *line)
     }
 }
 
+int64_t tn__reader_at(const tn__reader *r) { return r->at - (int64_t)(r->have - r->used); }
+
+void tn__reader_seek(tn__reader *r, int64_t byte, int64_t line) { r->at = byte, r->line = line, r->have = r->used = 0; }
+
 bool tn__reader_rest(tn__reader *r)
 {
     while (r->at < r->source.size)

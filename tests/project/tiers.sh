@@ -23,7 +23,7 @@ prove a run    |   80 | models/verify.h
 look inside    |  155 | nn/look.h models/look.h
 long texts     |  100 | models/reformer.h
 look up        |    - | tenon.h core/files.h core/gguf.h core/keywords.h core/q8.h core/system.h autograd/op.h
-               |      | data/chat.h data/loading.h
+               |      | data/chat.h data/loading.h data/table.h
                |      | autograd/experts.h autograd/fused.h autograd/long_texts.h autograd/more_ops.h autograd/rope.h
                |      | autograd/recompute.h autograd/replay.h autograd/steps.h autograd/tools.h
                |      | nn/experts.h nn/module_tools.h nn/convolution.h nn/crf.h nn/losses.h nn/init.h nn/lora.h

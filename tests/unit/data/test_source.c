@@ -125,6 +125,7 @@ enum {
     WINDOWS,
     SPANS,
     SENTENCES,
+    TABLE,
     MLM,
     MLM_PAIRS,
     MLM_PERMUTED,
@@ -141,6 +142,7 @@ typedef struct {
     tn_windows       *windows;
     tn_spans         *spans;
     tn_sentences     *sentences;
+    tn_table         *table;
     tn_tokenizer     *tokenizer;
     tn_labelled      *labelled;
     tn_labels        *labels;
@@ -212,6 +214,13 @@ static void corpus_open(corpus *c, int kind, uint64_t seed)
         c->source = tn_sentences_source(c->sentences);
         tn_lines_free(l);
     }
+    if (kind == TABLE) { /* lines "a<tab>b", as texts */
+        c->table = tn_table_open(text_file("table", seed, true), .form = "tsv", .no_header = true, .batch = 7,
+                                 .fields = {{.name = "x", .columns = "1", .encoder = &letters},
+                                            {.name = "y", .columns = "2", .encoder = &letters}});
+        c->source = tn_table_source(c->table);
+        c->source.batches = 14; /* about as many: unknown */
+    }
     if (kind >= MLM) {
         files[0] = text_file("text", seed, false);
         c->corpus = tn_corpus_open(.files = files, .n = 1, .cache = tn_test_file("cache"),
@@ -233,6 +242,7 @@ static void corpus_close(corpus *c)
     tn_windows_free(c->windows);
     tn_spans_free(c->spans);
     tn_sentences_free(c->sentences);
+    tn_table_free(c->table);
     tn_features_free(c->features);
     tn_labels_free(c->labels);
     tn_labelled_free(c->labelled);

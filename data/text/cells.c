@@ -1,6 +1,7 @@
 /* cells.c — splits a line into cells: at tabs, or as CSV (RFC 4180): at commas, with quotes around a cell that contains
  * a comma, a quote (doubled) or a line break. */
-#include "data/labelled/labelled_private.h"
+#include "data/text/cells.h"
+#include "core/base/toolbox.h"
 
 void tn__cells_free(tn__cells *c)
 {
@@ -28,20 +29,32 @@ bool tn__cells_tabs(tn__cells *c, tn_text line)
     }
 }
 
-/* Returns the end of the record, without its line end: the first line end outside quotes. A cell is quoted if its first
- * byte is a quote; elsewhere a quote is an ordinary byte. */
+/* A cell is quoted if its first byte is a quote; elsewhere a quote is an ordinary byte. */
+bool tn__csv_quoted(tn_text part, bool quoted)
+{
+    bool first = !quoted;
+    for (size_t i = 0; i < part.bytes; i++) {
+        const bool quote = part.at[i] == '"';
+        if (quoted && quote && i + 1 < part.bytes && part.at[i + 1] == '"') i++; /* a doubled quote is one quote */
+        else if (quote && (quoted || first)) quoted = !quoted;
+        first = !quoted && part.at[i] == ',';
+    }
+    return quoted;
+}
+
+/* Returns the end of the record, without its line end: the first line end outside quotes. */
 static size_t record(tn_text all, size_t at, int64_t *line, size_t *next)
 {
-    bool   quoted = false, first = true;
-    size_t i = at;
-    for (; i < all.bytes && (quoted || all.at[i] != '\n'); i++) {
-        const bool quote = all.at[i] == '"';
-        if (quoted && quote && i + 1 < all.bytes && all.at[i + 1] == '"') i++; /* a doubled quote is one quote */
-        else if (quote && (quoted || first)) quoted = !quoted;
-        first = !quoted && all.at[i] == ',';
-        *line += all.at[i] == '\n';
+    size_t      i = at;
+    const char *end;
+    for (bool quoted = false;; i++, ++*line) {
+        const size_t from = i;
+        end = i < all.bytes ? memchr(all.at + i, '\n', all.bytes - i) : NULL;
+        i = end ? (size_t)(end - all.at) : all.bytes;
+        quoted = tn__csv_quoted((tn_text){all.at + from, i - from}, quoted);
+        if (!end || !quoted) break;
     }
-    *next = i + (i < all.bytes);
+    *next = i + (end != NULL);
     return i > at && all.at[i - 1] == '\r' ? i - 1 : i;
 }
 
