@@ -294,3 +294,32 @@ EXAMPLE(allocator_and_input_output)
     printf("%s\n", tn_status_name(tn_set_io(&io)));
     tn_set_io(NULL);
 }
+
+/* Rows of a CSV file, by the names of its columns. */
+EXAMPLE(table_rows)
+{
+    static const char text[] = "street,rooms,price\n\"Elm Street, north\",3,210\nHigh Street,5,450.5\n";
+    if (tn_file_write("houses.csv", text, strlen(text)) != TN_OK) return;
+    tn_table *t = tn_table_open("houses.csv");
+    while (tn_table_next(t)) {
+        const tn_text street = tn_table_text(t, "street");
+        printf("line %d: %.*s, %g\n", (int)tn_table_line(t), (int)street.bytes, street.at, tn_table_number(t, "price"));
+    }
+    tn_table_free(t);
+}
+
+/* Batches from JSON lines: numbers, and classes by their names. */
+EXAMPLE(table_batches)
+{
+    static const char        text[] = "{\"width\": 1.5, \"height\": 2, \"kind\": \"cat\"}\n"
+                                      "{\"width\": 7, \"height\": 9, \"kind\": \"dog\"}\n";
+    static const char *const kinds[] = {"cat", "dog", NULL};
+    if (tn_file_write("animals.jsonl", text, strlen(text)) != TN_OK) return;
+    tn_table *t = tn_table_open(
+        "animals.jsonl", .batch = 32,
+        .fields = {{.name = "x", .columns = "width,height"}, {.name = "y", .columns = "kind", .classes = kinds}});
+    tn_source s = tn_table_source(t);
+    tn_batch  b;
+    while (tn_source_next(&s, &b)) tn_print(stdout, b.x), tn_print(stdout, b.y);
+    tn_table_free(t);
+}

@@ -224,3 +224,18 @@ EXAMPLE(custom_op)
     tn_clear_error();
     tn_print(stdout, tn_op_apply(&scale, &(args_t){2}, 1, &x));
 }
+
+/* Derivatives with respect to a weight: the function runs the module with its argument in place of the weight. */
+static tn_tensor *squared_output(tn_tensor *const *in, int n, void *net)
+{
+    tn_tensor *w = tn_find_tensor((tn_module *)net, "weight");
+    return tn_sum(tn_square(tn_functional_call((tn_module *)net, tn_ones(TN_SHAPE(1, 2)), n, &w, in)));
+}
+
+EXAMPLE(hessian_of_a_weight)
+{
+    tn_linear *net = tn_linear_new(.in = 2, .out = 1, .no_bias = true);
+    tn_tensor *v = tn_from_data(TN_F32, TN_SHAPE(1, 2), (float[]){1, 0});
+    tn_print(stdout, tn_hvp(squared_output, net->weight, v, net)); /* the Hessian is 2 in all elements */
+    tn_free(net);
+}

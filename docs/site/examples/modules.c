@@ -406,3 +406,45 @@ EXAMPLE(lora)
     printf("%d\n", tn_has_lora(net));
     tn_free(net);
 }
+
+/* MAML: learns initial weights from which one step on a task's data gives a small loss on further data of the task. The
+ * tasks are lines of any slope through the origin. */
+EXAMPLE(functional_call)
+{
+    enum { PARTS = 4 };
+    tn_tensor     *w[PARTS], *fast[PARTS], *g[PARTS];
+    int            n = 0;
+    tn_sequential *net = tn_sequential_new();
+    tn_append(net, tn_linear_new(.in = 1, .out = 16));
+    tn_append(net, tn_tanh_new());
+    tn_append(net, tn_linear_new(.in = 16, .out = 1));
+    tn_optimizer *opt = tn_adam_new(net, .lr = 0.01);
+    for (tn_each p = tn_parameters(net); tn_next(&p);) w[n++] = p.tensor;
+    for (int step = 0; step <= 300; step++) {
+        tn_scope   s = tn_scope_begin();
+        tn_tensor *slope = tn_uniform(TN_SHAPE(1), -2, 2), *x = tn_uniform(TN_SHAPE(10, 1), -1, 1);
+        tn_tensor *further = tn_uniform(TN_SHAPE(10, 1), -1, 1);
+        tn_tensor *loss = tn_mse_loss(tn_call(net, x), tn_mul(x, slope));
+        tn_grad_of(loss, n, w, g, .create_graph = true);
+        for (int i = 0; i < n; i++) fast[i] = tn_sub(w[i], tn_mul_scalar(g[i], 0.3));
+        tn_tensor *after = tn_mse_loss(tn_functional_call(net, further, n, w, fast), tn_mul(further, slope));
+        if (step % 100 == 0) printf("%3d  better after the step: %d\n", step, tn_item(after) < tn_item(loss));
+        tn_backward(after); /* through the step, to the initial weights */
+        tn_step(opt);
+        tn_scope_end(s);
+    }
+    tn_optimizer_free(opt);
+    tn_free(net);
+}
+
+/* The same for any calls between begin and end: here a layer's weights are replaced by their mean with others. */
+EXAMPLE(functional_begin)
+{
+    tn_linear *net = tn_linear_new(.in = 2, .out = 1, .no_bias = true);
+    tn_tensor *x = tn_ones(TN_SHAPE(1, 2)), *w = net->weight, *mean = tn_mul_scalar(tn_add(w, tn_ones_like(w)), 0.5);
+    tn_scope   s = tn_functional_begin(1, &w, &mean);
+    printf("%d\n", tn_item(tn_call(net, x)) == tn_item(tn_sum(mean)));
+    tn_scope_end(s);
+    printf("%d\n", tn_item(tn_call(net, x)) == tn_item(tn_sum(w)));
+    tn_free(net);
+}
