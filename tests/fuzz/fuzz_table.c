@@ -1,5 +1,6 @@
 /* fuzz_table.c — any bytes as a table, in all formats: they are rejected, with the line, or read row by row and in
  * batches, which agree. */
+#define _GNU_SOURCE
 #include "data/data.h"
 #include "memory_file.h"
 #include <math.h>
