@@ -92,8 +92,8 @@ TN_API tn_tensor *tn_hvp(tn_check_fn fn, tn_tensor *x, tn_tensor *v, void *user)
  * nested call the inner replacement applies, and by[i] is what an op would use there. The scope does not own the
  * tensors.
  *
- *     tn_scope s = tn_functional_begin(1, &w, &other); // w = tn_find_tensor(net, "0.weight")
- *     y = tn_scope_return(s, tn_call(net, x));         // tn_functional_call(net, x, 1, &w, &other) is the same */
+ *     tn_scope s = tn_functional_begin(1, &weight, &others);
+ *     y = tn_scope_return(s, tn_call(net, x)); // as tn_functional_call(net, x, 1, &weight, &others) */
 TN_API tn_scope tn_functional_begin(int n, tn_tensor *const *of, tn_tensor *const *by);
 
 /* ---- a callback for complete gradients --------------------------------------------------------------------------- */

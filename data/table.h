@@ -7,7 +7,7 @@
  *     tn_source train = tn_table_source(houses);                    // x [64, 2], y [64, 1], for tn_fit
  *
  *     tn_table *t = tn_table_open("houses.csv");
- *     while (tn_table_next(t)) sum += tn_table_number(t, "price");  // row by row
+ *     while (tn_table_next(t)) printf("%g\n", tn_table_number(t, "price")); // row by row
  *     tn_table_free(t);
  *
  * Rows come in the order of the file. To shuffle, read all rows as one batch (.batch = INT32_MAX) into tn_dataset_new.

@@ -111,7 +111,7 @@ TN_API void        tn_module_summary(FILE *to, void *m);
  *     tn_tensor *loss = tn_mse_loss(tn_functional_call(net, x, n, w, fast), y);
  *     tn_grad_of(loss, n, fast, g, .create_graph = true);
  *     for (int i = 0; i < n; i++) fast[i] = tn_sub(fast[i], tn_mul_scalar(g[i], 0.01));
- *     tn_backward(tn_mse_loss(tn_functional_call(net, new_x, n, w, fast), new_y)); // gradients of w */
+ *     tn_backward(tn_mse_loss(tn_functional_call(net, vx, n, w, fast), vy)); // gradients of w */
 TN_API tn_tensor *tn_module_functional_call(void *m, tn_tensor *x, int n, tn_tensor *const *of, tn_tensor *const *by);
 #define tn_functional_call(m, x, n, of, by) tn_module_functional_call(TN_ANY_MODULE_(m), x, n, of, by)
 
