@@ -1,4 +1,5 @@
-/* surface.h — the loss surface around a model's weights, and probing classifiers. Part of models.h: include that.
+/* surface.h — the loss surface around a model's weights, probing classifiers, and masks that leak. Part of models.h:
+ * include that.
  *
  *     tn_tensor *x = tn_weights_direction(net, 1), *y = tn_weights_direction(net, 2);
  *     double     values[51 * 51];
@@ -6,7 +7,10 @@
  *     tn_surface(.model = net, .loss = loss_of, .user = &batch, .x = x, .y = y, .nx = 51, .ny = 51, .x0 = -1, .x1 = 1,
  *                .y0 = -1, .y1 = 1, .values = values);
  *
- *     double right = tn_probe(.x = vectors, .y = tags, .test_x = others, .test_y = their_tags); */
+ *     double right = tn_probe(.x = vectors, .y = tags, .test_x = others, .test_y = their_tags);
+ *
+ *     tn_leak l = tn_mask_leak(.model = net, .run = loss_of, .user = &batch, .tokens = batch.x);
+ *     if (l.size > 0) printf("%s, position %lld: depends on later tokens\n", l.path, (long long)l.position); */
 #ifndef TENON_MODELS_SURFACE_H
 #define TENON_MODELS_SURFACE_H
 
@@ -53,8 +57,34 @@ typedef struct tn_probe_args {
 TN_API double tn_probe_run(tn_probe_args a);      /* accuracy on the test set; NaN: raised */
 TN_API double tn_cka(tn_tensor *x, tn_tensor *y); /* linear centred kernel alignment of [N, D] and [N, E], 0 … 1 */
 
+/* ---- masks that leak --------------------------------------------------------------------------------------------- */
+
+/* Runs the model again with other tokens at hidden positions and compares the bits of all modules' results [B, T, …] at
+ * the others: without .padding, at most 8 times, with other tokens from some position on, which results before it must
+ * not depend on (a causal mask); with .padding, with other tokens where it is true. Call it in eval mode, with a batch
+ * in which tokens differ: in a test, or in the loss of tn_fit before the forward, to find the step. */
+typedef struct tn_mask_leak_args {
+    int          zero_;
+    void        *model;
+    tn_look_loss run; /* runs the model on .tokens; its result is ignored. All runs have the same random numbers */
+    void        *user;
+    tn_tensor   *tokens;          /* i64 [B, T]: changed in place, and restored at the end */
+    tn_tensor   *padding;         /* bool [B, T]; NULL: no result may depend on later tokens */
+    int64_t padding_id TN_IS(-1); /* without .padding: a token with this id stays, and replaces no other */
+    int                end_;
+} TN_KEYWORDS_ONLY tn_mask_leak_args;
+#define TN_MASK_LEAK_ARGS_DEFAULTS .padding_id = -1
+typedef struct {
+    double  size;                /* the largest difference in this result; 0: no mask leaks, or an error is set */
+    char    path[200];           /* of the first module, in the order of the calls, whose result differs */
+    int64_t row, position, from; /* its first row and position that differ; the first token changed, -1: padding */
+} tn_leak;
+TN_API tn_leak tn_mask_leak_run(tn_mask_leak_args a);
+
 TN_C_END_
 #define tn_surface(...) TN_CALL_(tn_surface_run(TN_FILLED_(tn_surface_args, TN_NO_DEFAULTS_, __VA_ARGS__)))
+#define tn_mask_leak(...) \
+    TN_CALL_(tn_mask_leak_run(TN_FILLED_(tn_mask_leak_args, TN_MASK_LEAK_ARGS_DEFAULTS, __VA_ARGS__)))
 #define tn_probe(...) TN_CALL_(tn_probe_run(TN_FILLED_(tn_probe_args, TN_PROBE_ARGS_DEFAULTS, __VA_ARGS__)))
 #define tn_surface(...) TN_CALL_(tn_surface_run(TN_FILLED_(tn_surface_args, TN_NO_DEFAULTS_, __VA_ARGS__)))
 #define tn_probe(...) TN_CALL_(tn_probe_run(TN_FILLED_(tn_probe_args, TN_PROBE_ARGS_DEFAULTS, __VA_ARGS__)))

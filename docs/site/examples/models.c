@@ -323,6 +323,21 @@ EXAMPLE(loss_surface)
     tn_free(m);
 }
 
+static tn_tensor *read_all(void *model, void *user) { return tn_sum(tn_call((tn_sequential *)model, user)); }
+
+EXAMPLE(leaking_mask)
+{
+    tn_sequential *m = tn_sequential_new();
+    tn_append(m, tn_embedding_new(.count = 20, .dim = 8));
+    tn_append(m, tn_lstm_new(.in = 8, .hidden = 4, .bidirectional = true)); /* it reads later tokens */
+    tn_append(m, tn_linear_new(.in = 8, .out = 20));
+    tn_tensor *ids = tn_reshape(tn_arange(12), TN_SHAPE(2, 6));
+    tn_leak    l = tn_mask_leak(.model = m, .run = read_all, .user = ids, .tokens = ids);
+    printf("leak: %d, module %s, row %lld, position %lld, tokens from %lld\n", l.size > 0, l.path, (long long)l.row,
+           (long long)l.position, (long long)l.from);
+    tn_free(m);
+}
+
 EXAMPLE(probe)
 {
     tn_tensor *x = tn_normal(TN_SHAPE(40, 3), 0, 1);

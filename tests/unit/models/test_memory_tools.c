@@ -29,6 +29,15 @@ static double watched(void)
     return sum;
 }
 
+static double masks_that_hide(void)
+{
+    tn_gpt      *m = tn_gpt_new(SIZES);
+    tn_tensor   *x = ids(1, 2, 11);
+    const double sum = tn_mask_leak(.model = m, .run = gpt_loss, .user = x, .tokens = x).size + digest(x);
+    tn_free(m);
+    return sum;
+}
+
 static double heads_taken_out(void)
 {
     tn_gpt       *m = tn_gpt_new(SIZES);
@@ -343,17 +352,29 @@ static double whatever_opens(void)
 
 /* ---- all scenarios ----------------------------------------------------------------------------------------------- */
 
-static const scenario scenarios[] = {watched,         heads_taken_out,
-                                     words_that_add,  where_it_leads,
-                                     a_surface,       a_probe,
-                                     fitted,          averaged,
-                                     in_shards,       adapters,
-                                     a_tuned_folder,  answers,
-                                     filled_in,       without_end,
-                                     in_a_window,     proposed,
-                                     unigrams,        a_folder_of_pieces,
-                                     vectors_learned, scores_of_texts,
-                                     whatever_opens,  proposed_from_the_text,
+static const scenario scenarios[] = {watched,
+                                     masks_that_hide,
+                                     heads_taken_out,
+                                     words_that_add,
+                                     where_it_leads,
+                                     a_surface,
+                                     a_probe,
+                                     fitted,
+                                     averaged,
+                                     in_shards,
+                                     adapters,
+                                     a_tuned_folder,
+                                     answers,
+                                     filled_in,
+                                     without_end,
+                                     in_a_window,
+                                     proposed,
+                                     unigrams,
+                                     a_folder_of_pieces,
+                                     vectors_learned,
+                                     scores_of_texts,
+                                     whatever_opens,
+                                     proposed_from_the_text,
                                      read_from_a_file};
 
 int main(void)
