@@ -257,6 +257,7 @@ static const train_kind kind = {"Sentence embeddings",
                                 NULL,
                                 "bert embed --model %s \"a sentence\" \"another one\"",
                                 "sentence-similarity",
+                                NULL,
                                 NULL};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */

@@ -179,6 +179,7 @@ static const train_kind distil_kind = {"A distilled model",
                                        NULL,
                                        "bert fill --model %s \"The [MASK] is here.\"",
                                        "fill-mask",
+                                       NULL,
                                        NULL};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */

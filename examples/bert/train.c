@@ -174,7 +174,8 @@ const train_kind bert_kind = {"A masked language model",
                               NULL,
                               "bert fill --model %s \"The [MASK] is here.\"",
                               "fill-mask",
-                              row};
+                              row,
+                              NULL};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

@@ -327,8 +327,8 @@ static tn_tokenizer *tokenizer(training *b, progress *bar)
     return tn_tokenizer_load(of(b)->model);
 }
 
-static const train_kind kind = {"Fine-tuning", 500,      0,    check,     NULL, tokenizer, open_all, make,
-                                say,           describe, save, close_all, NULL, NULL,      NULL,     NULL};
+static const train_kind kind = {"Fine-tuning", 500,  0,         check, NULL, tokenizer, open_all, make, say,
+                                describe,      save, close_all, NULL,  NULL, NULL,      NULL,     NULL};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

@@ -25,7 +25,7 @@ const option debug_options[] = {
                 .single = true),
     OPTION_TEXT("when", 'w', "CONDITION", &when,
                 "show the first step where it holds, such as \"loss > 4\" or \"loss is nan\"; instead of loss: row, "
-                "grad, lr or copies"),
+                "grad, lr, copies or leak"),
     OPTION_INT("from", 'f', "N", &from, "with --when: the first step to consider", .least = 1, .most = 1e15),
     OPTION_INT("without", 0, "LINE", &without,
                "repeat the training without this line of its text, from 1, instead of showing a step", .least = 1,
@@ -40,8 +40,8 @@ const option debug_options[] = {
 
 /* ---- conditions -------------------------------------------------------------------------------------------------- */
 
-typedef enum { OF_LOSS, OF_ROW, OF_GRAD, OF_LR, OF_COPIES, QUANTITIES } quantity;
-static const char *const quantities[] = {"loss", "row", "grad", "lr", "copies"};
+typedef enum { OF_LOSS, OF_ROW, OF_GRAD, OF_LR, OF_COPIES, OF_LEAK, QUANTITIES } quantity;
+static const char *const quantities[] = {"loss", "row", "grad", "lr", "copies", "leak"};
 typedef enum { ABOVE, BELOW, AT_LEAST, AT_MOST, IS_NAN, IS_INF } relation;
 static const char *const relations[] = {">", "<", ">=", "<=", "is nan", "is inf"};
 typedef struct {
@@ -56,8 +56,7 @@ static debugging *debugged; /* by the functions that tn_fit calls, whose user is
 static int read_condition(const char *text, condition *c)
 {
     static const char form[] =
-        "expected loss, row, grad, lr or copies, then > < >= or <= and a number, or is nan or is "
-        "inf";
+        "expected loss, row, grad, lr, copies or leak, then > < >= or <= and a number, or is nan or is inf";
     const char  *at = text + strspn(text, " ");
     const size_t name = strspn(at, "abcdefghijklmnopqrstuvwxyz");
     int          of = 0, is = -1;
@@ -102,7 +101,9 @@ static tn_tensor *observed_loss(void *module, const tn_batch *b, void *user)
     tn_tensor *l;
     if (d->done + 1 == d->show) l = debug_loss(&d->seen, d->t, b, d->loss);
     else {
-        if (awaits(d, OF_ROW) || awaits(d, OF_COPIES)) debug_rows(&d->seen, d->t, b, d->loss, awaits(d, OF_ROW));
+        if (awaits(d, OF_ROW) || awaits(d, OF_COPIES) || awaits(d, OF_LEAK))
+            debug_rows(&d->seen, d->t, b, d->loss, awaits(d, OF_ROW));
+        if (awaits(d, OF_LEAK)) debug_leak(&d->seen, d->t, b, d->loss);
         l = d->loss(module, b, user);
     }
     if (l && tn_numel(l) == 1) d->seen.loss = tn_item(l);
@@ -120,7 +121,8 @@ static tn_status observed_gradients(void *module, tn_optimizer *o, int64_t step,
 
 static bool is_found(const debugging *d, double loss, double lr)
 {
-    const double v[] = {loss, debug_worst(&d->seen), d->seen.norm, lr, (double)debug_copies(&d->seen)};
+    const double v[] = {loss, debug_worst(&d->seen),          d->seen.norm,
+                        lr,   (double)debug_copies(&d->seen), d->seen.leak.size};
     return d->from && d->done >= d->from && holds(&awaited, v[awaited.of]);
 }
 

@@ -27,12 +27,16 @@ typedef struct {
     debug_values *result, *gradient; /* by module path, in the order of the calls, of the modules */
     int64_t       rows, results, gradients;
     double        loss, lr, norm; /* norm: of all gradients before clipping; NaN: not computed */
+    bool          masked;         /* the batch has padding, or an order of tokens: */
+    tn_leak       leak;           /* whether a result depends on what a mask must hide */
     int64_t       items;
 } debug_step;
 
 /* Sets the rows of a batch, with `losses` also their losses. Parts of a batch add up. */
 void debug_rows(debug_step *s, training *t, const tn_batch *b, tn_fit_loss loss, bool losses);
-/* The loss, observed: sets rows and results, too. The bits of the training do not change. */
+/* Sets leak; after debug_rows. */
+void debug_leak(debug_step *s, training *t, const tn_batch *b, tn_fit_loss loss);
+/* The loss, observed: sets rows, results and leak, too. The bits of the training do not change. */
 tn_tensor *debug_loss(debug_step *s, training *t, const tn_batch *b, tn_fit_loss loss);
 void       debug_gradients(debug_step *s, void *module); /* sets gradients and norm */
 double     debug_norm(void *module);                     /* of all gradients */

@@ -160,6 +160,36 @@ int64_t debug_copies(const debug_step *s)
     return n;
 }
 
+/* ---- masks ------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    training       *t;
+    const tn_batch *b;
+    tn_fit_loss     loss;
+} loss_call;
+static tn_tensor *call_loss(void *model, void *user)
+{
+    const loss_call *c = user;
+    return c->loss(model, c->b, c->t->fit.user);
+}
+
+void debug_leak(debug_step *s, training *t, const tn_batch *b, tn_fit_loss loss)
+{
+    loss_call  c = {t, b, loss};
+    tn_tensor *ordered = t->kind->causal ? tn_batch_find(b, t->kind->causal) : NULL;
+    tn_tensor *padding = tn_batch_find(b, "padding");
+    tn_leak    l = {.size = 0};
+    bool      *modes = ordered || padding ? switch_modes(t->net, NULL) : NULL;
+    if (modes && ordered) /* targets, y, are padded with 0 */
+        l = tn_mask_leak(.model = t->net, .run = call_loss, .user = &c, .tokens = ordered,
+                         .padding_id = ordered == b->y ? 0 : -1);
+    if (modes && padding && l.size == 0)
+        l = tn_mask_leak(.model = t->net, .run = call_loss, .user = &c, .tokens = b->x, .padding = padding);
+    if (modes) switch_modes(t->net, modes), s->masked = true;
+    l.row += b->first;
+    if (l.size > s->leak.size) s->leak = l;
+}
+
 /* ---- results and gradients --------------------------------------------------------------------------------------- */
 
 static debug_values *values_at(debug_values **array, int64_t *n, const char *path)
@@ -196,6 +226,7 @@ static void add_values(debug_values *v, const tn_tensor *t)
 tn_tensor *debug_loss(debug_step *s, training *t, const tn_batch *b, tn_fit_loss loss)
 {
     debug_rows(s, t, b, loss, true);
+    debug_leak(s, t, b, loss);
     tn_look *look = tn_look_new();
     tn_look_request(look, "**");
     const tn_scope observed = tn_look_begin(look);
@@ -257,6 +288,17 @@ void debug_print_text(tn_text text, size_t most)
     }
 }
 
+static void print_leak(const debug_step *s)
+{
+    const tn_leak *l = &s->leak;
+    const char    *place = l->row < s->rows ? s->row[l->row].place : "";
+    if (s->masked) printf("leak      %.4g", l->size);
+    if (s->masked && l->size > 0)
+        printf(": '%s' at position %lld of row %lld%s%s depends on %s", l->path, (long long)l->position,
+               (long long)l->row, *place ? ", " : "", place, l->from < 0 ? "padding" : "later tokens");
+    if (s->masked) printf("\n");
+}
+
 /* The row to print after n others: the largest loss first, then in order. */
 static int64_t next_row(const debug_step *s, const bool *printed)
 {
@@ -309,6 +351,7 @@ static void print_values(const debug_values *v, int64_t n, int64_t depth, bool g
 
 void debug_print(const debug_step *s, int64_t most, int64_t depth)
 {
+    print_leak(s);
     print_rows(s, most);
     print_values(s->result, s->results, depth, false);
     print_values(s->gradient, s->gradients, depth, true);

@@ -144,6 +144,8 @@ struct train_kind {
     /* For debug: sets the place of a batch's row in the data, as "line 12" ("": not known), and adds its text. ids: its
      * token ids, with those that are masked; empty if the data are not texts. NULL: no places and texts. */
     void (*row)(training *t, const tn_batch *b, int64_t row, const tn_ids *ids, char place[64], tn_string *text);
+    /* For debug: the tensor of a batch, "x" or "y", on whose later tokens no result may depend; NULL: none. */
+    const char *causal;
 };
 
 run_page train_page(const training *t, bool live); /* the report of the run */
@@ -220,8 +222,9 @@ extern const option debug_options[];
                 "the beginning, repeats the steps up to it with the same bits, and shows the batch with the loss of " \
                 "each row, the gradients, and the results of all modules. --when finds the first step where a "       \
                 "condition holds: on the loss, the largest loss of a row, the norm of all gradients, the learning "   \
-                "rate, or the number of rows that are copies of others. --without repeats the training without one "  \
-                "line of its text, and compares losses and weights.\n\n"                                              \
+                "rate, the number of rows that are copies of others, or the leak, the change of a result with "       \
+                "tokens that a mask must hide. --without repeats the training without one line of its text, and "     \
+                "compares losses and weights.\n\n"                                                                    \
                 "  " name_ " debug book --step 1200\n"                                                                \
                 "  " name_ " debug book --when \"loss > 4\" --from 100\n"                                             \
                 "  " name_ " debug book --without 17"                                                                 \

@@ -223,6 +223,7 @@ static const train_kind kind = {"A bidirectional language model",
                                 NULL,
                                 "echo \"a sentence\" | elmo embed --model %s",
                                 "feature-extraction",
+                                NULL,
                                 NULL};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */

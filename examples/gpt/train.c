@@ -170,7 +170,8 @@ const train_kind gpt_kind = {"A language model",
                              NULL,
                              "gpt write --model %s --prompt \"Once\"",
                              "text-generation",
-                             row};
+                             row,
+                             "x"};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

@@ -252,6 +252,7 @@ static const train_kind kind = {"A tuned language model",
                                 NULL,
                                 "gpt write --model %s --prompt \"Once\"",
                                 "text-generation",
+                                NULL,
                                 NULL};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */

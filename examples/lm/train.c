@@ -344,7 +344,8 @@ static const train_kind kind = {"A recurrent language model",
                                 NULL,
                                 "lm write --model %s --prompt \"Once\"",
                                 "text-generation",
-                                row};
+                                row,
+                                NULL};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

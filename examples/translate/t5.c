@@ -187,4 +187,5 @@ const train_kind t5_kind = {"Pretraining of T5",
                             NULL,
                             "translate tune --model %s --src FILE --tgt FILE --out DIR",
                             "text2text-generation",
-                            row};
+                            row,
+                            "y"};

@@ -229,7 +229,8 @@ const train_kind translate_kind = {"Training of a translation model",
                                    NULL,
                                    "echo \"a sentence\" | translate run --model %s",
                                    "translation",
-                                   row};
+                                   row,
+                                   "y"};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

@@ -142,6 +142,7 @@ static const train_kind kind = {"A tuned translation model",
                                 NULL,
                                 "echo \"a sentence\" | translate run --model %s",
                                 "translation",
+                                NULL,
                                 NULL};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */

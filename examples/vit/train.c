@@ -190,7 +190,8 @@ const train_kind vit_kind = {"Training of an image classifier",
                              vit_show,
                              "vit classify --model %s image.png",
                              "image-classification",
-                             vit_row};
+                             vit_row,
+                             NULL};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
