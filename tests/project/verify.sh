@@ -73,6 +73,21 @@ change() # PROGRAM RUN
     esac
 }
 
+# Changes a record so that its lines have the right checksums: the FNV-1a of all characters so far.
+forge() # RECORD SED
+{
+    local chain=$((0xcbf29ce484222325)) line i code
+    sed -E "$2" "$1" | while IFS= read -r line; do
+        line=${line%,\"chain\":*}
+        for ((i = 0; i < ${#line}; i++)); do
+            printf -v code %d "'${line:i:1}"
+            chain=$(((chain ^ code) * 0x100000001b3))
+        done
+        printf '%s,"chain":"%016x"}\n' "$line" $chain
+    done >forged
+    mv forged "$1"
+}
+
 # The same for vectors, whose record contains options and checksums.
 change_vectors()
 {
@@ -102,6 +117,8 @@ verify_vectors()
         cp kept/* .
     done
     echo "vectors: $found of $changes random changes found"
+    sed -i 's/"version": "[^"]*"/"version": "0.0.1"/' words.json
+    says 7 "'words.json' is of version 0.0.1, but this is version" "$v" verify words.json
 }
 
 for name in "${programs[@]}"; do
@@ -134,10 +151,17 @@ for name in "${programs[@]}"; do
     got=$("$program" verify --quiet parts --against certificate.json --certificate other.json | tail -n 1) || true
     [ "$got" = "identical $all segments" ] || wrong "$name verify of an interrupted run: $got"
     cmp "$run/checkpoints/record.jsonl" parts/checkpoints/record.jsonl || wrong "$name: the record has other lines"
-    "$program" train --quiet "${options[@]}" --steps 40 --seed 2 --out seed >/dev/null || wrong "$name train failed"
-    got=$("$program" verify --quiet seed --against certificate.json | tail -n 1) || true
-    [[ $got == "differs at step "*": certificate: "* ]] || wrong "$name verify --against another training: $got"
-    rm -r parts seed
+    sed -E '/"point": 40/,$ { s/("weights": "[0-9a-f]{15})[0-7]/\18/; t; s/("weights": "[0-9a-f]{15})[8-9a-f]/\10/ }' \
+        certificate.json >other.json
+    got=$("$program" verify --quiet parts --segments 1 --against other.json | tail -n 1) || true
+    [[ $got == "differs at step 40: certificate: "* ]] || wrong "$name verify --against a changed certificate: $got"
+    rm -r parts
+    if [ "$name" = gpt ]; then
+        "$program" train --quiet "${options[@]}" --steps 40 --seed 2 --out seed >/dev/null || wrong "$name train failed"
+        got=$("$program" verify --quiet seed --against certificate.json | tail -n 1) || true
+        [[ $got == "differs at step "*": certificate: "* ]] || wrong "$name verify --against another training: $got"
+        rm -r seed
+    fi
 
     mkdir -p kept
     # shellcheck disable=SC2086
@@ -162,6 +186,16 @@ for name in "${programs[@]}"; do
     mv "$run/checkpoints/record.jsonl" away
     says 5 "record.jsonl' does not exist; a run of an earlier version has none" "$program" verify "$run"
     mv away "$run/checkpoints/record.jsonl"
+    # A forged record is found by the repeated step; runs of other versions and commands are rejected.
+    forge "$run/checkpoints/record.jsonl" '/^."step":17,/ s/"loss":[^,]*/"loss":1.5/'
+    got=$("$program" verify --quiet "$run") || true
+    [[ $got == "differs at step 17: "*"the loss is "*", in the record 1.5, "* ]] || wrong "a forged record: $got"
+    forge "$run/checkpoints/record.jsonl" 's/"version":"[^"]*"/"version":"0.0.1"/'
+    says 7 "checkpoints' is a run of version 0.0.1, but this is version" "$program" verify "$run"
+    sed -i "s/\"of\": \"$name train\"/\"of\": \"$name tune\"/" "$run/run.json"
+    sed -i '/ run.json$/d' "$run/SHA256SUMS"
+    says 7 "is of a run of '$name tune', but only runs of '$name train' can be repeated" "$program" verify "$run"
+    sed -i "s/\"of\": \"$name tune\"/\"of\": \"$name train\"/" "$run/run.json"
     truncate -s -30 "$run/checkpoints/record.jsonl"
     got=$("$program" verify --quiet "$run") || true
     [[ $got == "differs at step 40: record: line "*"was changed or is not complete" ]] || wrong "a short record: $got"
