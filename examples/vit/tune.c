@@ -180,7 +180,8 @@ static const train_kind kind = {"A tuned image classifier",
                                 vit_show,
                                 "vit classify --model %s image.png",
                                 "image-classification",
-                                vit_row};
+                                vit_row,
+                                NULL};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
