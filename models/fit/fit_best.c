@@ -61,7 +61,7 @@ void tn__fit_best_sums(void *module, tn__run_entry *to)
 {
     tn_json *state = tn_checkpoint_state(.module = module, .trained_only = tn_module_has_lora(module));
     uint64_t sums[3];
-    tn__record_sums(state, sums);
+    tn__record_sums(state, module, sums); /* of ranks, only checkpoints have the rows of all */
     to->sums[0] = sums[0];
     tn_json_free(state);
 }

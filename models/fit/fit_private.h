@@ -162,7 +162,8 @@ bool tn__record_flush(tn__fit *f, bool sync);
 void tn__record_end(tn__fit *f);
 bool tn__record_read(tn__run_record *r, const char *path);
 void tn__record_free(tn__run_record *r);
-void tn__record_sums(const tn_json *state, uint64_t to[3]); /* of the record of a checkpoint */
+/* Of the record of a checkpoint. without_rows: not of this module's buffers with rows of the batch; NULL: of all. */
+void tn__record_sums(const tn_json *state, void *without_rows, uint64_t to[3]);
 /* The arguments of a TN__RUN entry: sets those of c; or returns the name of the first that differs, and both values.
  * all: also those that a lengthened run may change. */
 void        tn__record_apply(const tn_json *run, tn_fit_args *c);

@@ -183,12 +183,20 @@ static uint64_t sum_of_json(uint64_t sum, const tn_json *v)
     return sum;
 }
 
-void tn__record_sums(const tn_json *state, uint64_t to[3])
+static bool is_of_rows(void *module, const char *name)
+{
+    for (tn_each e = tn_module_each(module, TN_EACH_BUFFER); tn_next(&e);)
+        if (e.rows && !strncmp(name, "model.", 6) && !strcmp(e.name, name + 6)) return true;
+    return false;
+}
+
+void tn__record_sums(const tn_json *state, void *without_rows, uint64_t to[3])
 {
     to[0] = to[1] = to[2] = TN__FNV1A;
     for (const tn_json *v = tn_json_first(tn_json_get(state, "crc32")); v; v = tn_json_next(v)) {
         const char *name = tn_json_key(v), *crc = tn_json_string(v);
         uint64_t   *sum = to + (strncmp(name, "model.", 6) != 0);
+        if (without_rows && is_of_rows(without_rows, name)) continue;
         *sum = tn__fnv1a(tn__fnv1a(*sum, name, strlen(name) + 1), crc, strlen(crc));
     }
     to[0] = sum_of_json(to[0], tn_json_get(state, "frozen"));
@@ -329,7 +337,7 @@ static bool continue_file(tn__fit *f, const tn_json *resumed, const char *path)
     if (!n) tn__fit_report(f, TN_FIT_NOTE, note, false);
     if (!same) tn__record_put(f, (tn__run_entry){.kind = TN__RUN});
     if (n && point && !e.end) return true;
-    tn__record_sums(resumed, e.sums);
+    tn__record_sums(resumed, NULL, e.sums);
     const tn__pending before = {.bytes = f->lines.bytes, .chain = f->chain};
     const bool        done = tn__record_put(f, e);
     if (e.end) f->pending = (tn__pending){.bytes = f->lines.bytes - before.bytes, .chain = before.chain};

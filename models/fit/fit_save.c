@@ -30,7 +30,7 @@ static bool record_point(tn__fit *f, const char *path, bool end)
 {
     tn__run_entry       e = {.kind = TN__POINT, .end = end || f->valid_due};
     tn_checkpoint_file *file = tn_checkpoint_open(path);
-    tn__record_sums(tn_checkpoint_record(file), e.sums);
+    tn__record_sums(tn_checkpoint_record(file), NULL, e.sums);
     tn_checkpoint_close(file);
     return tn__record_put(f, e) && tn__record_flush(f, false);
 }

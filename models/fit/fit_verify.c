@@ -97,7 +97,7 @@ static bool compare_point(tn__fit *f)
     tn__run_entry      e = {.kind = TN__POINT};
     tn_json           *state = tn_checkpoint_state(.module = c->module, .optimizer = c->optimizer, .ema = c->ema,
                                                    .trained_only = tn__fit_trained_only(f));
-    tn__record_sums(state, e.sums);
+    tn__record_sums(state, NULL, e.sums);
     tn_json_free(state);
     return tn__record_put(f, e);
 }
@@ -286,7 +286,7 @@ static bool check_files(tn__fit *f)
         if (file && tn_checkpoint_step(file) != step)
             tn_raise(TN_EFORMAT, "'%.200s' is of step %lld", path, (long long)tn_checkpoint_step(file));
         if (file && tn_error() == TN_OK && tn_checkpoint_verify(file) == TN_OK) {
-            tn__record_sums(tn_checkpoint_record(file), sums);
+            tn__record_sums(tn_checkpoint_record(file), NULL, sums);
             compare_sums(r, sums, entry(r, r->bound[i]), " in the training checkpoint");
         }
         tn_checkpoint_close(file);
