@@ -26,13 +26,14 @@ awk 'BEGIN { srand(5)
     } }' >text
 grep . text >source
 rev source >target
+grep -m 66 . text >few # ten steps per epoch of lm
 { printf '\0\0\10\3\0\0\1\170\0\0\0\10\0\0\0\10' && head -c 24064 text; } >images # 376 images of 8 x 8 pixels
 { printf '\0\0\10\1\0\0\1\170' && for _ in $(seq 188); do printf '\0\1'; done; } >labels
 transformer="--dim 32 --layers 2 --heads 2"
 declare -A train=(
     [bert]="--text text --size tiny $transformer --length 32 --batch 12 --vocab-size 200"
     [gpt]="--text text --size tiny $transformer --length 16 --batch 12 --vocab-size 300"
-    [lm]="--text source --pieces characters --size tiny --dim 16 --batch 12 --length 20"
+    [lm]="--text few --pieces characters --size tiny --dim 16 --batch 12 --length 18"
     [translate]="--src source --tgt target --size nano $transformer --tokens 400 --vocab-size 300"
     [vit]="--images images --labels labels --size tiny $transformer --batch 24"
 )
