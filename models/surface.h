@@ -9,7 +9,7 @@
  *
  *     double right = tn_probe(.x = vectors, .y = tags, .test_x = others, .test_y = their_tags);
  *
- *     tn_leak l = tn_mask_leak(.model = net, .run = loss_of, .user = &batch, .tokens = batch.x);
+ *     tn_leak l = tn_mask_leak(.model = net, .run = loss_of, .user = &batch, .tokens = x);
  *     if (l.size > 0) printf("%s, position %lld: depends on later tokens\n", l.path, (long long)l.position); */
 #ifndef TENON_MODELS_SURFACE_H
 #define TENON_MODELS_SURFACE_H

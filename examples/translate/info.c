@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Multiply-adds with weights for a target token, if the source has as many tokens: an element of a matrix is used once
- * per token, except in tables of embeddings and positions, which are read by row. Attention's scores are not counted. */
+ * per token, except in tables of embeddings and positions, read by row. Scores of attention are not counted. */
 static double multiply_adds(tn_seq2seq *m)
 {
     double n = (double)tn_numel(m->out);

@@ -89,11 +89,10 @@ void tn__fit_step(tn__fit *f)
     }
     tn_module_zero_grad(c->module); /* also of parameters that the optimizer does not have */
     if (c->ema) tn_ema_update(c->ema);
-    f->r.steps++, f->r.loss = f->mean, f->lr = lr;
-    f->all += f->items;
+    f->r.steps++, f->all += f->items, f->r.loss = f->mean, f->lr = lr;
     f->stepped = f->unsaved = true;
-    tn__record_put(
-        f, (tn__run_entry){.kind = TN__ENTRY_STEP, .value = f->mean, .lr = lr, .sums = {c->world ? 0 : f->batch}});
+    const uint64_t batch = c->world ? 0 : f->batch;
+    tn__record_put(f, (tn__run_entry){.kind = TN__ENTRY_STEP, .value = f->mean, .lr = lr, .sums = {batch}});
     tn__fit_report(f, TN_FIT_STEP, NULL, false);
     tn__fit_memory_note(f);
 }
