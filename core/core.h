@@ -133,7 +133,7 @@ typedef struct tn_tensor tn_tensor; /* opaque, reference-counted, owned by the o
 /* The modes of a thread, all off by default. Scopes restore them; the workers of a parallel loop use their caller's. */
 typedef struct {
     bool    no_grad;  /* nothing is recorded */
-    bool    backward; /* during a backward pass */
+    bool    trains;   /* without recording: a backward pass, or a forward that it repeats */
     bool    autocast; /* products are computed in bf16 */
     uint8_t replay;   /* 1: ops are recorded by tn_replay_record; 2: and one infers its shapes */
     bool    blank;    /* uniform and normal draw nothing and leave contents undefined: a file is read next */

@@ -137,6 +137,7 @@ static tn_tensor *first_run(const args_t *args, int given, int n, tn_tensor *con
     if (own && bytes && (own->replaced = tn__mem_get(bytes))) own->count = n - given, memcpy(own->replaced, of, bytes);
     if (own && tn__self.error == TN_OK && tn__record_saved(node, in, NULL)) {
         tn_scope s = tn_no_grad_begin();
+        tn__self.mode.trains = true;
         tn__used_begin(&own->used);
         tn_budget *open = tn__tape.budget;
         tn__tape.budget = NULL;

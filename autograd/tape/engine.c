@@ -179,7 +179,7 @@ static tn_status pass(tn__engine_run *r)
     const tn__backward_pass *p = r->p;
     tn_scope                 outer = tn_scope_begin();
     r->id = ++tn__tape.runs, r->thread = tn__thread_id();
-    tn__self.mode = (tn_mode){.no_grad = !p->create_graph, .backward = true}; /* no autocast: it is on the tape */
+    tn__self.mode = (tn_mode){.no_grad = !p->create_graph, .trains = true}; /* no autocast: it is on the tape */
     if (p->count && !tn__begin_targets(r)) goto done;
     if (collect(r) != TN_OK) goto done;
     if (r->found) tn__mark_wanted(r);

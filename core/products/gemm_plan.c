@@ -280,7 +280,7 @@ void tn__gemm_make_plan(tn__gemm_plan *plan, const tn__gemm_call *call)
     if (plan->gemv) plan_row(plan, traffic);
     else plan_tiles(plan, time);
     /* in training, weights change after a few products, and memory is short */
-    const int64_t rows = tn_grad_enabled() || tn__self.mode.backward ? FEW_ROWS : KEPT_ROWS;
+    const int64_t rows = tn_grad_enabled() || tn__self.mode.trains ? FEW_ROWS : KEPT_ROWS;
     plan->may_keep_b = g->storage && plan->matrices == 1 && g->m <= rows && g->k > 0 && g->n >= KEPT_LEAST / g->k &&
                        (plan->gemv ? g->b_col != 1 : plan->packs_b);
     plan->tasks = plan->matrices * plan->strip_tasks.parts * plan->panel_tasks.parts;
