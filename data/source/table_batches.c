@@ -10,7 +10,7 @@
 static bool find_columns(tn_table *t, const tn_table_field *f, tn__table_part *p)
 {
     if (!(p->names = tn__strdup(f->columns))) return false;
-    for (char *at = p->names, *comma = at; comma; at = comma + 1) {
+    for (char *at = p->names, *comma = at; comma; at = comma ? comma + 1 : NULL) {
         if ((comma = strchr(at, ','))) *comma = 0;
         if (!tn__grown((void *)&p->column, &p->column_room, p->width + 1, sizeof *p->column)) return false;
         if (!tn__table_column(t, at, &p->column[p->width++])) return false;

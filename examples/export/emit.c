@@ -263,6 +263,8 @@ static void put_bytes(byte_writer *to, const emit_weight *w)
             }
 }
 
+enum { PANEL = 128 }; /* outputs of a panel, see linear_float in program/arithmetic.c */
+
 void emit_weights(emitter *e)
 {
     byte_writer to = {.f = e->f};
@@ -275,11 +277,12 @@ void emit_weights(emitter *e)
         }
         const int64_t in = w->out ? tn_size(w->x, 1) : w->n, wide = w->out ? emit_wide(w->out) : 1;
         const int64_t all = tn_numel(w->x);
-        for (int64_t k = 0; k < in; k++)
-            for (int64_t j = 0; j < wide; j++) {
-                const int64_t at = w->out ? (w->from + j) * in + k : k;
-                put_number(&to, (w->out ? j < w->out : k < all) ? (float)tn_get(w->x, at) : 0, w->name);
-            }
+        for (int64_t n = 0; n < in * wide; n++) {
+            const int64_t first = n / (in * PANEL) * PANEL, width = wide - first < PANEL ? wide - first : PANEL;
+            const int64_t k = (n - first * in) / width, j = first + (n - first * in) % width;
+            const int64_t at = w->out ? (w->from + j) * in + k : k;
+            put_number(&to, (w->out ? j < w->out : k < all) ? (float)tn_get(w->x, at) : 0, w->name);
+        }
     }
     emit(e, "\"}};\n");
 }

@@ -42,8 +42,8 @@ void emit_title(emitter *e, const emit_about *a);
 void emit_template(emitter *e, const char *const *lines);
 
 /* Adds a tensor to the weights; a matrix in int8 as it is, others in f32. It must stay valid until emit_weights. NULL:
- * nothing is added. A matrix becomes in · wide numbers, the transpose of rows [from, from + out) of w [.., in], with
- * zeros after `out`; another tensor is followed by zeros up to a multiple of 16 numbers. */
+ * nothing is added. A matrix becomes in · wide numbers, rows [from, from + out) of w [.., in] and zeros for further
+ * outputs, in panels of 128 outputs; another tensor is followed by zeros up to a multiple of 16 numbers. */
 void emit_vector(emitter *e, const char *name, const tn_tensor *x);
 void emit_matrix(emitter *e, const char *name, const tn_tensor *w, int64_t from, int64_t out);
 /* The place of a tensor among the weights, -1: there is none of this name. */

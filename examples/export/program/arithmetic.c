@@ -25,28 +25,54 @@ static float float_of(uint32_t u)
 }
 
 #if FLOATS
-/* y = W x + b for n rows of x. w has a row of `wide` numbers for each of the `in` elements of x. Rows are padded to a
- * multiple of 16. Each y is one chain of multiply-adds in the order of x's elements. */
+enum { PANEL = 128 }; /* outputs */
+
+/* Adds the products of four elements of x, a row, with four rows of w, of `wide` numbers, to y. */
+static void add_row(int wide, const float *restrict w, const float *restrict x, float *restrict y)
+{
+    const float *w1 = w + wide, *w2 = w1 + wide, *w3 = w2 + wide, x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3];
+    for (int j = 0; j < wide; j += 16)
+        for (int i = j; i < j + 16; i++) y[i] = fmaf(x3, w3[i], fmaf(x2, w2[i], fmaf(x1, w1[i], fmaf(x0, w[i], y[i]))));
+}
+
+/* The same also with z and v: both rows use what is read of w. */
+static void add_rows(int wide, const float *restrict w, const float *restrict x, float *restrict y,
+                     const float *restrict z, float *restrict v)
+{
+    const float *w1 = w + wide, *w2 = w1 + wide, *w3 = w2 + wide, x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3];
+    const float  z0 = z[0], z1 = z[1], z2 = z[2], z3 = z[3];
+    for (int j = 0; j < wide; j += 16)
+        for (int i = j; i < j + 16; i++) {
+            y[i] = fmaf(x3, w3[i], fmaf(x2, w2[i], fmaf(x1, w1[i], fmaf(x0, w[i], y[i]))));
+            v[i] = fmaf(z3, w3[i], fmaf(z2, w2[i], fmaf(z1, w1[i], fmaf(z0, w[i], v[i]))));
+        }
+}
+
+/* y = W x + b for n rows of x, which are padded to a multiple of 16. w consists of panels of 128 outputs, the last one
+ * may have fewer; a panel has a row of numbers for each of the `in` elements of x. All rows of x use 128 rows of a
+ * panel, which stay in the cache, before the next ones. Each y is one chain of multiply-adds in the order of x's
+ * elements. */
 static void linear_float(int n, int in, int wide, const float *restrict w, const float *restrict bias,
                          const float *restrict x, float *restrict y)
 {
     const int row = (in + 15) / 16 * 16, fours = in / 4 * 4;
     for (int i = 0; i < n * wide; i++) y[i] = 0;
-    for (int first = 0; first < n; first += 4) { /* four rows of x use each part of w */
-        const int end = first + 4 < n ? first + 4 : n;
-        for (int k = 0; k < fours; k += 4)
-            for (int r = first; r < end; r++) {
-                const float *of = x + r * row + k;
-                const float  x0 = of[0], x1 = of[1], x2 = of[2], x3 = of[3];
-                const float *w0 = w + k * wide, *w1 = w0 + wide, *w2 = w1 + wide, *w3 = w2 + wide;
-                float       *to = y + r * wide;
-                for (int j = 0; j < wide; j += 16)
-                    for (int i = j; i < j + 16; i++)
-                        to[i] = fmaf(x3, w3[i], fmaf(x2, w2[i], fmaf(x1, w1[i], fmaf(x0, w0[i], to[i]))));
+    for (int j = 0; j < wide; j += PANEL) {
+        const int    width = wide - j < PANEL ? wide - j : PANEL;
+        const float *panel = w + j * in;
+        for (int from = 0; from < in; from += 128)
+            for (int r = 0; r < n; r += 2) {
+                const float *of = x + r * row;
+                float       *to = y + r * wide + j;
+                int          k = from;
+                for (; k < fours && k < from + 128 && r + 1 == n; k += 4) add_row(width, panel + k * width, of + k, to);
+                for (; k < fours && k < from + 128 && r + 1 < n; k += 4)
+                    add_rows(width, panel + k * width, of + k, to, of + row + k, to + wide);
+                for (; k < in && k < from + 128; k++)
+                    for (int s = 0; s < 2 && r + s < n; s++)
+                        for (int i = 0; i < width; i++)
+                            to[s * wide + i] = fmaf(of[s * row + k], panel[k * width + i], to[s * wide + i]);
             }
-        for (int k = fours; k < in; k++)
-            for (int r = first; r < end; r++)
-                for (int i = 0; i < wide; i++) y[r * wide + i] = fmaf(x[r * row + k], w[k * wide + i], y[r * wide + i]);
     }
     for (int r = 0; bias && r < n; r++)
         for (int i = 0; i < wide; i++) y[r * wide + i] = y[r * wide + i] + bias[i];

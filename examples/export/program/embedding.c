@@ -10,7 +10,11 @@ static float embedded(int token, int i) /* a column of the output layer's matrix
     return (float)(signed char)weights.bytes[at / 4092][at % 4092] * output[token];
 }
 #else
-static float embedded(int token, int i) { return output[i * VOCAB_WIDE + token]; } /* the output layer's matrix */
+static float embedded(int token, int i) /* a row of a panel of the output layer's matrix, see linear_float */
+{
+    const int panel = token / PANEL * PANEL, width = VOCAB_WIDE - panel < PANEL ? VOCAB_WIDE - panel : PANEL;
+    return output[panel * DIM + i * width + token % PANEL];
+}
 #endif
 #else
 static float embedded(int token, int i) { return embedding[token * DIM + i]; }
