@@ -218,8 +218,8 @@ if [ "$all" ]; then
 fi
 
 # The comparison finds sums in another order.
-sed 's/fmaf(x1, w1\[i\], fmaf(x0, w0\[i\], to\[i\]))/fmaf(x0, w0[i], fmaf(x1, w1[i], to[i]))/' llama.c >other.c
-! cmp -s llama.c other.c || wrong "linear_float() of llama.c is not as expected"
+sed 's/fmaf(x1, w1\[i\], fmaf(x0, w\[i\], y\[i\]))/fmaf(x0, w[i], fmaf(x1, w1[i], y[i]))/' llama.c >other.c
+! cmp -s llama.c other.c || wrong "add_row() of llama.c is not as expected"
 gcc -std=c99 -shared -fPIC other.c -lm -o other.so
 ! "$bin/tests/export_bits" llama - ./other.so 3 >bits || wrong "export_bits finds no difference in other.c"
 
