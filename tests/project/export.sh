@@ -150,7 +150,7 @@ printf 'the [MASK] and the sea\n[MASK] Caf\303\251 [MASK].\n' >blanks
 head -n 20 text >lines
 printf 'new w\303\266rds , 12!\n' >>lines
 printf '\n \t\nnew w\303\266rds\t, 12!\n' | cat lines - >pages
-tail -c +17 images | head -c 144 >pixels
+head -c 160 images | tail -c 144 >pixels
 { printf 'P5 12 12 255\n' && cat pixels; } >picture.pgm
 classify_picture() { "$vit" classify "${@:2}" picture.pgm | cut -f 2-; }
 check_images() # NAME [OPTION]: vit, whose input is not lines
