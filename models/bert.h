@@ -136,8 +136,8 @@ typedef struct tn_bert_loss_args {
     tn_tensor  *replaced;                       /* bool [B, T]: true for replaced tokens */
     tn_tensor **word_loss, **next_loss;         /* out, may be NULL: these parts of the loss, detached */
     tn_bert    *shared;                         /* as in tn_bert_args */
-    /* XLNet: .masked are the tokens to predict, which ids contains; order: see tn_permutation_mask. segment: read
-     * segments of so many tokens one after another, each with the memory that the ones before left; 0: all at once */
+    /* XLNet: .masked are the tokens to predict, which ids contains; order: see tn_permutation_mask. segment: tokens
+     * of a segment; the text is read segment by segment, each with the memory of those before; 0: as one segment */
     tn_tensor *order;
     int64_t    segment;
     int        end_;

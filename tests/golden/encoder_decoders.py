@@ -8,6 +8,7 @@ random weights; encoder_decoders/<name>.grad, the same with the gradient of the 
 encoder_decoders/answers.safetensors: logits, losses and generated tokens; marian_tokens and m2m_tokens, directories
 with a tokenizer, too, and their translations of lines.txt; and encoder_decoders/tokens.json: lines and their token ids.
 """
+import io
 import json
 import os
 import re
@@ -36,12 +37,13 @@ TARGET = torch.tensor([[2, 7, 10, 6, 3, 8, 2], [2, 4, 12, 2, 1, 1, 1]])
 
 
 def pieces(folder, lines, kind, size, **more):
-    path = os.path.join(folder, "m")
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines), model_prefix=path, vocab_size=size, model_type=kind, hard_vocab_limit=False,
+    path, model = os.path.join(folder, "m.model"), io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(  # with a model_prefix, the model would contain this path
+        sentence_iterator=iter(lines), model_writer=model, vocab_size=size, model_type=kind, hard_vocab_limit=False,
         minloglevel=2, num_threads=1, **more)
-    os.remove(path + ".vocab")
-    return path + ".model"
+    with open(path, "wb") as f:
+        f.write(model.getvalue())
+    return path
 
 
 def marian_tokenizer(folder, separate=False):
