@@ -52,7 +52,9 @@ typedef struct {
 } tn_hf_layers;
 
 typedef struct {
-    const char        *key; /* "rope_scaling.factor": factor in an object; rows of one object must be adjacent */
+    /* "rope_scaling.factor": factor in an object; rows of one object must be adjacent. Members of a row that is not
+     * written may be several, separated by spaces: those of TN_HF_MUST, TN_HF_EMPTY and TN_HF_ANY. */
+    const char        *key;
     tn_hf_kind         kind;
     size_t             at; /* byte offset of the member in the config struct */
     double             low, high, otherwise;

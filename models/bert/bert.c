@@ -24,7 +24,8 @@ static void describe(const void *self, char *text, size_t size)
 static tn_tensor *forward(void *self, tn_tensor *ids) { return tn_bert_forward((tn_bert *)self, ids); }
 static int        names(const void *self, tn_rename *to, int room)
 {
-    return tn__hf_names(&tn__bert_format_of(&((const tn_bert *)self)->config)->files, to, room);
+    tn__hf_tables tables;
+    return tn__hf_names(tn__bert_files(tn__bert_format_of(&((const tn_bert *)self)->config), &tables), to, room);
 }
 
 static const tn_class tn_bert_class = {.size = sizeof(tn_class),

@@ -98,7 +98,8 @@ static bool check_kind(const char *who, const tn_bert_config *c)
 
 bool tn__bert_complete(const char *who, tn_bert_config *c)
 {
-    stored s;
+    stored        s;
+    tn__hf_tables room;
     if ((unsigned)c->kind > TN_XLNET)
         return tn_raise_false(TN_EINVAL, "%s: .kind is %d, which is not a tn_bert_kind", who, (int)c->kind);
     fill_in(c);
@@ -107,7 +108,7 @@ bool tn__bert_complete(const char *who, tn_bert_config *c)
     s = (stored){.c = *c, .position_rows = 1};
     if (c->padding < 0) s.c.padding = TN__BERT_NONE;
     if (!tn__init_and_activation(who, c->init, &c->activation) ||
-        !tn_hf_config_within(who, &tn__bert_format_of(c)->files, &s) ||
+        !tn_hf_config_within(who, tn__bert_files(tn__bert_format_of(c), &room), &s) ||
         !tn__within(who, "positions", c->positions, 1, 10000000) || !tn__within(who, "window", c->window, 0, 1 << 30))
         return false;
     if (c->padding >= c->vocab)
@@ -231,9 +232,10 @@ bool tn__bert_config_read(const tn__hf_source *source, tn__bert_stored *to)
         {"model_type", TN_HF_TYPE, .at = offsetof(stored, type), .choices = tn__bert_types}};
     static const tn_hf_files which = {type, 1, NULL, 0};
     stored                   s = {.c = {TN_BERT_DEFAULTS}};
+    tn__hf_tables            room;
     tn_bert_config          *c = &s.c;
     const tn__bert_format   *f = tn__hf_read(source, &which, &s) ? tn__bert_format_of_type(s.type) : NULL;
-    if (!f || !tn__hf_read(source, &f->files, &s)) return false;
+    if (!f || !tn__hf_read(source, tn__bert_files(f, &room), &s)) return false;
     c->kind = f->kind;
     read_padding(c, f, source->name);
     c->norm_first = f->kind == TN_BERT && (s.norm_first || !strcmp(f->type, "roberta-prelayernorm"));

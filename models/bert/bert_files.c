@@ -29,6 +29,7 @@ void *tn__bert_load(const tn__hf_source *s)
 {
     tn__bert_stored read;
     tn__weights     w;
+    tn__hf_tables   room;
     tn_bert        *m = NULL;
     if (!tn__bert_config_read(s, &read)) return NULL;
     tn_bert_config c = read.c;
@@ -46,13 +47,14 @@ void *tn__bert_load(const tn__hf_source *s)
         m = tn_bert_create(c);
         if (m) tn__list_weights(w.file, heads, m->left, sizeof m->left), m->begin = read.begin, m->end = read.end;
     }
-    return tn__weights_load(&w, m, &tn__bert_format_of(&c)->files);
+    return tn__weights_load(&w, m, tn__bert_files(tn__bert_format_of(&c), &room));
 }
 tn_bert *tn_bert_load(const char *dir) { return tn__hf_load(dir, tn__bert_load); }
 
 tn_status tn__bert_save_extra(tn_bert *m, const char *dir, const tn__hf_extra *more)
 {
-    char name[80];
+    char          name[80];
+    tn__hf_tables room;
     if (!tn_ready(m)) return tn_error();
     tn__bert_stored s = tn__bert_to_store(&m->config);
     s.begin = m->begin, s.end = m->end;
@@ -62,16 +64,17 @@ tn_status tn__bert_save_extra(tn_bert *m, const char *dir, const tn__hf_extra *m
         snprintf(name, sizeof name, "%.*s%s", n, s.architecture, more->architecture);
         s.architecture = name;
     }
-    return tn__hf_write_extra(m, dir, &tn__bert_format_of(&m->config)->files, &s, more);
+    return tn__hf_write_extra(m, dir, tn__bert_files(tn__bert_format_of(&m->config), &room), &s, more);
 }
 tn_status tn__bert_save_gguf(tn_bert *m, const char *path, const tn__gguf_options *gguf)
 {
     if (!tn_ready(m)) return tn_error();
+    tn__hf_tables         room;
     const tn__bert_stored s = tn__bert_to_store(&m->config);
     if (strcmp(s.type, "bert") != 0)
         return tn_raise(TN_EUNSUPPORTED, "'%s': of encoders GGUF has BERT only, not %s; save to a directory", path,
                         s.type);
-    return tn__hf_write_as(m, path, &tn__bert_format_of(&m->config)->files, &s, gguf);
+    return tn__hf_write_as(m, path, tn__bert_files(tn__bert_format_of(&m->config), &room), &s, gguf);
 }
 tn_status tn_bert_save(tn_bert *m, const char *dir)
 {

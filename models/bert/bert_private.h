@@ -42,7 +42,8 @@ enum { TN__BERT_ABSENT = -10000001, TN__BERT_NONE = -10000000 };
 typedef struct {
     const char  *type;
     tn_bert_kind kind;
-    tn_hf_files  files;
+    tn_hf_files  own;                              /* what its files have in addition to BERT's, or instead */
+    bool         own_rows, own_names;              /* without BERT's members of config.json; names of weights */
     const char  *model, *masked, *pretraining;     /* architectures; NULL: the type has none */
     const char  *following;                        /* the architecture with only the next-sentence head */
     const char  *prefix;                           /* of the encoder's weights */
@@ -54,6 +55,7 @@ extern const char *const tn__bert_poolings[];       /* ModernBERT's classifier_p
 extern const char *const tn__bert_distance_norms[]; /* DeBERTa's norm_rel_ebd */
 const tn__bert_format   *tn__bert_format_of_type(const char *type);
 const tn__bert_format   *tn__bert_format_of(const tn_bert_config *c);
+const tn_hf_files       *tn__bert_files(const tn__bert_format *f, tn__hf_tables *room); /* in *room */
 
 bool            tn__bert_config_read(const tn__hf_source *source, tn__bert_stored *to); /* false: raised */
 void           *tn__bert_load(const tn__hf_source *s);

@@ -3,51 +3,33 @@
 
 typedef tn__bert_stored stored;
 
-static const char *const xlnet_types[] = {"xlnet", NULL};
-const char *const        tn__xlnet_attentions[] = {"bi", "uni", NULL};
+const char *const tn__xlnet_attentions[] = {"bi", "uni", NULL};
 #define LENGTH(key, member) TN_HF(key, stored, c.member, .nullable = true, .high = 1000000000)
 #define XLNET_SIZE(key, member, most) TN_HF(key, stored, c.member, .needed = true, .low = 1, .high = (most))
-#define IGNORED(key)                     \
-    {                                    \
-        (key), TN_HF_ANY, .silent = true \
-    }
 /* clang-format off */
 static const tn_hf_row xlnet_rows[] = {
-    {"architectures", TN_HF_NAME, .at = offsetof(stored, architecture)},
     {"attn_type", TN_HF_CHOICE, .at = offsetof(stored, attention), .choices = tn__xlnet_attentions},
     {"bi_data", TN_HF_MUST, .otherwise = false},
-    TN__IDS("bos_token_id", stored, begin),
     TN_HF("clamp_len", stored, c.clamp, .otherwise = -1, .low = -1, .high = 1000000000),
     TN_HF("d_head", stored, head_dim, .nullable = true, .omitted = true, .high = 65536),
     XLNET_SIZE("d_inner", ff, 1048576),
     XLNET_SIZE("d_model", dim, 65536),
     TN_HF("dropout", stored, c.dropout, .otherwise = 0.1, .high = 1, .below = true),
-    TN__IDS("eos_token_id", stored, end),
     TN_HF("ff_activation", stored, c.activation, .text = "gelu"),
-    TN_HF("initializer_range", stored, c.init, .otherwise = 0.02, .high = 1),
     TN_HF("layer_norm_eps", stored, c.eps, .otherwise = 1e-12, .low = 1e-15, .high = 0.1),
     LENGTH("mem_len", memory),
-    {"model_type", TN_HF_TYPE, .at = offsetof(stored, type), .choices = xlnet_types},
     XLNET_SIZE("n_head", heads, 1024),
     XLNET_SIZE("n_layer", layers, 1024),
-    TN_HF("pad_token_id", stored, c.padding, .otherwise = TN__BERT_ABSENT, .nullable = true, .low = TN__BERT_NONE,
-          .high = 10000000),
     LENGTH("reuse_len", reuse),
     {"same_length", TN_HF_MUST, .otherwise = false},
     {"summary_activation", TN_HF_MUST, .text = "tanh"},
     TN_HF("summary_last_dropout", stored, c.head_dropout, .otherwise = 0.1, .high = 1, .below = true),
     {"summary_type", TN_HF_MUST, .text = "last"},
     {"summary_use_proj", TN_HF_MUST, .otherwise = true},
-    {"tie_word_embeddings", TN_HF_MUST, .otherwise = true},
-    {"torch_dtype", TN_HF_NAME, .text = "float32"},
     {"untie_r", TN_HF_MUST, .otherwise = true},
     TN_HF("vocab_size", stored, c.vocab, .needed = true, .low = 1, .high = 10000000, .also = "n_token"),
-    {"is_decoder", TN_HF_MUST, .silent = true}, {"is_encoder_decoder", TN_HF_MUST, .silent = true},
-    {"add_cross_attention", TN_HF_MUST, .silent = true},
-    {"per_layer_config", TN_HF_EMPTY, .silent = true}, {"pruned_heads", TN_HF_EMPTY, .silent = true},
-    {"quantization_config", TN_HF_EMPTY, .silent = true},
-    IGNORED("end_n_top"), IGNORED("start_n_top"), /* of a head that is not loaded */
-    IGNORED("use_mems_eval"), IGNORED("use_mems_train"), IGNORED("gradient_checkpointing"), IGNORED("use_cache"),
+    {"pruned_heads", TN_HF_EMPTY, .silent = true},
+    TN__UNUSED("end_n_top start_n_top use_mems_eval use_mems_train"), /* of a head that is not loaded; of calls */
 };
 /* clang-format on */
 
@@ -69,19 +51,16 @@ static const tn_rename xlnet_names[] = {
     TN_RENAME("answer_class", NULL),
     TN_RENAME("crf", NULL),
 };
-const tn__bert_format tn__xlnet_format = {"xlnet",
-                                          TN_XLNET,
-                                          TN_HF_FILES(xlnet_rows, xlnet_names),
-                                          "XLNetModel",
-                                          "XLNetLMHeadModel",
-                                          NULL,
-                                          NULL,
-                                          "transformer.",
-                                          NULL,
-                                          "lm_loss.bias",
-                                          NULL,
-                                          NULL,
-                                          5};
+const tn__bert_format tn__xlnet_format = {.type = "xlnet",
+                                          .kind = TN_XLNET,
+                                          .own = TN_HF_FILES(xlnet_rows, xlnet_names),
+                                          .own_rows = true,
+                                          .own_names = true,
+                                          .model = "XLNetModel",
+                                          .masked = "XLNetLMHeadModel",
+                                          .prefix = "transformer.",
+                                          .words = "lm_loss.bias",
+                                          .padding = 5};
 
 /* XLNet has one dropout probability, and a memory is of what was read. */
 bool tn__xlnet_check(const char *who, const char *kind, const tn_bert_config *c)

@@ -5,239 +5,138 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SIZES                                                                                                     \
-    {"context_length", "max_position_embeddings", false, true}, {"embedding_length", "hidden_size", false, true}, \
-        {"block_count", "num_hidden_layers", false, true},                                                        \
-        {"attention.head_count", "num_attention_heads", false, true},                                             \
-        {"attention.head_count_kv", "num_key_value_heads", false, false},                                         \
-        {"attention.key_length", "head_dim", false, false},                                                       \
-        {"attention.sliding_window", "sliding_window", false, false},                                             \
-        {"attention.layer_norm_rms_epsilon", "rms_norm_eps", true, true},                                         \
-    {                                                                                                             \
-        "rope.freq_base", "rope_theta", true, false                                                               \
-    }
+/* ---- members of config.json -------------------------------------------------------------------------------------- */
+
+/* clang-format off */
+#define SIZES(positions, dim, layers, heads)                                                               \
+    {"context_length", positions, false, true}, {"embedding_length", dim, false, true},                    \
+    {"block_count", layers, false, true}, {"attention.head_count", heads, false, true}
+#define USUAL_SIZES SIZES("max_position_embeddings", "hidden_size", "num_hidden_layers", "num_attention_heads")
+#define OLD_SIZES SIZES("n_positions", "n_embd", "n_layer", "n_head")
+#define INNER(name) {"feed_forward_length", name, false, true}
+#define LAYER_NORM(name) {"attention.layer_norm_epsilon", name, true, true}
+#define LLAMA_SIZES                                                                                         \
+    USUAL_SIZES, {"attention.head_count_kv", "num_key_value_heads", false, false},                          \
+    {"attention.key_length", "head_dim", false, false},                                                     \
+    {"attention.sliding_window", "sliding_window", false, false},                                           \
+    {"attention.layer_norm_rms_epsilon", "rms_norm_eps", true, true}, {"rope.freq_base", "rope_theta", true, false}
+#define ROUTER(experts) \
+    {"expert_count", experts, false, true}, {"expert_used_count", "num_experts_per_tok", false, true}
+#define NO_MORE {NULL, NULL, false, false}
 static const tn__gguf_member llama_members[] = {
-    SIZES,
-    {"feed_forward_length", "intermediate_size", false, true},
+    LLAMA_SIZES,
+    INNER("intermediate_size"),
     {"attn_logit_softcapping", "attn_logit_softcapping", true, false}, /* Gemma 2 */
     {"final_logit_softcapping", "final_logit_softcapping", true, false},
     {"rope.freq_base_swa", "rope_local_base_freq", true, false}, /* Gemma 3 */
-    {NULL, NULL, false, false},
+    NO_MORE,
 };
 static const tn__gguf_member mixtral_members[] = {
-    SIZES,
-    {"feed_forward_length", "intermediate_size", false, true},
-    {"expert_count", "num_local_experts", false, true},
-    {"expert_used_count", "num_experts_per_tok", false, true},
-    {NULL, NULL, false, false},
+    LLAMA_SIZES, INNER("intermediate_size"), ROUTER("num_local_experts"), NO_MORE,
 };
 static const tn__gguf_member qwen3_moe_members[] = {
-    SIZES,
-    {"expert_feed_forward_length", "moe_intermediate_size", false, true},
-    {"expert_count", "num_experts", false, true},
-    {"expert_used_count", "num_experts_per_tok", false, true},
-    {NULL, NULL, false, false},
+    LLAMA_SIZES, {"expert_feed_forward_length", "moe_intermediate_size", false, true}, ROUTER("num_experts"), NO_MORE,
 };
-static const tn__gguf_name llama_top[] = {
-    {"token_embd", "model.embed_tokens", TN__PLAIN},
-    {"output_norm", "model.norm", TN__PLAIN},
-    {"output", "lm_head", TN__PLAIN},
-    {NULL, NULL, TN__PLAIN},
+static const tn__gguf_member neox_members[] = {
+    USUAL_SIZES, INNER("intermediate_size"), LAYER_NORM("layer_norm_eps"),
+    {"rope.freq_base", "rotary_emb_base", true, false}, NO_MORE,
 };
-#define HEADS                                                                              \
-    {"attn_q", "self_attn.q_proj", TN__QUERIES}, {"attn_k", "self_attn.k_proj", TN__KEYS}, \
-        {"attn_v", "self_attn.v_proj", TN__PLAIN},                                         \
-    {                                                                                      \
-        "attn_output", "self_attn.o_proj", TN__PLAIN                                       \
-    }
-#define PARTS                                                                              \
-    HEADS, {"ffn_gate", "mlp.gate_proj", TN__PLAIN}, {"ffn_up", "mlp.up_proj", TN__PLAIN}, \
-    {                                                                                      \
-        "ffn_down", "mlp.down_proj", TN__PLAIN                                             \
-    }
-#define EXPERTS(router, gate, up, down)                                                                          \
-    {"ffn_gate_inp", router, TN__PLAIN}, {"ffn_gate_exps", gate, TN__STACKED}, {"ffn_up_exps", up, TN__STACKED}, \
-    {                                                                                                            \
-        "ffn_down_exps", down, TN__STACKED                                                                       \
-    }
-#define FIRST_NORMS \
-    {"attn_norm", "input_layernorm", TN__PLAIN}, { "ffn_norm", "post_attention_layernorm", TN__PLAIN }
-#define QK_NORMS \
-    {"attn_q_norm", "self_attn.q_norm", TN__PLAIN}, { "attn_k_norm", "self_attn.k_norm", TN__PLAIN }
-static const tn__gguf_name llama_layer[] = {FIRST_NORMS, PARTS, {NULL, NULL, TN__PLAIN}};
-static const tn__gguf_name qwen3_layer[] = {FIRST_NORMS, QK_NORMS, PARTS, {NULL, NULL, TN__PLAIN}};
+static const tn__gguf_member gptj_members[] = {
+    OLD_SIZES, INNER("n_inner"), LAYER_NORM("layer_norm_epsilon"),
+    {"rope.dimension_count", "rotary_dim", false, true}, NO_MORE,
+};
+static const tn__gguf_member bert_members[] = {
+    USUAL_SIZES, INNER("intermediate_size"), LAYER_NORM("layer_norm_eps"), NO_MORE,
+};
+static const tn__gguf_member gpt2_members[] = {
+    OLD_SIZES, INNER("n_inner"), LAYER_NORM("layer_norm_epsilon"), NO_MORE,
+};
+
+/* ---- names of weights -------------------------------------------------------------------------------------------- */
+
+#define PLAIN(gguf, hf) {gguf, hf, TN__PLAIN}
+#define END {NULL, NULL, TN__PLAIN}
+#define TOP(words, norm, layout, out) PLAIN("token_embd", words), {"output_norm", norm, layout}, PLAIN("output", out)
+#define HEADS(q, k, v, out) \
+    {"attn_q", q, TN__QUERIES}, {"attn_k", k, TN__KEYS}, PLAIN("attn_v", v), PLAIN("attn_output", out)
+#define LLAMA_HEADS HEADS("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj")
+#define INNER_PAIR(up, down) PLAIN("ffn_up", up), PLAIN("ffn_down", down)
+#define GATED PLAIN("ffn_gate", "mlp.gate_proj"), INNER_PAIR("mlp.up_proj", "mlp.down_proj")
+#define EXPERTS(router, gate, up, down)                                                                         \
+    PLAIN("ffn_gate_inp", router), {"ffn_gate_exps", gate, TN__STACKED}, {"ffn_up_exps", up, TN__STACKED}, \
+    {"ffn_down_exps", down, TN__STACKED}
+#define FIRST_NORMS PLAIN("attn_norm", "input_layernorm"), PLAIN("ffn_norm", "post_attention_layernorm")
+#define QK_NORMS(layout) {"attn_q_norm", "self_attn.q_norm", layout}, {"attn_k_norm", "self_attn.k_norm", layout}
+#define GEMMA_NORMS                                                                                                \
+    {"attn_norm", "input_layernorm", TN__PLUS_ONE}, {"ffn_norm", "pre_feedforward_layernorm", TN__PLUS_ONE},       \
+    {"post_attention_norm", "post_attention_layernorm", TN__PLUS_ONE},                                             \
+    {"post_ffw_norm", "post_feedforward_layernorm", TN__PLUS_ONE}
+
+static const tn__gguf_name llama_top[] = {TOP("model.embed_tokens", "model.norm", TN__PLAIN, "lm_head"), END};
+static const tn__gguf_name llama_layer[] = {FIRST_NORMS, LLAMA_HEADS, GATED, END};
+static const tn__gguf_name qwen3_layer[] = {FIRST_NORMS, QK_NORMS(TN__PLAIN), LLAMA_HEADS, GATED, END};
 #define SPARSE "block_sparse_moe."
 static const tn__gguf_name mixtral_layer[] = {
-    FIRST_NORMS,
-    HEADS,
-    EXPERTS(SPARSE "gate", SPARSE "experts.*.w1", SPARSE "experts.*.w3", SPARSE "experts.*.w2"),
-    {NULL, NULL, TN__PLAIN},
+    FIRST_NORMS, LLAMA_HEADS,
+    EXPERTS(SPARSE "gate", SPARSE "experts.*.w1", SPARSE "experts.*.w3", SPARSE "experts.*.w2"), END,
 };
 static const tn__gguf_name qwen3_moe_layer[] = {
-    FIRST_NORMS,
-    QK_NORMS,
-    HEADS,
-    EXPERTS("mlp.gate", "mlp.experts.*.gate_proj", "mlp.experts.*.up_proj", "mlp.experts.*.down_proj"),
-    {NULL, NULL, TN__PLAIN},
+    FIRST_NORMS, QK_NORMS(TN__PLAIN), LLAMA_HEADS,
+    EXPERTS("mlp.gate", "mlp.experts.*.gate_proj", "mlp.experts.*.up_proj", "mlp.experts.*.down_proj"), END,
 };
 static const tn__gguf_name olmo2_layer[] = {
-    QK_NORMS,
-    PARTS,
-    {"post_attention_norm", "post_attention_layernorm", TN__PLAIN},
-    {"post_ffw_norm", "post_feedforward_layernorm", TN__PLAIN},
-    {NULL, NULL, TN__PLAIN},
+    QK_NORMS(TN__PLAIN), LLAMA_HEADS, GATED, PLAIN("post_attention_norm", "post_attention_layernorm"),
+    PLAIN("post_ffw_norm", "post_feedforward_layernorm"), END,
 };
-
-#define GEMMA_NORMS                                                                                                    \
-    {"attn_norm", "input_layernorm", TN__PLUS_ONE}, {"post_attention_norm", "post_attention_layernorm", TN__PLUS_ONE}, \
-        {"ffn_norm", "pre_feedforward_layernorm", TN__PLUS_ONE},                                                       \
-    {                                                                                                                  \
-        "post_ffw_norm", "post_feedforward_layernorm", TN__PLUS_ONE                                                    \
-    }
-static const tn__gguf_name gemma_top[] = {
-    {"token_embd", "model.embed_tokens", TN__PLAIN},
-    {"output_norm", "model.norm", TN__PLUS_ONE},
-    {"output", "lm_head", TN__PLAIN},
-    {NULL, NULL, TN__PLAIN},
-};
-static const tn__gguf_name gemma2_layer[] = {GEMMA_NORMS, PARTS, {NULL, NULL, TN__PLAIN}};
-static const tn__gguf_name gemma3_layer[] = {
-    GEMMA_NORMS,
-    PARTS,
-    {"attn_q_norm", "self_attn.q_norm", TN__PLUS_ONE},
-    {"attn_k_norm", "self_attn.k_norm", TN__PLUS_ONE},
-    {NULL, NULL, TN__PLAIN},
-};
+static const tn__gguf_name gemma_top[] = {TOP("model.embed_tokens", "model.norm", TN__PLUS_ONE, "lm_head"), END};
+static const tn__gguf_name gemma2_layer[] = {GEMMA_NORMS, LLAMA_HEADS, GATED, END};
+static const tn__gguf_name gemma3_layer[] = {GEMMA_NORMS, QK_NORMS(TN__PLUS_ONE), LLAMA_HEADS, GATED, END};
 static const tn__gguf_name phi3_layer[] = {
-    FIRST_NORMS,
-    {"attn_qkv", "self_attn.qkv_proj", TN__PLAIN},
-    {"attn_output", "self_attn.o_proj", TN__PLAIN},
-    {"ffn_up", "mlp.gate_up_proj", TN__PLAIN},
-    {"ffn_down", "mlp.down_proj", TN__PLAIN},
-    {NULL, NULL, TN__PLAIN},
-};
-
-static const tn__gguf_member neox_members[] = {
-    {"context_length", "max_position_embeddings", false, true},
-    {"embedding_length", "hidden_size", false, true},
-    {"block_count", "num_hidden_layers", false, true},
-    {"feed_forward_length", "intermediate_size", false, true},
-    {"attention.head_count", "num_attention_heads", false, true},
-    {"attention.layer_norm_epsilon", "layer_norm_eps", true, true},
-    {"rope.freq_base", "rotary_emb_base", true, false},
-    {NULL, NULL, false, false},
+    FIRST_NORMS, PLAIN("attn_qkv", "self_attn.qkv_proj"), PLAIN("attn_output", "self_attn.o_proj"),
+    INNER_PAIR("mlp.gate_up_proj", "mlp.down_proj"), END,
 };
 static const tn__gguf_name neox_top[] = {
-    {"token_embd", "gpt_neox.embed_in", TN__PLAIN},
-    {"output_norm", "gpt_neox.final_layer_norm", TN__PLAIN},
-    {"output", "embed_out", TN__PLAIN},
-    {NULL, NULL, TN__PLAIN},
+    TOP("gpt_neox.embed_in", "gpt_neox.final_layer_norm", TN__PLAIN, "embed_out"), END,
 };
 static const tn__gguf_name neox_layer[] = {
-    {"attn_norm", "input_layernorm", TN__PLAIN},
-    {"attn_qkv", "attention.in_turn", TN__PLAIN},               /* read: queries, keys, values */
+    FIRST_NORMS,
+    PLAIN("attn_qkv", "attention.in_turn"),                     /* read: queries, keys, values */
     {"attn_qkv", "attention.query_key_value", TN__ALTERNATING}, /* written */
-    {"attn_output", "attention.dense", TN__PLAIN},
-    {"ffn_norm", "post_attention_layernorm", TN__PLAIN},
-    {"ffn_up", "mlp.dense_h_to_4h", TN__PLAIN},
-    {"ffn_down", "mlp.dense_4h_to_h", TN__PLAIN},
-    {NULL, NULL, TN__PLAIN},
+    PLAIN("attn_output", "attention.dense"), INNER_PAIR("mlp.dense_h_to_4h", "mlp.dense_4h_to_h"), END,
 };
-
-static const tn__gguf_member gptj_members[] = {
-    {"context_length", "n_positions", false, true},
-    {"embedding_length", "n_embd", false, true},
-    {"block_count", "n_layer", false, true},
-    {"feed_forward_length", "n_inner", false, true},
-    {"attention.head_count", "n_head", false, true},
-    {"attention.layer_norm_epsilon", "layer_norm_epsilon", true, true},
-    {"rope.dimension_count", "rotary_dim", false, true},
-    {NULL, NULL, false, false},
-};
-static const tn__gguf_name gptj_top[] = {
-    {"token_embd", "transformer.wte", TN__PLAIN},
-    {"output_norm", "transformer.ln_f", TN__PLAIN},
-    {"output", "lm_head", TN__PLAIN},
-    {NULL, NULL, TN__PLAIN},
-};
+static const tn__gguf_name gptj_top[] = {TOP("transformer.wte", "transformer.ln_f", TN__PLAIN, "lm_head"), END};
 static const tn__gguf_name gptj_layer[] = {
-    {"attn_norm", "ln_1", TN__PLAIN},
-    {"attn_q", "attn.q_proj", TN__PLAIN},
-    {"attn_k", "attn.k_proj", TN__PLAIN},
-    {"attn_v", "attn.v_proj", TN__PLAIN},
-    {"attn_output", "attn.out_proj", TN__PLAIN},
-    {"ffn_up", "mlp.fc_in", TN__PLAIN},
-    {"ffn_down", "mlp.fc_out", TN__PLAIN},
-    {NULL, NULL, TN__PLAIN},
-};
-
-static const tn__gguf_member bert_members[] = {
-    {"context_length", "max_position_embeddings", false, true},
-    {"embedding_length", "hidden_size", false, true},
-    {"block_count", "num_hidden_layers", false, true},
-    {"feed_forward_length", "intermediate_size", false, true},
-    {"attention.head_count", "num_attention_heads", false, true},
-    {"attention.layer_norm_epsilon", "layer_norm_eps", true, true},
-    {NULL, NULL, false, false},
+    PLAIN("attn_norm", "ln_1"), HEADS("attn.q_proj", "attn.k_proj", "attn.v_proj", "attn.out_proj"),
+    INNER_PAIR("mlp.fc_in", "mlp.fc_out"), END,
 };
 static const tn__gguf_name bert_top[] = {
-    {"token_embd", "bert.embeddings.word_embeddings", TN__PLAIN},
-    {"position_embd", "bert.embeddings.position_embeddings", TN__PLAIN},
-    {"token_types", "bert.embeddings.token_type_embeddings", TN__PLAIN},
-    {"token_embd_norm", "bert.embeddings.LayerNorm", TN__PLAIN},
-    {NULL, NULL, TN__PLAIN},
+    PLAIN("token_embd", "bert.embeddings.word_embeddings"),
+    PLAIN("position_embd", "bert.embeddings.position_embeddings"),
+    PLAIN("token_types", "bert.embeddings.token_type_embeddings"),
+    PLAIN("token_embd_norm", "bert.embeddings.LayerNorm"),
+    END,
 };
 static const tn__gguf_name bert_layer[] = {
-    {"attn_q", "attention.self.query", TN__PLAIN},
-    {"attn_k", "attention.self.key", TN__PLAIN},
-    {"attn_v", "attention.self.value", TN__PLAIN},
-    {"attn_output", "attention.output.dense", TN__PLAIN},
-    {"attn_output_norm", "attention.output.LayerNorm", TN__PLAIN},
-    {"ffn_up", "intermediate.dense", TN__PLAIN},
-    {"ffn_down", "output.dense", TN__PLAIN},
-    {"layer_output_norm", "output.LayerNorm", TN__PLAIN},
-    {NULL, NULL, TN__PLAIN},
-};
-
-static const tn__gguf_member gpt2_members[] = {
-    {"context_length", "n_positions", false, true},
-    {"embedding_length", "n_embd", false, true},
-    {"block_count", "n_layer", false, true},
-    {"feed_forward_length", "n_inner", false, true},
-    {"attention.head_count", "n_head", false, true},
-    {"attention.layer_norm_epsilon", "layer_norm_epsilon", true, true},
-    {NULL, NULL, false, false},
+    HEADS("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"),
+    PLAIN("attn_output_norm", "attention.output.LayerNorm"), INNER_PAIR("intermediate.dense", "output.dense"),
+    PLAIN("layer_output_norm", "output.LayerNorm"), END,
 };
 static const tn__gguf_name gpt2_top[] = {
-    {"token_embd", "transformer.wte", TN__PLAIN},
-    {"position_embd", "transformer.wpe", TN__PLAIN},
-    {"output_norm", "transformer.ln_f", TN__PLAIN},
-    {"output", "lm_head", TN__PLAIN},
-    {NULL, NULL, TN__PLAIN},
+    TOP("transformer.wte", "transformer.ln_f", TN__PLAIN, "lm_head"), PLAIN("position_embd", "transformer.wpe"), END,
 };
 static const tn__gguf_name gpt2_layer[] = {
-    {"attn_norm", "ln_1", TN__PLAIN},
-    {"attn_qkv", "attn.c_attn", TN__TRANSPOSED},
-    {"attn_output", "attn.c_proj", TN__TRANSPOSED},
-    {"ffn_norm", "ln_2", TN__PLAIN},
-    {"ffn_up", "mlp.c_fc", TN__TRANSPOSED},
-    {"ffn_down", "mlp.c_proj", TN__TRANSPOSED},
-    {NULL, NULL, TN__PLAIN},
+    PLAIN("attn_norm", "ln_1"), {"attn_qkv", "attn.c_attn", TN__TRANSPOSED},
+    {"attn_output", "attn.c_proj", TN__TRANSPOSED}, PLAIN("ffn_norm", "ln_2"),
+    {"ffn_up", "mlp.c_fc", TN__TRANSPOSED}, {"ffn_down", "mlp.c_proj", TN__TRANSPOSED}, END,
 };
 
+/* ---- architectures ----------------------------------------------------------------------------------------------- */
+
 #define LLAMA(name, type, top, layer, pairs) name, type, "model.layers", llama_members, top, layer, pairs
-#define SILU                          \
-    {                                 \
-        "hidden_act", "silu", "swish" \
-    }
-#define TANH                                                 \
-    {                                                        \
-        "hidden_activation", "gelu_pytorch_tanh", "gelu_new" \
-    }
-#define GPT                                                    \
-    {                                                          \
-        "activation_function", "gelu_new", "gelu_pytorch_tanh" \
-    }
+#define SILU {"hidden_act", "silu", "swish"}
+#define TANH {"hidden_activation", "gelu_pytorch_tanh", "gelu_new"}
+#define GELU {"hidden_act", "gelu", "gelu_python"}
+#define GPT {"activation_function", "gelu_new", "gelu_pytorch_tanh"}
 static const tn__gguf_arch archs[] = {
     {LLAMA("llama", "llama", llama_top, llama_layer, true), SILU, NULL, 0},
     {LLAMA("qwen2", "qwen2", llama_top, llama_layer, false), SILU, NULL, 0},
@@ -249,29 +148,12 @@ static const tn__gguf_arch archs[] = {
     {LLAMA("phi3", "phi3", llama_top, phi3_layer, false), SILU, "partial_rotary_factor", 0},
     {LLAMA("gemma2", "gemma2", gemma_top, gemma2_layer, false), TANH, NULL, 2},
     {LLAMA("gemma3", "gemma3_text", gemma_top, gemma3_layer, false), TANH, NULL, 6},
-    {"gptneox",
-     "gpt_neox",
-     "gpt_neox.layers",
-     neox_members,
-     neox_top,
-     neox_layer,
-     false,
-     {"hidden_act", "gelu", "gelu_python"},
-     "rotary_pct",
-     0},
+    {"gptneox", "gpt_neox", "gpt_neox.layers", neox_members, neox_top, neox_layer, false, GELU, "rotary_pct", 0},
     {"gptj", "gptj", "transformer.h", gptj_members, gptj_top, gptj_layer, false, GPT, NULL, 0},
-    {TN__GGUF_BERT,
-     "bert",
-     "bert.encoder.layer",
-     bert_members,
-     bert_top,
-     bert_layer,
-     false,
-     {"hidden_act", "gelu", "gelu_python"},
-     NULL,
-     0},
+    {TN__GGUF_BERT, "bert", "bert.encoder.layer", bert_members, bert_top, bert_layer, false, GELU, NULL, 0},
     {"gpt2", "gpt2", "transformer.h", gpt2_members, gpt2_top, gpt2_layer, false, GPT, NULL, 0},
 };
+/* clang-format on */
 
 const tn__gguf_arch *tn__gguf_arch_of(const char *path, const char *name, bool type)
 {

@@ -236,11 +236,27 @@ static void read_row(const tn_hf_row *r, const tn_json *doc, const char *path, c
         tn_raise(TN_EFORMAT, "'%s': %s and %s have different values; remove the wrong one", path, f.key, f.other);
 }
 
+/* Reads a row, which may be of several members. */
+static void read_rows(const tn_hf_row *r, const tn_json *doc, const char *path, char *config)
+{
+    char      key[80];
+    tn_hf_row one = *r;
+    for (const char *s = r->key; *s && tn_error() == TN_OK; s += strcspn(s, " "), s += strspn(s, " ")) {
+        snprintf(key, sizeof key, "%.*s", (int)strcspn(s, " "), s);
+        one.key = key;
+        read_row(&one, doc, path, config);
+    }
+}
+
+/* Members that no model supports. */
+static const tn_hf_row of_all = {"per_layer_config quantization_config", TN_HF_EMPTY, .silent = true};
+
 bool tn__hf_read(const tn__hf_source *s, const tn_hf_files *f, void *config)
 {
+    read_rows(&of_all, s->config, s->name, config);
     for (int type = 1; type >= 0; type--) /* model_type first */
         for (int i = 0; i < f->count && tn_error() == TN_OK; i++)
-            if ((f->rows[i].kind == TN_HF_TYPE) == type) read_row(&f->rows[i], s->config, s->name, config);
+            if ((f->rows[i].kind == TN_HF_TYPE) == type) read_rows(&f->rows[i], s->config, s->name, config);
     return tn_error() == TN_OK;
 }
 

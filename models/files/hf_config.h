@@ -85,6 +85,24 @@ bool tn__config_save(tn_json_writer *w, const char *dir, const char *name);
 tn_status tn__hf_write_as(void *m, const char *dir, const tn_hf_files *f, const void *config,
                           const tn__gguf_options *gguf);
 
+/* A row for members that do not change results: their names, separated by spaces. */
+#define TN__UNUSED(keys)                  \
+    {                                     \
+        (keys), TN_HF_ANY, .silent = true \
+    }
+
+/* The tables of one of several related models (hf_tables.c). begin: without rows and rules. add_rows: adds those rows
+ * whose members have none yet; all rows are in the order of their keys. add_rules: appends rules. */
+enum { TN__HF_ROWS = 80, TN__HF_RULES = 64 };
+typedef struct {
+    tn_hf_row   rows[TN__HF_ROWS];
+    tn_rename   rules[TN__HF_RULES];
+    tn_hf_files files;
+} tn__hf_tables;
+static inline void tn__hf_begin(tn__hf_tables *to) { to->files = (tn_hf_files){to->rows, 0, to->rules, 0}; }
+void               tn__hf_add_rows(tn__hf_tables *to, const tn_hf_row *rows, int n);
+void               tn__hf_add_rules(tn__hf_tables *to, const tn_rename *rules, int n);
+
 /* For tn_class.names: copies at most `room` rules; returns their number. */
 int tn__hf_names(const tn_hf_files *f, tn_rename *to, int room);
 

@@ -97,21 +97,11 @@ static const tn_hf_row members[] = {
     TN_HF("tie_word_embeddings", tn_gpt_config, untied, .otherwise = true, .opposite = true),
     {"torch_dtype", TN_HF_NAME, .text = "float32"},
     TN_HF("vocab_size", tn_gpt_config, vocab, .needed = true, .low = 1, .high = 10000000),
-    {"add_cross_attention", TN_HF_MUST, .silent = true},
     {"pruned_heads", TN_HF_PRUNED, .text = NULL},
-    {"scale_attn_by_inverse_layer_idx", TN_HF_MUST, .silent = true},
     {"scale_attn_weights", TN_HF_MUST, .silent = true, .otherwise = true},
-    {"is_encoder_decoder", TN_HF_MUST, .silent = true},
-    {"per_layer_config", TN_HF_EMPTY, .silent = true},
-    {"quantization_config", TN_HF_EMPTY, .silent = true},
-    {"n_ctx", TN_HF_ANY, .silent = true}, /* n_positions of old files */
-    {"reorder_and_upcast_attn", TN_HF_ANY, .silent = true}, /* always f32 here */
-    {"summary_activation", TN_HF_ANY, .silent = true},      /* of a head that is not loaded */
-    {"summary_first_dropout", TN_HF_ANY, .silent = true},
-    {"summary_proj_to_labels", TN_HF_ANY, .silent = true},
-    {"summary_type", TN_HF_ANY, .silent = true},
-    {"summary_use_proj", TN_HF_ANY, .silent = true},
-    {"use_cache", TN_HF_ANY, .silent = true},
+    {"add_cross_attention is_encoder_decoder scale_attn_by_inverse_layer_idx", TN_HF_MUST, .silent = true},
+    TN__UNUSED("n_ctx use_cache"), TN__UNUSED("reorder_and_upcast_attn"), /* always f32 here */
+    TN__UNUSED("summary_activation summary_first_dropout summary_proj_to_labels summary_type summary_use_proj"),
 };
 /* clang-format on */
 

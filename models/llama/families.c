@@ -13,11 +13,11 @@ const char *const        tn__llama_scalings[] = {"default", "linear", "dynamic",
 #define LAYER "model.layers.*."
 #define ROWS(r) .rows = (r), .count = TN_HF_COUNT_(r)
 #define RULES(r) .rules = (r), .renames = TN_HF_COUNT_(r)
-#define UNUSED(key)                      \
-    {                                    \
-        (key), TN_HF_ANY, .silent = true \
-    } /* the family's class does not have this member */
 #define NESTED(name) .also = "rope_parameters." name " rope_parameters.full_attention." name
+#define THETA(value)                                                                        \
+    TN_HF("rope_theta", stored, c.rope.theta, .otherwise = (value), .low = 1, .high = 1e12, \
+          .also = "rope_parameters.rope_theta rope_parameters.full_attention.rope_theta rope_scaling.rope_theta")
+#define EPS(value) TN_HF("rms_norm_eps", stored, c.eps, .otherwise = (value), .low = 1e-15, .high = 0.1)
 #define POSITIONS(n) \
     TN_HF("max_position_embeddings", stored, c.positions, .otherwise = (n), .low = 1, .high = 1000000000)
 
@@ -39,7 +39,7 @@ static const tn_hf_row common[] = {
     TN_HF("num_hidden_layers", stored, c.layers, .needed = true, .low = 1, .high = 1024),
     TN_HF("num_key_value_heads", stored, c.kv_heads, .otherwise = ABSENT, .nullable = true, .high = 1024),
     TN_HF("pad_token_id", stored, padding, .otherwise = NO_PADDING, .omitted = true, .low = -1e7, .high = 1e7),
-    TN_HF("rms_norm_eps", stored, c.eps, .otherwise = 1e-6, .low = 1e-15, .high = 0.1),
+    EPS(1e-6),
     TN_HF("rope_scaling.factor", stored, c.rope.factor, NESTED("factor"), .otherwise = TN__LLAMA_NO_FACTOR,
           .omitted = true, .low = 1e-3, .high = 1e6),
     TN_HF("rope_scaling.high_freq_factor", stored, high, NESTED("high_freq_factor"), .omitted = true, .high = 1e6),
@@ -51,8 +51,7 @@ static const tn_hf_row common[] = {
      .omitted = true,
      .also = "rope_parameters.rope_type rope_parameters.type rope_parameters.full_attention.rope_type "
              "rope_scaling.type"},
-    TN_HF("rope_theta", stored, c.rope.theta, .otherwise = 10000, .low = 1, .high = 1e12,
-          .also = "rope_parameters.rope_theta rope_parameters.full_attention.rope_theta rope_scaling.rope_theta"),
+    THETA(10000),
     TN_HF("tie_word_embeddings", stored, c.tied, .otherwise = false),
     {"torch_dtype", TN_HF_NAME, .text = "float32"},
     TN_HF("vocab_size", stored, c.vocab, .needed = true, .low = 1, .high = 10000000),
@@ -62,11 +61,9 @@ static const tn_hf_row common[] = {
     {"rope_parameters.full_attention", TN_HF_EMPTY, .silent = true},
     {"rope_parameters.sliding_attention", TN_HF_EMPTY, .silent = true},
     {"pruned_heads", TN_HF_PRUNED, .text = "paths"},
-    {"quantization_config", TN_HF_EMPTY, .silent = true},
     {"is_encoder_decoder", TN_HF_MUST, .silent = true},
-    {"per_layer_config", TN_HF_EMPTY, .silent = true},
-    {"pretraining_tp", TN_HF_ANY, .silent = true}, /* only the order of summation */
-    {"use_cache", TN_HF_ANY, .silent = true},
+    TN__UNUSED("use_cache"),
+    TN__UNUSED("pretraining_tp"), /* only the order of summation */
 };
 
 static const tn_rename common_rules[] = {
@@ -114,7 +111,7 @@ static const tn_hf_row qwen3_rows[] = {
 
 #define GEMMA_ROWS                                                                                               \
     TN_HF("attention_bias", stored, attention_bias, .omitted = true), KV_HEADS(4), WINDOW_ROW(4096), LAYERS_ROW, \
-        TN_HF("head_dim", stored, c.head_dim, .otherwise = 256, .high = 65536), UNUSED("hidden_act"),            \
+        TN_HF("head_dim", stored, c.head_dim, .otherwise = 256, .high = 65536), TN__UNUSED("hidden_act"),        \
         TN_HF("hidden_activation", stored, c.activation, .text = "gelu_pytorch_tanh"),                           \
         TN_HF("query_pre_attn_scalar", stored, query_scale, .otherwise = 256, .low = 1, .high = 1000000),        \
         TN_HF("tie_word_embeddings", stored, c.tied, .otherwise = true),                                         \
@@ -135,13 +132,11 @@ static const tn_hf_row gemma3_rows[] = {
     POSITIONS(131072),
     CAP("final_logit_softcapping", c.logit_cap, 0),
     {"attn_logit_softcapping", TN_HF_EMPTY, .silent = true},
-    TN_HF("rope_theta", stored, c.rope.theta, .otherwise = 1e6, .low = 1, .high = 1e12,
-          .also = "rope_parameters.rope_theta rope_parameters.full_attention.rope_theta"),
+    THETA(1e6),
     TN_HF("rope_local_base_freq", stored, c.local_theta, .otherwise = 10000, .low = 1, .high = 1e12,
           .also = "rope_parameters.sliding_attention.rope_theta"),
     {"rope_parameters.sliding_attention.rope_type", TN_HF_MUST, .text = "default", .silent = true},
-    UNUSED("rope_parameters.full_attention"),
-    UNUSED("rope_parameters.sliding_attention"),
+    TN__UNUSED("rope_parameters.full_attention rope_parameters.sliding_attention"),
     TN_HF("sliding_window_pattern", stored, period, .otherwise = 6, .low = 1, .high = 1024, .silent = true,
           .also = "_sliding_window_pattern"),
 };
@@ -155,7 +150,7 @@ static const tn_rename gemma_rules[] = {
 
 static const tn_hf_row olmo2_rows[] = {
     TN_HF("attention_bias", stored, attention_bias, .omitted = true),
-    TN_HF("rms_norm_eps", stored, c.eps, .otherwise = 1e-5, .low = 1e-15, .high = 0.1),
+    EPS(1e-5),
 };
 static const tn_rename olmo2_rules[] = {
     TN_RENAME(LAYER "post_attention_layernorm", LAYER "result_norm1"),
@@ -172,8 +167,7 @@ static const tn_hf_row smollm3_rows[] = {
     TN_HF("use_sliding_window", stored, use_sliding_window, .omitted = true),
     TN_HF("no_rope_layers", stored, rotated, .text = "ng"),
     TN_HF("no_rope_layer_interval", stored, interval, .otherwise = 4, .high = 1024, .silent = true),
-    TN_HF("rope_theta", stored, c.rope.theta, .otherwise = 2e6, .low = 1, .high = 1e12,
-          .also = "rope_parameters.rope_theta rope_scaling.rope_theta"),
+    THETA(2e6),
     TN_HF("tie_word_embeddings", stored, c.tied, .otherwise = true),
 };
 
@@ -181,20 +175,18 @@ static const tn_hf_row smollm3_rows[] = {
     TN_HF("partial_rotary_factor", stored, partial, .otherwise = (value), .low = 1e-3, .high = 1, \
           .also = "rope_parameters.partial_rotary_factor rope_scaling.partial_rotary_factor")
 static const tn_hf_row phi3_rows[] = {
-    POSITIONS(4096),
-    PARTIAL_ROW(1),
-    WINDOW_ROW(-1),
-    TN_HF("rms_norm_eps", stored, c.eps, .otherwise = 1e-5, .low = 1e-15, .high = 0.1),
-    {"embd_pdrop", TN_HF_MUST, .silent = true},
-    {"resid_pdrop", TN_HF_MUST, .silent = true},
+    POSITIONS(4096), PARTIAL_ROW(1), WINDOW_ROW(-1), EPS(1e-5), {"embd_pdrop resid_pdrop", TN_HF_MUST, .silent = true},
 };
-#define PIECE(file, module, i, n) TN_RENAME(file, module, .piece = (i), .pieces = (n))
+/* A matrix of the file that joins the queries, keys and values; one that joins two. More options follow. */
+#define JOINED_QKV(file, ...)                                                            \
+    TN_RENAME(file, LAYER "self_attn.q_proj", .piece = 0, .pieces = 3, __VA_ARGS__),     \
+        TN_RENAME(file, LAYER "self_attn.k_proj", .piece = 1, .pieces = 3, __VA_ARGS__), \
+        TN_RENAME(file, LAYER "self_attn.v_proj", .piece = 2, .pieces = 3, __VA_ARGS__)
+#define JOINED_PAIR(file, first, second) \
+    TN_RENAME(file, first, .piece = 0, .pieces = 2), TN_RENAME(file, second, .piece = 1, .pieces = 2)
 static const tn_rename phi3_rules[] = {
-    PIECE(LAYER "self_attn.qkv_proj", LAYER "self_attn.q_proj", 0, 3),
-    PIECE(LAYER "self_attn.qkv_proj", LAYER "self_attn.k_proj", 1, 3),
-    PIECE(LAYER "self_attn.qkv_proj", LAYER "self_attn.v_proj", 2, 3),
-    PIECE(LAYER "mlp.gate_up_proj", LAYER "gate", 0, 2),
-    PIECE(LAYER "mlp.gate_up_proj", LAYER "linear1", 1, 2),
+    JOINED_QKV(LAYER "self_attn.qkv_proj", .groups = 0),
+    JOINED_PAIR(LAYER "mlp.gate_up_proj", LAYER "gate", LAYER "linear1"),
 };
 
 /* ---- Mixtral and Qwen3-MoE --------------------------------------------------------------------------------------- */
@@ -209,9 +201,8 @@ static const tn_hf_row mixtral_rows[] = {
     KV_HEADS(8),
     TN_HF("num_local_experts", stored, c.experts, .also = "num_experts", .otherwise = 8, .low = 1, .high = 1024),
     WINDOW_ROW(-1),
-    TN_HF("rms_norm_eps", stored, c.eps, .otherwise = 1e-5, .low = 1e-15, .high = 0.1),
-    TN_HF("rope_theta", stored, c.rope.theta, .otherwise = 1e6, .low = 1, .high = 1e12,
-          .also = "rope_parameters.rope_theta rope_scaling.rope_theta"),
+    EPS(1e-5),
+    THETA(1e6),
     TN_HF("router_jitter_noise", stored, c.router_jitter, .high = 1),
 };
 static const tn_hf_row qwen3_moe_rows[] = {
@@ -222,7 +213,7 @@ static const tn_hf_row qwen3_moe_rows[] = {
     WINDOW_ROW(4096),
     TN_HF("attention_bias", stored, attention_bias, .omitted = true),
     {"decoder_sparse_step", TN_HF_MUST, .otherwise = 1, .silent = true},
-    UNUSED("intermediate_size"), /* of layers without experts */
+    TN__UNUSED("intermediate_size"), /* of layers without experts */
     {"mlp_only_layers", TN_HF_EMPTY, .silent = true},
     TN_HF("moe_intermediate_size", stored, c.ff, .otherwise = 768, .low = 1, .high = 1048576),
     TN_HF("norm_topk_prob", stored, shares, .otherwise = false),
@@ -251,18 +242,11 @@ static const tn_hf_row neox_rows[] = {
     TN_HF("rotary_pct", stored, partial, .otherwise = 0.25, .low = 1e-3, .high = 1,
           .also = "rope_parameters.partial_rotary_factor partial_rotary_factor"),
     TN_HF("use_parallel_residual", stored, c.parallel, .otherwise = true),
-    UNUSED("classifier_dropout"),
-    UNUSED("head_dim"),
-    UNUSED("is_decoder"),
-    UNUSED("num_key_value_heads"),
-    UNUSED("pad_token_id"), /* the embedding has no padding_idx */
-    UNUSED("partial_rotary_factor"),
-    UNUSED("rms_norm_eps"),
-    UNUSED("rope_theta"),
+    TN__UNUSED(
+        "classifier_dropout head_dim is_decoder num_key_value_heads partial_rotary_factor rms_norm_eps rope_theta"),
+    TN__UNUSED("pad_token_id"), /* the embedding has no padding_idx */
 };
 #define NEOX "gpt_neox.layers.*."
-#define IN_TURN(name, i) \
-    TN_RENAME(NEOX "attention.in_turn", LAYER "self_attn." name, .load_only = true, .piece = (i), .pieces = 3)
 static const tn_rename neox_rules[] = {
     TN_RENAME("embed_out", "embed_tokens", .load_only = true),
     TN_RENAME("embed_out", "lm_head"),
@@ -271,12 +255,8 @@ static const tn_rename neox_rules[] = {
     TN_RENAME(NEOX "attention.bias", NULL), /* of old files: constants */
     TN_RENAME(NEOX "attention.masked_bias", NULL),
     TN_RENAME(NEOX "attention.rotary_emb.inv_freq", NULL),
-    TN_RENAME(NEOX "attention.query_key_value", LAYER "self_attn.q_proj", .piece = 0, .pieces = 3, .groups = -1),
-    TN_RENAME(NEOX "attention.query_key_value", LAYER "self_attn.k_proj", .piece = 1, .pieces = 3, .groups = -1),
-    TN_RENAME(NEOX "attention.query_key_value", LAYER "self_attn.v_proj", .piece = 2, .pieces = 3, .groups = -1),
-    IN_TURN("q_proj", 0), /* of GGUF files */
-    IN_TURN("k_proj", 1),
-    IN_TURN("v_proj", 2),
+    JOINED_QKV(NEOX "attention.query_key_value", .groups = -1),
+    JOINED_QKV(NEOX "attention.in_turn", .load_only = true), /* of GGUF files */
     TN_RENAME(NEOX "attention.dense", LAYER "self_attn.out_proj"),
     TN_RENAME(NEOX "mlp.dense_h_to_4h", LAYER "linear1"),
     TN_RENAME(NEOX "mlp.dense_4h_to_h", LAYER "linear2"),
@@ -305,11 +285,9 @@ static const tn_hf_row gptj_rows[] = {
     {"torch_dtype", TN_HF_NAME, .text = "float32"},
     TN_HF("vocab_size", stored, c.vocab, .needed = true, .low = 1, .high = 10000000),
     {"pruned_heads", TN_HF_PRUNED, .text = "paths"},
-    {"quantization_config", TN_HF_EMPTY, .silent = true},
     {"is_encoder_decoder", TN_HF_MUST, .silent = true},
-    {"per_layer_config", TN_HF_EMPTY, .silent = true},
-    UNUSED("pad_token_id"), /* the embedding has no padding_idx */
-    UNUSED("use_cache"),
+    TN__UNUSED("use_cache"),
+    TN__UNUSED("pad_token_id"), /* the embedding has no padding_idx */
 };
 #define GPTJ "transformer.h.*."
 static const tn_rename gptj_rules[] = {
@@ -372,16 +350,6 @@ const tn__llama_family *tn__llama_family_of(const char *type)
 
 /* ---- the tables of a family -------------------------------------------------------------------------------------- */
 
-/* Inserts a row before the first one with a larger key, so that members of one object are adjacent. */
-static void add_row(tn__llama_files *to, const tn_hf_row *row)
-{
-    int at = to->files.count;
-    for (int i = 0; i < to->files.count; i++)
-        if (!strcmp(to->rows[i].key, row->key)) return; /* the family's replaces LLaMA's */
-    for (; at > 0 && strcmp(to->rows[at - 1].key, row->key) > 0; at--) to->rows[at] = to->rows[at - 1];
-    to->rows[at] = *row, to->files.count++;
-}
-
 static bool is_replaced(const tn__llama_family *f, const char *file)
 {
     for (int i = 0; i < f->renames; i++)
@@ -392,21 +360,20 @@ static bool is_replaced(const tn__llama_family *f, const char *file)
 /* True if the rule reads the output layer as the embedding, which is right for tied ones only. */
 static bool ties(const tn_rename *r) { return r->load_only && r->module && !strncmp(r->module, "embed_tokens", 12); }
 
-static void add_rule(tn__llama_files *to, const tn_rename *rule, const tn_llama_config *c)
+static void add_rule(tn__hf_tables *to, tn_rename rule, const tn_llama_config *c)
 {
-    if (ties(rule) && !c->tied) return;
-    tn_rename *r = &to->rules[to->files.renames++];
-    *r = *rule;
-    if (r->groups < 0) r->groups = c->heads;
+    if (ties(&rule) && !c->tied) return;
+    if (rule.groups < 0) rule.groups = c->heads;
+    tn__hf_add_rules(to, &rule, 1);
 }
 
-void tn__llama_files_of(const tn__llama_family *f, const tn_llama_config *c, tn__llama_files *to)
+void tn__llama_files_of(const tn__llama_family *f, const tn_llama_config *c, tn__hf_tables *to)
 {
-    _Static_assert(TN_HF_COUNT_(common) + TN_HF_COUNT_(gemma3_rows) <= 80, "room for the rows");
-    to->files = (tn_hf_files){to->rows, 0, to->rules, 0};
-    for (int i = 0; i < f->count; i++) add_row(to, &f->rows[i]);
-    for (int i = 0; !f->own_rows && i < TN_HF_COUNT_(common); i++) add_row(to, &common[i]);
+    _Static_assert(TN_HF_COUNT_(common) + TN_HF_COUNT_(gemma3_rows) <= TN__HF_ROWS, "room for the rows");
+    tn__hf_begin(to);
+    tn__hf_add_rows(to, f->rows, f->count);
+    if (!f->own_rows) tn__hf_add_rows(to, common, TN_HF_COUNT_(common));
     for (int i = 0; !f->own_rules && i < TN_HF_COUNT_(common_rules); i++)
-        if (!is_replaced(f, common_rules[i].file)) add_rule(to, &common_rules[i], c);
-    for (int i = 0; i < f->renames; i++) add_rule(to, &f->rules[i], c);
+        if (!is_replaced(f, common_rules[i].file)) add_rule(to, common_rules[i], c);
+    for (int i = 0; i < f->renames; i++) add_rule(to, f->rules[i], c);
 }

@@ -113,7 +113,7 @@ static int names(const void *self, tn_rename *to, int room)
 {
     const tn_llama_config  *c = &((const tn_llama *)self)->config;
     const tn__llama_family *family = tn__llama_family_of(c->type);
-    tn__llama_files         files;
+    tn__hf_tables           files;
     if (!family) return 0;
     tn__llama_files_of(family, c, &files);
     return tn__hf_names(&files.files, to, room);
@@ -125,10 +125,10 @@ void *tn__llama_load(const tn__hf_source *s)
     tn__weights            w;
     const tn_llama_config *k = &read.c;
     if (!tn__llama_config_read(s, &read)) return NULL;
-    const int64_t   d = k->head_dim ? k->head_dim : k->dim / k->heads;
-    const int64_t   each = (k->plain_ff ? 2 : 3) * k->ff; /* of a feed-forward */
-    const int64_t   layer = k->dim * (2 * d * (k->heads + k->kv_heads) + (k->experts ? k->experts * (each + 1) : each));
-    tn__llama_files files;
+    const int64_t d = k->head_dim ? k->head_dim : k->dim / k->heads;
+    const int64_t each = (k->plain_ff ? 2 : 3) * k->ff; /* of a feed-forward */
+    const int64_t layer = k->dim * (2 * d * (k->heads + k->kv_heads) + (k->experts ? k->experts * (each + 1) : each));
+    tn__hf_tables files;
     tn__llama_files_of(read.family, k, &files);
     const int64_t all = k->vocab * k->dim * (k->tied ? 1 : 2) + k->layers * layer;
     const bool    ok = tn__weights_open(&w, s, all, d * (4 * k->dim + 3));
@@ -141,7 +141,7 @@ tn_llama *tn_llama_load(const char *dir) { return tn__hf_load(dir, tn__llama_loa
 tn_status tn__llama_save_as(tn_llama *m, const char *to, const tn__gguf_options *gguf)
 {
     tn__llama_stored s;
-    tn__llama_files  files;
+    tn__hf_tables    files;
     if (!tn__llama_config_write(&m->config, to, &s)) return tn_error();
     s.begin = m->begin, s.end = m->end;
     tn__llama_files_of(s.family, &m->config, &files);

@@ -95,8 +95,8 @@ static const tn__llama_family *fitting(const tn_llama_config *c)
 
 static bool within(const char *who, const tn_llama_config *c)
 {
-    const stored    s = {.c = *c, .padding = NO_PADDING, .window = c->window ? c->window : -1};
-    tn__llama_files files;
+    const stored  s = {.c = *c, .padding = NO_PADDING, .window = c->window ? c->window : -1};
+    tn__hf_tables files;
     tn__llama_files_of(tn__llama_families, c, &files);
     if (c->window < 0 || c->window > 1000000000)
         return tn_raise_false(TN_EINVAL, "%s: .window is %lld, but must be from 0 to 1000000000", who,
@@ -250,7 +250,7 @@ bool tn__llama_config_read(const tn__hf_source *source, stored *s)
 {
     const tn_hf_row   type = {"model_type", TN_HF_TYPE, .at = offsetof(stored, c.type), .choices = tn__llama_types};
     const tn_hf_files first = {&type, 1, NULL, 0};
-    tn__llama_files   files;
+    tn__hf_tables     files;
     *s = (stored){
         .c = {TN_LLAMA_DEFAULTS}, .partial = 1, .use_sliding_window = true, .shares = true, .padding = NO_PADDING};
     if (!tn__hf_read(source, &first, s)) return false;

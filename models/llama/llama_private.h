@@ -66,12 +66,7 @@ typedef struct {
 } tn__llama_stored;
 
 /* The tables of a family, for a config. */
-typedef struct {
-    tn_hf_row   rows[80];
-    tn_rename   rules[40];
-    tn_hf_files files;
-} tn__llama_files;
-void tn__llama_files_of(const tn__llama_family *family, const tn_llama_config *c, tn__llama_files *to);
+void tn__llama_files_of(const tn__llama_family *family, const tn_llama_config *c, tn__hf_tables *to);
 
 /* The options of a config; sets options. */
 unsigned tn__llama_options(const tn_llama_config *c);

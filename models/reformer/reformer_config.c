@@ -42,19 +42,11 @@ static const tn_hf_row rows[] = {
     TN_HF("num_hashes", stored, c.rounds, .otherwise = 1, .low = 1, .high = 64),
     {"torch_dtype", TN_HF_NAME, .text = "float32"},
     TN_HF("vocab_size", stored, c.vocab, .otherwise = 320, .low = 1, .high = 10000000),
-    {"local_num_chunks_after", TN_HF_MUST, .silent = true},
-    {"lsh_num_chunks_after", TN_HF_MUST, .silent = true},
-    {"tie_word_embeddings", TN_HF_MUST, .silent = true},
-    {"is_encoder_decoder", TN_HF_MUST, .silent = true},
-    {"quantization_config", TN_HF_EMPTY, .silent = true},
-    {"per_layer_config", TN_HF_EMPTY, .silent = true},
+    {"local_num_chunks_after lsh_num_chunks_after tie_word_embeddings is_encoder_decoder", TN_HF_MUST, .silent = true},
     TN__IDS("bos_token_id", stored, begin),
-    {"chunk_size_lm_head", TN_HF_ANY, .silent = true}, /* only the order of computation */
-    {"classifier_dropout", TN_HF_ANY, .silent = true},
     TN__IDS("eos_token_id", stored, end),
-    {"num_hidden_layers", TN_HF_ANY, .silent = true}, /* the length of attn_layers */
     TN__IDS("pad_token_id", stored, padding), /* padding is masked */
-    {"use_cache", TN_HF_ANY, .silent = true},
+    TN__UNUSED("chunk_size_lm_head classifier_dropout use_cache"), TN__UNUSED("num_hidden_layers"), /* attn_layers' */
 };
 /* clang-format on */
 /* The output bias: before transformers 5.24 one tensor with two names, stored as lm_head.bias; since then

@@ -9,10 +9,6 @@ typedef tn__seq2seq_stored stored;
 
 #define ROWS(r) .rows = (r), .count = TN_HF_COUNT_(r)
 #define RULES(r) .rules = (r), .renames = TN_HF_COUNT_(r)
-#define UNUSED(key)                      \
-    {                                    \
-        (key), TN_HF_ANY, .silent = true \
-    } /* does not change results */
 
 /* ---- members and names that BART, Marian and M2M-100 share, with BART's defaults --------------------------------- */
 
@@ -53,10 +49,8 @@ static const tn_hf_row common[] = {
     {"torch_dtype", TN_HF_NAME, .text = "float32"},
     TN_HF("vocab_size", stored, c.source_words, .needed = true, .low = 1, .high = 10000000),
     {"pruned_heads", TN_HF_PRUNED, .text = "paths"},
-    {"quantization_config", TN_HF_EMPTY, .silent = true},
     {"is_decoder", TN_HF_MUST, .silent = true},
-    {"per_layer_config", TN_HF_EMPTY, .silent = true},
-    UNUSED("use_cache"),
+    TN__UNUSED("use_cache"),
 };
 
 #define ENCODER "transformer.encoder."
@@ -103,7 +97,7 @@ static void look_for_bias(stored *s, const tn_safetensors *f)
 
 /* ---- BART -------------------------------------------------------------------------------------------------------- */
 
-static const tn_hf_row bart_rows[] = {FORCED_END(2, .omitted = false), UNUSED("classifier_dropout")};
+static const tn_hf_row bart_rows[] = {FORCED_END(2, .omitted = false), TN__UNUSED("classifier_dropout")};
 static const tn_rename bart_rules[] = {
     TN_RENAME(ENCODER "embed_positions", "positions"),
     TN_RENAME(DECODER "embed_positions", "target_positions"),
@@ -167,11 +161,9 @@ static const tn_hf_row t5_rows[] = {
     {"torch_dtype", TN_HF_NAME, .text = "float32"},
     TN_HF("vocab_size", stored, c.source_words, .needed = true, .low = 1, .high = 10000000),
     {"pruned_heads", TN_HF_PRUNED, .text = "paths"},
-    {"quantization_config", TN_HF_EMPTY, .silent = true},
     {"is_decoder", TN_HF_MUST, .silent = true},
-    UNUSED("classifier_dropout"),
-    UNUSED("is_gated_act"), /* as feed_forward_proj says, or the weights' names do not fit */
-    UNUSED("use_cache"),
+    TN__UNUSED("classifier_dropout use_cache"),
+    TN__UNUSED("is_gated_act"), /* as feed_forward_proj says, or the weights' names do not fit */
 };
 
 #define T5_ATTENTION(file, module)                                                  \
@@ -293,28 +285,18 @@ const tn__seq2seq_family *tn__seq2seq_family_of(const char *type)
 
 /* ---- the tables of a family -------------------------------------------------------------------------------------- */
 
-static bool has_key(const tn_hf_row *rows, int n, const char *key)
+void tn__seq2seq_tables_of(const tn__seq2seq_family *f, const tn_seq2seq_config *c, tn__hf_tables *to)
 {
-    for (int i = 0; i < n; i++)
-        if (!strcmp(rows[i].key, key)) return true;
-    return false;
-}
-
-void tn__seq2seq_tables_of(const tn__seq2seq_family *f, const tn_seq2seq_config *c, tn__seq2seq_tables *to)
-{
-    _Static_assert(TN_HF_COUNT_(common) + TN_HF_COUNT_(marian_rows) <= TN_HF_COUNT_(to->rows), "room for the rows");
-    to->files = (tn_hf_files){to->rows, 0, to->rules, 0};
-    for (int i = 0; !f->own_rows && i < TN_HF_COUNT_(common); i++)
-        if (!has_key(f->rows, f->count, common[i].key)) to->rows[to->files.count++] = common[i];
-    for (int i = 0; i < f->count; i++) to->rows[to->files.count++] = f->rows[i];
+    tn__hf_begin(to);
+    tn__hf_add_rows(to, f->rows, f->count);
+    if (!f->own_rows) tn__hf_add_rows(to, common, TN_HF_COUNT_(common));
     for (int i = 0; !f->own_rules && i < TN_HF_COUNT_(common_rules); i++) {
-        tn_rename *r = &to->rules[to->files.renames++];
-        *r = common_rules[i];
-        if (!c->shared && !strcmp(r->file, "model.shared")) r->module = NULL;
+        tn_rename r = common_rules[i];
+        if (!c->shared && !strcmp(r.file, "model.shared")) r.module = NULL;
+        tn__hf_add_rules(to, &r, 1);
     }
     for (int i = 0; i < f->renames; i++)
-        if (!is_other_name(&f->rules[i], c->gated)) to->rules[to->files.renames++] = f->rules[i];
-    if (!c->untied) /* stored under the embedding's name */
-        to->rules[to->files.renames++] =
-            (tn_rename)TN_RENAME(c->shared ? "source.weight" : "target.weight", "out.weight");
+        if (!is_other_name(&f->rules[i], c->gated)) tn__hf_add_rules(to, &f->rules[i], 1);
+    const tn_rename tied = TN_RENAME(c->shared ? "source.weight" : "target.weight", "out.weight");
+    if (!c->untied) tn__hf_add_rules(to, &tied, 1); /* stored under the embedding's name */
 }

@@ -30,25 +30,13 @@ static const tn_hf_row rows[] = {
     TN_HF("renormalize_logits", said, s.renormalize, .otherwise = false),
     TN_HF("repetition_penalty", said, s.repetition_penalty, .otherwise = 1, .low = 1e-6, .high = 1e6),
 
-    {"do_sample", TN_HF_MUST, .silent = true},
-    {"num_beam_groups", TN_HF_MUST, .otherwise = 1, .silent = true},
-    {"diversity_penalty", TN_HF_MUST, .silent = true},
-    {"encoder_no_repeat_ngram_size", TN_HF_MUST, .silent = true},
-    {"encoder_repetition_penalty", TN_HF_MUST, .otherwise = 1, .silent = true},
-    {"guidance_scale", TN_HF_MUST, .otherwise = 1, .silent = true},
-    {"penalty_alpha", TN_HF_MUST, .silent = true},
-    {"token_healing", TN_HF_MUST, .silent = true},
-    {"force_bos_token_to_be_generated", TN_HF_MUST, .silent = true},
-    {"begin_suppress_tokens", TN_HF_EMPTY, .silent = true},
-    {"constraints", TN_HF_EMPTY, .silent = true},
-    {"exponential_decay_length_penalty", TN_HF_EMPTY, .silent = true},
-    {"force_words_ids", TN_HF_EMPTY, .silent = true},
-    {"forced_decoder_ids", TN_HF_EMPTY, .silent = true},
-    {"max_time", TN_HF_EMPTY, .silent = true},
-    {"sequence_bias", TN_HF_EMPTY, .silent = true},
-    {"stop_strings", TN_HF_EMPTY, .silent = true},
-    {"suppress_tokens", TN_HF_EMPTY, .silent = true},
-    {"watermarking_config", TN_HF_EMPTY, .silent = true},
+    {"do_sample diversity_penalty encoder_no_repeat_ngram_size penalty_alpha token_healing "
+     "force_bos_token_to_be_generated",
+     TN_HF_MUST, .silent = true},
+    {"num_beam_groups encoder_repetition_penalty guidance_scale", TN_HF_MUST, .otherwise = 1, .silent = true},
+    {"begin_suppress_tokens constraints exponential_decay_length_penalty force_words_ids forced_decoder_ids max_time "
+     "sequence_bias stop_strings suppress_tokens watermarking_config",
+     TN_HF_EMPTY, .silent = true},
     /* Not here: those of sampling, which do_sample rules out, of assistants, outputs, caches, remove_invalid_values. */
 };
 static const tn_hf_files files = {rows, TN_HF_COUNT_(rows), NULL, 0};

@@ -19,7 +19,7 @@ static int64_t elements(const tn_seq2seq_config *c)
 }
 
 /* The tables of the config's family, in *room, or of Tenon's own format. */
-static const tn_hf_files *files_of(const stored *s, tn__seq2seq_tables *room)
+static const tn_hf_files *files_of(const stored *s, tn__hf_tables *room)
 {
     if (!s->family) return tn__seq2seq_files();
     tn__seq2seq_tables_of(s->family, &s->c, room);
@@ -63,7 +63,7 @@ static bool ids_fit(const stored *s, const char *name)
     return true;
 }
 
-static bool config_read(const tn__hf_source *source, stored *s, tn__seq2seq_tables *tables)
+static bool config_read(const tn__hf_source *source, stored *s, tn__hf_tables *tables)
 {
     const tn_hf_row   type = {"model_type", TN_HF_TYPE, .at = offsetof(stored, c.type), .choices = tn__seq2seq_types,
                               .needed = true};
@@ -82,9 +82,9 @@ static bool config_read(const tn__hf_source *source, stored *s, tn__seq2seq_tabl
 
 void *tn__seq2seq_load(const tn__hf_source *source)
 {
-    stored             s;
-    tn__seq2seq_tables tables;
-    tn__weights        w;
+    stored        s;
+    tn__hf_tables tables;
+    tn__weights   w;
     if (!config_read(source, &s, &tables)) return NULL;
     const int64_t head = s.c.head_dim ? s.c.head_dim : s.c.dim / s.c.heads;
     bool          ok = tn__weights_open(&w, source, 0, head * (4 * s.c.dim + 3));
@@ -104,7 +104,7 @@ tn_status tn_seq2seq_save(tn_seq2seq *m, const char *dir)
     if (!tn_ready(m)) return tn_error();
     const tn__seq2seq_family *f = tn__seq2seq_family_of(m->config.type);
     stored                    s = {.c = m->config, .family = f, .kept = m->kept, .search = m->search};
-    tn__seq2seq_tables        tables;
+    tn__hf_tables             tables;
     if (f) {
         s.architecture = f->architecture, s.tie = !s.c.untied, s.share = s.c.shared || s.c.untied;
         if (s.c.source_words != s.c.target_words) s.share = false;

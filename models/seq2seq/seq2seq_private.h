@@ -78,12 +78,7 @@ extern const char *const  tn__seq2seq_types[];          /* Tenon's own, and thos
 const tn__seq2seq_family *tn__seq2seq_family_of(const char *type); /* NULL: unknown, or Tenon's own */
 
 /* The tables of a family, for a config. */
-typedef struct {
-    tn_hf_row   rows[48];
-    tn_rename   rules[48];
-    tn_hf_files files;
-} tn__seq2seq_tables;
-void tn__seq2seq_tables_of(const tn__seq2seq_family *family, const tn_seq2seq_config *c, tn__seq2seq_tables *to);
+void tn__seq2seq_tables_of(const tn__seq2seq_family *family, const tn_seq2seq_config *c, tn__hf_tables *to);
 const tn_hf_files *tn__seq2seq_files(void); /* Tenon's own */
 
 void *tn__seq2seq_load(const tn__hf_source *s);

@@ -27,11 +27,8 @@ static const tn_hf_row rows[] = {
     {"qkv_bias", TN_HF_MUST, .otherwise = true},
     {"torch_dtype", TN_HF_NAME, .text = "float32"},
     {"is_encoder_decoder", TN_HF_MUST, .silent = true},
-    {"per_layer_config", TN_HF_EMPTY, .silent = true},
     {"pruned_heads", TN_HF_EMPTY, .silent = true},
-    {"quantization_config", TN_HF_EMPTY, .silent = true},
-    {"encoder_stride", TN_HF_ANY, .silent = true}, /* of a head that is not loaded */
-    {"id2label", TN_HF_ANY, .silent = true},       /* vit_files.c reads and writes it */
+    TN__UNUSED("encoder_stride id2label"), /* of a head that is not loaded; vit_files.c reads and writes id2label */
 };
 static const tn_hf_files table = {rows, TN_HF_COUNT_(rows), NULL, 0};
 const tn_hf_files       *tn__vit_table(void) { return &table; }
