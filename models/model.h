@@ -60,7 +60,8 @@ typedef struct tn_model_config {
     bool            needs_tokenizer; /* a path without tokenizer is an error */
     const char *from, *to; /* languages of a translation model of several ("en", "eng_Latn"); NULL: the path's own */
     bool        packed;    /* weights of Q4_0, Q4_K, Q5_K, Q6_K, Q8_0 and F16 stay so; see tn_load */
-    int         end_;
+    tn_tensor *(*pack)(const tn_tensor *weight); /* packs each weight as it is read, as tn_int8_pack; see tn_load */
+    int end_;
 } TN_KEYWORDS_ONLY tn_model_config;
 TN_API tn_model    tn_model_open_run(const char *path, tn_model_config c);
 TN_API void        tn_model_close(tn_model *m); /* frees all members; set a member to NULL to keep it */
@@ -75,10 +76,6 @@ typedef struct tn_model_save_args {
 TN_API tn_status tn_model_save_run(const tn_model *m, const char *path, tn_model_save_args a) TN_CHECKED;
 
 TN_C_END_
-#define tn_model_open(...) TN_CALL_(tn_model_open_run(TN_MODEL_OPEN_(__VA_ARGS__, TN_END_)))
-#define TN_MODEL_OPEN_(path, ...) path, TN_FILLED_(tn_model_config, TN_NO_DEFAULTS_, __VA_ARGS__)
-#define tn_model_save(m, ...) TN_CALL_(tn_model_save_run(m, TN_MODEL_SAVE_(__VA_ARGS__, TN_END_)))
-#define TN_MODEL_SAVE_(path, ...) path, TN_FILLED_(tn_model_save_args, TN_NO_DEFAULTS_, __VA_ARGS__)
 #define tn_model_open(...) TN_CALL_(tn_model_open_run(TN_MODEL_OPEN_(__VA_ARGS__, TN_END_)))
 #define TN_MODEL_OPEN_(path, ...) path, TN_FILLED_(tn_model_config, TN_NO_DEFAULTS_, __VA_ARGS__)
 #define tn_model_save(m, ...) TN_CALL_(tn_model_save_run(m, TN_MODEL_SAVE_(__VA_ARGS__, TN_END_)))

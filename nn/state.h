@@ -62,7 +62,10 @@ typedef struct tn_load_args {
     bool             allow_missing, allow_unexpected, allow_shape_mismatch; /* tensors that do not fit stay unchanged */
     /* Weights (tn_weight) that are matrices of Q4_0, Q4_K, Q5_K, Q6_K, Q8_0 or F16 in the file stay in that type, as
      * tn_quantize packs them: in the memory of the file. They do not change in training. */
-    bool            packed;
+    bool packed;
+    /* tn_q8_pack, tn_int8_pack, tn_q4_pack or tn_f16_pack: packs the weights as tn_quantize does, each one when it is
+     * read, so that memory never holds all of them unpacked. NULL: none. */
+    tn_tensor *(*pack)(const tn_tensor *weight);
     tn_load_report *report; /* output, also after a failure; may be NULL */
     /* Called for each name that does not fit, allowed or not; may be NULL. name: as in the module, or as in the file
      * if it is unexpected. */

@@ -5,9 +5,10 @@
 #include <string.h>
 #include <time.h>
 
-static bool open_as(const char *path, const char *tokenizer, bool alone, bool packed, model *m)
+static bool open_as(const char *path, const char *tokenizer, bool alone, bool packed, const char *type, model *m)
 {
-    const tn_model d = tn_model_open(path, .family = TN_MODEL_DECODER, .tokenizer = tokenizer, .packed = packed);
+    const tn_model d = tn_model_open(path, .family = TN_MODEL_DECODER, .tokenizer = tokenizer, .packed = packed,
+                                     .pack = weights_packer(type));
     *m = (model){.all = d, .net = d.lm, .tokens = d.tokenizer};
     if (m->net) m->about = tn_lm_info_of(m->net);
     if (m->net && !m->tokens && !alone)
@@ -23,14 +24,18 @@ static bool open_as(const char *path, const char *tokenizer, bool alone, bool pa
 
 bool model_open(const char *path, const char *tokenizer, bool alone, model *m)
 {
-    return open_as(path, tokenizer, alone, false, m);
+    return open_as(path, tokenizer, alone, false, NULL, m);
+}
+bool model_open_packed(const char *path, const char *tokenizer, const char *type, model *m)
+{
+    return open_as(path, tokenizer, false, false, type, m);
 }
 
 bool model_open_to_infer(const char *path, const char *tokenizer, bool alone, const char *type, model *m)
 {
-    if (!open_as(path, tokenizer, alone, !type, m)) return false;
-    if (!type && m->all.stored && !strcmp(m->all.stored, "F16")) type = "f16"; /* also what is transposed in the file */
-    if (weights_pack(m->net, type)) return true;
+    if (!open_as(path, tokenizer, alone, !type, type, m)) return false;
+    if (type || !m->all.stored || strcmp(m->all.stored, "F16") != 0) return true;
+    if (weights_pack(m->net, "f16")) return true; /* also what is transposed in the file */
     model_close(m);
     return false;
 }

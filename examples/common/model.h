@@ -18,6 +18,8 @@ typedef struct {
 /* Opens the model at path. tokenizer: the tokenizer's file or folder; NULL: the one at path. alone: the tokenizer is
  * optional, and .tokens may be NULL. False: an error is set. */
 bool model_open(const char *path, const char *tokenizer, bool alone, model *m);
+/* model_open with a tokenizer; the weights are packed as they are read. type: one of WEIGHT_TYPES; NULL: f32. */
+bool model_open_packed(const char *path, const char *tokenizer, const char *type, model *m);
 /* The same for inference only, with the weights in a type: one of MODEL_TYPES; NULL: that of each in the file. */
 bool model_open_to_infer(const char *path, const char *tokenizer, bool alone, const char *type, model *m);
 /* Sets the type in which generation stores keys and values: "int8"; or "f32" or NULL, the default. */

@@ -3,6 +3,17 @@
 
 #include <string.h>
 
+weight_packer weights_packer(const char *type)
+{
+    static const struct {
+        const char   *type;
+        weight_packer pack;
+    } all[] = {{"f16", tn_f16_pack}, {"q4_0", tn_q4_pack}, {"q8_0", tn_q8_pack}, {"int8", tn_int8_pack}};
+    for (int i = 0; type && i < 4; i++)
+        if (!strcmp(all[i].type, type)) return all[i].pack;
+    return NULL;
+}
+
 bool weights_pack(void *module, const char *type)
 {
     if (!type) type = "";

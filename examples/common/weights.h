@@ -11,6 +11,9 @@
 #define OPTION_WEIGHTS(type) \
     OPTION_TEXT("dtype", 0, "TYPE", type, WEIGHT_TYPE_TEXT " (default: f32)", .choices = WEIGHT_TYPES)
 
+/* The function that packs a weight in one of WEIGHT_TYPES, or q4_0; NULL, as for f32 and for NULL: none. */
+typedef tn_tensor *(*weight_packer)(const tn_tensor *weight);
+weight_packer weights_packer(const char *type);
 /* Converts the weights of a module. type: one of WEIGHT_TYPES, or q4_0; NULL: unchanged. False: an error is set. */
 bool weights_pack(void *module, const char *type);
 

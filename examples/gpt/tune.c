@@ -70,7 +70,7 @@ static bool look(training *b)
 {
     tuning      *t = of(b);
     train_asked *a = &b->asked;
-    if (!model_open(t->model, t->tokenizer, false, &t->from)) return false;
+    if (!model_open_packed(t->model, t->tokenizer, t->type, &t->from)) return false;
     const tn_lm_info *i = &t->from.about;
     if (!t->length) t->length = t->chat ? 512 : 256;
     if (i->limited && t->length > i->positions) t->length = i->positions;
@@ -141,15 +141,16 @@ static bool open_all(training *b)
     return true;
 }
 
-/* The model to tune: the one that `look` opened, then new ones. */
-static void *take_model(tuning *t)
+/* The model to tune, with weights of that type: the one that `look` opened, then new ones. */
+static void *take_model(tuning *t, const char *type)
 {
     if (t->from.all.lm) {
         void *net = t->from.all.lm;
         return t->from.all.lm = NULL, t->from.net = NULL, net;
     }
-    tn_model again = tn_model_open(t->model, .family = TN_MODEL_DECODER, .no_tokenizer = true);
-    void    *net = again.lm;
+    tn_model again =
+        tn_model_open(t->model, .family = TN_MODEL_DECODER, .no_tokenizer = true, .pack = weights_packer(type));
+    void *net = again.lm;
     again.module = NULL;
     tn_model_close(&again);
     return net;
@@ -158,12 +159,11 @@ static void *take_model(tuning *t)
 static void *make(training *b)
 {
     tuning *t = of(b);
-    void   *net = take_model(t);
+    void   *net = take_model(t, t->type);
     if (net && is_full(t)) tn_module_train(net, true);
     if (!net || is_full(t)) return net;
     const bool all = !t->layers || !strcmp(t->layers, "all");
-    if (weights_pack(net, t->type))
-        tn_lora_run((tn_lora_args){.module = net, .rank = t->rank, .names = all ? NULL : t->layers});
+    tn_lora_run((tn_lora_args){.module = net, .rank = t->rank, .names = all ? NULL : t->layers});
     if (tn_error() == TN_OK) return net;
     return tn_module_free(net), NULL;
 }
@@ -208,7 +208,7 @@ static bool save_adapters(tuning *t)
         return false;
     if (t->type && strcmp(t->type, "f32") != 0) {
         tn_module_free(t->base.net);
-        t->base.net = take_model(t);
+        t->base.net = take_model(t, NULL);
         if (!t->base.net || tn_module_peft_load(t->base.net, path) != TN_OK) return false;
     }
     return tn_module_lora_merge(t->base.net) == TN_OK;

@@ -9,10 +9,11 @@
 /* ---- a model's directory or file (hf_source.c) ------------------------------------------------------------------- */
 
 typedef struct {
-    const char *path;       /* the directory or file */
-    char        name[1024]; /* path of config.json or of the file, for messages */
-    tn_json    *config;     /* the object in config.json, or the equivalent of a file; owned */
-    bool        packed;     /* see tn_load; initially false */
+    const char *path;                            /* the directory or file */
+    char        name[1024];                      /* path of config.json or of the file, for messages */
+    tn_json    *config;                          /* the object in config.json, or the equivalent of a file; owned */
+    bool        packed;                          /* see tn_load; initially false */
+    tn_tensor *(*pack)(const tn_tensor *weight); /* see tn_load; initially NULL */
 } tn__hf_source;
 bool tn__hf_open(tn__hf_source *s, const char *path); /* false: raised; close it all the same */
 void tn__hf_close(tn__hf_source *s);

@@ -94,11 +94,16 @@ void tn__list_weights(const tn_safetensors *f, const char *const *first, char *t
     }
 }
 
-/* Loads f, at path, into m (NULL: nothing) and closes it. Returns m; on failure frees it and returns NULL. */
-static void *read_weights(void *m, tn_safetensors *f, const char *path, const tn_hf_files *files, bool packed)
+/* Loads f, at path, into m (NULL: nothing) and closes it. s: how weights are packed; NULL: not. Returns m; on failure frees it and returns NULL. */
+static void *read_weights(void *m, tn_safetensors *f, const char *path, const tn_hf_files *files,
+                          const tn__hf_source *s)
 {
-    const tn_load_args args = {
-        .path = path, .file = f, .rename = files->rules, .renames = files->renames, .packed = packed};
+    const tn_load_args args = {.path = path,
+                               .file = f,
+                               .rename = files->rules,
+                               .renames = files->renames,
+                               .packed = s && s->packed,
+                               .pack = s ? s->pack : NULL};
     if (m) tn_load_run(m, args);
     tn_safetensors_close(f);
     if (tn_error() != TN_OK) return tn_module_free(m), NULL;
@@ -119,7 +124,7 @@ void *tn__weights_load(tn__weights *w, void *m, const tn_hf_files *files)
     tn_scope_end(w->blank);
     if (m && w->head) tn__pruned_apply(w->source, m);
     const tn_scope blank = tn__blank_begin();
-    m = read_weights(m, w->file, w->path, files, w->source->packed);
+    m = read_weights(m, w->file, w->path, files, w->source);
     tn_scope_end(blank);
     return m;
 }
@@ -128,5 +133,5 @@ void *tn_hf_weights_read(void *m, const char *dir, const tn_hf_files *files)
 {
     char path[1024];
     if (!tn__not_null("tn_hf_weights_read", "the table of files", files)) return tn_module_free(m), NULL;
-    return read_weights(m, tn__weights_file(dir, path), path, files, false);
+    return read_weights(m, tn__weights_file(dir, path), path, files, NULL);
 }

@@ -172,7 +172,7 @@ tn_model tn_model_open_run(const char *path, tn_model_config c)
     if (tn_error() != TN_OK) return m;
     if (!path || !*path) return tn_raise(TN_EINVAL, "tn_model_open: the path is %s", path ? "empty" : "NULL"), m;
     if (!tn__path_exists(path)) return tn_raise(TN_EIO, "tn_model_open: '%s': no such file or directory", path), m;
-    if (tn__hf_open(&s, path)) s.packed = c.packed, open_source(&m, &s, c);
+    if (tn__hf_open(&s, path)) s.packed = c.packed, s.pack = c.pack, open_source(&m, &s, c);
     tn__hf_close(&s);
     if (tn_error() != TN_OK) tn_model_close(&m);
     return m;

@@ -90,7 +90,10 @@ bool tn__last_dims(const char *who, int64_t dim, tn_shape shape, tn_shape *to);
 const char               *tn__tuple(tn_shape s, char *to, size_t size);
 static inline const char *tn__python_bool(bool v) { return v ? "True" : "False"; }
 
-/* After weights were packed (quantize.c): they become buffers, the rest is frozen, and the module is in eval mode. */
-void tn__packed_done(tn_module *m);
+/* Packing (quantize.c). weight: a matrix; weights: all that tn_weight registered and that are not packed, all or none.
+ * done, after weights were packed: they become buffers, the rest is frozen, and the module is in eval mode. */
+tn_tensor *tn__pack_weight(const char *who, tn_tensor *t, tn_tensor *(*pack)(const tn_tensor *));
+tn_status  tn__pack_weights(const char *who, tn_module *m, tn_tensor *(*pack)(const tn_tensor *));
+void       tn__packed_done(tn_module *m);
 
 #endif

@@ -32,10 +32,11 @@ void tn__packed_done(tn_module *m)
     make_buffers(m);
     tn_module_freeze(m, true);
     tn_module_train(m, false);
+    tn_trim(); /* returns the memory of the weights that were packed: later blocks have other sizes */
 }
 
 /* Rejects f64: the packed weight would keep f64 as its dtype, which no product supports. */
-static tn_tensor *packed(const char *who, tn_tensor *t, tn_tensor *(*pack)(const tn_tensor *))
+tn_tensor *tn__pack_weight(const char *who, tn_tensor *t, tn_tensor *(*pack)(const tn_tensor *))
 {
     if (tn_dtype_of(t) != TN_F64) return pack(t);
     return tn_raise_null(
@@ -46,7 +47,7 @@ static tn_tensor *packed(const char *who, tn_tensor *t, tn_tensor *(*pack)(const
 }
 
 /* Packs all weights before it changes the first one; the change allocates nothing. */
-static tn_status convert_all(const char *who, tn_module *m, tn_tensor *(*pack)(const tn_tensor *))
+tn_status tn__pack_weights(const char *who, tn_module *m, tn_tensor *(*pack)(const tn_tensor *))
 {
     size_t n = 0, at = 0; /* number of parameters; number of weights to convert */
     if (!tn_module_ready(who, m)) return tn_error();
@@ -62,7 +63,7 @@ static tn_status convert_all(const char *who, tn_module *m, tn_tensor *(*pack)(c
         if (before < at) continue; /* tied */
         if (!tn__may_write(who, e.tensor)) break;
         tn_path_push(e.name);
-        was[at] = e.tensor, now[at++] = packed(who, e.tensor, pack);
+        was[at] = e.tensor, now[at++] = tn__pack_weight(who, e.tensor, pack);
         tn_path_pop();
     }
     if (tn_error() == TN_OK) {
@@ -82,7 +83,7 @@ tn_status tn_quantize_run(tn_quantize_args c)
     if (c.bits == 4 && c.activations)
         return tn_raise(TN_EINVAL, "%s: .activations is for 8 bits; products with .bits = 4 always round their input",
                         who);
-    return convert_all(who, c.module, c.bits == 4 ? tn_q4_pack : c.activations ? tn_int8_pack : tn_q8_pack);
+    return tn__pack_weights(who, c.module, c.bits == 4 ? tn_q4_pack : c.activations ? tn_int8_pack : tn_q8_pack);
 }
-tn_status tn_module_quantize(void *m) { return convert_all("tn_quantize", m, tn_q8_pack); }
-tn_status tn_module_halve(void *m) { return convert_all("tn_halve", m, tn_f16_pack); }
+tn_status tn_module_quantize(void *m) { return tn__pack_weights("tn_quantize", m, tn_q8_pack); }
+tn_status tn_module_halve(void *m) { return tn__pack_weights("tn_halve", m, tn_f16_pack); }

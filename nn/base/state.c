@@ -151,6 +151,11 @@ static bool read_one(load *l, int64_t i)
         tn_tensor *now = tn_empty_of(tn_dtype_of(e->target), tn_shape_of(t));
         t = now && tn_copy_from(now, t) == TN_OK ? now : NULL;
     }
+    if (l->c->pack && e->weight && e->target == e->tensor && t) {
+        tn_path_push(tn_safetensors_at(l->f, e->in).name);
+        t = tn__pack_weight("tn_load", t, l->c->pack);
+        tn_path_pop();
+    }
     e->now = tn_scope_return(s, tn_error() == TN_OK ? t : NULL);
     return e->now != NULL;
 }
@@ -328,7 +333,10 @@ static void run(load *l, const char *file)
         if (!covered(l, t.tensor)) mismatch(l, TN_MISSING, t.name, "");
     ok = ok && state_fits(l, file);
     for (int64_t i = 0; ok && i < l->room; i++) ok = !l->e[i].target || l->e[i].now || read_one(l, i);
-    if (ok && copies_agree(l) && writable(l)) change_all(l);
+    if (ok && copies_agree(l) && writable(l)) {
+        change_all(l);
+        if (l->c->pack) tn__pack_weights("tn_load", l->m, l->c->pack); /* those that the file has in parts */
+    }
     tn_scope_end(s);
     tn_mem_put(l->e, bytes);
 }

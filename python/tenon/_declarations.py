@@ -91,7 +91,7 @@ tn_string: char *at; size_t bytes; size_t room
 tn_model: tn_model_family family; char *type; void *module; tn_tokenizer *tokenizer; tn_tokenizer *target; char *form;
     char *stored; tn_ids ends; tn_string chat_template
 tn_model_config: int zero_; tn_model_family family; char *tokenizer; bool no_tokenizer; bool needs_tokenizer; char
-    *from; char *to; bool packed; int end_
+    *from; char *to; bool packed; void *pack; int end_
 tn_model_save_args: int zero_; char *type; bool no_tokenizer; int end_
 tn_each_level_: tn_module *m; int at; int length
 tn_each: tn_tensor *tensor; tn_module *module; bool parameter; bool saved; bool rows; char name[1024]; int what_; int

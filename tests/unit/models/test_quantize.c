@@ -301,6 +301,53 @@ START_TEST(int8)
 }
 END_TEST
 
+/* Weights that are packed while they are read have the bits of those that tn_quantize packs: whole, transposed and
+ * joined ones, those that the file has in parts, tied ones. */
+static tn_tensor *(*const packers[])(const tn_tensor *) = {tn_q8_pack, tn_int8_pack, tn_q4_pack, tn_f16_pack};
+static tn_status pack_with(void *m, int i)
+{
+    return i == 3 ? tn_module_halve(m)
+                  : tn_quantize_run((tn_quantize_args){.module = m, .activations = i == 1, .bits = i == 2 ? 4 : 8});
+}
+START_TEST(packed_when_read)
+{
+    const char    *dir = tn_test_folder("packed-when-read");
+    void          *made = _i == 0 ? (void *)small(64, false)
+                          : _i == 1 ? (void *)tn_llama_new(.vocab = 101, .positions = 40, .dim = 64, .layers = 2, .heads = 4,
+                                                           .kv_heads = 2, .ff = 96, .type = "phi3")
+                                    : (void *)tn_bert_new(.vocab = 101, .positions = 40, .dim = 64, .layers = 2, .heads = 2);
+    const tn_model to = {_i == 2 ? TN_MODEL_ENCODER : TN_MODEL_DECODER, .module = made};
+    ck_assert_int_eq(tn_model_save(&to, dir), TN_OK);
+    tn_module_free(made);
+    for (int k = 0; k < 4; k++) {
+        const tn_scope s = tn_no_grad_begin();
+        tn_model       a = tn_model_open(dir, .pack = packers[k]), b = tn_model_open(dir);
+        ok();
+        ck_assert_int_eq(pack_with(b.module, k), TN_OK);
+        tn_each x = tn_module_each(a.module, TN_EACH_SAVED), y = tn_module_each(b.module, TN_EACH_SAVED);
+        while (tn_next(&x) && tn_next(&y)) ck_assert_msg(same(x.tensor, y.tensor), "%s", x.name);
+        ck_assert(!tn_next(&y) && !tn_module_count(a.module, true));
+        tn_tensor *in = ids(2, 9);
+        ck_assert(_i == 2 ? same(tn_bert_forward(a.bert, in), tn_bert_forward(b.bert, in))
+                          : same(tn_lm_forward(a.lm, in), tn_lm_forward(b.lm, in)));
+        ok();
+        tn_model_close(&a), tn_model_close(&b);
+        tn_scope_end(s);
+    }
+    /* a module that exists: an error leaves its weights as they were */
+    tn_linear *l = tn_linear_new(.in = 33, .out = 8, .no_bias = true),
+              *m = tn_linear_new(.in = 33, .out = 8, .no_bias = true);
+    const char *path = tn_test_file("packed-when-read.safetensors");
+    ck_assert_int_eq(tn_save(l, path), TN_OK);
+    ck_assert_int_eq(tn_load(m, path, .pack = tn_q8_pack), TN_ESHAPE);
+    ck_error_has(TN_ESHAPE, "weight: tn_q8_pack: the width of the weights [8, 33] must be a multiple of 32");
+    ck_assert(!tn_is_packed(m->weight) && tn_needs_grad(m->weight));
+    ck_assert_int_eq(tn_load(m, path, .pack = tn_int8_pack), TN_OK);
+    ck_assert(tn_is_packed(m->weight) && !tn_is_packed(l->weight));
+    tn_free(l), tn_free(m);
+}
+END_TEST
+
 /* A decoder with cross-attention, whose key and value projections are rows of one weight. */
 START_TEST(memory)
 {
@@ -458,6 +505,7 @@ int main(void)
     tcase_add_test(c, halves);
     tcase_add_test(c, four_bits);
     tcase_add_test(c, int8);
+    tcase_add_loop_test(c, packed_when_read, 0, 3);
     tcase_add_test(c, memory);
     tcase_add_test(c, of_another_matrix);
     tcase_add_test(c, of_no_matrix);
