@@ -2,13 +2,14 @@
  * trained elsewhere, with a new classifier if the images have other classes. train.c has the images and the loss,
  * common/train.c the rest of a training. */
 #include "../common/messages.h"
+#include "../common/weights.h"
 #include "vit.h"
 
 #include <string.h>
 
 typedef struct {
     vit_training v;
-    const char  *model, *layers;
+    const char  *model, *layers, *type;
     int64_t      rank, classes; /* rank 0: all weights are trained */
     bool         new_head;      /* the model gets a new classifier */
     model        from;          /* what --model opens; `make` takes .net */
@@ -53,16 +54,25 @@ static bool renew(model *m, int64_t n)
     return tn_error() == TN_OK;
 }
 
+static bool is_packed(const tuning *t) { return weights_packer(t->type) != NULL; }
+
 /* The model that `look` opened; if it has been taken, a new one. The seed decides the new weights of both. */
+static bool take_model(tuning *t, model *m)
+{
+    *m = t->from;
+    t->from.net = t->from.vit = NULL;
+    if (!m->net && !model_open_any(t->model, m)) return false;
+    tn_seed((uint64_t)t->v.base.asked.seed);
+    return !t->new_head || renew(m, t->v.made.classes);
+}
+
 static void *make(training *b)
 {
-    tuning *t = of(b);
-    model   m = t->from;
-    t->from.net = t->from.vit = NULL;
-    if (!m.net && !model_open_any(t->model, &m)) return NULL;
-    tn_seed((uint64_t)b->asked.seed);
-    const bool all = !t->layers || !strcmp(t->layers, "all");
-    if ((!t->new_head || renew(&m, t->v.made.classes)) && t->rank)
+    tuning    *t = of(b);
+    model      m;
+    const bool all = !t->layers || !strcmp(t->layers, "all"), taken = take_model(t, &m);
+    if (taken && is_packed(t)) weights_pack(m.vit->encoder, t->type); /* the classifier is trained */
+    if (taken && t->rank)
         tn_lora_run(
             (tn_lora_args){.module = m.net, .rank = t->rank, .names = all ? NULL : t->layers, .trained = head_of(&m)});
     if (m.net) tn_module_train(m.net, true);
@@ -77,6 +87,8 @@ static int check(training *b)
     tuning      *t = of(b);
     train_asked *a = &b->asked;
     if (t->layers && !t->rank) return program_stray("lora-layers", "--lora");
+    if (is_packed(t) && !t->rank)
+        return program_usage("--type %s packs the weights, which then cannot change; set --lora, too", t->type);
     if (!a->steps && !a->epochs && !(a->minutes > 0)) a->epochs = 3;
     a->size = "custom";
     return 0;
@@ -102,6 +114,10 @@ static bool look(training *b)
     if (!model_open_any(t->model, &t->from) || !image_set_open(v->images, v->labels, &v->all) || !set_classes(t) ||
         !image_set_fit(&v->all, &t->from))
         return false;
+    if (is_packed(t) && !t->from.vit)
+        return tn_raise_false(TN_EUNSUPPORTED,
+                              "--type %s packs the layers of a ViT, but '%s' has convolutions; omit it", t->type,
+                              t->model);
     if (training_count(v, v->all.n) < 1)
         return tn_raise_false(TN_EFORMAT, "--held leaves no training image out of %lld", (long long)v->all.n);
     const tn_vit_config *c = t->from.vit ? &t->from.vit->config : NULL;
@@ -138,23 +154,35 @@ static void describe(const training *b, tn_json_writer *w)
     train_put_path(b, w, "model", t->model);
     tn_json_put_i64(w, "classes", t->v.made.classes);
     tn_json_put_bool(w, "new_classifier", t->new_head);
+    if (is_packed(t)) tn_json_put_string(w, "type", t->type);
     tn_json_put_i64(w, "lora", t->rank);
     tn_json_put_string(w, "lora_layers", t->layers ? t->layers : "all");
 }
 
-/* With adapters: first in DIR/adapter, then merged into the weights. */
+/* The adapters in DIR/adapter, then merged into the weights: those of the file, if the tuned ones are packed. */
+static bool save_adapters(tuning *t)
+{
+    training *b = &t->v.base;
+    char      path[1024];
+    model     m;
+    in_folder(b->asked.out, "adapter", path);
+    if (tn_error() != TN_OK || !make_folder(path) ||
+        tn_peft_save_run(b->net, path, (tn_peft_save_args){.base = t->model}) != TN_OK)
+        return false;
+    if (is_packed(t)) {
+        tn_module_free(b->net);
+        const bool taken = take_model(t, &m);
+        b->net = m.net;
+        if (!taken || tn_module_peft_load(b->net, path) != TN_OK) return false;
+    }
+    return tn_module_lora_merge(b->net) == TN_OK;
+}
+
 static bool save(training *b, tn_fit_why why)
 {
     tuning *t = of(b);
-    char    path[1024];
     (void)why;
-    if (t->rank) {
-        in_folder(b->asked.out, "adapter", path);
-        if (tn_error() != TN_OK || !make_folder(path) ||
-            tn_peft_save_run(b->net, path, (tn_peft_save_args){.base = t->model}) != TN_OK ||
-            tn_module_lora_merge(b->net) != TN_OK)
-            return false;
-    }
+    if (t->rank && !save_adapters(t)) return false;
     t->v.made.net = b->net, t->v.made.vit = t->v.shape[0] == 'v' ? b->net : NULL;
     return model_save(&t->v.made, b->asked.out);
 }
@@ -219,6 +247,8 @@ static const option options[] = {
         .least = 0, .most = 4096),
     OPTION_TEXT("lora-layers", 0, "NAMES", &asked.layers,
                 "layers with adapters: parts of their names, separated by commas, or all", .otherwise = "all"),
+    OPTION_TEXT("type", 0, "TYPE", &asked.type, "with --lora: " WEIGHT_TYPE_TEXT, .choices = WEIGHT_TYPES,
+                .otherwise = "f32"),
     OPTION_INT("batch", 'b', "N", &asked.v.batch, "images per step", .least = 1, .most = 65536),
     OPTION_INT("shift", 0, "N", &asked.v.shift, "shift each image at random by at most N pixels", .least = 0,
                .most = 1024),

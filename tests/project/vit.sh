@@ -129,6 +129,8 @@ grep -q '"classifier"' lora/adapter/adapter_config.json && [ -s lora/adapter/ada
     wrong "vit tune --lora leaves no adapter: $(ls lora lora/adapter)"
 tuned two 2 --model patches --labels halves --lr 0.01 --steps 80 --lora 4 --threads 2
 cmp lora/model.safetensors two/model.safetensors || wrong "vit tune: another number of threads, other weights"
+tuned packed 2 --model patches --labels halves --lr 0.01 --steps 80 --lora 4 --type int8
+grep -q '"classifier"' packed/adapter/adapter_config.json || wrong "vit tune --type int8 leaves no adapter"
 tuned plain2 2 --model plain --labels halves --steps 60
 tuned plain3 2 --model plain --labels halves --steps 60 --lora 2
 "${tune[@]}" --out killed --model patches --labels halves --lr 0.01 --steps 80 --lora 4 >out 2>err &
@@ -173,6 +175,8 @@ says 1 'already contains a model' train "${data[@]}" --out patches
 says 1 'classes is 2, but the largest label is 3; expected at least 4' \
     tune --model patches "${data[@]}" --out x --classes 2
 says 2 'lora-layers is for --lora' tune --model patches "${data[@]}" --out x --lora-layers q_proj
+says 2 'packs the weights, which then cannot change' tune --model patches "${data[@]}" --out x --type int8
+says 7 'but .plain. has convolutions; omit it' tune --model plain "${data[@]}" --out x --lora 2 --type int8
 says 1 ".names has 'qq'" tune --model patches "${data[@]}" --out x --lora 2 --lora-layers qq
 says 1 'is another run: --lora is 4 in the run, 5 here' tune --out lora --lora 5 --resume
 says 7 'or vit tune, which adds a classifier' classify --model "$root/tests/golden/vit/model" above.pgm
