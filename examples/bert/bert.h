@@ -15,7 +15,8 @@ typedef struct {
     tn_bert      *bert;
     tn_tokenizer *tokens;
 } model;
-bool model_open(const char *dir, model *m); /* false: an error is set */
+bool model_open(const char *dir, model *m);                /* false: an error is set */
+bool model_open_as(const char *dir, bool alone, model *m); /* alone: .tokens is NULL if the folder has no tokenizer */
 void model_close(model *m);
 
 /* How a sentence is embedded (sentences.c): as a folder of sentence-transformers specifies; otherwise by the mean of
@@ -37,7 +38,8 @@ typedef struct {
     sentence_step   step[SENTENCE_STEPS]; /* after the pooling */
     int             steps;
 } sentences;
-bool       sentences_open(const char *dir, sentences *to, model *m); /* false: raised */
+bool       sentences_open(const char *dir, sentences *to, model *m);                /* false: raised */
+bool       sentences_open_as(const char *dir, bool alone, sentences *to, model *m); /* see model_open_as */
 void       sentences_close(sentences *s, model *m);
 tn_tensor *sentences_vectors(const sentences *how, const model *m, int64_t n, const char *const *lines);
 /* The vectors of n lines, [n, dim], in their order. Lines of similar length are batched (vectors.c). */

@@ -22,7 +22,7 @@ static int run(int count, char **operands)
     model     m;
     sentences how;
     if (!dir == !count) return program_usage("expected one folder: bert info --model DIR");
-    if (sentences_open(dir ? dir : operands[0], &how, &m)) {
+    if (sentences_open_as(dir ? dir : operands[0], true, &how, &m)) {
         const tn_bert_config    *c = &m.bert->config;
         static const char *const kinds[] = {"WordPiece", "BPE", "byte-level BPE", "SentencePiece BPE",
                                             "SentencePiece unigram"};
@@ -34,7 +34,8 @@ static int run(int count, char **operands)
         if (c->kind != TN_XLNET) printf("context     %lld tokens\n", (long long)c->positions);
         else if (c->memory) printf("context     any length, a memory of %lld tokens\n", (long long)c->memory);
         else printf("context     any length\n");
-        printf("vocabulary  %lld tokens, %s\n", (long long)c->vocab, kinds[tn_tokenizer_kind_of(m.tokens)]);
+        printf("vocabulary  %lld tokens, %s\n", (long long)c->vocab,
+               m.tokens ? kinds[tn_tokenizer_kind_of(m.tokens)] : "no tokenizer");
         print_heads(m.bert);
         printf("norms       %s\n", c->kind == TN_MODERNBERT ? "first"
                                    : c->norm_first          ? "first: RobertaPreLayerNorm in Hugging Face's libraries"

@@ -1,12 +1,13 @@
 /* model.c — opens a model's folder; tokenizes a text for a figure. */
 #include "bert.h"
 
-bool model_open(const char *dir, model *m)
+bool model_open(const char *dir, model *m) { return model_open_as(dir, false, m); }
+bool model_open_as(const char *dir, bool alone, model *m)
 {
-    const tn_model d = tn_model_open(dir, .family = TN_MODEL_ENCODER, .needs_tokenizer = true);
+    const tn_model d = tn_model_open(dir, .family = TN_MODEL_ENCODER, .needs_tokenizer = !alone);
     *m = (model){.bert = d.bert, .tokens = d.tokenizer};
-    const int64_t tokens = tn_tokenizer_size(m->tokens), rows = m->bert ? m->bert->config.vocab : 0;
-    if (tokens < rows && settings.verbose)
+    const int64_t tokens = m->tokens ? tn_tokenizer_size(m->tokens) : 0, rows = m->bert ? m->bert->config.vocab : 0;
+    if (m->tokens && tokens < rows && settings.verbose)
         fprintf(stderr, "the tokenizer has %lld tokens, the model's vocabulary %lld\n", (long long)tokens,
                 (long long)rows);
     return m->bert != NULL;

@@ -316,12 +316,13 @@ static bool makes_lower(const tn_tokenizer *t)
     return same;
 }
 
-bool sentences_open(const char *dir, sentences *to, model *m)
+bool sentences_open(const char *dir, sentences *to, model *m) { return sentences_open_as(dir, false, to, m); }
+bool sentences_open_as(const char *dir, bool alone, sentences *to, model *m)
 {
     *m = (model){.bert = NULL};
-    if (sentences_read(dir, to) && model_open(to->folder, m)) {
+    if (sentences_read(dir, to) && model_open_as(to->folder, alone, m)) {
         if (!to->length || to->length > m->bert->config.positions) to->length = m->bert->config.positions;
-        if (to->lower && !makes_lower(m->tokens) && tn_error() == TN_OK)
+        if (to->lower && m->tokens && !makes_lower(m->tokens) && tn_error() == TN_OK)
             tn_raise(TN_EUNSUPPORTED,
                      "'%s': do_lower_case in sentence_bert_config.json is not supported with a tokenizer that keeps "
                      "capitals",

@@ -175,6 +175,8 @@ for text in '{' '[]' '{}' '[1]' '[{}]' '[{"type": 7}]' '[{"type": "Transformer",
 done
 
 "$bert" info --model $model | cmp -s - <("$bert" info $model) || wrong "bert info --model DIR is not bert info DIR"
+"$bert" info --model "$root/tests/golden/encoders/albert" | grep -q '^vocabulary .*, no tokenizer$' ||
+    wrong "bert info needs a tokenizer"
 "$bert" info $model | grep -q '^parameters' || wrong "bert info does not say how many parameters"
 "$bert" eval --model $model --json demo/held-out.txt | grep -q '"perplexity"' || wrong "bert eval --json"
 "$bert" sample-corpus -n 5 | cmp -s - <("$bert" sample-corpus -n 5) || wrong "bert sample-corpus is not the same twice"
