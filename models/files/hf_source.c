@@ -94,7 +94,8 @@ void tn__list_weights(const tn_safetensors *f, const char *const *first, char *t
     }
 }
 
-/* Loads f, at path, into m (NULL: nothing) and closes it. s: how weights are packed; NULL: not. Returns m; on failure frees it and returns NULL. */
+/* Loads f, at path, into m (NULL: nothing) and closes it. s: how weights are packed; NULL: not. Returns m; on failure
+ * frees it and returns NULL. */
 static void *read_weights(void *m, tn_safetensors *f, const char *path, const tn_hf_files *files,
                           const tn__hf_source *s)
 {

@@ -311,11 +311,13 @@ static tn_status pack_with(void *m, int i)
 }
 START_TEST(packed_when_read)
 {
-    const char    *dir = tn_test_folder("packed-when-read");
-    void          *made = _i == 0 ? (void *)small(64, false)
-                          : _i == 1 ? (void *)tn_llama_new(.vocab = 101, .positions = 40, .dim = 64, .layers = 2, .heads = 4,
-                                                           .kv_heads = 2, .ff = 96, .type = "phi3")
-                                    : (void *)tn_bert_new(.vocab = 101, .positions = 40, .dim = 64, .layers = 2, .heads = 2);
+    const char *dir = tn_test_folder("packed-when-read");
+    void       *made;
+    if (_i == 0) made = small(64, false);
+    else if (_i == 1)
+        made = tn_llama_new(.vocab = 101, .positions = 40, .dim = 64, .layers = 2, .heads = 4, .kv_heads = 2, .ff = 96,
+                            .type = "phi3");
+    else made = tn_bert_new(.vocab = 101, .positions = 40, .dim = 64, .layers = 2, .heads = 2);
     const tn_model to = {_i == 2 ? TN_MODEL_ENCODER : TN_MODEL_DECODER, .module = made};
     ck_assert_int_eq(tn_model_save(&to, dir), TN_OK);
     tn_module_free(made);
