@@ -19,14 +19,16 @@ typedef struct tn_linear_config {
     int      zero_;
     int64_t  in, out;
     bool     no_bias;
+    bool     weight_norm; /* learn the length and the direction of each row of the weight: tn_weight_norm, dim 0 */
     tn_dtype dtype;
     int      end_;
 } TN_KEYWORDS_ONLY tn_linear_config;
 typedef struct {
     tn_module            base;
     int64_t              in, out;
-    tn_tensor           *weight, *bias; /* [out, in], [out] */
-    struct tn_lora_pair *lora;          /* low-rank adapters: see nn/lora.h; NULL: none */
+    tn_tensor           *weight, *bias;       /* [out, in], [out] */
+    tn_tensor           *weight_g, *weight_v; /* with .weight_norm [out, 1] and [out, in], and weight is NULL */
+    struct tn_lora_pair *lora;                /* low-rank adapters: see nn/lora.h; NULL: none */
 } tn_linear;
 TN_API tn_linear *tn_linear_create(tn_linear_config c); /* x Wᵀ + b, over the last dim */
 

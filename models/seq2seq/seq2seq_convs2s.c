@@ -13,42 +13,26 @@
 
 /* ---- a linear layer with normalised weights ---------------------------------------------------------------------- */
 
-typedef struct {
-    tn_module  base;
-    tn_tensor *weight_v, *weight_g, *bias; /* [out, in], [out, 1], [out] */
-} normed_linear;
-
-static tn_tensor *normed_linear_forward(void *self, tn_tensor *x)
-{
-    const normed_linear *m = self;
-    return tn_linear(x, tn_weight_norm(m->weight_v, m->weight_g, 0), m->bias);
-}
-static const tn_class normed_linear_class = {.size = sizeof(tn_class),
-                                             .name = "WeightNormLinear",
-                                             .bytes = sizeof(normed_linear),
-                                             .forward = normed_linear_forward};
-
 /* gain: the variance of the result for inputs of variance 1. */
-static normed_linear *normed_linear_new(int64_t in, int64_t out, double gain)
+static tn_linear *normed_linear_new(int64_t in, int64_t out, double gain)
 {
-    normed_linear *m = tn_module_new(normed_linear);
+    tn_linear *m = tn_linear_new(.in = in, .out = out, .weight_norm = true);
     if (!m) return NULL;
-    const tn_scope s = tn_scope_begin();
-    tn_tensor     *v = tn_init_normal(tn_empty(TN_SHAPE(out, in)), 0, sqrt(gain / (double)in));
-    m->weight_g = tn_param(m, "weight_g", tn_sqrt(tn_sum(tn_square(v), .dims = TN_DIMS(1), .keepdim = true)));
-    m->weight_v = tn_param(m, "weight_v", v);
-    m->bias = tn_param(m, "bias", tn_zeros(TN_SHAPE(out)));
+    const tn_scope s = tn_no_grad_begin();
+    tn_init_zeros(m->bias);
+    tn_tensor *v = tn_init_normal(m->weight_v, 0, sqrt(gain / (double)in));
+    tn_copy_from(m->weight_g, tn_sqrt(tn_sum(tn_square(v), .dims = TN_DIMS(1), .keepdim = true)));
     tn_scope_end(s);
-    return tn_built(m);
+    return m;
 }
 
 /* ---- the model --------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    normed_linear *conv, *query, *context; /* query, context: of the attention; NULL in the encoder */
+    tn_linear *conv, *query, *context; /* query, context: of the attention; NULL in the encoder */
 } convs2s_layer;
 typedef struct { /* [0]: the encoder's, [1]: the decoder's */
-    normed_linear *enter[2], *leave[2];
+    tn_linear     *enter[2], *leave[2];
     convs2s_layer *layer[2];
 } convs2s;
 

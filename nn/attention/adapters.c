@@ -12,6 +12,7 @@ static tn_lora_pair **place_of(tn_module *m, tn_tensor **weight, const char **na
 {
     if (tn__is_linear(m)) {
         tn_linear *l = (tn_linear *)(void *)m;
+        if (!l->weight) return NULL;
         return *weight = l->weight, *name = "weight", &l->lora;
     }
     tn_mha *a = tn_mha_of(m);

@@ -172,6 +172,9 @@ static bool plan(load *l, int64_t i, int64_t at, int piece)
     const int done = module_name(l, in.name, name, piece, e);
     if (done <= 0) return done == 0;
     const tn__slot *s = *name ? tn__slot_within(l->m, name, &within) : NULL;
+    if (!s && (tn__renamed("**.parametrizations.weight.original0", "**.weight_g", name) > 0 ||
+               tn__renamed("**.parametrizations.weight.original1", "**.weight_v", name) > 0))
+        s = tn__slot_within(l->m, name, &within); /* weight normalisation in newer versions of PyTorch */
     if (!s || !s->tensor || !s->saved) {
         mismatch(l, TN_UNEXPECTED, in.name, "");
         return true;

@@ -66,7 +66,7 @@ tn_experts *tn_experts_create(tn_experts_config c)
 /* True if the weights alone determine the layer's result. */
 static bool is_plain(const tn_linear *m)
 {
-    return tn__is_linear(&m->base) && !m->lora && !tn_is_packed(m->weight) && !m->base.base->hooks;
+    return tn__is_linear(&m->base) && m->weight && !m->lora && !tn_is_packed(m->weight) && !m->base.base->hooks;
 }
 
 /* Each expert by itself: with weights in 8 bits, adapters, hooks. `of` is ascending. */

@@ -17,7 +17,7 @@ static bool watched(const tn_module *m) { return tn__look_active() || (m->base &
 tn_tensor *tn__linear_activated(tn_linear *m, tn_tensor *x, tn_tensor *(*activation)(tn_tensor *x))
 {
     linear_fn fused = NULL;
-    if (m && tn__is_linear(&m->base) && !m->lora && !watched(&m->base))
+    if (m && tn__is_linear(&m->base) && m->weight && !m->lora && !watched(&m->base))
         for (size_t i = 0; i < sizeof linears / sizeof *linears; i++)
             if (linears[i].activation == activation) fused = linears[i].fused;
     if (!fused) return activation(tn_call(m, x));

@@ -1,4 +1,4 @@
-/* pool.c — max pooling and average pooling. */
+/* pool.c — max pooling and average pooling, with windows of a given size or results of a given size. */
 #include "nn/base/nn_private.h"
 
 static tn_tensor *max_pool1d_forward(void *self, tn_tensor *x)
@@ -26,6 +26,17 @@ static tn_tensor *avg_pool2d_forward(void *self, tn_tensor *x)
     return tn_avg_pool2d(x, .size = m->size[0], .size_w = m->size[1], .stride = m->stride[0], .stride_w = m->stride[1],
                          .padding = m->padding[0], .padding_w = m->padding[1], .ignore_padding = m->ignore_padding);
 }
+
+#define ADAPTIVE(lower, ...)                                               \
+    static tn_tensor *adaptive_##lower##_forward(void *self, tn_tensor *x) \
+    {                                                                      \
+        const tn_pool *m = self;                                           \
+        return tn_adaptive_##lower(x, __VA_ARGS__);                        \
+    }
+ADAPTIVE(avg_pool1d, m->size[0])
+ADAPTIVE(avg_pool2d, m->size[0], m->size[1])
+ADAPTIVE(max_pool1d, m->size[0])
+ADAPTIVE(max_pool2d, m->size[0], m->size[1])
 
 /* "3", or "(3, 2)" if the two sizes differ. */
 static const char *size_text(const int64_t v[2], char *to, size_t size)
@@ -56,6 +67,12 @@ static void avg_pool2d_describe(const void *self, char *text, size_t size)
     snprintf(text, size, "kernel_size=%s, stride=%s, padding=%s", size_text(m->size, a, sizeof a),
              size_text(m->stride, b, sizeof b), size_text(m->padding, c, sizeof c));
 }
+static void adaptive_describe(const void *self, char *text, size_t size)
+{
+    const tn_pool *m = self;
+    char           a[64];
+    snprintf(text, size, "output_size=%s", size_text(m->size, a, sizeof a));
+}
 
 #define CLASS(variable, Name, how, said) \
     static const tn_class variable = {   \
@@ -64,6 +81,10 @@ CLASS(max1_class, "MaxPool1d", max_pool1d_forward, max_pool_describe);
 CLASS(max2_class, "MaxPool2d", max_pool2d_forward, max_pool_describe);
 CLASS(avg1_class, "AvgPool1d", avg_pool1d_forward, avg_pool1d_describe);
 CLASS(avg2_class, "AvgPool2d", avg_pool2d_forward, avg_pool2d_describe);
+CLASS(adaptive_avg1_class, "AdaptiveAvgPool1d", adaptive_avg_pool1d_forward, adaptive_describe);
+CLASS(adaptive_avg2_class, "AdaptiveAvgPool2d", adaptive_avg_pool2d_forward, adaptive_describe);
+CLASS(adaptive_max1_class, "AdaptiveMaxPool1d", adaptive_max_pool1d_forward, adaptive_describe);
+CLASS(adaptive_max2_class, "AdaptiveMaxPool2d", adaptive_max_pool2d_forward, adaptive_describe);
 
 static tn_pool *pool_create(const char *who, const tn_class *kind, tn_pool2d_config c)
 {
@@ -122,4 +143,34 @@ tn_pool *tn_avg_pool2d_create(tn_pool2d_config c)
     if (c.dilation > 1 || c.dilation_w > 1)
         return tn_raise_null(TN_EINVAL, "tn_avg_pool2d_new: .dilation is only for max pooling");
     return pool_create("tn_avg_pool2d_new", &avg2_class, c);
+}
+
+static tn_pool *adaptive_create(const char *who, const tn_class *kind, tn_adaptive_pool_config c, int dims)
+{
+    int64_t size[2];
+    if (dims == 1 && c.out_w != -1)
+        return tn_raise_null(TN_EINVAL, "%s: .out_w is %lld, but the pool has one dim; remove .out_w", who,
+                             (long long)c.out_w);
+    tn__window2d(c.out, c.out_w, size);
+    if (!tn__at_least(who, "out", size[0], 1) || !tn__at_least(who, "out_w", size[1], 1)) return NULL;
+    tn_pool *m = tn_module_create(kind);
+    if (m) m->size[0] = size[0], m->size[1] = size[1];
+    return tn_built(m);
+}
+
+tn_pool *tn_adaptive_avg_pool1d_create(tn_adaptive_pool_config c)
+{
+    return adaptive_create("tn_adaptive_avg_pool1d_new", &adaptive_avg1_class, c, 1);
+}
+tn_pool *tn_adaptive_avg_pool2d_create(tn_adaptive_pool_config c)
+{
+    return adaptive_create("tn_adaptive_avg_pool2d_new", &adaptive_avg2_class, c, 2);
+}
+tn_pool *tn_adaptive_max_pool1d_create(tn_adaptive_pool_config c)
+{
+    return adaptive_create("tn_adaptive_max_pool1d_new", &adaptive_max1_class, c, 1);
+}
+tn_pool *tn_adaptive_max_pool2d_create(tn_adaptive_pool_config c)
+{
+    return adaptive_create("tn_adaptive_max_pool2d_new", &adaptive_max2_class, c, 2);
 }

@@ -143,6 +143,23 @@ simple("conv2d", lambda: nn.Conv2d(3, 4, 3), 2, 3, 5, 6)
 simple("conv2d_options",
        lambda: nn.Conv2d(2, 4, (3, 2), stride=(2, 1), padding=(1, 0), dilation=(1, 2), groups=2), 1, 2, 6, 7)
 simple("conv2d_square", lambda: nn.Conv2d(2, 3, 3, stride=2, padding=1, dilation=2), 1, 2, 7, 7)
+wn = nn.utils.weight_norm
+simple("linear_normed", lambda: wn(nn.Linear(5, 3)), 2, 4, 5)
+simple("conv1d_normed", lambda: wn(nn.Conv1d(4, 6, 3, padding=1, groups=2)), 2, 4, 5)
+simple("conv2d_normed", lambda: wn(nn.Conv2d(2, 3, (3, 1))), 1, 2, 5, 4)
+simple("conv_transpose1d", lambda: nn.ConvTranspose1d(3, 4, 3), 2, 3, 5)
+simple("conv_transpose1d_options",
+       lambda: nn.ConvTranspose1d(4, 6, 3, stride=2, padding=1, output_padding=1, dilation=2, groups=2, bias=False),
+       2, 4, 5)
+simple("conv_transpose1d_normed", lambda: wn(nn.ConvTranspose1d(3, 2, 4, stride=2, padding=1)), 2, 3, 5)
+simple("conv_transpose2d", lambda: nn.ConvTranspose2d(3, 4, 3), 2, 3, 4, 3)
+simple("conv_transpose2d_options",
+       lambda: nn.ConvTranspose2d(2, 4, (3, 2), stride=(2, 3), padding=(1, 0), output_padding=(1, 2),
+                                  dilation=(1, 2), groups=2), 1, 2, 3, 4)
+simple("adaptive_avg_pool1d", lambda: nn.AdaptiveAvgPool1d(4), 2, 3, 9)
+simple("adaptive_avg_pool2d", lambda: nn.AdaptiveAvgPool2d((2, 3)), 1, 2, 5, 8)
+simple("adaptive_max_pool1d", lambda: nn.AdaptiveMaxPool1d(4), 2, 3, 9)
+simple("adaptive_max_pool2d", lambda: nn.AdaptiveMaxPool2d(1), 1, 2, 5, 8)
 simple("max_pool1d", lambda: nn.MaxPool1d(3, stride=2, padding=1), 2, 3, 9)
 simple("max_pool1d_dilated", lambda: nn.MaxPool1d(2, dilation=3), 2, 3, 9)
 simple("max_pool2d", lambda: nn.MaxPool2d(2), 1, 2, 6, 8)

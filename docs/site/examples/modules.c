@@ -233,6 +233,38 @@ EXAMPLE(convolutions)
     tn_free(flat);
 }
 
+EXAMPLE(transposed_convolutions)
+{
+    tn_conv1d *one = tn_conv_transpose1d_new(.in = 2, .out = 3, .size = 4, .stride = 2, .padding = 1);
+    tn_conv2d *two = tn_conv_transpose2d_new(.in = 2, .out = 1, .size = 3, .stride = 2, .output_padding = 1);
+    shape(tn_call(one, tn_ones(TN_SHAPE(1, 2, 8)))); /* twice the length */
+    shape(tn_call(two, tn_ones(TN_SHAPE(1, 2, 4, 5))));
+    tn_free(one);
+    tn_free(two);
+}
+
+/* The result has a given size, whatever the size of x. */
+EXAMPLE(adaptive_pools)
+{
+    tn_pool *p[] = {tn_adaptive_avg_pool1d_new(.out = 2), tn_adaptive_max_pool1d_new(.out = 3),
+                    tn_adaptive_avg_pool2d_new(.out = 1), tn_adaptive_max_pool2d_new(.out = 2, .out_w = 3)};
+    for (int i = 0; i < 4; i++) {
+        shape(tn_call(p[i], i < 2 ? tn_ones(TN_SHAPE(1, 4, 7)) : tn_ones(TN_SHAPE(1, 4, 7, 9))));
+        tn_free(p[i]);
+    }
+}
+
+/* The length and the direction of each row are parameters of their own. */
+EXAMPLE(weight_norm_of_a_layer)
+{
+    tn_linear *m = tn_linear_new(.in = 2, .out = 1, .no_bias = true, .weight_norm = true);
+    tn_print(stdout, tn_norm(m->weight_v));
+    tn_init_constant(m->weight_g, 3);
+    tn_print(stdout, tn_norm(tn_weight_norm(m->weight_v, m->weight_g, 0)));
+    shape(tn_call(m, tn_ones(TN_SHAPE(4, 2))));
+    tn_free(m);
+}
+
 EXAMPLE(bilinear)
 {
     tn_bilinear *m = tn_bilinear_new(.in1 = 2, .in2 = 3, .out = 4);

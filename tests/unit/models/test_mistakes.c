@@ -427,6 +427,12 @@ OF_ZEROS(log_softmax, tn_along_config)
 OF_ZEROS(glu, tn_along_config)
 OF_ZEROS(conv1d, tn_conv1d_config)
 OF_ZEROS(conv2d, tn_conv2d_config)
+OF_ZEROS(conv_transpose1d, tn_conv1d_config)
+OF_ZEROS(conv_transpose2d, tn_conv2d_config)
+OF_ZEROS(adaptive_avg_pool1d, tn_adaptive_pool_config)
+OF_ZEROS(adaptive_avg_pool2d, tn_adaptive_pool_config)
+OF_ZEROS(adaptive_max_pool1d, tn_adaptive_pool_config)
+OF_ZEROS(adaptive_max_pool2d, tn_adaptive_pool_config)
 OF_ZEROS(max_pool1d, tn_pool1d_config)
 OF_ZEROS(max_pool2d, tn_pool2d_config)
 OF_ZEROS(avg_pool1d, tn_pool1d_config)
@@ -529,6 +535,12 @@ static const struct {
     {"tn_glu_new", new_glu, true},
     {"tn_conv1d_new", new_conv1d, false},
     {"tn_conv2d_new", new_conv2d, false},
+    {"tn_conv_transpose1d_new", new_conv_transpose1d, false},
+    {"tn_conv_transpose2d_new", new_conv_transpose2d, false},
+    {"tn_adaptive_avg_pool1d_new", new_adaptive_avg_pool1d, false},
+    {"tn_adaptive_avg_pool2d_new", new_adaptive_avg_pool2d, false},
+    {"tn_adaptive_max_pool1d_new", new_adaptive_max_pool1d, false},
+    {"tn_adaptive_max_pool2d_new", new_adaptive_max_pool2d, false},
     {"tn_max_pool1d_new", new_max_pool1d, false},
     {"tn_max_pool2d_new", new_max_pool2d, false},
     {"tn_avg_pool1d_new", new_avg_pool1d, false},

@@ -158,6 +158,29 @@ static tn_tensor *noise_rows(void) { return ints(TN_SHAPE(4, 3), (int64_t[]){0, 
            1, 2, 6, 7))                                                                                                \
     C(conv2d_square,                                                                                                   \
       CALL(tn_conv2d_new(.in = 2, .out = 3, .size = 3, .stride = 2, .padding = 1, .dilation = 2, DT), 1, 2, 7, 7))     \
+    C(linear_normed, CALL(tn_linear_new(.in = 5, .out = 3, .weight_norm = true, DT), 2, 4, 5))                         \
+    C(conv1d_normed,                                                                                                   \
+      CALL(tn_conv1d_new(.in = 4, .out = 6, .size = 3, .padding = 1, .groups = 2, .weight_norm = true, DT), 2, 4, 5))  \
+    C(conv2d_normed,                                                                                                   \
+      CALL(tn_conv2d_new(.in = 2, .out = 3, .size = 3, .size_w = 1, .weight_norm = true, DT), 1, 2, 5, 4))             \
+    C(conv_transpose1d, CALL(tn_conv_transpose1d_new(.in = 3, .out = 4, .size = 3, DT), 2, 3, 5))                      \
+    C(conv_transpose1d_options,                                                                                        \
+      CALL(tn_conv_transpose1d_new(.in = 4, .out = 6, .size = 3, .stride = 2, .padding = 1, .output_padding = 1,       \
+                                   .dilation = 2, .groups = 2, .no_bias = true, DT),                                   \
+           2, 4, 5))                                                                                                   \
+    C(conv_transpose1d_normed,                                                                                         \
+      CALL(tn_conv_transpose1d_new(.in = 3, .out = 2, .size = 4, .stride = 2, .padding = 1, .weight_norm = true, DT),  \
+           2, 3, 5))                                                                                                   \
+    C(conv_transpose2d, CALL(tn_conv_transpose2d_new(.in = 3, .out = 4, .size = 3, DT), 2, 3, 4, 3))                   \
+    C(conv_transpose2d_options,                                                                                        \
+      CALL(tn_conv_transpose2d_new(.in = 2, .out = 4, .size = 3, .size_w = 2, .stride = 2, .stride_w = 3,              \
+                                   .padding = 1, .padding_w = 0, .output_padding = 1, .output_padding_w = 2,           \
+                                   .dilation = 1, .dilation_w = 2, .groups = 2, DT),                                   \
+           1, 2, 3, 4))                                                                                                \
+    C(adaptive_avg_pool1d, CALL(tn_adaptive_avg_pool1d_new(.out = 4), 2, 3, 9))                                        \
+    C(adaptive_avg_pool2d, CALL(tn_adaptive_avg_pool2d_new(.out = 2, .out_w = 3), 1, 2, 5, 8))                         \
+    C(adaptive_max_pool1d, CALL(tn_adaptive_max_pool1d_new(.out = 4), 2, 3, 9))                                        \
+    C(adaptive_max_pool2d, CALL(tn_adaptive_max_pool2d_new(.out = 1), 1, 2, 5, 8))                                     \
     C(max_pool1d, CALL(tn_max_pool1d_new(.size = 3, .stride = 2, .padding = 1), 2, 3, 9))                              \
     C(max_pool1d_dilated, CALL(tn_max_pool1d_new(.size = 2, .dilation = 3), 2, 3, 9))                                  \
     C(max_pool2d, CALL(tn_max_pool2d_new(.size = 2), 1, 2, 6, 8))                                                      \

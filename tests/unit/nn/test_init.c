@@ -236,6 +236,14 @@ START_TEST(modules_start_as_pytorchs_do)
     is_uniform(c1->weight, 0.25), is_uniform(c1->bias, 0.25);
     tn_conv2d *c2 = tn_conv2d_new(.in = 4, .out = 2000, .size = 2);
     is_uniform(c2->weight, 0.25), is_uniform(c2->bias, 0.25);
+    tn_conv2d *c3 = tn_conv_transpose2d_new(.in = 2000, .out = 8, .size = 2, .groups = 2);
+    is_uniform(c3->weight, 0.25), is_uniform(c3->bias, 0.25);
+    tn_free(c3);
+    tn_linear *normed = tn_linear_new(.in = 64, .out = 3000, .weight_norm = true);
+    is_uniform(normed->weight_v, 1.0 / 8), is_uniform(normed->bias, 1.0 / 8);
+    ck_assert_ptr_null(normed->weight);
+    ck_assert(tn_allclose(tn_weight_norm(normed->weight_v, normed->weight_g, 0), normed->weight_v, 1e-6, 0));
+    tn_free(normed);
     tn_activation *slopes = tn_prelu_new(.parameters = 5);
     all_are(slopes->weight, 0.25);
     tn_free(slopes);

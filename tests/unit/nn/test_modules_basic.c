@@ -112,6 +112,19 @@ START_TEST(gradients)
     check("convolution of nothing", tn_conv1d_new(.in = 2, .out = 3, .size = 3), 0, 2, 5);
     check("convolution of images", tn_conv2d_new(.in = 2, .out = 2, .size = 2, .size_w = 3, .stride = 2, .stride_w = 1),
           1, 2, 4, 5);
+    check("linear, normed", tn_linear_new(.in = 3, .out = 4, .weight_norm = true), 2, 3);
+    check("linear of nothing, normed", tn_linear_new(.in = 3, .out = 4, .weight_norm = true), 0, 3);
+    check("convolution, normed", tn_conv1d_new(.in = 2, .out = 3, .size = 3, .weight_norm = true), 2, 2, 5);
+    check("convolution of images, normed", tn_conv2d_new(.in = 1, .out = 2, .size = 2, .weight_norm = true), 1, 1, 3,
+          3);
+    check("transposed convolution",
+          tn_conv_transpose1d_new(.in = 2, .out = 3, .size = 3, .stride = 2, .output_padding = 1), 2, 2, 3);
+    check("transposed convolution of nothing", tn_conv_transpose1d_new(.in = 2, .out = 3, .size = 3), 0, 2, 3);
+    check("transposed convolution of images",
+          tn_conv_transpose2d_new(.in = 2, .out = 2, .size = 2, .size_w = 3, .stride_w = 2, .weight_norm = true), 1, 2,
+          2, 3);
+    check("adaptive max pool", tn_adaptive_max_pool1d_new(.out = 2), 2, 2, 5);
+    check("adaptive average pool", tn_adaptive_avg_pool2d_new(.out = 2, .out_w = 3), 1, 2, 3, 5);
     check("max pool", tn_max_pool1d_new(.size = 2), 2, 2, 6);
     check("average pool", tn_avg_pool2d_new(.size = 2), 1, 2, 4, 4);
     check("positions", tn_learned_positions_new(.dim = 3, .length = 5), 2, 4, 3);
@@ -326,6 +339,7 @@ static void *built(int i)
     case 3: return tn_conv2d_new(.in = 2, .out = 3, .size = 3);
     case 4: return tn_learned_positions_new(.dim = 4, .length = 4);
     case 5: return tn_cross_entropy_loss_new(.weight = tn_ones(TN_SHAPE(3)));
+    case 6: return tn_conv_transpose1d_new(.in = 3, .out = 2, .size = 2, .weight_norm = true);
     default: return tn_batch_norm2d_new(.features = 3);
     }
 }
@@ -414,6 +428,14 @@ START_TEST(wrong_configs)
     refuses(TN_EINVAL, "tn_conv1d_new: 2 groups do not divide 3 channels in and 4 out",
             tn_conv1d_new(.in = 3, .out = 4, .size = 3, .groups = 2));
     refuses(TN_EINVAL, "tn_conv2d_new: .size is 0, but must be at least 1", tn_conv2d_new(.in = 3, .out = 4));
+    refuses(TN_EINVAL, "tn_conv1d_new: .output_padding is only for transposed convolutions",
+            tn_conv1d_new(.in = 3, .out = 4, .size = 3, .stride = 2, .output_padding = 1));
+    refuses(TN_EINVAL, "tn_conv_transpose2d_new: .output_padding is 2, but must be less than the stride, 2",
+            tn_conv_transpose2d_new(.in = 3, .out = 4, .size = 3, .stride = 3, .stride_w = 2, .output_padding = 2));
+    refuses(TN_EINVAL, "tn_adaptive_avg_pool1d_new: .out_w is 2, but the pool has one dim; remove .out_w",
+            tn_adaptive_avg_pool1d_new(.out = 2, .out_w = 2));
+    refuses(TN_EINVAL, "tn_adaptive_max_pool2d_new: .out_w is 0, but must be at least 1",
+            tn_adaptive_max_pool2d_new(.out = 2, .out_w = 0));
     refuses(TN_EINVAL, "tn_max_pool1d_new: .padding is -1, but must be at least 0",
             tn_max_pool1d_new(.size = 2, .padding = -1));
     refuses(TN_EINVAL, "tn_avg_pool1d_new: .dilation is only for max pooling",
@@ -581,7 +603,7 @@ int main(void)
     c = tn_tcase(s, "memory");
     tcase_add_test(c, a_failed_batch_norm_advances_nothing);
     tcase_add_loop_test(c, every_allocation, 0, 3);
-    tcase_add_loop_test(c, a_failed_constructor_leaves_no_trace, 0, 7);
+    tcase_add_loop_test(c, a_failed_constructor_leaves_no_trace, 0, 8);
     c = tn_tcase(s, "mistakes");
     tcase_add_test(c, wrong_configs);
     tcase_add_test(c, epsilon_of_rms_norm);
