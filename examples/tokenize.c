@@ -146,6 +146,30 @@ static bool is_of_type(const tn_tokenizer *t)
     return tn_raise_false(TN_EINVAL, "'%s' is of type %s, not --type %s; omit --type", model, names[is], type);
 }
 
+static void prepare_thai(tools *x, tn_text line)
+{
+    x->text.bytes = 0;
+    if (tn_string_add_thai(&x->text, line) == TN_OK) fwrite(x->text.at, 1, x->text.bytes, stdout);
+}
+
+/* Calls one for each line of the input, with x. */
+static void each_line(tools *x, void (*one)(tools *, tn_text))
+{
+    char   *line = NULL, where[32];
+    size_t  room = 0, n = 0;
+    int64_t number = 0;
+    while (tn_error() == TN_OK && !ferror(stdout)) {
+        snprintf(where, sizeof where, "line %lld", (long long)++number);
+        tn_path_push(where);
+        const bool there = next_line(&line, &room, &n, LINE_MOST);
+        if (there) one(x, (tn_text){line, n});
+        tn_path_pop();
+        if (!there || tn_error() != TN_OK) break;
+        putchar('\n');
+    }
+    free(line);
+}
+
 static int filter(void (*one)(tools *, tn_text), const char *const *stray)
 {
     tools               x = {0};
@@ -155,21 +179,9 @@ static int filter(void (*one)(tools *, tn_text), const char *const *stray)
     if (code) return code;
     if (!lowercase && length > 4 && !strcmp(model + length - 4, ".txt")) how.lowercase = TN_NO;
     if (is_of_type(x.t = tn_tokenizer_load_run(model, how))) x.e = tn_encoding_new();
-    char   *line = NULL, where[32];
-    size_t  room = 0, n = 0;
-    int64_t number = 0;
-    while (tn_error() == TN_OK && !ferror(stdout)) {
-        snprintf(where, sizeof where, "line %lld", (long long)++number);
-        tn_path_push(where);
-        const bool there = next_line(&line, &room, &n, LINE_MOST);
-        if (there) one(&x, (tn_text){line, n});
-        tn_path_pop();
-        if (!there || tn_error() != TN_OK) break;
-        putchar('\n');
-    }
+    each_line(&x, one);
     if (x.replaced)
         fprintf(stderr, "note: %lld byte sequences were not valid UTF-8 and were replaced\n", (long long)x.replaced);
-    free(line);
     tn_string_free(&x.text), tn_ids_free(&x.ids);
     tn_encoding_free(x.e), tn_tokenizer_free(x.t);
     return program_end();
@@ -177,6 +189,13 @@ static int filter(void (*one)(tools *, tn_text), const char *const *stray)
 
 static int run_encode(int n, char **operands) { return (void)n, (void)operands, filter(encode, of_numbers); }
 static int run_decode(int n, char **operands) { return (void)n, (void)operands, filter(decode, of_words); }
+static int run_thai(int n, char **operands)
+{
+    tools x = {0};
+    (void)n, (void)operands, each_line(&x, prepare_thai);
+    tn_string_free(&x.text);
+    return program_end();
+}
 
 /* ---- the command line -------------------------------------------------------------------------------------------- */
 
@@ -219,6 +238,7 @@ static const option decode_options[] = {
     OPTION_FLAG("pieces", 'p', &pieces, "print tokens separated by spaces, not text"),
     OPTION_FLAG("special", 0, &special, "print special tokens such as [CLS]"),
     {0}};
+static const option  no_options[] = {{0}};
 static const command commands[] = {
     {.name = "train",
      .summary = "train a tokenizer on text files",
@@ -242,6 +262,11 @@ static const command commands[] = {
      .options = decode_options,
      .run = run_decode,
      .text = "    tokenize decode --model pieces < numbers\n"},
+    {.name = "thai",
+     .summary = "prepare lines of Thai text for WangchanBERTa",
+     .options = no_options,
+     .run = run_thai,
+     .text = "    tokenize thai < reviews.txt | bert fill --model wangchanberta\n"},
     {0}};
 static const program tokenize = {
     .name = "tokenize", .summary = "train tokenizers, encode and decode text", .commands = commands};

@@ -73,6 +73,7 @@ ends 3 "line 1: byte 2 of the text is not UTF-8" \
     bash -c "'$t' encode --model bpe.1 --strict-utf8 <broken"
 ends 0 "1 byte sequences were not valid UTF-8" bash -c "'$t' encode --model bpe.1 <broken"
 ends 3 "line 1: expected token ids" bash -c "echo 1 x | '$t' decode --model bpe.1"
+[ "$(printf 'GOOD  day()!!!!!\n' | "$t" thai)" = 'good<_>day!' ] || wrong "thai does not prepare a line"
 ends 3 "line 1: a line of more than" bash -c "head -c 70000000 /dev/zero | '$t' encode --model bpe.1"
 [ ! -e /dev/full ] || ends 5 "standard output" bash -c "'$t' encode --model bpe.1 <text >/dev/full"
 exit $wrong

@@ -19,6 +19,14 @@ EXAMPLE(strings)
     tn_ids_free(&ids);
 }
 
+EXAMPLE(thai)
+{
+    tn_string s = {0};
+    tn_string_add_thai(&s, tn_text_of("Very   GOOD!!!!! (:)"));
+    printf("%s\n", s.at);
+    tn_string_free(&s);
+}
+
 EXAMPLE(lines)
 {
     if (tn_file_write("example.txt", "one\ntwo\n", 8) != TN_OK) return;
