@@ -34,7 +34,7 @@ static void clamp_forward(tn_ctx *c)
 
 static void clamp_backward(tn_back *b)
 {
-    if ((b->gx[0] = tn_empty_like(b->gy[0])))
+    if ((b->gx[0] = tn__grad_room(b)))
         tn__map(TN__REALS(clamp_bwd), TN__LIST(b->gx[0]), TN__LIST(b->in[0], b->gy[0]), b->args);
 }
 /* A bound as the kernels use it: in f64, or rounded to f32. */

@@ -13,6 +13,11 @@ static void div_scalar_forward(tn_ctx *c)
 {
     tn__map(TN__REALS(div_scalar_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0]), c->args);
 }
+static void div_scalar_backward(tn_back *b)
+{
+    if ((b->gx[0] = tn__grad_room(b)))
+        tn__map(TN__REALS(div_scalar_fwd), TN__LIST(b->gx[0]), TN__LIST(b->gy[0]), b->args);
+}
 static void div_scalar_backward_ops(tn_back *b) { b->gx[0] = tn_div_scalar(b->gy[0], TN_ARG(b, k)); }
 
 static const tn__sample samples[] = {
@@ -32,6 +37,7 @@ const tn_op tn__op_div_scalar = {TN__ROOM("div_scalar", TN_AS_IS),
                                  .args_size = sizeof(args_t),
                                  .infer = tn__infer_real,
                                  .forward = div_scalar_forward,
+                                 .backward = div_scalar_backward,
                                  .backward_ops = div_scalar_backward_ops,
                                  .inplace = true};
 TN__SAMPLES(div_scalar, samples);

@@ -15,7 +15,7 @@ static void gelu_forward(tn_ctx *c) { tn__map(TN__REALS(gelu_fwd), TN__LIST(c->o
 
 static void gelu_backward(tn_back *b)
 {
-    if ((b->gx[0] = tn_empty_like(b->gy[0])))
+    if ((b->gx[0] = tn__grad_room(b)))
         tn__map(TN__REALS(gelu_bwd), TN__LIST(b->gx[0]), TN__LIST(b->in[0], b->gy[0]), NULL);
 }
 tn_tensor *tn__gelu_derivative(tn_tensor *x)

@@ -18,7 +18,7 @@ static void gelu_tanh_forward(tn_ctx *c)
 
 static void gelu_tanh_backward(tn_back *b)
 {
-    if ((b->gx[0] = tn_empty_like(b->gy[0])))
+    if ((b->gx[0] = tn__grad_room(b)))
         tn__map(TN__REALS(gelu_tanh_bwd), TN__LIST(b->gx[0]), TN__LIST(b->in[0], b->gy[0]), NULL);
 }
 tn_tensor *tn__gelu_tanh_derivative(tn_tensor *x)

@@ -16,7 +16,7 @@ static void leaky_relu_forward(tn_ctx *c)
 
 static void leaky_relu_backward(tn_back *b)
 {
-    if ((b->gx[0] = tn_empty_like(b->gy[0])))
+    if ((b->gx[0] = tn__grad_room(b)))
         tn__map(TN__REALS(leaky_relu_bwd), TN__LIST(b->gx[0]), TN__LIST(b->in[0], b->gy[0]), b->args);
 }
 static void leaky_relu_backward_ops(tn_back *b)

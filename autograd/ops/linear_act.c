@@ -17,7 +17,7 @@ typedef struct {
 
 static void backward_by(tn_back *b, tn__kernel_set slope, tn_tensor *of)
 {
-    tn_tensor *g = tn_empty_like(b->gy[0]);
+    tn_tensor *g = tn__grad_room(b);
     if (!g) return;
     tn__map(slope, TN__LIST(g), TN__LIST(of, b->gy[0]), NULL);
     tn__linear_backward(b, g);

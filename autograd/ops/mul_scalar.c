@@ -15,6 +15,11 @@ static void mul_scalar_forward(tn_ctx *c)
 {
     tn__map(TN__NUMBERS(mul_scalar_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0]), c->args);
 }
+static void mul_scalar_backward(tn_back *b)
+{
+    if ((b->gx[0] = tn__grad_room(b)))
+        tn__map(TN__NUMBERS(mul_scalar_fwd), TN__LIST(b->gx[0]), TN__LIST(b->gy[0]), b->args);
+}
 static void mul_scalar_backward_ops(tn_back *b) { b->gx[0] = tn_mul_scalar(b->gy[0], TN_ARG(b, k)); }
 
 static const tn__sample samples[] = {
@@ -43,6 +48,7 @@ const tn_op tn__op_mul_scalar = {TN__ROOM("mul_scalar", TN_AS_IS),
                                  .args_size = sizeof(args_t),
                                  .infer = mul_scalar_infer,
                                  .forward = mul_scalar_forward,
+                                 .backward = mul_scalar_backward,
                                  .backward_ops = mul_scalar_backward_ops,
                                  .inplace = true};
 TN__SAMPLES(mul_scalar, samples);

@@ -8,6 +8,10 @@
 #include "core/real.h"
 
 static void neg_forward(tn_ctx *c) { tn__map(TN__NUMBERS(neg_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0]), NULL); }
+static void neg_backward(tn_back *b)
+{
+    if ((b->gx[0] = tn__grad_room(b))) tn__map(TN__NUMBERS(neg_fwd), TN__LIST(b->gx[0]), TN__LIST(b->gy[0]), NULL);
+}
 static void neg_backward_ops(tn_back *b) { b->gx[0] = tn_neg(b->gy[0]); }
 
 static const tn__sample samples[] = {
@@ -21,9 +25,9 @@ static const tn__sample samples[] = {
      TN__FAILS(TN_EDTYPE, "neg: does not support bool; convert it with tn_to(x, TN_I64)")},
 };
 
-const tn_op tn__op_neg = {TN__ROOM("neg", TN_AS_IS),        .inputs = 1,
-                          .infer = tn__infer_numbers,       .forward = neg_forward,
-                          .backward_ops = neg_backward_ops, .inplace = true};
+const tn_op tn__op_neg = {
+    TN__ROOM("neg", TN_AS_IS),        .inputs = 1,     .infer = tn__infer_numbers, .forward = neg_forward,
+    .backward_ops = neg_backward_ops, .inplace = true, .backward = neg_backward};
 TN__SAMPLES(neg, samples);
 
 tn_tensor *tn_neg(tn_tensor *x) { return tn_apply(&tn__op_neg, x); }

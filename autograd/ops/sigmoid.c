@@ -16,7 +16,7 @@ static void sigmoid_forward(tn_ctx *c)
 
 static void sigmoid_backward(tn_back *b)
 {
-    if ((b->gx[0] = tn_empty_like(b->gy[0])))
+    if ((b->gx[0] = tn__grad_room(b)))
         tn__map(TN__REALS(sigmoid_bwd), TN__LIST(b->gx[0]), TN__LIST(b->out[0], b->gy[0]), NULL);
 }
 static void sigmoid_backward_ops(tn_back *b)

@@ -13,7 +13,7 @@ static void silu_forward(tn_ctx *c) { tn__map(TN__REALS(silu_fwd), TN__LIST(c->o
 
 static void silu_backward(tn_back *b)
 {
-    if ((b->gx[0] = tn_empty_like(b->gy[0])))
+    if ((b->gx[0] = tn__grad_room(b)))
         tn__map(TN__REALS(silu_bwd), TN__LIST(b->gx[0]), TN__LIST(b->in[0], b->gy[0]), NULL);
 }
 static void silu_backward_ops(tn_back *b)

@@ -121,16 +121,16 @@ static void over_back(tn_back *b)
 #define ROOM(title, n) TN__ROOM(title, n > 1 ? TN_JOIN : TN_AS_IS), .inputs = n, .args_size = sizeof(args_t)
 
 static const tn__sample strided_samples[] = {
-    {.in = {{2, {3, 4}}}, .args = &(args_t){.at = {{.n = 2, .d = {2, 3}}, {1, 4}, 1}}}, /* some columns, transposed */
-    {.in = {{1, {6}}}, .args = &(args_t){.at = {{.n = 2, .d = {4, 3}}, {1, 1}, 0}}},    /* windows */
-    {.in = {{2, {2, 2}}}, .args = &(args_t){.at = {{.n = 3, .d = {2, 3, 2}}, {2, 0, 1}, 0}}}, /* an expanded dim */
-    {.in = {{0, {0}}}, .args = &(args_t){.at = {{.n = 1, .d = {1}}, {1}, 0}}},
-    {.in = {{2, {0, 4}}}, .args = &(args_t){.at = {{.n = 1, .d = {0}}, {1}, 9}}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){.at = {1, {.n = 2, .d = {2, 3}}, {1, 4}}}}, /* some columns, transposed */
+    {.in = {{1, {6}}}, .args = &(args_t){.at = {0, {.n = 2, .d = {4, 3}}, {1, 1}}}},    /* windows */
+    {.in = {{2, {2, 2}}}, .args = &(args_t){.at = {0, {.n = 3, .d = {2, 3, 2}}, {2, 0, 1}}}}, /* an expanded dim */
+    {.in = {{0, {0}}}, .args = &(args_t){.at = {0, {.n = 1, .d = {1}}, {1}}}},
+    {.in = {{2, {0, 4}}}, .args = &(args_t){.at = {9, {.n = 1, .d = {0}}, {1}}}},
     {.in = {{1, {4}}},
-     .args = &(args_t){.at = {{.n = 1, .d = {3}}, {2}, 0}},
+     .args = &(args_t){.at = {0, {.n = 1, .d = {3}}, {2}}},
      TN__FAILS(TN_EINDEX, "strided: its strides reach beyond the 4 elements")},
     {.in = {{1, {4}}},
-     .args = &(args_t){.at = {{.n = 1, .d = {3}}, {-1}, 1}},
+     .args = &(args_t){.at = {1, {.n = 1, .d = {3}}, {-1}}},
      TN__FAILS(TN_EINDEX, "strided: its strides reach beyond the 4 elements")},
 };
 const tn_op tn__op_strided = {ROOM("strided", 1), .infer = strided_infer, .forward = strided_forward,
@@ -138,15 +138,15 @@ const tn_op tn__op_strided = {ROOM("strided", 1), .infer = strided_infer, .forwa
 TN__SAMPLES(strided, strided_samples);
 
 static const tn__sample add_samples[] = {
-    {.in = {{2, {2, 3}}}, .args = &(args_t){{{.n = 2, .d = {2, 3}}, {1, 4}, 1}, {.n = 2, .d = {3, 4}}}},
-    {.in = {{2, {4, 3}}}, .args = &(args_t){{{.n = 2, .d = {4, 3}}, {1, 1}, 0}, {.n = 1, .d = {6}}}},
-    {.in = {{3, {2, 3, 2}}}, .args = &(args_t){{{.n = 3, .d = {2, 3, 2}}, {2, 0, 1}, 0}, {.n = 2, .d = {2, 2}}}},
-    {.in = {{1, {0}}}, .args = &(args_t){{{.n = 1, .d = {0}}, {1}, 0}, {.n = 1, .d = {3}}}},
+    {.in = {{2, {2, 3}}}, .args = &(args_t){{1, {.n = 2, .d = {2, 3}}, {1, 4}}, {.n = 2, .d = {3, 4}}}},
+    {.in = {{2, {4, 3}}}, .args = &(args_t){{0, {.n = 2, .d = {4, 3}}, {1, 1}}, {.n = 1, .d = {6}}}},
+    {.in = {{3, {2, 3, 2}}}, .args = &(args_t){{0, {.n = 3, .d = {2, 3, 2}}, {2, 0, 1}}, {.n = 2, .d = {2, 2}}}},
+    {.in = {{1, {0}}}, .args = &(args_t){{0, {.n = 1, .d = {0}}, {1}}, {.n = 1, .d = {3}}}},
     {.in = {{1, {3}}},
-     .args = &(args_t){{{.n = 1, .d = {2}}, {1}, 0}, {.n = 1, .d = {4}}},
+     .args = &(args_t){{0, {.n = 1, .d = {2}}, {1}}, {.n = 1, .d = {4}}},
      TN__FAILS(TN_ESHAPE, "strided_add: x is [3], but its places are [2]")},
     {.in = {{1, {2}}},
-     .args = &(args_t){{{.n = 1, .d = {2}}, {4}, 0}, {.n = 1, .d = {4}}},
+     .args = &(args_t){{0, {.n = 1, .d = {2}}, {4}}, {.n = 1, .d = {4}}},
      TN__FAILS(TN_EINDEX, "strided_add: its strides reach beyond the 4 elements")},
 };
 const tn_op tn__op_strided_add = {ROOM("strided_add", 1), .infer = add_infer, .forward = add_forward,
@@ -154,10 +154,10 @@ const tn_op tn__op_strided_add = {ROOM("strided_add", 1), .infer = add_infer, .f
 TN__SAMPLES(strided_add, add_samples);
 
 static const tn__sample clear_samples[] = {
-    {.in = {{2, {3, 4}}}, .args = &(args_t){.at = {{.n = 2, .d = {2, 3}}, {1, 4}, 1}}},
-    {.in = {{1, {3}}}, .args = &(args_t){.at = {{.n = 1, .d = {0}}, {1}, 0}}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){.at = {1, {.n = 2, .d = {2, 3}}, {1, 4}}}},
+    {.in = {{1, {3}}}, .args = &(args_t){.at = {0, {.n = 1, .d = {0}}, {1}}}},
     {.in = {{1, {4}}},
-     .args = &(args_t){.at = {{.n = 1, .d = {3}}, {2}, 0}},
+     .args = &(args_t){.at = {0, {.n = 1, .d = {3}}, {2}}},
      TN__FAILS(TN_EINDEX, "strided_clear: its strides reach beyond the 4 elements")},
 };
 const tn_op tn__op_strided_clear = {ROOM("strided_clear", 1), .infer = clear_infer, .forward = clear_forward,
@@ -165,14 +165,14 @@ const tn_op tn__op_strided_clear = {ROOM("strided_clear", 1), .infer = clear_inf
 TN__SAMPLES(strided_clear, clear_samples);
 
 static const tn__sample over_samples[] = {
-    {.in = {{2, {3, 4}}, {2, {2, 3}}}, .args = &(args_t){.at = {{.n = 2, .d = {2, 3}}, {1, 4}, 1}}},
-    {.in = {{1, {5}}, {0, {0}}}, .args = &(args_t){.at = {{.n = 0, .d = {0}}, {0}, 4}}},
-    {.in = {{1, {3}}, {1, {0}}}, .args = &(args_t){.at = {{.n = 1, .d = {0}}, {1}, 0}}},
+    {.in = {{2, {3, 4}}, {2, {2, 3}}}, .args = &(args_t){.at = {1, {.n = 2, .d = {2, 3}}, {1, 4}}}},
+    {.in = {{1, {5}}, {0, {0}}}, .args = &(args_t){.at = {4, {.n = 0, .d = {0}}, {0}}}},
+    {.in = {{1, {3}}, {1, {0}}}, .args = &(args_t){.at = {0, {.n = 1, .d = {0}}, {1}}}},
     {.in = {{1, {4}}, {1, {3}}},
-     .args = &(args_t){.at = {{.n = 1, .d = {3}}, {2}, 0}},
+     .args = &(args_t){.at = {0, {.n = 1, .d = {3}}, {2}}},
      TN__FAILS(TN_EINDEX, "overwrite: its strides reach beyond the 4 elements")},
     {.in = {{1, {4}}, {1, {2}}},
-     .args = &(args_t){.at = {{.n = 1, .d = {3}}, {1}, 0}},
+     .args = &(args_t){.at = {0, {.n = 1, .d = {3}}, {1}}},
      TN__FAILS(TN_ESHAPE, "overwrite: z is [2], but its places are [3]")},
 };
 const tn_op tn__op_overwrite = {ROOM("overwrite", 2), .infer = over_infer, .forward = over_forward,

@@ -11,7 +11,7 @@ static void tanh_forward(tn_ctx *c) { tn__map(TN__REALS(tanh_fwd), TN__LIST(c->o
 
 static void tanh_backward(tn_back *b)
 {
-    if ((b->gx[0] = tn_empty_like(b->gy[0])))
+    if ((b->gx[0] = tn__grad_room(b)))
         tn__map(TN__REALS(tanh_bwd), TN__LIST(b->gx[0]), TN__LIST(b->out[0], b->gy[0]), NULL);
 }
 static void tanh_backward_ops(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], tn_rsub_scalar(tn_square(b->out[0]), 1)); }

@@ -115,14 +115,16 @@ static void mark_view(const tn_ctx *c, tn__node *node)
     else if (same && tn__self.mode.no_grad && (tn__needs_grad(x) || tn__outdated(x))) c->out[0]->unrecorded = true;
 }
 
-/* After the forward: links the results to their node. */
+/* After the forward: links the results to their node, whose reference goes to the first of them. */
 static void link_results(const tn_ctx *c, tn__node *node)
 {
     if (c->op->view) mark_view(c, node);
-    for (int i = 0; node && i < c->nout; i++) /* saved results have the version that forward left */
-        if (node->saved_out[i].t) node->saved_out[i].version = tn__version_of(c->out[i]);
-    for (int i = 0; node && i < c->nout; i++)
-        if (tn__is_float(c->out[i]->dtype)) tn__node_link(c->out[i], &node->object, (uint8_t)i);
+    for (int i = 0, links = 0; node && i < c->nout; i++) {
+        if (node->saved_out[i].t) node->saved_out[i].version = tn__version_of(c->out[i]); /* as forward left it */
+        if (!tn__is_float(c->out[i]->dtype)) continue;
+        if (links++) tn__object_keep(&node->object);
+        c->out[i]->node = &node->object, c->out[i]->output = (uint8_t)i;
+    }
 }
 
 /* Allocates, records, computes, links. The results belong to the open scope. */
@@ -132,6 +134,7 @@ static void run(const tn__call *o)
     tn__node     *node = NULL;
     if (allocate(c) && (!o->record || (node = record(o))) && compute(c) == TN_OK && finite(c)) {
         link_results(c, node);
+        node = NULL;
         if (__builtin_expect(tn__self.mode.replay, 0)) tn__replay_add(c, c->in, false);
     }
     tn__node_drop(node);

@@ -31,8 +31,7 @@ typedef struct tn__engine_run {
     bool                     open;  /* not ended yet: an exception of a hook leaves it so */
 } tn__engine_run;
 
-/* ---- accumulate.c, leaf_slots.c: where gradients are added
- * -------------------------------------------------------- */
+/* ---- accumulate.c, leaf_slots.c, own_grad.c: where gradients are added -------------------------------------------- */
 
 /* The leaf's slot, created on first use. NULL: raised, out of memory. */
 tn__grad_slot *tn__leaf_slot(tn__engine_run *r, tn_tensor *leaf);
@@ -49,6 +48,8 @@ bool tn__grad_needed(tn__engine_run *r, const tn__node *n, int i);
 tn__engine_run *tn__collector(tn__engine_run *r, const tn_tensor *leaf, tn_tensor ***target);
 /* Adds g to *to, which may be NULL; in place if no other handle shares its memory. False: raised. */
 bool tn__add_to(tn__engine_run *r, tn_tensor **to, tn_tensor *g);
+/* g, the gradient from gx[i], as an owned reference: that on the scope stack from mark up, or n's, or a new one. */
+tn_tensor *tn__own_grad(tn__node *n, tn_tensor *const *gx, int i, tn_tensor *g, size_t mark);
 /* True if no other handle shares g's memory, so that adding in place is safe. */
 bool tn__exclusive(const tn_tensor *g);
 /* g, or a copy of it: dense, of dtype dt, and sharing memory with no other handle. The caller owns it. NULL: raised. */

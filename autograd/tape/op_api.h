@@ -24,6 +24,10 @@ bool tn__autocast_covers(int n, tn_tensor *const *t);
 /* For an op whose gradient fills a part of input i (a slice, a row): the incomplete gradient of input i, initially
  * zeros, to which the op adds in place. NULL on error. Only in `backward`, never in `backward_ops`. */
 tn_tensor *tn__grad_buffer(tn_back *b, int i);
+/* A tensor for the gradient of an input that has the shape of result 0: gy[0] itself if the pass alone owns it and will
+ * not read it again, else a new tensor. For kernels that read an element of gy[0] before they write it, for the last
+ * use of gy[0]. NULL on error. Only in `backward`. */
+tn_tensor *tn__grad_room(const tn_back *b);
 /* For a lookup in table i: adds g's rows at index, except where the index is skip, to the rows of the table's gradient.
  * False: input i is not such a leaf, or its gradient is already dense. True with an error set: out of memory. */
 bool tn__grad_rows(tn_back *b, int i, const tn_tensor *index, const tn_tensor *g, int64_t skip);

@@ -85,7 +85,7 @@ static tn_status fill(tn__engine_run *r, tn__node *n, bool *need, tn_tensor **in
 }
 
 /* Adds the gradients returned by the backward to those of the nodes and leaves that the inputs came from. */
-static void pass_on(tn__engine_run *r, tn__node *n, const bool *need, tn_tensor *const *gx)
+static void pass_on(tn__engine_run *r, tn__node *n, const bool *need, tn_tensor *const *gx, size_t mark)
 {
     for (int i = 0; i < n->nin && tn__self.error == TN_OK; i++) {
         if (!need[i] || !gx[i]) continue;
@@ -93,16 +93,18 @@ static void pass_on(tn__engine_run *r, tn__node *n, const bool *need, tn_tensor 
         tn_tensor *g = fitted(r, n, i, gx[i]);
         if (!g || (tn__tape.anomaly && !tn__finite_gradient(n, i, g))) return;
         tn_tensor **to = tn__target(r, n, i, &bad);
-        if (to && !tn__add_to(r, to, g)) return;
+        if (to && !*to) *to = tn__own_grad(n, gx, i, g, mark);
+        else if (to && !tn__add_to(r, to, g)) return;
     }
 }
 
 tn_status tn__run_node(tn__engine_run *r, tn__node *n)
 {
-    const bool graph = r->p->create_graph;
-    tn_tensor *few[3 * FEW], **in = few;
-    bool       need_few[3 * FEW];
-    const int  total = 2 * n->nin + n->nout;
+    const bool   graph = r->p->create_graph;
+    tn_tensor   *few[3 * FEW], **in = few;
+    bool         need_few[3 * FEW];
+    const int    total = 2 * n->nin + n->nout;
+    const size_t mark = tn__self.top;
     void (*fn)(tn_back *) = graph ? n->op->backward_ops : n->op->backward ? n->op->backward : n->op->backward_ops;
     if (!fn)
         return tn_raise(
@@ -134,7 +136,7 @@ tn_status tn__run_node(tn__engine_run *r, tn__node *n)
         fn(&b);
         errno = keep;
         tn__tape.inside--;
-        pass_on(r, n, need, gx);
+        pass_on(r, n, need, gx, mark);
     }
     return tn__self.error;
 }

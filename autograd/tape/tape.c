@@ -9,16 +9,9 @@ static size_t aligned(size_t n) { return (n + 15) / 16 * 16; }
 
 /* ---- freeing nodes ----------------------------------------------------------------------------------------------- */
 
-static void drop_saved(tn__saved *s)
-{
-    tn_drop(s->t);
-    s->t = NULL;
-}
-
 void tn__node_release(tn__node *n)
 {
-    for (int i = 0; i < n->nin; i++) drop_saved(&n->saved_in[i]);
-    for (int i = 0; i < n->nout; i++) drop_saved(&n->saved_out[i]);
+    for (int i = 0; i < n->nin + n->nout; i++) tn_drop(n->saved_in[i].t), n->saved_in[i].t = NULL; /* and saved_out */
     n->spent = true;
 }
 
@@ -72,35 +65,30 @@ void tn__node_link(tn_tensor *x, tn__object *node, uint8_t output)
 tn__node *tn__record(const tn_op *op, int nin, tn_tensor *const *in, int nout, const bool *need, const void *args)
 {
     const size_t i = (size_t)nin, o = (size_t)nout;
-    size_t       edges = aligned(sizeof(tn__node)), in_at = edges + aligned(i * sizeof(tn__edge));
-    size_t       out_at = in_at + aligned(i * sizeof(tn__saved)), grad_at = out_at + aligned(o * sizeof(tn__saved));
-    size_t       shape_at = grad_at + aligned(2 * o * sizeof(tn_tensor *));
-    size_t dtype_at = shape_at + aligned(i * sizeof(tn_shape)), need_at = dtype_at + aligned(i * sizeof(tn_dtype));
-    size_t args_at = need_at + aligned(i), bytes = args_at + op->args_size;
-    char  *p = tn__mem_get(bytes);
+    const size_t saved_at = sizeof(tn__node) + i * sizeof(tn__edge), grad_at = saved_at + (i + o) * sizeof(tn__saved);
+    const size_t dtype_at = grad_at + 2 * o * sizeof(tn_tensor *), need_at = dtype_at + i * sizeof(tn_dtype);
+    const size_t args_at = aligned(need_at + i), shape_at = (args_at + op->args_size + 7) / 8 * 8;
+    const size_t bytes = shape_at + i * sizeof(tn_shape);
+    char        *p = tn__mem_get(bytes);
     if (!p) return NULL;
     tn__node *n = (tn__node *)(void *)p;
-    memset(n, 0, sizeof *n);
-    memset(p + in_at, 0, shape_at - in_at);
+    memset(p, 0, dtype_at);
     atomic_init(&n->object.refs, 1);
     n->object.end = node_end;
     n->thread = tn__thread_id();
-    n->op = op, n->nin = nin, n->nout = nout, n->bytes = bytes;
+    n->op = op, n->nin = nin, n->nout = (uint8_t)nout, n->bytes = bytes;
     n->generator = tn_current_generator(), n->before = *n->generator;
-    n->edge = (tn__edge *)(void *)(p + edges);
-    n->saved_in = (tn__saved *)(void *)(p + in_at);
-    n->saved_out = (tn__saved *)(void *)(p + out_at);
-    n->grad = (tn_tensor **)(void *)(p + grad_at);
-    n->kept = n->grad + nout;
-    n->shape = (tn_shape *)(void *)(p + shape_at);
+    n->saved_in = (tn__saved *)(void *)(p + saved_at), n->saved_out = n->saved_in + nin;
+    n->grad = (tn_tensor **)(void *)(p + grad_at), n->kept = n->grad + nout;
     n->dtype = (tn_dtype *)(void *)(p + dtype_at);
     n->need = (bool *)(p + need_at);
+    n->shape = (tn_shape *)(void *)(p + shape_at);
     for (int k = 0; k < nin; k++) {
         tn_tensor *x = in[k];
-        n->edge[k] = (tn__edge){NULL, NULL, 0};
         n->need[k] = need[k];
         n->dtype[k] = x ? x->dtype : TN_F32;
-        if (x) n->shape[k] = x->l.shape;
+        n->shape[k].n = x ? x->l.shape.n : 0;
+        for (int d = 0; d < n->shape[k].n; d++) n->shape[k].d[d] = x->l.shape.d[d];
         if (!need[k] || !x) continue;
         if (x->leaf) {
             n->edge[k].leaf = tn_keep(x);

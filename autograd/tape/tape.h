@@ -29,27 +29,27 @@ typedef struct tn__watch {
     tn_tensor        *grad; /* the gradient to retain if the current pass succeeds */
 } tn__watch;
 
+/* A tape of small ops exceeds the caches: the walk's members come first, shapes, of which only used dims are written,
+ * last. `run` to `wanted` are engine.c's: its last pass; links of the heap, then of the list; leads to a target. */
 struct tn__node {
     tn__object    object; /* first member: the reference count */
     uint64_t      seq;    /* position in the order of recording: larger than those of the nodes it depends on */
+    uint64_t      run;
+    tn__node     *child, *sibling, *next;
+    int           nin;
+    uint8_t       nout;
+    bool          wanted;
+    bool          spent;  /* its saved tensors have been released */
+    bool          copied; /* a view op that had to copy: its result does not share the input's memory */
     uint64_t      thread;
     const tn_op  *op;
-    int           nin, nout;
-    bool          spent;     /* its saved tensors have been released */
-    bool          copied;    /* a view op that had to copy: its result does not share the input's memory */
     tn_generator *generator; /* the current one when the op ran, and its state then */
     tn_generator  before;
     tn__watch    *watches;
     char         *path; /* the module path, in anomaly mode or while profiling; else NULL */
     size_t        bytes;
 
-    /* for engine.c: the number of its last pass; links of the pairing heap, then of the list; leads to a target */
-    uint64_t  run;
-    tn__node *child, *sibling, *next;
-    bool      wanted;
-
-    /* arrays after the struct, in this order */
-    tn__edge   *edge;     /* [nin] */
+    /* arrays after the struct: saved_out, grad, kept, need, args, dtype and shape follow the edges and saved_in */
     tn__saved  *saved_in; /* [nin], t NULL where not saved */
     tn__saved  *saved_out;
     tn_tensor **grad;  /* [nout]: incomplete during a pass */
@@ -58,6 +58,7 @@ struct tn__node {
     tn_dtype   *dtype;
     bool       *need;
     void       *args;
+    tn__edge    edge[]; /* [nin] */
 };
 
 /* The thread's tape. */

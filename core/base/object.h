@@ -25,9 +25,11 @@ static inline void tn__object_keep(tn__object *o)
 {
     if (o) atomic_fetch_add_explicit(&o->refs, 1, memory_order_relaxed);
 }
+/* The owner of the only reference needs no atomic subtraction: no other thread can add one meanwhile. */
 static inline void tn__object_drop(tn__object *o)
 {
-    const int was = o ? atomic_fetch_sub_explicit(&o->refs, 1, memory_order_acq_rel) : 2;
+    int was = o ? atomic_load_explicit(&o->refs, memory_order_acquire) : 2;
+    if (o && was != 1) was = atomic_fetch_sub_explicit(&o->refs, 1, memory_order_acq_rel);
     if (__builtin_expect(was > 1, 1)) return;
     if (was == 1) o->end(o);
     else tn__object_misused("tn_drop", "this tensor");

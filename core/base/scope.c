@@ -129,12 +129,13 @@ tn_tensor *tn_keep(tn_tensor *t)
 }
 
 /* Leaves an empty entry: scopes count entries. */
-tn_tensor *tn_take(tn_tensor *t)
+tn_tensor *tn__take_above(size_t mark, tn_tensor *t)
 {
-    for (size_t i = tn__self.top; t && i-- > 0;) {
+    for (size_t i = tn__self.top; t && i-- > mark;) {
         if (tn__self.stack[i].object != object_of(t) || !alive(&tn__self.stack[i])) continue;
         tn__self.stack[i].object = NULL;
         return t;
     }
     return tn_keep(t);
 }
+tn_tensor *tn_take(tn_tensor *t) { return tn__take_above(0, t); }

@@ -69,5 +69,7 @@ tn_scope tn__blank_begin(void);
 
 /* Passes an owned reference to the open scope (scope.c); on failure drops it and returns NULL. */
 tn_tensor *tn__scoped(tn_tensor *t);
+/* tn_take from the scopes that begin at mark or later. */
+tn_tensor *tn__take_above(size_t mark, tn_tensor *t);
 
 #endif

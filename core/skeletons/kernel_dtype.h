@@ -20,6 +20,19 @@ static inline tn_dtype tn__operand_dtype(tn_dtype kernel, tn_dtype operand)
     if (tn__is_float(operand) || operand == TN_BOOL) return kernel;
     return TN_I64;
 }
+/* True if a kernel of that dtype can run on t's own memory: dense, and of shape s, which has elements. One loop for both,
+ * as it is much of the time of an op of few elements. */
+static inline bool tn__direct_operand(const tn_tensor *t, const tn_shape *s, tn_dtype kernel)
+{
+    if (t->dtype != kernel || t->l.shape.n != s->n) return false;
+    int64_t step = 1;
+    for (int i = s->n - 1; i >= 0; i--) {
+        const int64_t size = s->d[i];
+        if (t->l.shape.d[i] != size || (t->l.stride[i] != step && size != 1)) return false;
+        step *= size;
+    }
+    return true;
+}
 static inline tn__kernel tn__pick(tn__kernel_set k, tn_dtype kernel)
 {
     return kernel == TN_F32 ? k.f32 : kernel == TN_F64 ? k.f64 : k.i64;

@@ -107,8 +107,7 @@ static void map(tn__kernel_set k, tn__kernel_set_at k_at, tn__list y, tn__list x
         j.base[o] = NULL, j.dtype[o] = j.kernel_dtype[o] = kt;
         if (!t) continue;
         j.base[o] = tn__ptr(t), j.dtype[o] = t->dtype, j.kernel_dtype[o] = tn__operand_dtype(kt, t->dtype);
-        all_dense = all_dense && j.dtype[o] == j.kernel_dtype[o] && tn__same_shape(&t->l.shape, shape) &&
-                    tn__layout_contiguous(&t->l);
+        all_dense = all_dense && tn__direct_operand(t, shape, j.kernel_dtype[o]);
     }
     if (all_dense) {
         tn__compute_for(n, GRAIN, dense, &j);

@@ -1,8 +1,6 @@
 /* layout.c — shapes and strides as plain values: checks, broadcasting, reshaping. Touches no data. */
 #include "core/tensor/tensor.h"
 
-#include <string.h>
-
 int64_t tn_shape_numel(tn_shape s)
 {
     int64_t n = 1;
@@ -48,12 +46,11 @@ bool tn__shape_check(const char *op, tn_dtype dt, tn_shape s)
     return true;
 }
 
-/* Strides beyond the shape's dims are 0. */
 void tn__set_contiguous(tn__layout *l, const tn_shape *s)
 {
     int64_t step = 1;
     l->shape = *s, l->offset = 0;
-    memset(l->stride, 0, sizeof l->stride);
+    l->stride[0] = l->stride[1] = 0;
     for (int i = s->n - 1; i >= 0; i--) {
         l->stride[i] = step;
         step *= s->d[i] ? s->d[i] : 1;

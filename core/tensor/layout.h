@@ -5,9 +5,9 @@
 #include "core/core.h"
 
 typedef struct {
-    tn_shape shape;
-    int64_t  stride[TN_MAX_DIMS]; /* in elements; 0 repeats */
     int64_t  offset;
+    tn_shape shape;
+    int64_t  stride[TN_MAX_DIMS]; /* in elements; 0 repeats; undefined beyond the shape's dims, to touch less memory */
 } tn__layout;
 
 /* tn_shape_numel of a shape that has been checked, and tn_shape_equal: without copies of shapes. */

@@ -75,7 +75,9 @@ static void storage_leave(tn_tensor *t)
 {
     tn__storage *s = t->storage;
     if (__builtin_expect(atomic_load_explicit(&s->history, memory_order_relaxed) != NULL, 0)) tn__make_guest(t, true);
-    if ((uint32_t)atomic_fetch_sub_explicit(&s->refs, place(t->guest), memory_order_acq_rel) == 1) storage_end(s);
+    if (atomic_load_explicit(&s->refs, memory_order_acquire) == place(t->guest) || /* as in tn__object_drop */
+        (uint32_t)atomic_fetch_sub_explicit(&s->refs, place(t->guest), memory_order_acq_rel) == 1)
+        storage_end(s);
 }
 
 void tn__move(tn_tensor *t, const tn_tensor *to)

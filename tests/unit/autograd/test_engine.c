@@ -325,6 +325,45 @@ START_TEST(user_ops)
 }
 END_TEST
 
+/* y = x₀: the gradients of inputs 0 and 2 are the same tensor */
+static void thrice_forward(tn_ctx *c) { tn_copy_from(c->out[0], c->in[0]); }
+static void thrice_backward(tn_back *b)
+{
+    b->gx[0] = b->gx[2] = tn_mul_scalar(b->gy[0], 2);
+    b->gx[1] = tn_mul_scalar(b->gy[0], 5);
+}
+static const tn_op thrice = {.size = sizeof(tn_op),
+                             .name = "thrice",
+                             .inputs = 3,
+                             .infer = like_input,
+                             .forward = thrice_forward,
+                             .backward = thrice_backward};
+static tn_tensor  *hold(tn_tensor *g, void *held) { return *(tn_tensor **)held = tn_keep(g), NULL; }
+
+/* A gradient that no other code holds is passed on and overwritten, one that is held is not. */
+START_TEST(gradients_move)
+{
+    tn_tensor *x = vector(3, 1), *y = vector(3, 2), *seed = tn_ones_of(TN_F64, TN_SHAPE(3)), *held = NULL;
+    tn_backward(tn_apply(&thrice, x, x, y), .seed = seed);
+    ck_assert_double_eq(tn_get(tn_grad(x), 1), 7);
+    ck_assert_double_eq(tn_get(tn_grad(y), 1), 2);
+    x = vector(3, 1);
+    tn_tensor *a = tn_mul_scalar(x, 2), *b = tn_mul_scalar(a, 3), *c = tn_mul_scalar(b, 5);
+    tn_on_grad(b, hold, &held), tn_retain_grad(a);
+    tn_backward(tn_neg(tn_relu(c)), .seed = seed);
+    ck_assert_double_eq(tn_get(seed, 1), 1);
+    ck_assert_double_eq(tn_get(held, 1), -5);
+    ck_assert_double_eq(tn_get(tn_grad(a), 1), -15);
+    ck_assert_double_eq(tn_get(tn_grad(x), 1), -30);
+    tn_drop(held);
+    x = vector(3, 1), y = vector(3, 2);
+    a = tn_add(tn_mul_scalar(x, 2), tn_mul_scalar(y, 3)); /* one gradient for both */
+    tn_backward(tn_mul_scalar(a, 7), .seed = seed);
+    ck_assert_double_eq(tn_get(tn_grad(x), 1), 14);
+    ck_assert_double_eq(tn_get(tn_grad(y), 1), 21);
+}
+END_TEST
+
 /* ---- gradient checkpointing -------------------------------------------------------------------------------------- */
 
 static tn_tensor *segment(tn_tensor *const *in, int n, void *user)
@@ -629,6 +668,7 @@ int main(void)
     tcase_add_test(t, in_place_makes_no_cycle);
     tcase_add_test(t, old_views);
     tcase_add_test(t, user_ops);
+    tcase_add_test(t, gradients_move);
     tcase_add_test(t, checkpoint);
     tcase_add_test(t, checkpoint_of_a_weight_that_changes);
     tcase_add_test(t, checkpoint_mistakes);
