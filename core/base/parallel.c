@@ -7,8 +7,8 @@
  *   - Inside a parallel loop, ours or a user's of OpenMP, loops are serial.
  *   - If threads cannot be created, loops use those that exist, or are serial (team.c).
  *   - errno is unchanged.
- * State for the whole process: the default number of threads, and the second in which it was determined. Each thread
- * takes a new default only between ops (tn__threads_again). */
+ * State for the whole process: the default number of threads and the number of CPUs, and the second in which they were
+ * determined. Each thread takes a new default only between ops (tn__threads_again). */
 #include "core/base/checked.h"
 #include "core/base/clock.h"
 #include "core/base/denormals.h"
@@ -25,6 +25,7 @@
 enum { MAX_THREADS = 512 };
 
 static atomic_int         found;  /* the default number of threads; 0: not determined yet */
+static atomic_int         cpus;   /* that this process may use, by its affinity and quota */
 static _Atomic int64_t    second; /* in which it was determined last */
 static _Thread_local int  worker; /* index of the worker in a body of tn_parallel_for; 0 outside */
 static _Thread_local bool inside; /* in a loop with several threads */
@@ -71,8 +72,9 @@ static int usual_threads(bool again)
     if (n && !again) return n;
     const int64_t now = (int64_t)tn__seconds();
     if (n && atomic_exchange_explicit(&second, now, memory_order_relaxed) == now) return n;
-    n = tn__cpus().use;
-    if (n > MAX_THREADS) n = MAX_THREADS;
+    const tn__cpu_limits c = tn__cpus();
+    n = c.use < MAX_THREADS ? c.use : MAX_THREADS;
+    atomic_store_explicit(&cpus, c.quota && c.quota < c.allowed ? c.quota : c.allowed, memory_order_relaxed);
     atomic_store_explicit(&found, n, memory_order_relaxed);
     return n;
 }
@@ -87,7 +89,9 @@ int tn_threads(void)
 
 void tn__threads_again(void)
 {
-    if (!inside && !tn__self.threads) tn__self.usual = usual_threads(true);
+    if (inside) return;
+    const int n = usual_threads(true);
+    if (!tn__self.threads) tn__self.usual = n;
 }
 
 /* ---- a loop of several threads ----------------------------------------------------------------------------------- */
@@ -178,8 +182,9 @@ static bool parallel(void (*body)(int64_t, int64_t, void *), void *user, int64_t
     l.failing = blocks;
     for (int i = 0; i < l.shares; i++)
         atomic_init(&l.share[i].left, (uint64_t)(items * i / l.shares) << 32 | (uint64_t)(items * (i + 1) / l.shares));
-    const int  keep = errno;
-    const bool done = tn__team_run(threads, take_part, &l);
+    const int keep = errno;
+    usual_threads(false); /* sets cpus */
+    const bool done = tn__team_run(threads, threads > atomic_load_explicit(&cpus, memory_order_relaxed), take_part, &l);
     errno = keep;
     if (!done) return false;
     if (l.failing == blocks) return true;

@@ -5,7 +5,8 @@
  * sleep, which costs a wake-up per loop. Here
  *   - a loop starts at once and waits at its end only for workers that have joined it;
  *   - a waiting thread spins for about the time between two loops of a training step, then sleeps. One that was
- *     suspended while it spun, because the machine is busy or a quota is used up, sleeps at once for a while;
+ *     suspended while it spun, because the machine is busy or a quota is used up, sleeps at once for a while. Beyond
+ *     the CPUs of the affinity and the quota, threads never spin: they would spend the quota, or the others' time;
  *   - a child after fork makes new workers, and a team that cannot be made complete is smaller;
  *   - workers block all signals, which stay with the threads of the host.
  * A team belongs to one thread. State for the whole process: whether the fork handler is set. */
@@ -35,7 +36,7 @@ typedef struct {
     _Alignas(64) _Atomic uint32_t state; /* OPEN while the loop may be joined, + the number of workers in it */
     _Alignas(64) _Atomic uint32_t asleep, waiting; /* workers asleep; the owner sleeps until the workers have left */
     _Atomic int     started;                       /* number of workers that have taken their index */
-    atomic_bool     quit;
+    atomic_bool     quit, crowded;
     bool            ready; /* lock, wake and left are initialised */
     pthread_mutex_t lock;
     pthread_cond_t  wake, left;
@@ -71,21 +72,22 @@ static int64_t now(void)
 }
 
 /* Spins while *at & mask is value. False: it still is, and the caller should sleep. */
-static bool spin(_Atomic uint32_t *at, uint32_t mask, uint32_t value, int *shy)
+static bool spin(const team *t, _Atomic uint32_t *at, uint32_t mask, uint32_t value, int *shy)
 {
     for (int i = 0; i < 64; i++) {
         if ((atomic_load_explicit(at, memory_order_acquire) & mask) != value) return true;
         relax();
     }
     if (*shy) return --*shy, false;
+    if (atomic_load_explicit(&t->crowded, memory_order_relaxed)) return false;
     for (int64_t start = now(), last = start; last - start < SPIN_NS;) {
         for (int i = 0; i < 32; i++) {
             if ((atomic_load_explicit(at, memory_order_acquire) & mask) != value) return true;
             relax();
         }
-        const int64_t t = now();
-        if (t - last > SUSPENDED_NS) return *shy = SHY, false;
-        last = t;
+        const int64_t time = now();
+        if (time - last > SUSPENDED_NS) return *shy = SHY, false;
+        last = time;
     }
     return false;
 }
@@ -110,7 +112,7 @@ static void *live(void *of)
     int       shy = 0;
     uint32_t  seen = 0;
     for (;;) {
-        if (!spin(&t->epoch, UINT32_MAX, seen, &shy)) {
+        if (!spin(t, &t->epoch, UINT32_MAX, seen, &shy)) {
             pthread_mutex_lock(&t->lock);
             atomic_fetch_add(&t->asleep, 1);
             while (atomic_load(&t->epoch) == seen) pthread_cond_wait(&t->wake, &t->lock);
@@ -138,7 +140,7 @@ static void end(team *t)
 {
     if ((atomic_fetch_and(&t->state, ~OPEN) & ~OPEN) == 0) return;
     while (atomic_load(&t->state)) {
-        if (spin(&t->state, ~OPEN, atomic_load(&t->state), &t->shy)) continue;
+        if (spin(t, &t->state, ~OPEN, atomic_load(&t->state), &t->shy)) continue;
         pthread_mutex_lock(&t->lock);
         atomic_store(&t->waiting, 1);
         while (atomic_load(&t->state)) pthread_cond_wait(&t->left, &t->lock);
@@ -188,13 +190,14 @@ static void grow(team *t, int n)
     t->refused = t->made < n ? t->made + 1 : 0;
 }
 
-bool tn__team_run(int n, void (*work)(void *user, int worker), void *user)
+bool tn__team_run(int n, bool crowded, void (*work)(void *user, int worker), void *user)
 {
     team *t = &own;
     if (!t->ready && !make_ready(t)) return false;
     if (t->made < n - 1 && !(t->refused && n - 1 >= t->refused)) grow(t, n - 1);
     if (!t->made) return false;
     t->work = work, t->user = user, t->n = n;
+    atomic_store_explicit(&t->crowded, crowded, memory_order_relaxed);
     atomic_fetch_or(&t->state, OPEN); /* a worker that is late for the last loop may be about to leave it */
     begin(t);
     work(user, 0);
