@@ -1,4 +1,4 @@
-/* own_grad.c — gradients that move from node to node: one that no other code holds is passed on, and overwritten, without
+/* own_grad.c — gradients that move from node to node: one that has no other owner is passed on and overwritten, without
  * a copy, new memory or atomic operations. */
 #include "autograd/tape/engine.h"
 #include "autograd/tape/op_api.h"

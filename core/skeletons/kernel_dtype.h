@@ -20,8 +20,8 @@ static inline tn_dtype tn__operand_dtype(tn_dtype kernel, tn_dtype operand)
     if (tn__is_float(operand) || operand == TN_BOOL) return kernel;
     return TN_I64;
 }
-/* True if a kernel of that dtype can run on t's own memory: dense, and of shape s, which has elements. One loop for both,
- * as it is much of the time of an op of few elements. */
+/* True if a kernel of that dtype can run on t's own memory: dense, and of shape s, which has elements. One loop checks
+ * both, because that is much of the time of an op of few elements. */
 static inline bool tn__direct_operand(const tn_tensor *t, const tn_shape *s, tn_dtype kernel)
 {
     if (t->dtype != kernel || t->l.shape.n != s->n) return false;
