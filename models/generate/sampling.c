@@ -75,7 +75,7 @@ void tn__penalise(const float *from, float *to, int64_t vocab, const int64_t *wo
 }
 
 /* Whether one of GROUP scores is above `least`: without branches, so that several are compared at once. */
-enum { GROUP = 64 };
+enum { GROUP = 16 };
 static bool any_above(const float *p, float least)
 {
     int some = 0;

@@ -34,7 +34,9 @@ struct tn_kv_cache {
     int64_t            removed; /* number of positions removed from the start; later positions keep their numbers */
     size_t             bytes;
     tn_tensor         *keys[2], *values[2]; /* [layers, batch, heads, length, width_of]: own, memory */
-    int64_t           *memory_of;           /* [batch]: row i attends to row memory_of[i] of the memories */
+    tn_tensor         *origin;    /* [batch + 1, length]: see tn__plan_copies; the last row: the spare row's */
+    int64_t            marked;    /* number of positions that have origins */
+    int64_t           *memory_of; /* [batch]: row i attends to row memory_of[i] of the memories */
     cache_replay       replay;
     slot               layer[];
 };
@@ -93,6 +95,7 @@ tn_kv_cache *tn_kv_cache_create(tn_kv_cache_config c)
         const tn_shape s = TN_SHAPE(c.layers, c.batch, c.heads, n, width_of(&c));
         k->keys[i] = tn_take(tn_empty_of(dtype_of(&c), s)), k->values[i] = tn_take(tn_empty_of(dtype_of(&c), s));
     }
+    if (tn_error() == TN_OK) k->origin = tn_take(tn_empty_of(TN_I64, TN_SHAPE(c.batch + 1, c.length)));
     if (tn_error() != TN_OK) tn_kv_cache_free(k), k = NULL;
     return k;
 }
@@ -103,6 +106,7 @@ void tn_kv_cache_free(tn_kv_cache *c)
     tn_kv_cache_clear(c);
     forget_replay(&c->replay);
     for (int i = 0; i < 2; i++) tn_drop(c->keys[i]), tn_drop(c->values[i]);
+    tn_drop(c->origin);
     tn_mem_put(c, c->bytes);
 }
 
@@ -133,7 +137,7 @@ void tn_kv_cache_clear(tn_kv_cache *c)
 {
     if (!c) return;
     for (int64_t i = 0; i < c->c.layers; i++) c->layer[i].own = 0, delete_memory(&c->layer[i]);
-    c->rows = -1, c->removed = 0;
+    c->rows = -1, c->removed = c->marked = 0;
 }
 
 /* Resets the number of rows if the cache is empty. */
@@ -153,6 +157,7 @@ tn_status tn_kv_cache_trim(tn_kv_cache *c, int64_t length)
         return tn_raise(TN_EINVAL, "tn_kv_cache_trim: length is %lld, but the cache holds %lld positions",
                         (long long)length, (long long)now);
     for (int64_t i = 0; i < c->c.layers; i++) c->layer[i].own = length;
+    if (c->marked > length) c->marked = length;
     if (!length) c->removed = 0;
     reset_if_empty(c);
     return TN_OK;
@@ -174,6 +179,7 @@ tn_status tn_kv_cache_forget(tn_kv_cache *c, int64_t from, int64_t count)
         c->layer[i].own = now - count;
     }
     if (from == 0) c->removed += count;
+    c->marked = 0;
     reset_if_empty(c);
     return tn_error();
 }
@@ -298,7 +304,7 @@ tn_tensor *tn__cache_tensor(const tn_kv_cache *c, int i) { return i ? c->values[
 void tn__cache_fill(tn_kv_cache *c, int64_t n)
 {
     for (int64_t i = 0; i < c->c.layers; i++) c->layer[i].own = n;
-    c->rows = 1;
+    c->rows = 1, c->marked = 0;
 }
 
 /* ---- replays ----------------------------------------------------------------------------------------------------- */
@@ -411,26 +417,31 @@ tn_tensor *tn__cache_angles(tn_kv_cache *c, tn_rope_config rope)
 
 /* ---- beams ------------------------------------------------------------------------------------------------------- */
 
-/* Memory for six numbers of each row and a spare row; *bytes is its size. No size overflows: the cache exists. */
+/* Memory for eight numbers of each row and a spare row; *bytes is its size. No size overflows: the cache exists. */
 static int64_t *row_numbers(const tn_kv_cache *c, size_t *bytes)
 {
     const int64_t longest = c->c.length > c->c.memory_length ? c->c.length : c->c.memory_length;
     const size_t  one = (size_t)longest * (size_t)c->c.heads * (size_t)width_of(&c->c) * tn_dtype_size(dtype_of(&c->c));
-    return tn_mem_get(*bytes = (size_t)c->c.batch * 6 * sizeof(int64_t) + one);
+    return tn_mem_get(*bytes = (size_t)c->c.batch * 8 * sizeof(int64_t) + one);
 }
 
-/* Makes row i of all layers' own positions, or memories, a copy of row source[i]. source: the second of six numbers of
- * each row; changed. */
+/* Makes row i of all layers' own positions, or memories, a copy of row source[i]. source: the second of eight numbers
+ * of each row; changed. */
 static bool move_rows(tn_kv_cache *c, bool memory, int64_t *source, int64_t n)
 {
     const int64_t   batch = c->c.batch;
     int64_t        *readers = source + batch;
     tn__cache_move *moves = (tn__cache_move *)(void *)(readers + batch);
     for (int64_t i = 0; i < batch; i++) readers[i] = 0;
-    const int64_t count = tn__plan_moves(source, n, readers, moves);
+    int64_t *const origin = memory ? NULL : tn_data_mut(c->origin), length = length_of(c);
+    const int64_t  count = tn__plan_moves(source, n, readers, moves);
+    if (!memory && !origin) return false;
+    for (int64_t row = 0; origin && row < c->rows; row++)
+        for (int64_t p = c->marked; p < length; p++) origin[row * c->c.length + p] = row;
+    if (origin) c->marked = length, tn__plan_copies(origin, batch, c->c.length, length, moves, count);
     for (int64_t i = 0; i < c->c.layers; i++) {
         const int64_t filled = memory ? c->layer[i].memory : c->layer[i].own;
-        char *const   spare = (char *)(moves + batch + batch / 2);
+        char *const   spare = (char *)(source + 7 * batch);
         if (filled > 0 && !(tn__move_rows(c->keys[memory], i, filled, moves, count, spare) &&
                             tn__move_rows(c->values[memory], i, filled, moves, count, spare)))
             return false;
@@ -450,13 +461,7 @@ bool tn__cache_copy_memories(tn_kv_cache *c)
     return apart;
 }
 
-int64_t tn__cache_sharing(const tn_kv_cache *c)
-{
-    const int64_t n = c->rows, memories = n > 0 ? c->memory_of[n - 1] + 1 : 1, each = n > 0 ? n / memories : 1;
-    for (int64_t i = 0; i < n; i++)
-        if (n % memories || c->memory_of[i] != i / each) return 0;
-    return each;
-}
+int64_t tn__cache_sharing(const tn_kv_cache *c) { return tn__sharing(c->memory_of, c->rows); }
 
 tn_status tn_kv_cache_reorder(tn_kv_cache *c, const tn_tensor *index)
 {

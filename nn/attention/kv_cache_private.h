@@ -40,11 +40,15 @@ tn_tensor *tn__cache_angles(tn_kv_cache *c, tn_rope_config rope);
 
 /* Copies of rows, in order; -1: the spare row (kv_cache_rows.c). */
 typedef struct {
-    int64_t to, from;
+    int64_t to, from, first; /* first: the position from which the rows differ */
 } tn__cache_move;
 /* The copies that make row i of n rows a copy of row from[i]; returns their number, at most n + n / 2. Destroys from;
  * readers: 0 for each row that exists. */
 int64_t tn__plan_moves(int64_t *from, int64_t n, int64_t *readers, tn__cache_move *to);
+/* Sets .first, and the origins of rows that become copies. origin: [batch + 1, length], the last row is the spare
+ * one. */
+void tn__plan_copies(int64_t *origin, int64_t batch, int64_t length, int64_t filled, tn__cache_move *move,
+                     int64_t moves);
 /* Makes the copies in one layer's keys or values, of `filled` positions of each head. spare: as large as a row. */
 bool tn__move_rows(tn_tensor *t, int64_t layer, int64_t filled, const tn__cache_move *move, int64_t moves, char *spare);
 
@@ -56,6 +60,7 @@ void tn__move_up(tn_tensor *t, int64_t layer, int64_t rows, int64_t to, int64_t 
 int64_t tn__memories_of(const int64_t *memory_of, int64_t *from, int64_t n, int64_t batch, int64_t *source);
 
 /* The number of rows in sequence that share each memory; 0: not the same number, or not in sequence. */
+int64_t tn__sharing(const int64_t *memory_of, int64_t rows);
 int64_t tn__cache_sharing(const tn_kv_cache *c);
 /* Gives each row a memory of its own. False: raised. */
 bool tn__cache_copy_memories(tn_kv_cache *c);
