@@ -436,8 +436,8 @@ static bool move_rows(tn_kv_cache *c, bool memory, int64_t *source, int64_t n)
     int64_t *const origin = memory ? NULL : tn_data_mut(c->origin), length = length_of(c);
     const int64_t  count = tn__plan_moves(source, n, readers, moves);
     if (!memory && !origin) return false;
-    for (int64_t row = 0; origin && row < c->rows; row++)
-        for (int64_t p = c->marked; p < length; p++) origin[row * c->c.length + p] = row;
+    for (int64_t row = 0; origin && row < batch; row++) /* -1: the row has no such position */
+        for (int64_t p = c->marked; p < length; p++) origin[row * c->c.length + p] = row < c->rows ? row : -1;
     if (origin) c->marked = length, tn__plan_copies(origin, batch, c->c.length, length, moves, count);
     for (int64_t i = 0; i < c->c.layers; i++) {
         const int64_t filled = memory ? c->layer[i].memory : c->layer[i].own;
