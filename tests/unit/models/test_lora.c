@@ -474,6 +474,43 @@ START_TEST(equals_peft)
 }
 END_TEST
 
+/* Adapters of each expert and of the router, which PEFT reads (golden/lora/tenon); those that it writes, of parameters
+ * that join the experts, are rejected by name. */
+START_TEST(experts)
+{
+    const char *name = _i ? "qwen3_moe" : "mixtral", *dir = tn_test_folder("experts");
+    const char *base = tn_test_data(tn_name("golden/families/%s", name)),
+               *to = tn_test_data(tn_name("golden/lora/tenon/%s", name)), *theirs = tn_test_folder("experts-of-peft");
+    tn_model   m = tn_model_open(base, .no_tokenizer = true), again = tn_model_open(base, .no_tokenizer = true);
+    tn_tensor *ids = tn_randint(TN_SHAPE(2, 9), 1, 19);
+    fine();
+    ck_assert_int_eq(tn_lora_run((tn_lora_args){.module = m.module, .rank = 2}), TN_OK);
+    shake(m.module);
+    ck_assert_int_eq(tn_peft_save_run(m.module, dir, (tn_peft_save_args){.zero_ = 0}), TN_OK);
+    ck_assert_int_eq(tn_module_peft_load(again.module, dir), TN_OK);
+    ck_assert(tn_same_bits(logits(again.module, ids), logits(m.module, ids)));
+    if (getenv("TENON_GOLDEN")) {
+        mkdir(to, 0777);
+        ck_assert_int_eq(tn_peft_save_run(m.module, to, (tn_peft_save_args){.zero_ = 0}), TN_OK);
+        tn_safetensors_writer *w = tn_safetensors_writer_new();
+        tn_safetensors_put(w, "ids", ids), tn_safetensors_put(w, "scores", logits(m.module, ids));
+        ck_assert_int_eq(tn_safetensors_save(w, tn_name("%s/answers.safetensors", to)), TN_OK);
+        tn_safetensors_writer_free(w);
+    }
+    tn_safetensors *f = tn_safetensors_open(tn_name("%s/answers.safetensors", to));
+    ck_assert_int_eq(tn_module_peft_load(again.module, to), TN_OK);
+    ck_assert_double_le(furthest(logits(again.module, tn_safetensors_get(f, "ids")), tn_safetensors_get(f, "scores")),
+                        2e-5);
+    tn_safetensors_close(f);
+    FILE *file = fopen(tn_name("%s/adapter_config.json", theirs), "w");
+    fputs("{\"r\": 2, \"lora_alpha\": 4, \"target_parameters\": [\"mlp.experts.gate_up_proj\"]}", file);
+    fclose(file);
+    ck_assert_int_ne(tn_module_peft_load(again.module, theirs), TN_OK);
+    ck_error_has(TN_EUNSUPPORTED, "adapter_config.json': adapters with target_parameters are not supported");
+    tn_model_close(&m), tn_model_close(&again);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("adapters");
@@ -486,5 +523,6 @@ int main(void)
     tcase_add_test(c, mistakes);
     tcase_add_loop_test(c, joined_weights, 0, 2);
     tcase_add_loop_test(c, equals_peft, 0, GOLDEN);
+    tcase_add_loop_test(c, experts, 0, 2);
     return tn_check_main(s);
 }
