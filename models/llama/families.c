@@ -23,18 +23,26 @@ const char *const        tn__llama_scalings[] = {"default", "linear", "dynamic",
 
 /* ---- members that most families have, with LLaMA's defaults ------------------------------------------------------ */
 
-static const tn_hf_row common[] = {
+static const tn_hf_row rows_of_all[] = {
     {"architectures", TN_HF_NAME, .at = offsetof(stored, architecture)},
-    TN_HF("attention_dropout", stored, c.attention_dropout, .high = 1, .below = true),
     TN__IDS("bos_token_id", stored, begin),
     TN__IDS("eos_token_id", stored, end),
+    TN_HF("initializer_range", stored, c.init, .otherwise = 0.02, .high = 1),
+    {"is_encoder_decoder", TN_HF_MUST, .silent = true},
+    {"model_type", TN_HF_TYPE, .at = offsetof(stored, c.type), .choices = tn__llama_types},
+    {"pruned_heads", TN_HF_PRUNED, .text = "paths"},
+    TN_HF("tie_word_embeddings", stored, c.tied, .otherwise = false),
+    {"torch_dtype", TN_HF_NAME, .text = "float32"},
+    TN_HF("vocab_size", stored, c.vocab, .needed = true, .low = 1, .high = 10000000),
+    TN__UNUSED("use_cache"),
+};
+static const tn_hf_row common[] = {
+    TN_HF("attention_dropout", stored, c.attention_dropout, .high = 1, .below = true),
     TN_HF("head_dim", stored, c.head_dim, .high = 65536),
     TN_HF("hidden_act", stored, c.activation, .text = "silu"),
     TN_HF("hidden_size", stored, c.dim, .needed = true, .low = 1, .high = 65536),
-    TN_HF("initializer_range", stored, c.init, .otherwise = 0.02, .high = 1),
     TN_HF("intermediate_size", stored, c.ff, .needed = true, .low = 1, .high = 1048576),
     POSITIONS(2048),
-    {"model_type", TN_HF_TYPE, .at = offsetof(stored, c.type), .choices = tn__llama_types},
     TN_HF("num_attention_heads", stored, c.heads, .needed = true, .low = 1, .high = 1024),
     TN_HF("num_hidden_layers", stored, c.layers, .needed = true, .low = 1, .high = 1024),
     TN_HF("num_key_value_heads", stored, c.kv_heads, .otherwise = ABSENT, .nullable = true, .high = 1024),
@@ -52,17 +60,11 @@ static const tn_hf_row common[] = {
      .also = "rope_parameters.rope_type rope_parameters.type rope_parameters.full_attention.rope_type "
              "rope_scaling.type"},
     THETA(10000),
-    TN_HF("tie_word_embeddings", stored, c.tied, .otherwise = false),
-    {"torch_dtype", TN_HF_NAME, .text = "float32"},
-    TN_HF("vocab_size", stored, c.vocab, .needed = true, .low = 1, .high = 10000000),
 
     {"partial_rotary_factor", TN_HF_MUST, .silent = true, .otherwise = 1,
      .also = "rope_parameters.partial_rotary_factor rope_scaling.partial_rotary_factor"},
     {"rope_parameters.full_attention", TN_HF_EMPTY, .silent = true},
     {"rope_parameters.sliding_attention", TN_HF_EMPTY, .silent = true},
-    {"pruned_heads", TN_HF_PRUNED, .text = "paths"},
-    {"is_encoder_decoder", TN_HF_MUST, .silent = true},
-    TN__UNUSED("use_cache"),
     TN__UNUSED("pretraining_tp"), /* only the order of summation */
 };
 
@@ -265,15 +267,10 @@ static const tn_rename neox_rules[] = {
 };
 
 static const tn_hf_row gptj_rows[] = {
-    {"architectures", TN_HF_NAME, .at = offsetof(stored, architecture)},
     TN_HF("activation_function", stored, c.activation, .text = "gelu_new"),
     TN_HF("attn_pdrop", stored, c.attention_dropout, .high = 1, .below = true),
-    TN__IDS("bos_token_id", stored, begin),
     TN_HF("embd_pdrop", stored, c.dropout, .high = 1, .below = true),
-    TN__IDS("eos_token_id", stored, end),
-    TN_HF("initializer_range", stored, c.init, .otherwise = 0.02, .high = 1),
     TN_HF("layer_norm_epsilon", stored, c.eps, .otherwise = 1e-5, .low = 1e-15, .high = 0.1),
-    {"model_type", TN_HF_TYPE, .at = offsetof(stored, c.type), .choices = tn__llama_types},
     TN_HF("n_embd", stored, c.dim, .needed = true, .low = 1, .high = 65536),
     TN_HF("n_head", stored, c.heads, .needed = true, .low = 1, .high = 1024),
     TN_HF("n_inner", stored, c.ff, .nullable = true, .high = 1048576),
@@ -281,12 +278,6 @@ static const tn_hf_row gptj_rows[] = {
     TN_HF("n_positions", stored, c.positions, .otherwise = 2048, .low = 1, .high = 1000000000),
     TN_HF("resid_pdrop", stored, residual_dropout, .high = 1, .below = true),
     TN_HF("rotary_dim", stored, rotary_dim, .otherwise = 64, .low = 2, .high = 65536),
-    TN_HF("tie_word_embeddings", stored, c.tied, .otherwise = false),
-    {"torch_dtype", TN_HF_NAME, .text = "float32"},
-    TN_HF("vocab_size", stored, c.vocab, .needed = true, .low = 1, .high = 10000000),
-    {"pruned_heads", TN_HF_PRUNED, .text = "paths"},
-    {"is_encoder_decoder", TN_HF_MUST, .silent = true},
-    TN__UNUSED("use_cache"),
     TN__UNUSED("pad_token_id"), /* the embedding has no padding_idx */
 };
 #define GPTJ "transformer.h.*."
@@ -369,10 +360,12 @@ static void add_rule(tn__hf_tables *to, tn_rename rule, const tn_llama_config *c
 
 void tn__llama_files_of(const tn__llama_family *f, const tn_llama_config *c, tn__hf_tables *to)
 {
-    _Static_assert(TN_HF_COUNT_(common) + TN_HF_COUNT_(gemma3_rows) <= TN__HF_ROWS, "room for the rows");
+    _Static_assert(TN_HF_COUNT_(rows_of_all) + TN_HF_COUNT_(common) + TN_HF_COUNT_(gemma3_rows) <= TN__HF_ROWS,
+                   "room for the rows");
     tn__hf_begin(to);
     tn__hf_add_rows(to, f->rows, f->count);
     if (!f->own_rows) tn__hf_add_rows(to, common, TN_HF_COUNT_(common));
+    tn__hf_add_rows(to, rows_of_all, TN_HF_COUNT_(rows_of_all));
     for (int i = 0; !f->own_rules && i < TN_HF_COUNT_(common_rules); i++)
         if (!is_replaced(f, common_rules[i].file)) add_rule(to, common_rules[i], c);
     for (int i = 0; i < f->renames; i++) add_rule(to, f->rules[i], c);

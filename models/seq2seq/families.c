@@ -20,10 +20,19 @@ typedef tn__seq2seq_stored stored;
     TN_HF("forced_eos_token_id", stored, search.last, .otherwise = (n), .nullable = true, .low = -1, .high = 10000000, \
           __VA_ARGS__)
 
+static const tn_hf_row rows_of_all[] = {
+    {"architectures", TN_HF_NAME, .at = offsetof(stored, architecture)},
+    {"is_decoder", TN_HF_MUST, .silent = true},
+    {"is_encoder_decoder", TN_HF_MUST, .otherwise = true},
+    {"model_type", TN_HF_TYPE, .at = offsetof(stored, c.type), .choices = tn__seq2seq_types},
+    {"pruned_heads", TN_HF_PRUNED, .text = "paths"},
+    {"torch_dtype", TN_HF_NAME, .text = "float32"},
+    TN_HF("vocab_size", stored, c.source_words, .needed = true, .low = 1, .high = 10000000),
+    TN__UNUSED("use_cache"),
+};
 static const tn_hf_row common[] = {
     PROBABILITY("activation_dropout", c.activation_dropout, 0),
     TN_HF("activation_function", stored, c.activation, .text = "gelu"),
-    {"architectures", TN_HF_NAME, .at = offsetof(stored, architecture)},
     PROBABILITY("attention_dropout", c.attention_dropout, 0),
     TN__IDS("bos_token_id", stored, kept.begin),
     COUNT("d_model", c.dim, 1024, 65536),
@@ -40,17 +49,10 @@ static const tn_hf_row common[] = {
     TOKEN("eos_token_id", c.end, 2),
     FORCED_END(-1, .omitted = true),
     TN_HF("init_std", stored, kept.init, .otherwise = 0.02, .high = 1000),
-    {"is_encoder_decoder", TN_HF_MUST, .otherwise = true},
     COUNT("max_position_embeddings", c.positions, 1024, 10000000),
-    {"model_type", TN_HF_TYPE, .at = offsetof(stored, c.type), .choices = tn__seq2seq_types},
     TOKEN("pad_token_id", c.padding, 1),
     TN_HF("scale_embedding", stored, c.plain_embedding, .otherwise = false, .opposite = true),
     TN_HF("tie_word_embeddings", stored, tie, .otherwise = true),
-    {"torch_dtype", TN_HF_NAME, .text = "float32"},
-    TN_HF("vocab_size", stored, c.source_words, .needed = true, .low = 1, .high = 10000000),
-    {"pruned_heads", TN_HF_PRUNED, .text = "paths"},
-    {"is_decoder", TN_HF_MUST, .silent = true},
-    TN__UNUSED("use_cache"),
 };
 
 #define ENCODER "transformer.encoder."
@@ -138,7 +140,6 @@ static const char *const t5_feed_forwards[] = {"relu",       "gated-gelu", "gelu
 static const char *const t5_activations[] = {"", "relu", "gelu", "gelu_new", "silu", "tanh", NULL};
 
 static const tn_hf_row t5_rows[] = {
-    {"architectures", TN_HF_NAME, .at = offsetof(stored, architecture)},
     COUNT("d_ff", c.ff, 2048, 1048576),
     COUNT("d_kv", c.head_dim, 64, 65536),
     COUNT("d_model", c.dim, 512, 65536),
@@ -148,9 +149,7 @@ static const tn_hf_row t5_rows[] = {
     TOKEN("eos_token_id", c.end, 1),
     {"feed_forward_proj", TN_HF_CHOICE, .at = offsetof(stored, feed_forward), .choices = t5_feed_forwards},
     TN_HF("initializer_factor", stored, kept.init, .otherwise = 1, .high = 1000),
-    {"is_encoder_decoder", TN_HF_MUST, .otherwise = true},
     TN_HF("layer_norm_epsilon", stored, c.eps, .otherwise = 1e-6, .low = 1e-15, .high = 0.1),
-    {"model_type", TN_HF_TYPE, .at = offsetof(stored, c.type), .choices = tn__seq2seq_types},
     TN_HF("num_decoder_layers", stored, c.decoder_layers, .high = 1024),
     COUNT("num_heads", c.heads, 8, 1024),
     COUNT("num_layers", c.layers, 6, 1024),
@@ -158,11 +157,7 @@ static const tn_hf_row t5_rows[] = {
     COUNT("relative_attention_max_distance", c.relative_distance, 128, INT32_MAX),
     TN_HF("relative_attention_num_buckets", stored, c.relative, .otherwise = 32, .low = 4, .high = 1 << 20),
     TN_HF("tie_word_embeddings", stored, tie, .otherwise = true, .also = "scale_decoder_outputs"),
-    {"torch_dtype", TN_HF_NAME, .text = "float32"},
-    TN_HF("vocab_size", stored, c.source_words, .needed = true, .low = 1, .high = 10000000),
-    {"pruned_heads", TN_HF_PRUNED, .text = "paths"},
-    {"is_decoder", TN_HF_MUST, .silent = true},
-    TN__UNUSED("classifier_dropout use_cache"),
+    TN__UNUSED("classifier_dropout"),
     TN__UNUSED("is_gated_act"), /* as feed_forward_proj says, or the weights' names do not fit */
 };
 
@@ -290,6 +285,7 @@ void tn__seq2seq_tables_of(const tn__seq2seq_family *f, const tn_seq2seq_config 
     tn__hf_begin(to);
     tn__hf_add_rows(to, f->rows, f->count);
     if (!f->own_rows) tn__hf_add_rows(to, common, TN_HF_COUNT_(common));
+    tn__hf_add_rows(to, rows_of_all, TN_HF_COUNT_(rows_of_all));
     for (int i = 0; !f->own_rules && i < TN_HF_COUNT_(common_rules); i++) {
         tn_rename r = common_rules[i];
         if (!c->shared && !strcmp(r.file, "model.shared")) r.module = NULL;
