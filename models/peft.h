@@ -4,7 +4,9 @@
  *     tn_peft_save(model, "adapter");   // PeftModel.from_pretrained(base, "adapter") reads it
  *     tn_peft_load(net, "adapter");     // adds the adapters to a model of the same sizes, with the same results
  *
- * The names of layers are those of Hugging Face's directories; of a custom module without tn_class.names, its own. */
+ * The names of layers are those of Hugging Face's directories; of a custom module without tn_class.names, its own.
+ * Each expert (Mixtral, Qwen3-MoE) has adapters of its own: PEFT 0.21 reads them if gates and ups both have some, and
+ * writes others, of the parameters in which transformers 5 joins the experts (target_parameters), which are errors. */
 #ifndef TENON_MODELS_PEFT_H
 #define TENON_MODELS_PEFT_H
 
