@@ -208,6 +208,7 @@ static bool save_adapters(tuning *t)
         return false;
     if (t->type && strcmp(t->type, "f32") != 0) {
         tn_module_free(t->base.net);
+        tn_trim(); /* the memory of the training, before that of the unpacked weights */
         t->base.net = take_model(t, NULL);
         if (!t->base.net || tn_module_peft_load(t->base.net, path) != TN_OK) return false;
     }

@@ -171,6 +171,7 @@ static bool save_adapters(tuning *t)
         return false;
     if (is_packed(t)) {
         tn_module_free(b->net);
+        tn_trim(); /* the memory of the training, before that of the unpacked weights */
         const bool taken = take_model(t, &m);
         b->net = m.net;
         if (!taken || tn_module_peft_load(b->net, path) != TN_OK) return false;
