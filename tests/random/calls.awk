@@ -1,5 +1,6 @@
-# calls.awk — writes a function `call_NAME` for each public function that the headers declare, which calls it with
-# ARG(type, name, number) for each argument, and a table of all of them. careless.c includes the output.
+# calls.awk — writes a function `call_NAME` for each public function that the headers declare, and a table of all of
+# them. careless.c includes the output. For each type of arguments there is one function that returns
+# ARG(type, name, number): that macro lists all types, and once per argument it would take a compiler half a minute.
 #
 # Omitted: functions that set the allocator or the file operations of the whole process, and the one that starts MPI.
 #
@@ -38,10 +39,21 @@ function split_argument(a)
     type = trimmed(substr(a, 1, RSTART - 1) star)
 }
 
+function argument(type, name, i)
+{
+    if (!(type in makers)) {
+        makers[type] = ++types
+        printf "static __typeof__(%s) argument_%d(const char *name, int i)\n", type, types >out
+        printf "{\n    (void)name, (void)i;\n    return ARG(%s, name, i);\n}\n", type >out
+    }
+    return sprintf("argument_%d(\"%s\", %d)", makers[type], name, i)
+}
+
 function declared(s,    i, c, depth, from, args, n, list, result, which)
 {
     if (!match(s, /tn_[a-z0-9_]+\(/)) return
     which = substr(s, RSTART, RLENGTH - 1)
+    if (which in all || which ~ /^(tn_set_allocator|tn_set_io|tn_world_mpi)$/) return
     result = trimmed(substr(s, index(s, "TN_API") + 6, RSTART - index(s, "TN_API") - 6))
     from = RSTART + RLENGTH
     depth = 1
@@ -57,9 +69,8 @@ function declared(s,    i, c, depth, from, args, n, list, result, which)
     for (i = 1; i <= n; i++) {
         if (trimmed(args[i]) == "void" || trimmed(args[i]) == "...") continue
         split_argument(args[i])
-        list = list (list ? ", " : "") "ARG(" type ", " name ", " i ")"
+        list = list (list ? ", " : "") argument(type, name, i)
     }
-    if (which in all || which ~ /^(tn_set_allocator|tn_set_io|tn_world_mpi)$/) return
     all[which] = ++calls
     order[calls] = which
     kind = result ~ /\*$/ ? "POINTER" : result == "void" ? "NOTHING" : result == "tn_status" ? "STATUS" : "VALUE"

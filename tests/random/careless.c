@@ -191,8 +191,7 @@ static void *room(void) { return how->whole < 0 || how->whole > MANY ? NULL : me
 static const _Alignas(64) char zeros[8192];
 #define NONE(type) (*(const __typeof__(type) *)(const void *)zeros)
 #define MADE(type, i, make) type * : right(i) ? make() : NULL, const type * : right(i) ? make() : NULL
-#define ARG(type, name, i) ARG_(type, #name, i)
-#define ARG_(type, name, i) \
+#define ARG(type, name, i) \
     _Generic(NONE(type), \
         const char *: right(i) ? "no/such" : NULL, \
         long: how->whole, \
@@ -232,6 +231,7 @@ static const _Alignas(64) char zeros[8192];
 #define NOTHING(call) call
 #define STATUS(call) (void)((call) == TN_OK)
 #define VALUE(call) (void)(call)
+#pragma GCC diagnostic ignored "-Wformat-security" /* a format is an argument like others */
 #include "calls.inc"
 
 /* Resets the library to the state of a new program. */
