@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Every public header must compile alone, included twice, as C11, C17, C++11, C++17 and C++20, without warnings, with
-# each installed compiler: with --full in all standards, otherwise in one or two, so that each standard is tested with
-# one compiler. The two files that replace PNG and gzip in a build without libpng must compile, too.
+# each installed compiler: with --full in all standards; otherwise alone as C11 and C++11, and all headers together in
+# the other standards and with the other compilers. The two files that replace PNG and gzip in a build without libpng
+# must compile, too.
 . "$(dirname "$0")/common.sh"
 warnings="-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wundef -Werror -fsyntax-only"
 fresh headers
@@ -15,15 +16,24 @@ try() # COMPILER STANDARD FILE
         wrong "$1 -std=$2: $3: $(cat out)"
 }
 
-tries='gcc c11, clang c17, g++ c++11, g++ c++20, clang++ c++17'
-[ "${TENON_CONFIG:-}" != full ] || tries+=', gcc c17, clang c11, g++ c++17, clang++ c++11, clang++ c++20'
+try_each() # FILE COMPILER,STANDARD...
+{
+    local one file=$1
+    for one in "${@:2}"; do
+        ! command -v "${one%,*}" >/dev/null || try "${one%,*}" "${one#*,}" "$file"
+    done
+}
+
+alone=(gcc,c11 g++,c++11) together=(clang,c17 g++,c++20 clang++,c++17)
+[ "${TENON_CONFIG:-}" != full ] ||
+    alone+=("${together[@]}" gcc,c17 clang,c11 g++,c++17 clang++,c++11 clang++,c++20)
 for header in $TENON_HEADERS; do
-    file=$(tr '/.' '__' <<<"$header").c
-    printf '#include <tenon/%s>\n#include <tenon/%s>\n' "$header" "$header" >"$file"
-    while read -r compiler standard; do
-        ! command -v "$compiler" >/dev/null || try "$compiler" "$standard" "$file"
-    done <<<"${tries//, /$'\n'}"
+    file=${header//[\/.]/_}.c
+    printf '#include <tenon/%s>\n' "$header" "$header" >"$file"
+    try_each "$file" "${alone[@]}"
+    head -n 1 "$file" >>all.c
 done
+try_each all.c "${together[@]}"
 for file in png gunzip; do
     # shellcheck disable=SC2086
     gcc -std=c11 $warnings -I "$root" -I "$build/include" "$root/data/images/$file.c" >out 2>&1 ||
