@@ -1,13 +1,11 @@
 #!/usr/bin/env bash
 # Installs Tenon into an empty folder, moves it, and uses it by find_package, pkg-config (shared and static) and
-# add_subdirectory, in C and C++.
+# add_subdirectory, in C and C++. As a subdirectory it is configured, and a program compiled; `consumer.sh subdirectory`
+# (--full) also builds and links the library and runs the program.
 . "$(dirname "$0")/common.sh"
 need cmake pkg-config c++
 outside=$root/tests/outside
-# The build as a subdirectory takes longest: it is not optimised, has only what program.c uses, and is kept for the next
-# run.
-mkdir -p "$build/project/consumer" && cd "$build/project/consumer"
-find . -mindepth 1 -maxdepth 1 ! -name subdirectory -exec rm -rf {} +
+fresh "consumer${1:+_$1}"
 
 run() # WHAT COMMAND...: the program must succeed and print its version
 {
@@ -16,17 +14,29 @@ run() # WHAT COMMAND...: the program must succeed and print its version
     if ! out=$("$@" 2>&1) || ! grep -q '^tenon [0-9]' <<<"$out"; then wrong "$what: $out"; fi
 }
 
+built=program
 project() # NAME LANGUAGE TARGET ARGUMENTS...
 {
     local name=$1 language=$2 target=$3
     shift 3
     if cmake -S "$outside" -B "$name" -DLANGUAGE="$language" -DTARGET="$target" "$@" >"$name.log" 2>&1 &&
-        cmake --build "$name" -j "${TENON_JOBS:-$(nproc)}" >>"$name.log" 2>&1; then
-        run "$name" "./$name/program"
+        cmake --build "$name" -j "${TENON_JOBS:-$(nproc)}" --target "$built" >>"$name.log" 2>&1; then
+        [ $built != program ] || run "$name" "./$name/program"
     else
         wrong "$name: $(tail -n 40 "$name.log")"
     fi
 }
+subdirectory() # not optimised, with only what program.c uses
+{
+    local language
+    for language in C CXX; do
+        project subdirectory $language tenon_static -DSUBDIRECTORY="$root" -DCMAKE_BUILD_TYPE=None \
+            -DCMAKE_C_FLAGS=-O0 -DTENON_MODELS=OFF -DTENON_DATA=OFF -DTENON_PARALLEL=OFF -DTENON_ISAS=
+    done
+}
+
+[ "${1:-}" != subdirectory ] || { subdirectory; exit $wrong; }
+built=object subdirectory
 
 cmake --install "$build" --prefix "$PWD/first" >install.log 2>&1 || { cat install.log && exit 1; }
 project installed C tenon -DCMAKE_PREFIX_PATH="$PWD/first"
@@ -123,9 +133,4 @@ done
 place=$(sed 's/[].[^$*+?(){}|\\]/\\&/g' <<<"$root")
 findings < <(grep -rIlE "(^|[^[:alnum:]._/-])$place(/|[^[:alnum:]._-]|\$)" second |
     sed 's/$/ names the place it was built in/')
-
-for language in C CXX; do
-    project subdirectory $language tenon_static -DSUBDIRECTORY="$root" -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS=-O0 \
-        -DTENON_MODELS=OFF -DTENON_DATA=OFF -DTENON_PARALLEL=OFF -DTENON_ISAS=
-done
 exit $wrong
