@@ -208,6 +208,7 @@ static void prefetch_output(const tile_task *t, int64_t row, int64_t col, int64_
 /* The lines of the next data that tile i prefetches, one with each step of k; NULL: none. Negative i: none. */
 static const char *next_lines(const tile_task *t, int64_t i)
 {
+    if (!t->next[0].bytes && !t->next[1].bytes) return NULL;
     const int64_t each = t->kc * 64;
     for (int r = 0; r < 2 && i >= 0; i -= tn__ceil_div(t->next[r++].bytes, each))
         if (i * each < t->next[r].bytes) return t->next[r].at + i * each;

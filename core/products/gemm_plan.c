@@ -155,6 +155,16 @@ static bool a_is_small(const tn__gemm_plan *plan)
     return plan->packs_a && plan->a_columns && g->m <= most / plan->unit_bytes / tn__max_i64(plan->steps, 1);
 }
 
+/* True if a is so tall that it should be read once, though b is larger than a task's part: b is one block of k, and c's
+ * rows are short enough for panel by panel. Strips of 8 rows and more read less of b. */
+static bool by_panels(const tn__gemm_plan *plan)
+{
+    const tn__gemm_call *g = &plan->call;
+    const bool           group = !plan->packs_a || plan->a_columns; /* rows are packed one strip at a time */
+    return plan->kernels->packs_columns && group && plan->packs_b && plan->steps == plan->kc && g->m > KEPT_ROWS &&
+           g->n * plan->out_bytes <= TN__SET_BYTES && plan->steps > b_bytes(plan) / plan->unit_bytes / g->n;
+}
+
 /* How the kernels read a and b: in place, or packed. */
 static void plan_operands(tn__gemm_plan *plan)
 {
@@ -165,10 +175,10 @@ static void plan_operands(tn__gemm_plan *plan)
     plan->a_strips = tn__max_i64(1, tn__min_i64(a_rows / plan->kernels->mr, TN__GEMM_GROUP));
     plan->packs_a = columns || (g->dtype == TN_BF16 && !(plan->pair == 2 && in_pairs(g)));
     plan->a_columns = g->a_col != 1 && (g->a_row == 1 || plan->pair == 2);
-    plan->group = columns && !a_is_small(plan) ? plan->a_strips : 1;
     /* dense rows are read as fast in place, unless each is on a separate page */
     const bool apart = g->b_row * plan->in_bytes >= FAR_BYTES && g->m >= MANY_ROWS;
     plan->packs_b = g->dtype == TN_BF16 || g->b_col != 1 || apart;
+    plan->group = (columns && !a_is_small(plan)) || by_panels(plan) ? plan->a_strips : 1;
 }
 
 /* True if b is one matrix for the whole batch, and small enough to be packed before the tasks. */

@@ -80,12 +80,13 @@ START_TEST(layouts)
 END_TEST
 
 /* Sizes that reach every path of the code: one and several blocks of k; b in place, packed, shared; a in place and
- * packed by rows and columns; a row alone, a column alone; few and many tasks. Each for several numbers of threads. */
+ * packed by rows and columns; strip by strip and panel by panel; a row alone, a column alone; few and many tasks. Each
+ * for several numbers of threads. */
 static const struct {
     int64_t m, n, k;
-} paths[] = {{1, 1100, 700},  {1, 2500, 70},   {1, 5, 1200},     {700, 1, 300},   {1, 1, 3000},
-             {300, 200, 700}, {40, 40, 2100},  {9, 300, 520},    {130, 97, 530},  {257, 129, 64},
-             {512, 512, 40},  {70, 1300, 130}, {260, 1024, 600}, {1200, 20, 150}, {2100, 70, 1100}};
+} paths[] = {{1, 1100, 700},   {1, 2500, 70},   {1, 5, 1200},     {700, 1, 300},  {1, 1, 3000},   {300, 200, 700},
+             {40, 40, 2100},   {9, 300, 520},   {130, 97, 530},   {257, 129, 64}, {512, 512, 40}, {70, 1300, 130},
+             {260, 1024, 600}, {1200, 20, 150}, {2100, 70, 1100}, {600, 300, 390}};
 enum { PATHS = sizeof paths / sizeof *paths };
 
 START_TEST(threads)
