@@ -38,8 +38,10 @@ TN__INLINE void some(const int m, const tn__int8_step *s, int first)
         const int      at = (first + v) * v_rows8;
         const uint8_t *sums = s->panel + TN__INT8_HEAD / 2 + 4 * at;
         const v_f32    scale = v_load_f32((const float *)(const void *)s->panel + at);
-        TN__UNROLL for (int i = 0; i < m; i++) v_store_f32(
-            s->y + i * s->y_row + at, v_less8(v_sums8(sum[i] + v), sums) * (v_broadcast_f32(s->scale + i) * scale));
+        const v_f32    bias = s->bias ? v_load_f32(s->bias + at) : v_broadcast_f32(&(float){-0.0f}); /* x - 0 is x */
+        TN__UNROLL for (int i = 0; i < m; i++)
+            v_store_f32(s->y + i * s->y_row + at,
+                        v_less8(v_sums8(sum[i] + v), sums) * (v_broadcast_f32(s->scale + i) * scale) + bias);
     }
 }
 
@@ -101,4 +103,4 @@ static float quantize(int64_t n, const float *x, uint8_t *to)
 extern const tn__int8_kernels TN__FOR_ISA(tn__int8);
 
 const tn__int8_kernels TN__FOR_ISA(tn__int8) = {
-    .rows = ROWS, .bytes = TN__INT8_GROUP, .quantize = quantize, .product = product};
+    .rows = ROWS, .bytes = TN__INT8_GROUP, .adds_bias = true, .quantize = quantize, .product = product};

@@ -187,13 +187,15 @@ typedef struct {
     int64_t        x_row;
     const float   *scale;
     const uint8_t *panel;
+    const float   *bias; /* of the 16 columns, added to y by kernels with .adds_bias; may be NULL */
     float         *y;
     int64_t        y_row;
 } tn__int8_step;
 
 typedef struct {
-    int rows;  /* maximum rows of a product */
-    int bytes; /* of a group of quantised activations */
+    int  rows;  /* maximum rows of a product */
+    int  bytes; /* of a group of quantised activations */
+    bool adds_bias;
     /* One row of activations, padded with zeros to whole groups; returns its scale, max |x| / 127. NaN or an infinity:
      * zeros, and the scale is NaN, so that all of the row's results are. Of the kernels of 4 to 6 bits, each block of
      * columns has its own scale, which is stored with it. */

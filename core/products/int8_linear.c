@@ -35,24 +35,30 @@ static void quantize_rows(int64_t from, int64_t to, void *user)
  * possible. */
 static void multiply(const job *j, int64_t row, int64_t end, int64_t block)
 {
-    const tn__q8      *w = j->w;
-    const int64_t      col = block * COLS, first = block * PANELS, panels = tn__min_i64(PANELS, w->panels - first);
-    const int64_t      most = j->kn->rows;
+    const tn__q8     *w = j->w;
+    const int64_t     col = block * COLS, first = block * PANELS, panels = tn__min_i64(PANELS, w->panels - first);
+    const int64_t     most = j->kn->rows, cols = tn__min_i64(COLS, w->out - col);
+    const char *const bias = j->bias ? j->bias + col * j->bias_col * j->size : NULL;
+    char *const       y = j->y + (row * w->out + col) * j->size;
+    const bool        direct = j->kn->adds_bias && !j->act && !j->bf16 && j->bias_col == 1 && cols % TN__INT8_ROWS == 0;
     _Alignas(64) float sums[BLOCK * COLS];
-    tn__int8_step      s = {.groups = w->groups, .x_row = j->x_row, .y_row = COLS};
+    float *const       to = direct ? (float *)(void *)y : sums;
+    tn__int8_step      s = {.groups = w->groups, .x_row = j->x_row, .y_row = direct ? w->out : COLS};
     tn__epilogue_step  e = {.acc = sums, .acc_row = COLS, .c_row = w->out, .c_col = 1, .alpha = 1};
     for (int64_t p = 0; p < panels; p++) {
         int64_t tiles = (end - row + most - 1) / most;
         s.panel = tn__q8_panel(w, first + p);
+        if (direct && bias) s.bias = (const float *)(const void *)bias + p * TN__INT8_ROWS;
         for (int64_t i = row; i < end; i += s.rows, tiles--) {
             s.rows = (end - i + tiles - 1) / tiles;
-            s.x = j->q + i * j->x_row, s.scale = j->scale + i, s.y = sums + (i - row) * COLS + p * TN__INT8_ROWS;
+            s.x = j->q + i * j->x_row, s.scale = j->scale + i;
+            s.y = to + (i - row) * s.y_row + p * TN__INT8_ROWS;
             j->kn->product(&s);
         }
     }
-    e.rows = end - row, e.cols = tn__min_i64(COLS, w->out - col), e.bf16 = j->bf16, e.act = j->act;
-    e.bias = j->bias ? j->bias + col * j->bias_col * j->size : NULL, e.bias_col = j->bias_col;
-    e.c = j->y + (row * w->out + col) * j->size;
+    if (direct) return;
+    e.rows = end - row, e.cols = cols, e.bf16 = j->bf16, e.act = j->act;
+    e.bias = bias, e.bias_col = j->bias_col, e.c = y;
     j->kernels->gemm_f32->epilogue(&e);
 }
 
@@ -86,7 +92,8 @@ void tn__int8_linear(int64_t rows, const float *x, const tn__q8 *w, const tn_ten
              .x = x,
              .rows = rows,
              .act = act,
-             .y = tn__ptr(y)};
+             .y = tn__ptr(y),
+             .bias_col = 1};
     if (bias) j.bias = tn__ptr(bias), j.bias_col = bias->l.stride[0];
     j.bf16 = y->dtype == TN_BF16, j.size = (int64_t)tn__dtype_bytes(y->dtype);
     j.x_row = w->groups * j.kn->bytes;
