@@ -24,11 +24,11 @@
 
 enum { MAX_THREADS = 512 };
 
-static atomic_int         found;  /* the default number of threads; 0: not determined yet */
-static atomic_int         cpus;   /* that this process may use, by its affinity and quota */
-static _Atomic int64_t    second; /* in which it was determined last */
-static _Thread_local int  worker; /* index of the worker in a body of tn_parallel_for; 0 outside */
-static _Thread_local bool inside; /* in a loop with several threads */
+static atomic_int         found;       /* the default number of threads; 0: not determined yet */
+static atomic_int         usable_cpus; /* that this process may use, by its affinity and quota */
+static _Atomic int64_t    second;      /* in which it was determined last */
+static _Thread_local int  worker;      /* index of the worker in a body of tn_parallel_for; 0 outside */
+static _Thread_local bool inside;      /* in a loop with several threads */
 
 #ifdef __ELF__
 /* Only defined if the host program uses OpenMP. */
@@ -74,7 +74,8 @@ static int usual_threads(bool again)
     if (n && atomic_exchange_explicit(&second, now, memory_order_relaxed) == now) return n;
     const tn__cpu_limits c = tn__cpus();
     n = c.use < MAX_THREADS ? c.use : MAX_THREADS;
-    atomic_store_explicit(&cpus, c.quota && c.quota < c.allowed ? c.quota : c.allowed, memory_order_relaxed);
+    const int allowed = c.allowed ? c.allowed : MAX_THREADS; /* 0: unknown */
+    atomic_store_explicit(&usable_cpus, c.quota && c.quota < allowed ? c.quota : allowed, memory_order_relaxed);
     atomic_store_explicit(&found, n, memory_order_relaxed);
     return n;
 }
@@ -183,8 +184,9 @@ static bool parallel(void (*body)(int64_t, int64_t, void *), void *user, int64_t
     for (int i = 0; i < l.shares; i++)
         atomic_init(&l.share[i].left, (uint64_t)(items * i / l.shares) << 32 | (uint64_t)(items * (i + 1) / l.shares));
     const int keep = errno;
-    usual_threads(false); /* sets cpus */
-    const bool done = tn__team_run(threads, threads > atomic_load_explicit(&cpus, memory_order_relaxed), take_part, &l);
+    usual_threads(false); /* sets usable_cpus */
+    const bool done =
+        tn__team_run(threads, threads > atomic_load_explicit(&usable_cpus, memory_order_relaxed), take_part, &l);
     errno = keep;
     if (!done) return false;
     if (l.failing == blocks) return true;
