@@ -22,7 +22,8 @@ typedef struct tn_lora_args {
     int64_t rank TN_IS(8);
     double       alpha; /* 0: 2 · rank */
     /* Names of layers, separated by spaces or commas: one or several parts of a path in the module or of a name in
-     * files, as "q_proj", "layers.0" or "attention.self.query". NULL: all tn_mha and all tn_linear without .weight_norm, except .trained. */
+     * files, as "q_proj", "layers.0" or "attention.self.query". NULL: all tn_mha, and all tn_linear without
+     * .weight_norm, except .trained. */
     const char *names;
     const char *trained; /* names, as above, of parts that are trained completely: a new head; NULL: none */
     /* Instead of .names: true for the layers to adapt, by their name in files. May be NULL. */

@@ -49,12 +49,12 @@ static void conv_describe(char *text, size_t size, int dims, int64_t in, int64_t
     snprintf(text, size, "%s%s", line, bias ? "" : ", bias=False");
 }
 
-#define CONV_CLASS(type, lower, Name)                                  \
+#define CONV_CLASS(dims, lower, Name)                                  \
     static const tn_class lower##_class = {.size = sizeof(tn_class),   \
                                            .name = Name,               \
-                                           .bytes = sizeof(type),      \
+                                           .bytes = sizeof(tn_##dims), \
                                            .forward = lower##_forward, \
-                                           .describe = type##_describe}
+                                           .describe = dims##_describe}
 
 /* ---- one dim --------------------------------------------------------------------------------------------------- */
 
@@ -72,15 +72,15 @@ static tn_tensor *conv_transpose1d_forward(void *self, tn_tensor *x)
                                .groups = m->groups);
 }
 
-static void tn_conv1d_describe(const void *self, char *text, size_t size)
+static void conv1d_describe(const void *self, char *text, size_t size)
 {
     const tn_conv1d *m = self;
     conv_describe(text, size, 1, m->in, m->out,
                   (const int64_t *const[]){&m->size, &m->stride, &m->padding, &m->dilation, &m->output_padding},
                   m->groups, m->bias);
 }
-CONV_CLASS(tn_conv1d, conv1d, "Conv1d");
-CONV_CLASS(tn_conv1d, conv_transpose1d, "ConvTranspose1d");
+CONV_CLASS(conv1d, conv1d, "Conv1d");
+CONV_CLASS(conv1d, conv_transpose1d, "ConvTranspose1d");
 
 static tn_conv1d *conv1d_create(const char *who, const tn_class *kind, tn_conv1d_config c)
 {
@@ -123,15 +123,15 @@ static tn_tensor *conv_transpose2d_forward(void *self, tn_tensor *x)
                                .dilation = m->dilation[0], .dilation_w = m->dilation[1], .groups = m->groups);
 }
 
-static void tn_conv2d_describe(const void *self, char *text, size_t size)
+static void conv2d_describe(const void *self, char *text, size_t size)
 {
     const tn_conv2d *m = self;
     conv_describe(text, size, 2, m->in, m->out,
                   (const int64_t *const[]){m->size, m->stride, m->padding, m->dilation, m->output_padding}, m->groups,
                   m->bias);
 }
-CONV_CLASS(tn_conv2d, conv2d, "Conv2d");
-CONV_CLASS(tn_conv2d, conv_transpose2d, "ConvTranspose2d");
+CONV_CLASS(conv2d, conv2d, "Conv2d");
+CONV_CLASS(conv2d, conv_transpose2d, "ConvTranspose2d");
 
 static tn_conv2d *conv2d_create(const char *who, const tn_class *kind, tn_conv2d_config c)
 {

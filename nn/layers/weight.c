@@ -1,6 +1,6 @@
 /* weight.c — registers the weight of a layer, or the lengths and directions of its slices (Salimans and Kingma 2016).
- * Their names are those of PyTorch's torch.nn.utils.weight_norm. Its parametrizations have others: nn/base/state.c reads
- * them, and PyTorch's parametrizations read ours. */
+ * Their names are those of torch.nn.utils.weight_norm. PyTorch's parametrizations have other names, which
+ * nn/base/state.c reads, and they read ours. */
 #include "nn/layers/weight.h"
 
 tn_tensor *tn__weight_new(void *m, bool normed, tn_tensor *w, tn_tensor **g, tn_tensor **v)

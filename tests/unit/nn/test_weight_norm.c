@@ -1,5 +1,5 @@
-/* test_weight_norm.c — layers with .weight_norm: names in files, PyTorch's other names, copies, and what packs, adapts or
- * fuses weights. Values and gradients: test_golden_modules.c, test_modules_basic.c. */
+/* test_weight_norm.c — layers with .weight_norm: names in files, PyTorch's other names, copies, and calls that pack or
+ * adapt weights. Values and gradients: test_golden_modules.c, test_modules_basic.c. */
 #include "nn/nn.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
