@@ -66,6 +66,8 @@ gcc -O2 -c tenon_models.c || wrong "tenon_models.c is not built"
 mkdir tenon && echo '#include "../tenon_models.h"' >tenon/tenon.h
 gcc -O1 -I. -I"$root" "$root"/bench/{bert,gpt,lstm,seq2seq,sizes}.c "$root/tests/project/one_answer.c" tenon-gcc.o \
     tenon_models.o -o one_answer -lutf8proc -lm || wrong "one_answer is not built with the amalgamation"
+[ "$(nm one_answer | grep -cE ' [a-zA-Z] tn__word_pairs_(baseline|avx2|avx512)$')" = 3 ] ||
+    wrong "tenon_models.c lacks kernels for word vectors: $(nm one_answer | grep tn__word_pairs)"
 for size in odd tiny; do
     ./one_answer $size >out 2>log && "$build/bin/tests/one_answer" $size >expected 2>log || wrong "one_answer fails"
     cmp expected out || wrong "the workloads give other bits"
