@@ -35,5 +35,5 @@ const command export_command = COMMAND(
     .text = EXPORT_TEXT "predicts the [MASK] tokens in each line of standard input, as bert fill does; a model of "
                         "bert tune that classifies texts or tags words does what bert classify or bert tag does.\n\n"
                         "  bert export --model book --c book.c\n"
-                        "  cc -std=c99 -O2 -mfma -DMODEL_MAIN book.c -lm -o book\n"
+                        "  cc -std=c99 -O2 -march=native -DMODEL_MAIN book.c -lm -o book\n"
                         "  echo \"The old [MASK] went to the sea.\" | ./book");

@@ -172,9 +172,8 @@ int64_t encoder_state(const tn_blocks *m, int64_t length)
 {
     const tn_block *b = first_of(m);
     const tn_mha   *a = b->self_attn;
-    const int64_t   keys = (length + KEYS - 1) / KEYS * KEYS;
     const int64_t   each = 3 * emit_wide(b->linear1->in) + 4 * emit_wide(a->heads * a->head_dim);
-    return 4 * (length * (each + emit_wide(b->linear1->out)) + 2 * keys * a->head_dim);
+    return 4 * (length * (each + emit_wide(b->linear1->out)) + emit_cache(length, a->head_dim));
 }
 
 void encoder_sizes(emitter *e, const tn_blocks *m, int64_t length, const char *units)

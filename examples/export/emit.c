@@ -54,6 +54,8 @@ void emit_feature(emitter *e, const char *name, bool on)
                                            {"TAIL", "TABLES"},
                                            {"SIGMOID_PARTS", "EXP"},
                                            {"ATTENTION", "EXP"},
+                                           {"ATTENTION", "FLOAT_PRODUCTS"},
+                                           {"FLOATS", "FLOAT_PRODUCTS"},
                                            {"SOFTMAX", "EXP"},
                                            {"SOFTMAX", "TOTAL"},
                                            {"NORM", "TOTAL"}};
@@ -79,14 +81,14 @@ void emit_title(emitter *e, const emit_about *a)
     emit(e, "/* %s as C99, written by Tenon's %s export: %s, %lld layers of width %lld.\n *\n", name, a->program,
          a->kind, (long long)a->layers, (long long)a->dim);
     emit(e,
-         " *     cc -std=c99 -O2 -mfma -DMODEL_MAIN model.c -lm -o model      (-mfma: x86-64; without it, it is slow)\n"
+         " *     cc -std=c99 -O2 -march=native -DMODEL_MAIN model.c -lm -o model     (gcc before version 12: -O3)\n"
          " *     %s\n *\n"
          " * Without MODEL_MAIN it is a part of a program: the functions model_... below are its interface. It calls\n"
          " * fmaf, sqrt and fabsf of the C library, allocates nothing, and is not for several threads at once. The\n"
          " * results have the bits of Tenon's.\n *\n"
          " * Memory: the model's state %lld bytes, the tokenizer's texts %lld, of main %lld;\n"
          " * on the stack at most %lld; constants: the weights %lld bytes, and tables. */\n\n",
-         a->use, (long long)(a->state + e->widest), (long long)a->texts, (long long)a->main, (long long)a->stack,
+         a->use, (long long)(a->state + 8 * e->widest), (long long)a->texts, (long long)a->main, (long long)a->stack,
          (long long)(4 * e->weights));
 }
 
@@ -165,11 +167,11 @@ void emit_matrix(emitter *e, const char *name, const tn_tensor *w, int64_t from,
     }
     if (packed && !(w = tn_unpack(packed))) return;
     const int64_t in = tn_size(w, 1), wide = emit_wide(out);
-    add_weight(e, name, w, from, out, packed ? wide + in * wide / 4 : in * wide);
+    add_weight(e, name, w, from, out, packed ? wide + (in + in % 2) * wide / 4 : in * wide);
     if (tn_error() == TN_OK) e->weight[e->tensors - 1].packed = packed;
     emit_feature(e, "INT", packed != NULL), emit_feature(e, "FLOATS", !packed);
     emit_feature(e, "OUTPUT_INT", packed && !strcmp(name, "output"));
-    if (packed && in > e->widest) e->widest = in;
+    if (packed && in > e->widest) e->widest = emit_wide(in);
 }
 
 int64_t emit_weight_at(const emitter *e, const char *name)
@@ -246,24 +248,21 @@ static void put_bytes(byte_writer *to, const emit_weight *w)
         if (j < w->out) memcpy(&scale, from + HEAD + row / ROWS * panel + row % ROWS * 4, sizeof scale);
         put_number(to, scale, w->name);
     }
-    for (int64_t j = 0; from && j < wide; j += 16)
-        for (int64_t k = 0; k < in; k++)
-            for (int64_t i = 0; i < 16; i++) {
-                const int64_t  row = w->from + j + i;
-                const uint8_t *part = from + HEAD + row / ROWS * panel;
-                float          scale = 0;
-                int            q = 0;
-                if (j + i < w->out) {
-                    q = (int8_t)part[PANEL_HEAD + k / 4 * (BLOCK / 2) + row % ROWS * 4 + k % 4];
-                    memcpy(&scale, part + row % ROWS * 4, sizeof scale);
-                    if ((float)q * scale != (float)tn_get(w->x, row * in + k) && tn_error() == TN_OK)
-                        tn_raise(TN_ESTATE, "%s: the weights in int8 are laid out in another way", w->name);
-                }
-                put_byte(to, (unsigned char)q);
-            }
+    for (int64_t n = 0; from && n < (in + in % 2) * wide; n++) {
+        const int64_t  j = n / (16 * (in + in % 2)) * 16 + n % 32 / 2, k = n % (16 * (in + in % 2)) / 32 * 2 + n % 2;
+        const int64_t  row = w->from + j;
+        const uint8_t *part = from + HEAD + row / ROWS * panel;
+        float          scale = 0;
+        int            q = 0;
+        if (j < w->out && k < in) {
+            q = (int8_t)part[PANEL_HEAD + k / 4 * (BLOCK / 2) + row % ROWS * 4 + k % 4];
+            memcpy(&scale, part + row % ROWS * 4, sizeof scale);
+            if ((float)q * scale != (float)tn_get(w->x, row * in + k) && tn_error() == TN_OK)
+                tn_raise(TN_ESTATE, "%s: the weights in int8 are laid out in another way", w->name);
+        }
+        put_byte(to, (unsigned char)q);
+    }
 }
-
-enum { PANEL = 128 }; /* outputs of a panel, see linear_float in program/arithmetic.c */
 
 void emit_weights(emitter *e)
 {
@@ -278,10 +277,9 @@ void emit_weights(emitter *e)
         const int64_t in = w->out ? tn_size(w->x, 1) : w->n, wide = w->out ? emit_wide(w->out) : 1;
         const int64_t all = tn_numel(w->x);
         for (int64_t n = 0; n < in * wide; n++) {
-            const int64_t first = n / (in * PANEL) * PANEL, width = wide - first < PANEL ? wide - first : PANEL;
-            const int64_t k = (n - first * in) / width, j = first + (n - first * in) % width;
-            const int64_t at = w->out ? (w->from + j) * in + k : k;
-            put_number(&to, (w->out ? j < w->out : k < all) ? (float)tn_get(w->x, at) : 0, w->name);
+            const int64_t j = n / (16 * in) * 16 + n % 16, k = n / 16 % in; /* panels of 16 outputs */
+            const int64_t at = w->out ? (w->from + j) * in + k : n;
+            put_number(&to, (w->out ? j < w->out : n < all) ? (float)tn_get(w->x, at) : 0, w->name);
         }
     }
     emit(e, "\"}};\n");

@@ -43,7 +43,7 @@ void emit_template(emitter *e, const char *const *lines);
 
 /* Adds a tensor to the weights; a matrix in int8 as it is, others in f32. It must stay valid until emit_weights. NULL:
  * nothing is added. A matrix becomes in · wide numbers, rows [from, from + out) of w [.., in] and zeros for further
- * outputs, in panels of 128 outputs; another tensor is followed by zeros up to a multiple of 16 numbers. */
+ * outputs, in panels of 16 outputs; another tensor is followed by zeros up to a multiple of 16 numbers. */
 void emit_vector(emitter *e, const char *name, const tn_tensor *x);
 void emit_matrix(emitter *e, const char *name, const tn_tensor *w, int64_t from, int64_t out);
 /* The place of a tensor among the weights, -1: there is none of this name. */
@@ -66,6 +66,11 @@ void emit_sizes(emitter *e, const emit_size *sizes, size_t n); /* an enum */
 void emit_string(emitter *e, const char *text, size_t bytes);
 
 static inline int64_t emit_wide(int64_t n) { return (n + 15) / 16 * 16; }
+/* Numbers in the keys and values of a head, in blocks of 128 tokens. */
+static inline int64_t emit_cache(int64_t tokens, int64_t head)
+{
+    return (tokens + 127) / 128 * 128 * (head + emit_wide(head));
+}
 
 /* Raises if a parameter of the module is neither f32 nor int8. */
 bool emit_plain(void *module, const char *path);

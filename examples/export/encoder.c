@@ -71,7 +71,7 @@ static void put_title(emitter *e, const encoder *x, const spelling *k, const cha
                                 .state = state_bytes(x),
                                 .texts = spelling_bytes(k, most),
                                 .main = most + 4 * (x->tags ? 4 * x->length : x->length) + 64,
-                                .stack = 4096 + 8 * a->head_dim});
+                                .stack = 8192 + 32 * a->head_dim});
 }
 
 static void put_sizes(emitter *e, const encoder *x)

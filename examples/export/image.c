@@ -102,7 +102,7 @@ static void put_file(emitter *e, const tn_vit *m, const tn_image_processor *p, c
                                 .dim = m->config.dim,
                                 .state = state_bytes(m),
                                 .main = m->config.channels * m->config.image * m->config.image + 4 * m->config.classes,
-                                .stack = 4096 + 8 * a->head_dim});
+                                .stack = 8192 + 32 * a->head_dim});
     emit_template(e, template_head);
     put_sizes(e, m);
     emit_weight_names(e);

@@ -77,8 +77,7 @@ static void set_features(emitter *e, const decoder *d)
 /* Bytes of `state` in program/decoder.c. */
 static int64_t state_bytes(const decoder *d)
 {
-    const int64_t head = d->mha->head_dim, keys = (d->length + 127) / 128 * 128;
-    const int64_t cache = 2 * d->about.layers * d->mha->kv_heads * head * keys;
+    const int64_t head = d->mha->head_dim, cache = d->about.layers * d->mha->kv_heads * emit_cache(d->length, head);
     const int64_t query = emit_wide(d->mha->heads * head), kv = emit_wide(d->mha->kv_heads * head);
     return 4 * (cache + 3 * emit_wide(d->about.dim) + 2 * query + 2 * kv + emit_wide(d->ff) * (d->gated ? 2 : 1) +
                 emit_wide(d->about.vocab) + 1);
@@ -96,7 +95,7 @@ static void put_title(emitter *e, const decoder *d, const spelling *k, const cha
                                 .state = state_bytes(d),
                                 .texts = spelling_bytes(k, most),
                                 .main = emit_writer_bytes(k, most, d->length),
-                                .stack = 4096 + 8 * d->mha->head_dim});
+                                .stack = 8192 + 32 * d->mha->head_dim});
 }
 
 static void put_sizes(emitter *e, const decoder *d)

@@ -38,8 +38,7 @@ static bool fits(const tn_seq2seq *m, const char *path)
 static int64_t state_bytes(const tn_seq2seq *m)
 {
     const tn_mha *a = first_of(m->transformer->encoder)->self_attn;
-    const int64_t keys = (m->config.positions + KEYS - 1) / KEYS * KEYS;
-    const int64_t cache = 4 * m->config.decoder_layers * a->heads * a->head_dim * keys;
+    const int64_t cache = 2 * m->config.decoder_layers * a->heads * emit_cache(m->config.positions, a->head_dim);
     return encoder_state(m->transformer->encoder, m->config.positions) +
            4 * (cache + emit_wide(m->config.target_words) + 2);
 }
@@ -97,7 +96,7 @@ static void put_file(emitter *e, const tn_seq2seq *m, const spelling *k, const c
                                 .state = state_bytes(m),
                                 .texts = spelling_bytes(k, most),
                                 .main = emit_writer_bytes(k, most, m->config.positions),
-                                .stack = 4096 + 8 * a->head_dim});
+                                .stack = 8192 + 32 * a->head_dim});
     emit_template(e, template_head);
     put_sizes(e, m);
     spelling_emit_sizes(e, k, most, true);

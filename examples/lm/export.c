@@ -25,5 +25,5 @@ const command export_command =
     COMMAND("export", "write a model as one C file", options,
             .text = EXPORT_TEXT "continues the text on standard input, as lm write --temperature 0 does.\n\n"
                                 "  lm export --model book --c book.c\n"
-                                "  cc -std=c99 -O2 -mfma -DMODEL_MAIN book.c -lm -o book\n"
+                                "  cc -std=c99 -O2 -march=native -DMODEL_MAIN book.c -lm -o book\n"
                                 "  echo \"The old man\" | ./book");

@@ -27,5 +27,5 @@ const command export_command = COMMAND(
     .text = EXPORT_TEXT "translates the lines of standard input, as translate run --beam 1 does. The model must be a "
                         "Transformer of translate train.\n\n"
                         "  translate export --model ende --c ende.c\n"
-                        "  cc -std=c99 -O2 -mfma -DMODEL_MAIN ende.c -lm -o ende\n"
+                        "  cc -std=c99 -O2 -march=native -DMODEL_MAIN ende.c -lm -o ende\n"
                         "  ./ende < test.en > test.out");

@@ -28,5 +28,5 @@ const command export_command =
             .text = EXPORT_TEXT "prints the most probable classes of the images on standard input: an IDX file, not "
                                 "compressed, or the bytes of images that already have the model's size.\n\n"
                                 "  vit export --model digits --c digits.c\n"
-                                "  cc -std=c99 -O2 -mfma -DMODEL_MAIN digits.c -lm -o digits\n"
+                                "  cc -std=c99 -O2 -march=native -DMODEL_MAIN digits.c -lm -o digits\n"
                                 "  zcat t10k-images-idx3-ubyte.gz | ./digits");

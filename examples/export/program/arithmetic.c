@@ -24,87 +24,202 @@ static float float_of(uint32_t u)
     return both.x;
 }
 
-#if FLOATS
-enum { PANEL = 128 }; /* outputs */
+#if FLOAT_PRODUCTS
+/* ---- products ----------------------------------------------------------------------------------------------------
+ *
+ * A matrix consists of panels of 16 outputs; a panel has a row of 16 numbers for each input. */
 
-/* Adds the products of four elements of x, a row, with four rows of w, of `wide` numbers, to y. */
-static void add_row(int wide, const float *restrict w, const float *restrict x, float *restrict y)
+/* Eight numbers at any address of floats. Where the CPU has fused multiply-adds, gcc and clang keep them in one
+ * register, and add_product is one instruction. */
+#if defined(__GNUC__) && (defined(__FMA__) || defined(__ARM_FEATURE_FMA))
+typedef float eight __attribute__((vector_size(32), aligned(4), may_alias));
+
+static inline void add_product(eight *sum, float x, const eight *w)
 {
-    const float *w1 = w + wide, *w2 = w1 + wide, *w3 = w2 + wide, x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3];
-    for (int j = 0; j < wide; j += 16)
-        for (int i = j; i < j + 16; i++) y[i] = fmaf(x3, w3[i], fmaf(x2, w2[i], fmaf(x1, w1[i], fmaf(x0, w[i], y[i]))));
+    const eight s = *sum, u = *w;
+    *sum = (eight){fmaf(x, u[0], s[0]), fmaf(x, u[1], s[1]), fmaf(x, u[2], s[2]), fmaf(x, u[3], s[3]),
+                   fmaf(x, u[4], s[4]), fmaf(x, u[5], s[5]), fmaf(x, u[6], s[6]), fmaf(x, u[7], s[7])};
+}
+#else
+typedef struct {
+    float at[8];
+} eight;
+
+static void add_product(eight *sum, float x, const eight *w)
+{
+    for (int i = 0; i < 8; i++) sum->at[i] = fmaf(x, w->at[i], sum->at[i]);
+}
+#endif
+
+/* gcc would read an operand from memory for each use, or use more registers than there are. */
+#if defined(__GNUC__) && defined(__FMA__)
+#define KEEP_IN_REGISTERS(x, y) __asm__("" : "+x"(x), "+x"(y))
+#else
+#define KEEP_IN_REGISTERS(x, y) ((void)0)
+#endif
+
+/* Adds to 16 numbers at each of four places y the products of `in` elements at x with a panel. */
+static void add_rows(int in, const float *w, const float *const x[4], float *const y[4])
+{
+    const float *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = x[3];
+    eight       *y0 = (eight *)y[0], *y1 = (eight *)y[1], *y2 = (eight *)y[2], *y3 = (eight *)y[3];
+    eight        a = y0[0], b = y0[1], c = y1[0], d = y1[1], e = y2[0], f = y2[1], g = y3[0], h = y3[1];
+    for (int k = 0; k < in; k++, w += 16) {
+        eight u = ((const eight *)w)[0], v = ((const eight *)w)[1];
+        KEEP_IN_REGISTERS(u, v);
+        add_product(&a, x0[k], &u), add_product(&b, x0[k], &v);
+        add_product(&c, x1[k], &u), add_product(&d, x1[k], &v);
+        add_product(&e, x2[k], &u), add_product(&f, x2[k], &v);
+        add_product(&g, x3[k], &u), add_product(&h, x3[k], &v);
+    }
+    y0[0] = a, y0[1] = b, y1[0] = c, y1[1] = d, y2[0] = e, y2[1] = f, y3[0] = g, y3[1] = h;
 }
 
-/* The same also with z and v: both rows use what is read of w. */
-static void add_rows(int wide, const float *restrict w, const float *restrict x, float *restrict y,
-                     const float *restrict z, float *restrict v)
+/* Adds to 16 numbers at each of four places y the products of `in` elements at x with the panel of that place. */
+static void add_panels(int in, const float *const w[4], const float *x, float *const y[4])
 {
-    const float *w1 = w + wide, *w2 = w1 + wide, *w3 = w2 + wide, x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3];
-    const float  z0 = z[0], z1 = z[1], z2 = z[2], z3 = z[3];
-    for (int j = 0; j < wide; j += 16)
-        for (int i = j; i < j + 16; i++) {
-            y[i] = fmaf(x3, w3[i], fmaf(x2, w2[i], fmaf(x1, w1[i], fmaf(x0, w[i], y[i]))));
-            v[i] = fmaf(z3, w3[i], fmaf(z2, w2[i], fmaf(z1, w1[i], fmaf(z0, w[i], v[i]))));
+    const eight *w0 = (const eight *)w[0], *w1 = (const eight *)w[1];
+    const eight *w2 = (const eight *)w[2], *w3 = (const eight *)w[3];
+    eight       *y0 = (eight *)y[0], *y1 = (eight *)y[1], *y2 = (eight *)y[2], *y3 = (eight *)y[3];
+    eight        a = y0[0], b = y0[1], c = y1[0], d = y1[1], e = y2[0], f = y2[1], g = y3[0], h = y3[1];
+    for (int k = 0; k < in; k++) {
+        add_product(&a, x[k], &w0[2 * k]), add_product(&b, x[k], &w0[2 * k + 1]);
+        add_product(&c, x[k], &w1[2 * k]), add_product(&d, x[k], &w1[2 * k + 1]);
+        add_product(&e, x[k], &w2[2 * k]), add_product(&f, x[k], &w2[2 * k + 1]);
+        add_product(&g, x[k], &w3[2 * k]), add_product(&h, x[k], &w3[2 * k + 1]);
+    }
+    y0[0] = a, y0[1] = b, y1[0] = c, y1[1] = d, y2[0] = e, y2[1] = f, y3[0] = g, y3[1] = h;
+}
+
+/* Adds W x to y, for n rows of x and of y. w has panels `apart` numbers from each other, and y room for all of the last
+ * one. Each sum is one chain of multiply-adds in the order of x's elements. Four rows, or the outputs of four panels,
+ * are computed at once; where there are fewer, the last one is computed several times. */
+static void add_products(int n, int in, int wide, const float *w, int apart, const float *x, int x_row, float *y,
+                         int y_row)
+{
+    const int last = (wide - 1) / 16;
+    for (int p = 0; n == 1 && p <= last; p += 4) {
+        const int a = p + 1 < last ? p + 1 : last, b = p + 2 < last ? p + 2 : last, c = p + 3 < last ? p + 3 : last;
+        const float *const from[4] = {w + p * apart, w + a * apart, w + b * apart, w + c * apart};
+        float *const       to[4] = {y + 16 * p, y + 16 * a, y + 16 * b, y + 16 * c};
+        add_panels(in, from, x, to);
+    }
+    for (int p = 0; n > 1 && p <= last; p++)
+        for (int r = 0; r < n; r += 4) {
+            const int          a = r + 1 < n ? r + 1 : r, b = r + 2 < n ? r + 2 : a, c = r + 3 < n ? r + 3 : b;
+            const float *const from[4] = {x + r * x_row, x + a * x_row, x + b * x_row, x + c * x_row};
+            float *const at = y + 16 * p, *const to[4] = {at + r * y_row, at + a * y_row, at + b * y_row,
+                                                          at + c * y_row};
+            add_rows(in, w + p * apart, from, to);
         }
 }
 
-/* y = W x + b for n rows of x, which are padded to a multiple of 16. w consists of panels of 128 outputs, the last one
- * may have fewer; a panel has a row of numbers for each of the `in` elements of x. All rows of x use 128 rows of a
- * panel, which stay in the cache, before the next ones. Each y is one chain of multiply-adds in the order of x's
- * elements. */
-static void linear_float(int n, int in, int wide, const float *restrict w, const float *restrict bias,
-                         const float *restrict x, float *restrict y)
+#endif
+static void add_bias(int n, int wide, const float *restrict bias, float *restrict y)
 {
-    const int row = (in + 15) / 16 * 16, fours = in / 4 * 4;
-    for (int i = 0; i < n * wide; i++) y[i] = 0;
-    for (int j = 0; j < wide; j += PANEL) {
-        const int    width = wide - j < PANEL ? wide - j : PANEL;
-        const float *panel = w + j * in;
-        for (int from = 0; from < in; from += 128)
-            for (int r = 0; r < n; r += 2) {
-                const float *of = x + r * row;
-                float       *to = y + r * wide + j;
-                int          k = from;
-                for (; k < fours && k < from + 128 && r + 1 == n; k += 4) add_row(width, panel + k * width, of + k, to);
-                for (; k < fours && k < from + 128 && r + 1 < n; k += 4)
-                    add_rows(width, panel + k * width, of + k, to, of + row + k, to + wide);
-                for (; k < in && k < from + 128; k++)
-                    for (int s = 0; s < 2 && r + s < n; s++)
-                        for (int i = 0; i < width; i++)
-                            to[s * wide + i] = fmaf(of[s * row + k], panel[k * width + i], to[s * wide + i]);
-            }
-    }
     for (int r = 0; bias && r < n; r++)
-        for (int i = 0; i < wide; i++) y[r * wide + i] = y[r * wide + i] + bias[i];
+        for (int j = r * wide; j < (r + 1) * wide; j += 16)
+            for (int i = j; i < j + 16; i++) y[i] = y[i] + bias[i - r * wide];
+}
+
+#if FLOATS
+/* y = W x + b for n rows of x, which are padded to a multiple of 16. */
+static void linear_float(int n, int in, int wide, const float *w, const float *bias, const float *x, float *y)
+{
+    for (int i = 0; i < n * wide; i++) y[i] = 0;
+    add_products(n, in, wide, w, 16 * in, x, (in + 15) / 16 * 16, y, wide);
+    add_bias(n, wide, bias, y);
 }
 
 #endif
 #if INT
-/* y = W x + b with weights in 8 bits: w has `wide` scales, then for each 16 outputs a row of 16 bytes for each of the
- * `in` elements of x, which are rounded to 8 bits, too. The sums are integers. */
+/* Eight sums of products of integers: add_pairs adds the products of two elements with two rows of a panel. */
+#ifdef __AVX2__
+typedef __m256i eight_sums;
+
+static inline void add_pairs(eight_sums *sum, const int16_t *x, const signed char *w)
+{
+    const __m256i both = _mm256_set1_epi32((int32_t)((uint32_t)(uint16_t)x[1] << 16 | (uint16_t)x[0]));
+    const __m256i wide = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)w));
+    *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(both, wide));
+    __asm__("" : "+x"(*sum)); /* else gcc computes all products before the sums, and has too few registers */
+}
+static inline void store_sums(int32_t *to, eight_sums sum) { _mm256_storeu_si256((__m256i *)to, sum); }
+#else
+typedef struct {
+    int32_t at[8];
+} eight_sums;
+
+static void add_pairs(eight_sums *sum, const int16_t *x, const signed char *w)
+{
+    for (int i = 0; i < 8; i++) sum->at[i] += x[0] * w[2 * i] + x[1] * w[2 * i + 1];
+}
+static void store_sums(int32_t *to, eight_sums sum) { *(eight_sums *)to = sum; }
+#endif
+
+/* Up to four rows of x, rounded to 8 bits. */
+static int16_t rounded[4][WIDEST];
+
+/* Rounds a row of x, whose padding is 0. Returns its scale. */
+static float round_row(int in, const float *restrict x, int16_t *restrict to)
+{
+    int32_t top[16] = {0}, most = 0; /* bits of numbers without a sign are in the order of the numbers */
+    for (int j = 0; j < in; j += 16)
+        for (int i = 0; i < 16; i++) {
+            const int32_t bits = (int32_t)(bits_of(x[j + i]) & 0x7fffffff);
+            top[i] = bits > top[i] ? bits : top[i];
+        }
+    for (int i = 0; i < 16; i++) most = top[i] > most ? top[i] : most;
+    const float high = float_of((uint32_t)most);
+    const float scale = high < 0x1p-100f ? 0 : high / 127, inverse = high < 0x1p-100f ? 0 : 127 / high;
+    for (int j = 0; j < in; j += 16)
+        for (int i = j; i < j + 16; i++) to[i] = (int16_t)((int)bits_of(x[i] * inverse + 0x1.8p23f) - 0x4b400000);
+    return scale;
+}
+
+/* The sums of 16 outputs for one row, or for four rows. */
+static void sum_row(int in, const signed char *w, int32_t *y)
+{
+    eight_sums a = {0}, b = {0};
+    for (int k = 0; k < in; k += 2, w += 32) add_pairs(&a, rounded[0] + k, w), add_pairs(&b, rounded[0] + k, w + 16);
+    store_sums(y, a), store_sums(y + 8, b);
+}
+static void sum_rows(int in, const signed char *w, int32_t (*y)[16])
+{
+    const int16_t *x0 = rounded[0], *x1 = rounded[1], *x2 = rounded[2], *x3 = rounded[3];
+    eight_sums     a = {0}, b = {0}, c = {0}, d = {0}, e = {0}, f = {0}, g = {0}, h = {0};
+    for (int k = 0; k < in; k += 2, w += 32) {
+        add_pairs(&a, x0 + k, w), add_pairs(&b, x0 + k, w + 16);
+        add_pairs(&c, x1 + k, w), add_pairs(&d, x1 + k, w + 16);
+        add_pairs(&e, x2 + k, w), add_pairs(&f, x2 + k, w + 16);
+        add_pairs(&g, x3 + k, w), add_pairs(&h, x3 + k, w + 16);
+    }
+    store_sums(y[0], a), store_sums(y[0] + 8, b), store_sums(y[1], c), store_sums(y[1] + 8, d);
+    store_sums(y[2], e), store_sums(y[2] + 8, f), store_sums(y[3], g), store_sums(y[3] + 8, h);
+}
+
+/* y = W x + b with weights in 8 bits: w has `wide` scales, then panels of bytes, with a row for each two elements of x:
+ * two bytes for each output. x is rounded to 8 bits, too. The sums are integers. */
 static void linear(int n, int in, int wide, const float *restrict w, const float *restrict bias,
                    const float *restrict x, float *restrict y)
 {
-    static signed char rounded[WIDEST];
     const signed char *part = (const signed char *)(w + wide);
-    const int          row = (in + 15) / 16 * 16;
-    for (int r = 0; r < n; r++) {
-        float most = 0;
-        for (int k = 0; k < in; k++) most = fabsf(x[r * row + k]) > most ? fabsf(x[r * row + k]) : most;
-        const float scale = most < 0x1p-100f ? 0 : most / 127, inverse = most < 0x1p-100f ? 0 : 127 / most;
-        for (int k = 0; k < in; k++)
-            rounded[k] = (signed char)((int)bits_of(x[r * row + k] * inverse + 0x1.8p23f) - 0x4b400000);
+    const int          row = (in + 15) / 16 * 16, even = (in + 1) / 2 * 2;
+    for (int r = 0; r < n; r += 4) {
+        const int rows = n - r < 4 ? n - r : 4;
+        float     scale[4];
+        for (int s = 0; s < rows; s++) scale[s] = round_row(in, x + (r + s) * row, rounded[s]);
         for (int j = 0; j < wide; j += 16) {
-            const signed char *of = part + j * in;
-            int32_t            sum[16] = {0};
-            for (int k = 0; k < in; k++, of += 16)
-                for (int i = 0; i < 16; i++) sum[i] += rounded[k] * of[i];
-            for (int i = 0; i < 16; i++) {
-                const float s = (float)sum[i] * (scale * w[j + i]);
-                y[r * wide + j + i] = bias ? s + bias[j + i] : s;
+            int32_t sum[4][16];
+            if (rows == 1) sum_row(in, part + j * even, sum[0]);
+            else sum_rows(in, part + j * even, sum);
+            for (int s = 0; s < rows; s++) {
+                float *to = y + (r + s) * wide + j;
+                for (int i = 0; i < 16; i++) to[i] = (float)sum[s][i] * (scale[s] * w[j + i]);
             }
         }
     }
+    add_bias(n, wide, bias, y);
 }
 
 #else
@@ -123,22 +238,25 @@ static double total(const double lane[16])
 
 #endif
 #if NORM
+static double square(double x) { return x * x; }
+
 /* y = (x - mean) / sqrt(variance + EPS) · weight + bias. */
 static void norm(const float *x, const float *weight, const float *bias, float *y)
 {
     double squares[16] = {0};
 #if LAYER_NORM
     double sums[16] = {0};
-    for (int i = 0; i < DIM; i++) sums[i % 16] += (double)x[i];
+    for (int j = 0; j + 16 <= DIM; j += 16)
+        for (int i = 0; i < 16; i++) sums[i] += (double)x[j + i];
+    for (int i = DIM / 16 * 16; i < DIM; i++) sums[i % 16] += (double)x[i];
     const double exact = total(sums) / DIM;
     const float  mean = (float)exact, rest = (float)(exact - (double)mean); /* the mean, and its rounding error */
 #else
     const float mean = 0, rest = 0; /* of an RMS norm */
 #endif
-    for (int i = 0; i < DIM; i++) {
-        const float d = x[i] - mean - rest;
-        squares[i % 16] += (double)d * (double)d;
-    }
+    for (int j = 0; j + 16 <= DIM; j += 16)
+        for (int i = 0; i < 16; i++) squares[i] += square((double)(x[j + i] - mean - rest));
+    for (int i = DIM / 16 * 16; i < DIM; i++) squares[i % 16] += square((double)(x[i] - mean - rest));
     const float r = (float)(1 / sqrt(total(squares) / DIM + EPS));
     for (int i = 0; i < DIM; i++) {
         y[i] = (x[i] - mean - rest) * r * weight[i];
@@ -155,14 +273,12 @@ static const float exp_q[5] = {0.49999994f, 0.166665196f, 0.0416683927f, 0.00836
 #endif
 #if ATTENTION
 /* e to the power x, x at most 0, for attention: 0 below -87. The only function with fused multiply-adds. */
-static float exp_fused(float x)
+static inline float exp_fused(float x)
 {
     const float y = x < -88 ? -88 : x, sum = fmaf(y, 0x1.715476p+0f, 0x1.8p23f), n = sum - 0x1.8p23f;
     const float r = fmaf(n, -0x1.7f7d1cp-20f, fmaf(n, -0x1.62e4p-1f, y));
-    float       p = exp_q[4];
-    for (int i = 3; i >= 0; i--) p = fmaf(p, r, exp_q[i]);
-    p = 1.0f + fmaf(r * r, p, r);
-    return x < -87 ? 0 : float_of(bits_of(p) + (bits_of(sum) << 23));
+    const float p = fmaf(fmaf(fmaf(fmaf(exp_q[4], r, exp_q[3]), r, exp_q[2]), r, exp_q[1]), r, exp_q[0]);
+    return x < -87 ? 0 : float_of(bits_of(1.0f + fmaf(r * r, p, r)) + (bits_of(sum) << 23));
 }
 
 #endif
@@ -191,7 +307,7 @@ static void softmax(int n, float *x)
 #if TABLES
 /* Functions from tables of 32 columns, each a point t, a constant c and a polynomial of r = a - t. Returns c; *more:
  * the polynomial. */
-static float column(const float table[32][8], float a, float scale, float *at, float *more)
+static inline float column(const float table[32][8], float a, float scale, float *at, float *more)
 {
     const float *v;
     *at = a * scale + 0x1.8p23f;
@@ -214,7 +330,7 @@ static float tanh_of(float x)
 #endif
 #if TAIL
 /* max(x, 0) - f(|x|): gelu, its approximation by tanh, and silu. */
-static float without_tail(const float table[32][8], float x, float scale)
+static inline float without_tail(const float table[32][8], float x, float scale)
 {
     float       at, more;
     const float constant = column(table, fabsf(x), scale, &at, &more);
@@ -327,32 +443,57 @@ static float relu(float x) { return x > 0 ? x : 0; }
 #if ATTENTION
 /* ---- attention --------------------------------------------------------------------------------------------------- */
 
-/* The keys of a block: transposed, so that the scores of all of them are computed at once. */
-enum { KEYS = 128 };
-typedef float key_block[HEAD][KEYS];
+/* Keys and values of 128 tokens for a head, as matrices: an output for each key, and for each element of a value. */
+enum { KEYS = 128, HEAD_WIDE = (HEAD + 15) / 16 * 16 };
+typedef float key_block[KEYS / 16][HEAD][16];
+typedef float value_block[HEAD_WIDE / 16][KEYS][16];
 
-/* y = softmax(SCALE · q kᵀ) v over n keys, for one head of one query. A running maximum and sum are kept; blocks of
- * KEYS keys are counted from key 0. */
-static void attend(const float *q, key_block *k, float (*v)[HEAD], int n, float *y)
+/* Stores the key and the value of token t. */
+static void store(int t, const float *key, const float *value, key_block *k, value_block *v)
 {
-    float most = -INFINITY, sum = 0, out[HEAD] = {0};
-    for (int j = 0; j < n; j += KEYS, k++) {
-        const int some = n - j < KEYS ? n - j : KEYS;
-        float     s[KEYS] = {0}, lane[16] = {0}, high = most;
-        for (int d = 0; d < HEAD; d++)
-            for (int i = 0; i < KEYS; i++) s[i] = fmaf(q[d], (*k)[d][i], s[i]);
-        for (int i = 0; i < some; i++) s[i] = s[i] * SCALE, high = s[i] > high ? s[i] : high;
-        const float factor = exp_fused(most - high); /* of the sums so far */
-        for (int i = 0; i < some; i++) s[i] = exp_fused(s[i] - high);
-        for (int i = 0; i < some; i++) lane[i % 16] += s[i];
-        for (int half = 8; half; half /= 2)
-            for (int i = 0; i < half; i++) lane[i] = lane[i] + lane[i + half];
-        most = high, sum = sum * factor + lane[0];
-        for (int e = 0; e < HEAD; e++) out[e] = out[e] * factor;
-        for (int i = 0; i < some; i++)
-            for (int e = 0; e < HEAD; e++) out[e] = fmaf(s[i], v[j + i][e], out[e]);
+    for (int d = 0; d < HEAD; d++) {
+        k[t / KEYS][t % KEYS / 16][d][t % 16] = key[d];
+        v[t / KEYS][d / 16][t % KEYS][d % 16] = value[d];
     }
-    for (int e = 0; e < HEAD; e++) y[e] = out[e] * (1 / sum) + 0.0f;
+}
+
+/* Converts the scores of n keys to weights. *most: the maximum of all scores so far; *sum, out: the sums for it. */
+static void weigh(int n, float *restrict s, float *most, float *sum, float *restrict out)
+{
+    const int wide = (n + 15) / 16 * 16;
+    float     top[16], lane[16] = {0}, high = *most;
+    for (int i = n; i < wide; i++) s[i] = -INFINITY;
+    for (int i = 0; i < 16; i++) top[i] = high;
+    for (int j = 0; j < wide; j += 16)
+        for (int i = 0; i < 16; i++) s[j + i] = s[j + i] * SCALE, top[i] = s[j + i] > top[i] ? s[j + i] : top[i];
+    for (int i = 0; i < 16; i++) high = top[i] > high ? top[i] : high;
+    for (int j = 0; j < wide; j += 16)
+        for (int i = 0; i < 16; i++) s[j + i] = exp_fused(s[j + i] - high), lane[i] += s[j + i];
+    for (int half = 8; half; half /= 2)
+        for (int i = 0; i < half; i++) lane[i] = lane[i] + lane[i + half];
+    const float factor = exp_fused(*most - high);
+    *most = high, *sum = *sum * factor + lane[0];
+    for (int e = 0; e < HEAD_WIDE; e++) out[e] = out[e] * factor;
+}
+
+/* y = softmax(SCALE · q kᵀ) v over some keys, for n queries of one head; from a row of q, or of y, to the next are `row`
+ * numbers. A running maximum and sum are kept. */
+static void attend(int n, const float *q, int row, int keys, key_block *k, value_block *v, float *y)
+{
+    for (int r = 0; r < n; r += 4) {
+        const int rows = n - r < 4 ? n - r : 4;
+        float     most[4], sum[4] = {0}, out[4][HEAD_WIDE] = {{0}};
+        for (int i = 0; i < rows; i++) most[i] = -INFINITY;
+        for (int j = 0; j < keys; j += KEYS) {
+            const int some = keys - j < KEYS ? keys - j : KEYS, b = j / KEYS;
+            float     s[4][KEYS] = {{0}};
+            add_products(rows, HEAD, some, k[b][0][0], 16 * HEAD, q + r * row, row, s[0], KEYS);
+            for (int i = 0; i < rows; i++) weigh(some, s[i], &most[i], &sum[i], out[i]);
+            add_products(rows, some, HEAD_WIDE, v[b][0][0], 16 * KEYS, s[0], KEYS, out[0], HEAD_WIDE);
+        }
+        for (int i = 0; i < rows; i++)
+            for (int e = 0; e < HEAD; e++) y[(r + i) * row + e] = out[i][e] * (1 / sum[i]) + 0.0f;
+    }
 }
 
 #endif

@@ -2,7 +2,7 @@
 
 /* ---- the model ------------------------------------------------------------------------------------------------------
  *
- * A matrix of `in` by `out` weights is stored with a row for each input. Rows are padded to a multiple of 16. */
+ * Rows of numbers, and the outputs of a matrix, are padded to a multiple of 16. */
 
 static const struct layer { /* an absent bias is NULL */
     const float *norm1, *norm1_bias;
@@ -13,12 +13,12 @@ static const struct layer { /* an absent bias is NULL */
 
 /* Everything that changes: the cache of keys and values, and the numbers of the current token. */
 static struct {
-    int       length; /* tokens read */
-    key_block key[LAYERS][KV_HEADS][LENGTH_WIDE / KEYS];
-    float     value[LAYERS][KV_HEADS][LENGTH_WIDE][HEAD];
-    float     x[DIM_WIDE], normed[DIM_WIDE], change[DIM_WIDE]; /* the residual stream; after a norm; to be added */
-    float     query[QUERY_WIDE], key_now[KV_WIDE], value_now[KV_WIDE], attended[QUERY_WIDE];
-    float     hidden[FF_WIDE];
+    int         length; /* tokens read */
+    key_block   key[LAYERS][KV_HEADS][LENGTH_WIDE / KEYS];
+    value_block value[LAYERS][KV_HEADS][LENGTH_WIDE / KEYS];
+    float       x[DIM_WIDE], normed[DIM_WIDE], change[DIM_WIDE]; /* the residual stream; after a norm; to be added */
+    float       query[QUERY_WIDE], key_now[KV_WIDE], value_now[KV_WIDE], attended[QUERY_WIDE];
+    float       hidden[FF_WIDE];
 #if GATED
     float gate[FF_WIDE];
 #endif
@@ -50,14 +50,10 @@ static void attention(const struct layer *w, int at, int l)
     rotate(HEADS, at, state.query);
     rotate(KV_HEADS, at, state.key_now);
 #endif
-    for (int h = 0; h < KV_HEADS; h++)
-        for (int d = 0; d < HEAD; d++) {
-            state.key[l][h][at / KEYS][d][at % KEYS] = state.key_now[h * HEAD + d];
-            state.value[l][h][at][d] = state.value_now[h * HEAD + d];
-        }
-    for (int h = 0; h < HEADS; h++) { /* HEADS / KV_HEADS heads share their keys and values */
-        const int kv = h / (HEADS / KV_HEADS);
-        attend(state.query + h * HEAD, state.key[l][kv], state.value[l][kv], at + 1, state.attended + h * HEAD);
+    for (int h = 0; h < KV_HEADS; h++) { /* HEADS / KV_HEADS heads of queries share keys and values */
+        const int q = h * (HEADS / KV_HEADS) * HEAD;
+        store(at, state.key_now + h * HEAD, state.value_now + h * HEAD, state.key[l][h], state.value[l][h]);
+        attend(HEADS / KV_HEADS, state.query + q, HEAD, at + 1, state.key[l][h], state.value[l][h], state.attended + q);
     }
     linear(1, HEADS * HEAD, DIM_WIDE, w->out, w->out_bias, state.attended, state.change);
     for (int i = 0; i < DIM; i++) state.x[i] = state.x[i] + state.change[i];

@@ -6,15 +6,12 @@
 static float embedded(int token, int i) /* a column of the output layer's matrix */
 {
     /* by index: for a pointer to bytes, gcc 12 for arm omits what the caller stores */
-    const int at = 4 * (int)(output - weights.x + VOCAB_WIDE) + (token / 16 * DIM + i) * 16 + token % 16;
+    const int panel = 4 * (int)(output - weights.x + VOCAB_WIDE) + token / 16 * 16 * ((DIM + 1) / 2 * 2);
+    const int at = panel + i / 2 * 32 + token % 16 * 2 + i % 2;
     return (float)(signed char)weights.bytes[at / 4092][at % 4092] * output[token];
 }
 #else
-static float embedded(int token, int i) /* a row of a panel of the output layer's matrix, see linear_float */
-{
-    const int panel = token / PANEL * PANEL, width = VOCAB_WIDE - panel < PANEL ? VOCAB_WIDE - panel : PANEL;
-    return output[panel * DIM + i * width + token % PANEL];
-}
+static float embedded(int token, int i) { return output[(token / 16 * DIM + i) * 16 + token % 16]; }
 #endif
 #else
 static float embedded(int token, int i) { return embedding[token * DIM + i]; }

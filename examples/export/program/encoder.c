@@ -2,7 +2,7 @@
 
 /* ---- the encoder ----------------------------------------------------------------------------------------------------
  *
- * A matrix of `in` by `out` weights is stored with a row for each input. Rows are padded to a multiple of 16. */
+ * Rows of numbers, and the outputs of a matrix, are padded to a multiple of 16. */
 
 static const struct layer { /* an absent bias is NULL */
     const float *norm1, *norm1_bias;
@@ -17,9 +17,12 @@ static struct {
     float     query[LENGTH * QUERY_WIDE], key[LENGTH * KV_WIDE], value[LENGTH * KV_WIDE], attended[LENGTH * QUERY_WIDE];
     float     hidden[LENGTH * FF_WIDE];
     key_block keys[LENGTH_WIDE / KEYS]; /* of one head */
-    float     values[LENGTH_WIDE][HEAD];
+    value_block values[LENGTH_WIDE / KEYS];
 #if SCORED
     float scores[SCORES];
+#endif
+#if EMBEDS
+    float vector[VECTOR_WIDE], next[VECTOR_WIDE];
 #endif
 #if IMAGES
     float patches[PATCHES * PATCH_WIDE];
@@ -42,15 +45,9 @@ static void attention(const struct layer *w, int n, const float *x)
     linear(n, DIM, KV_WIDE, w->key, w->key_bias, x, state.key);
     linear(n, DIM, KV_WIDE, w->value, w->value_bias, x, state.value);
     for (int h = 0; h < HEADS; h++) {
-        for (int t = 0; t < n; t++)
-            for (int d = 0; d < HEAD; d++) {
-                state.keys[t / KEYS][d][t % KEYS] = state.key[t * KV_WIDE + h * HEAD + d];
-                state.values[t][d] = state.value[t * KV_WIDE + h * HEAD + d];
-            }
-        for (int t = 0; t < n; t++) {
-            const int at = t * QUERY_WIDE + h * HEAD;
-            attend(state.query + at, state.keys, state.values, n, state.attended + at);
-        }
+        for (int t = 0, at = h * HEAD; t < n; t++, at += KV_WIDE)
+            store(t, state.key + at, state.value + at, state.keys, state.values);
+        attend(n, state.query + h * HEAD, QUERY_WIDE, n, state.keys, state.values, state.attended + h * HEAD);
     }
     linear(n, HEADS * HEAD, DIM_WIDE, w->out, w->out_bias, state.attended, state.change);
 }

@@ -3,6 +3,11 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+#if INT
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
+#endif
 #if defined(__clang__) || !defined(__GNUC__)
 #pragma STDC FP_CONTRACT OFF
 #elif !defined(__STRICT_ANSI__)

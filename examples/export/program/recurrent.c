@@ -2,7 +2,7 @@
 
 /* ---- the model ------------------------------------------------------------------------------------------------------
  *
- * A matrix of `in` by `out` weights is stored with a row for each input. Rows are padded to a multiple of 16. */
+ * Rows of numbers, and the outputs of a matrix, are padded to a multiple of 16. */
 
 static const struct layer {
     int          in, width, wide; /* of the input; of the state; of the sums of all gates, rounded up */

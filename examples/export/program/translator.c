@@ -8,8 +8,8 @@ static const struct step { /* a layer: own.norm2 is that of the attention to the
     const float *cross_out, *cross_out_bias, *norm3, *norm3_bias;
 } steps[STEPS];
 
-typedef key_block key_rows[LENGTH_WIDE / KEYS];
-typedef float     value_rows[LENGTH_WIDE][HEAD];
+typedef key_block   key_rows[LENGTH_WIDE / KEYS];
+typedef value_block value_rows[LENGTH_WIDE / KEYS];
 
 /* The cache of keys and values, of tokens and of the text. The current token is row 0 of `state`. */
 static struct {
@@ -26,20 +26,18 @@ static void embed(int row, int token, int at)
 }
 
 /* Stores n keys and values as those from number `at` on. */
-static void store(int n, int at, key_rows *key, value_rows *value)
+static void store_heads(int n, int at, key_rows *key, value_rows *value)
 {
     for (int t = 0; t < n; t++)
-        for (int h = 0; h < HEADS; h++)
-            for (int d = 0; d < HEAD; d++) {
-                key[h][(at + t) / KEYS][d][(at + t) % KEYS] = state.key[t * KV_WIDE + h * HEAD + d];
-                value[h][at + t][d] = state.value[t * KV_WIDE + h * HEAD + d];
-            }
+        for (int h = 0, from = t * KV_WIDE; h < HEADS; h++, from += HEAD)
+            store(at + t, state.key + from, state.value + from, key[h], value[h]);
 }
 
 /* Computes the result of the heads over n keys, from state.query to change. */
 static void attend_heads(int n, key_rows *key, value_rows *value, const float *out, const float *out_bias)
 {
-    for (int h = 0; h < HEADS; h++) attend(state.query + h * HEAD, key[h], value[h], n, state.attended + h * HEAD);
+    for (int h = 0; h < HEADS; h++)
+        attend(1, state.query + h * HEAD, HEAD, n, key[h], value[h], state.attended + h * HEAD);
     linear(1, HEADS * HEAD, DIM_WIDE, out, out_bias, state.attended, state.change);
 }
 
@@ -51,7 +49,7 @@ void model_run(const int *id, int n)
     for (int l = 0; l < STEPS; l++) {
         linear(n, DIM, KV_WIDE, steps[l].cross_key, steps[l].cross_key_bias, state.x, state.key);
         linear(n, DIM, KV_WIDE, steps[l].cross_value, steps[l].cross_value_bias, state.x, state.value);
-        store(n, 0, decoder.source_key[l], decoder.source_value[l]);
+        store_heads(n, 0, decoder.source_key[l], decoder.source_value[l]);
     }
     decoder.source = n, decoder.length = 0;
 }
@@ -61,7 +59,7 @@ static void look_back(const struct layer *w, int l, int at, const float *x)
     linear(1, DIM, QUERY_WIDE, w->query, w->query_bias, x, state.query);
     linear(1, DIM, KV_WIDE, w->key, w->key_bias, x, state.key);
     linear(1, DIM, KV_WIDE, w->value, w->value_bias, x, state.value);
-    store(1, at, decoder.key[l], decoder.value[l]);
+    store_heads(1, at, decoder.key[l], decoder.value[l]);
     attend_heads(at + 1, decoder.key[l], decoder.value[l], w->out, w->out_bias);
 }
 static void look_at_text(const struct step *w, int l, const float *x)
