@@ -1,13 +1,15 @@
-/* encoder.c — exports a tn_bert that predicts masked tokens, or a tn_tuned that classifies or tags: see export.h. */
+/* encoder.c — exports a tn_bert that predicts masked tokens or embeds texts, or a tn_tuned that classifies or tags: see
+ * export.h. */
 #include "emit.h"
 #include "export.h"
 
 /* An encoder with one of the heads. */
 typedef struct {
-    const tn_bert  *bert;
-    const tn_tuned *tuned;  /* NULL: predicts masked tokens */
-    int64_t         length; /* maximum tokens of a text */
-    bool            tags;
+    const tn_bert        *bert;
+    const tn_tuned       *tuned;  /* NULL: predicts masked tokens */
+    int64_t               length; /* maximum tokens of a text */
+    bool                  tags;
+    const export_vectors *vectors; /* NULL: no vectors of texts */
 } encoder;
 
 /* ---- checks ------------------------------------------------------------------------------------------------------ */
@@ -40,6 +42,13 @@ static bool tuned_fits(const tn_tuned *m, const char *path)
     return encoder_fits(m->encoder, path) && blocks_fit((void *)(uintptr_t)m, m->encoder->encoder, path);
 }
 
+static bool vectors_fit(const tn_bert *m, const export_vectors *how, const char *path)
+{
+    for (int i = 0; i < how->steps; i++)
+        if (how->step[i].then && !blocks_function(how->step[i].then)) return emit_rejected(path, "activation_function");
+    return encoder_fits(m, path) && blocks_fit((void *)(uintptr_t)m, m->encoder, path);
+}
+
 /* The layer before the classifier of texts, and its function. */
 static const tn_linear *dense_of(const encoder *x) { return x->tuned->dense ? x->tuned->dense : x->bert->pooler; }
 static const char      *function_of(const encoder *x)
@@ -50,8 +59,20 @@ static const char      *function_of(const encoder *x)
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
+/* The widest of the vectors of a text. */
+static int64_t widest(const encoder *x)
+{
+    int64_t most = x->bert->config.dim;
+    for (int i = 0; i < x->vectors->steps; i++) {
+        const tn_linear *dense = x->vectors->step[i].dense;
+        if (dense && dense->out > most) most = dense->out;
+    }
+    return emit_wide(most);
+}
+
 static int64_t scores(const encoder *x)
 {
+    if (x->vectors) return 2 * widest(x);
     if (!x->tuned) return emit_wide(x->bert->config.vocab);
     return emit_wide(x->tuned->config.n) * (x->tags ? x->length : 1);
 }
@@ -64,8 +85,8 @@ static void put_title(emitter *e, const encoder *x, const spelling *k, const cha
     emit_title(e, &(emit_about){.path = path,
                                 .program = "bert",
                                 .kind = tn_bert_kind_name(x->bert->config.kind),
-                                .use = x->tuned ? "echo \"The old man went to the sea .\" | ./model"
-                                                : "echo \"The old [MASK] went to the sea.\" | ./model",
+                                .use = x->tuned || x->vectors ? "echo \"The old man went to the sea .\" | ./model"
+                                                              : "echo \"The old [MASK] went to the sea.\" | ./model",
                                 .layers = x->bert->config.layers,
                                 .dim = x->bert->config.dim,
                                 .state = state_bytes(x),
@@ -83,10 +104,32 @@ static void put_sizes(emitter *e, const encoder *x)
                                {"CLASSES_WIDE", x->tuned ? emit_wide(x->tuned->config.n) : 0, NULL},
                                {"SCORES", scores(x), NULL}};
     encoder_sizes(e, x->bert->encoder, x->length, "maximum tokens of a text");
-    emit_sizes(e, x->tuned ? tuned : masked, 3);
+    if (!x->vectors) emit_sizes(e, x->tuned ? tuned : masked, 3);
+    else emit(e, "enum { VECTOR = %lld, VECTOR_WIDE = %lld };\n", (long long)x->vectors->dim, (long long)widest(x));
     emit(e, "enum { FIRST_POSITION = %lld }; /* 0; RoBERTa: the padding token, plus 1 */\n",
          (long long)(x->bert->positions->count - c->positions));
-    if (!x->tags) emit(e, "#define HEAD_ACTIVATION %s\n", function_of(x));
+    if (!x->tags && !x->vectors) emit(e, "#define HEAD_ACTIVATION %s\n", function_of(x));
+}
+
+/* The steps after the pooling, as a macro. */
+static void put_steps(emitter *e, const encoder *x)
+{
+    int64_t width = x->bert->config.dim;
+    emit(e, "#define FINISH_VECTOR(v, next) /* what follows the pooling */");
+    for (int i = 0; i < x->vectors->steps; i++) {
+        const tn_linear *dense = x->vectors->step[i].dense;
+        if (!dense) {
+            emit(e, " \\\n    scale_to_one(%lld, v);", (long long)width);
+            continue;
+        }
+        emit(e, " \\\n    linear_float(1, %lld, %lld, dense%d, ", (long long)width, (long long)emit_wide(dense->out),
+             i);
+        emit(e, dense->bias ? "dense%d_bias, v, next);" : "NULL, v, next);", i);
+        width = dense->out;
+        emit(e, " \\\n    for (int i = 0; i < %lld; i++) v[i] = %s(next[i]);", (long long)emit_wide(width),
+             x->vectors->step[i].then ? blocks_function(x->vectors->step[i].then) : "");
+    }
+    emit(e, "\n");
 }
 
 static void put_interface(emitter *e, const encoder *x)
@@ -94,17 +137,25 @@ static void put_interface(emitter *e, const encoder *x)
     emit(e, "\n/* See the functions' comments. */\n"
             "int          model_encode(const char *text, int bytes, int *id);\n"
             "const float *model_run(const int *id, int n);\n");
-    emit(e, !x->tuned ? "const float *model_fill(int t);\n\n"
-            : x->tags ? "const float *model_tag(int n);\n\n"
-                      : "const float *model_classify(void);\n\n");
+    emit(e, x->vectors  ? "const float *model_embed(int n);\n\n"
+            : !x->tuned ? "const float *model_fill(int t);\n\n"
+            : x->tags   ? "const float *model_tag(int n);\n\n"
+                        : "const float *model_classify(void);\n\n");
 }
 
 static void set_features(emitter *e, const encoder *x)
 {
     const tn_problem_type problem = x->tuned ? x->tuned->config.problem : TN_SINGLE_LABEL;
     encoder_features(e, x->bert->encoder);
+    emit_feature(e, "SEGMENTS", x->bert->types != NULL), emit_feature(e, "SCORED", !x->vectors);
+    if (x->vectors) {
+        emit_feature(e, "EMBEDS", true), emit_feature(e, "MEAN", x->vectors->pooling == TN_POOL_MEAN);
+        emit_feature(e, "MAXIMUM", x->vectors->pooling == TN_POOL_MAX);
+        for (int i = 0; i < x->vectors->steps; i++)
+            if (x->vectors->step[i].then) blocks_feature(e, blocks_function(x->vectors->step[i].then));
+        return;
+    }
     if (!x->tags) blocks_feature(e, function_of(x));
-    emit_feature(e, "SEGMENTS", x->bert->types != NULL), emit_feature(e, "SCORED", true);
     emit_feature(e, "FILLS", !x->tuned), emit_feature(e, "SOFTMAX", !x->tuned), emit_feature(e, "TIED", !x->tuned);
     emit_feature(e, "CLASSIFIES", x->tuned && !x->tags), emit_feature(e, "TAGS", x->tags);
     emit_feature(e, "SINGLE", x->tuned && !x->tags && problem == TN_SINGLE_LABEL);
@@ -120,6 +171,17 @@ static void add_weights(emitter *e, const encoder *x)
     tn_tensor *types = m->types ? m->types->weight : NULL;
     if (types) emit_vector(e, "segment", tn_select(tn_is_packed(types) ? tn_unpack(types) : types, 0, 0));
     emit_vector(e, "first_norm", m->norm->weight), emit_vector(e, "first_norm_bias", m->norm->bias);
+    if (x->vectors) {
+        emit_vector(e, "embedding", m->words->weight);
+        for (int i = 0; i < x->vectors->steps; i++) {
+            const tn_linear *step = x->vectors->step[i].dense;
+            char             name[32];
+            if (!step) continue;
+            snprintf(name, sizeof name, "dense%d", i), emit_matrix(e, name, step->weight, 0, step->out);
+            snprintf(name, sizeof name, "dense%d_bias", i), emit_vector(e, name, step->bias);
+        }
+        return;
+    }
     const tn_linear *dense = x->tags ? NULL : x->tuned ? dense_of(x) : m->head->dense;
     if (dense) emit_matrix(e, "head", dense->weight, 0, dense->out), emit_vector(e, "head_bias", dense->bias);
     if (x->tuned) {
@@ -149,12 +211,13 @@ static void put_file(emitter *e, const encoder *x, const spelling *k, const char
     emit(e, "\n");
     emit_template(e, template_encoder);
     emit(e, "\n");
+    if (x->vectors) put_steps(e, x), emit(e, "\n");
     emit_template(e, template_words);
     spelling_emit_code(e, k, false);
     emit(e, "\n");
     const bool labelled = x->tuned && x->tuned->config.problem != TN_REGRESSION;
     if (labelled) emit(e, "#ifdef MODEL_MAIN\nstatic const char *const label[CLASSES];\n#endif\n");
-    emit_template(e, x->tuned ? template_task_main : template_encoder_main);
+    emit_template(e, x->tuned || x->vectors ? template_task_main : template_encoder_main);
     emit_constants(e, "sizeof state", state_bytes(x) + 64);
     if (labelled) {
         emit(e, "#ifdef MODEL_MAIN\n");
@@ -184,7 +247,7 @@ static bool export_encoder(const encoder *x, const tn_tokenizer *t, const char *
 bool export_masked_model(const tn_bert *m, const tn_tokenizer *t, const char *path, const char *out)
 {
     const tn_scope s = tn_no_grad_begin();
-    const encoder  x = {m, NULL, m->config.positions, false};
+    const encoder  x = {m, NULL, m->config.positions, false, NULL};
     if (masked_fits(m, path)) export_encoder(&x, t, path, out);
     tn_scope_end(s);
     return tn_error() == TN_OK;
@@ -194,8 +257,19 @@ bool export_tuned_model(const tn_tuned *m, const tn_tokenizer *t, int64_t length
 {
     const tn_scope s = tn_no_grad_begin();
     const int64_t  most = m->encoder->config.positions;
-    const encoder  x = {m->encoder, m, length < most ? length : most, m->config.task == TN_TASK_TOKEN_CLASSIFICATION};
+    const encoder  x = {m->encoder, m, length < most ? length : most, m->config.task == TN_TASK_TOKEN_CLASSIFICATION,
+                        NULL};
     if (tuned_fits(m, path)) export_encoder(&x, t, path, out);
+    tn_scope_end(s);
+    return tn_error() == TN_OK;
+}
+
+bool export_embedder(const tn_bert *m, const tn_tokenizer *t, const export_vectors *how, const char *path,
+                     const char *out)
+{
+    const tn_scope s = tn_no_grad_begin();
+    const encoder  x = {m, NULL, how->length, false, how};
+    if (vectors_fit(m, how, path)) export_encoder(&x, t, path, out);
     tn_scope_end(s);
     return tn_error() == TN_OK;
 }

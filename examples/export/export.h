@@ -20,6 +20,19 @@ bool export_masked_model(const tn_bert *m, const tn_tokenizer *t, const char *pa
 /* A model of bert tune that classifies texts or tags words; texts have at most `length` tokens. */
 bool export_tuned_model(const tn_tuned *m, const tn_tokenizer *t, int64_t length, const char *path, const char *out);
 
+/* A model of texts' vectors: the pooled hidden states, then steps. */
+typedef struct {
+    tn_bert_pooling pooling;
+    int64_t         length, dim; /* maximum tokens of a text; elements of a vector to keep */
+    int             steps;
+    struct {
+        const tn_linear *dense;           /* NULL: scale the vector to length 1 */
+        tn_tensor *(*then)(tn_tensor *x); /* activation after dense; NULL: none */
+    } step[8];
+} export_vectors;
+bool export_embedder(const tn_bert *m, const tn_tokenizer *t, const export_vectors *how, const char *path,
+                     const char *out);
+
 /* A classifier of images; the file's images have the size that the preprocessing p makes. */
 bool export_image_model(const tn_vit *m, const tn_image_processor *p, const char *path, const char *out);
 

@@ -169,6 +169,8 @@ export_and_check films films lines "$bert" classify
 export_and_check lstm lstm words "$lm" "${write[@]}" --prompt "$(cat words)"
 check_images vit
 export_and_check ende ende pages "$translate" run --beam 1
+"$bert" export --model bert --embed --c vectors.c >out || wrong "bert export --embed fails"
+check vectors bert - lines "$bert" embed --model bert
 gcc "${flags[@]}" -Werror -c llama.c -o llama.o && only_libm llama.o
 
 # Variants of configurations, by other members of config.json.
@@ -180,7 +182,26 @@ variant() # MODEL SCRIPT NAME
     sed -i '/config.json/d' "$3/SHA256SUMS"
 }
 
+# A folder of sentence-transformers, whose Dense has 24 outputs: sentences DIR POOLING ACTIVATION
+sentences()
+{
+    local names='{"linear.weight": {"dtype": "F32", "shape": [24, 40], "data_offsets": [0, 3840]}'
+    names="$names, \"linear.bias\": {\"dtype\": \"F32\", \"shape\": [24], \"data_offsets\": [3840, 3936]}} "
+    cp -r bert "$1" && mkdir "$1/1" "$1/2" "$1/3"
+    printf '[%s {"type": "Pooling", "path": "1"}, {"type": "Dense", "path": "2"}, {"type": "Normalize", "path": "3"}]' \
+        '{"type": "Transformer", "path": ""},' >"$1/modules.json"
+    echo "{\"pooling_mode\": \"$2\"}" >"$1/1/config.json"
+    echo "{\"in_features\": 40, \"out_features\": 24, \"activation_function\": \"$3\"}" >"$1/2/config.json"
+    { # the bytes of some weights
+        printf "\\x$(printf %02x ${#names})\\0\\0\\0\\0\\0\\0\\0" && printf %s "$names"
+        tail -c 3936 bert/model.safetensors
+    } >"$1/2/model.safetensors"
+}
+
 if [ "$all" ]; then
+    sentences first_token cls Tanh
+    sentences greatest max GELU
+    for name in first_token greatest; do export_and_check $name $name text "$bert" embed; done
     {
         "$bert" train "${small[@]}" --out cased --dim 32 --heads 2 --vocab-size 150 --norm-last --cased
         "$lm" train "${states[@]}" --out gru --cell gru --pieces bpe --vocab-size 300 --untied --hidden 40
@@ -240,6 +261,12 @@ if [ "$all" ]; then
     says 7 "adaptive softmax" "$lm" export --model tails --c no.c
     says 7 "luong" "$translate" export --model luong --c no.c
     says 7 "crf" "$bert" export --model chain --c no.c
+    "$bert" train "${small[@]}" --out apart --dim 32 --heads 2 --vocab-size 150 --objective deberta >log 2>&1
+    says 7 "disentangled attention of DeBERTa" "$bert" export --model apart --c no.c
+    sed 's/}$/, "use_residual": true}/' -i first_token/2/config.json
+    says 7 "use_residual" "$bert" export --model first_token --c no.c
+    echo '{"prompts": {"query": "query: "}, "default_prompt_name": "query"}' >greatest/config_sentence_transformers.json
+    says 7 "default_prompt_name" "$bert" export --model greatest --c no.c
     says 7 "convolutional" "$vit" export --model plain --c no.c
 fi
 [ ! -e no.c ] && [ ! -e no.c.part ] || wrong "a failed export leaves a file"

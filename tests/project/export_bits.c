@@ -132,18 +132,19 @@ static void compare_states(tn_bert *m, void *library, int64_t input)
     const int64_t  dim = m->config.dim, wide = (dim + 15) / 16 * 16, vocab = m->config.vocab;
     const int64_t  n = random_length(input, m->config.positions);
     run_fn        *run = FUNCTION(run_fn, "model_run");
-    fill_fn       *fill = FUNCTION(fill_fn, "model_fill");
+    const bool     fills = dlsym(library, "model_fill") != NULL; /* else: its vectors are compared by export.sh */
     const tn_scope s = tn_no_grad_begin();
     const int64_t  last = n - 1;
     tn_tensor     *y = tn_bert_forward(m, random_ids(n, 0, vocab));
-    tn_tensor     *p = tn_softmax(tn_bert_mlm_logits(m, y, tn_from_data(TN_I64, TN_SHAPE(1), &last)), -1);
-    const float   *want = tn_data(y), *words = tn_data(p);
-    const float   *got = want && words ? run(id, (int)n) : NULL;
+    tn_tensor     *at = fills ? tn_from_data(TN_I64, TN_SHAPE(1), &last) : NULL;
+    const float   *words = fills ? tn_data(tn_softmax(tn_bert_mlm_logits(m, y, at), -1)) : NULL, *want = tn_data(y);
+    const float   *got = tn_error() == TN_OK ? run(id, (int)n) : NULL;
     bool           same = true;
     for (int64_t t = 0; got && t < n; t++)
         same = same && !memcmp(got + t * wide, want + t * dim, (size_t)dim * sizeof *want);
     if (!same) differ("hidden states", input);
-    else if (got && memcmp(fill((int)last), words, (size_t)vocab * sizeof *words)) differ("probabilities", input);
+    else if (words && memcmp(FUNCTION(fill_fn, "model_fill")((int)last), words, (size_t)vocab * sizeof *words))
+        differ("probabilities", input);
     tn_scope_end(s);
 }
 

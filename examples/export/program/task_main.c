@@ -1,4 +1,4 @@
-/* task_main.c — part of an exported program: main of a model that classifies texts or tags words. */
+/* task_main.c — part of an exported program: main of a model that classifies or embeds texts, or tags words. */
 
 #ifdef MODEL_MAIN
 #include <stdio.h>
@@ -104,6 +104,36 @@ int main(void)
             if (line[i] == '\t') return fprintf(stderr, "a line with a tab is two texts; expected one\n"), 1;
         model_run(id, model_encode(line, bytes, id));
         print_result(model_classify());
+    }
+    return 0;
+}
+#endif
+#if EMBEDS
+/* ---- the program: prints the vector of each line, like bert embed ------------------------------------------------ */
+#include <stdlib.h>
+
+/* Prints the shortest number that is read as x, like Python: 0.25, 1e-05, 100.0. */
+static void print_number(float x)
+{
+    char text[40];
+    int  digits = 0, dot = 0, exponent = 0;
+    do {
+        snprintf(text, sizeof text, "%.*g", ++digits, (double)x);
+        dot = exponent = 0;
+        for (const char *p = text; *p; p++) dot |= *p == '.', exponent |= *p == '+';
+    } while (digits < 17 && (strtof(text, NULL) != x || (exponent && fabsf(x) < 1e16f)));
+    for (const char *p = text; *p; p++) dot |= *p == 'e';
+    printf("%s%s", text, dot ? "" : ".0");
+}
+
+int main(void)
+{
+    for (int bytes; (bytes = read_line()) >= 0;) {
+        if (bytes > TEXT_MOST) return fprintf(stderr, "a line has more than %d bytes\n", TEXT_MOST), 1;
+        const int    n = model_encode(line, bytes, id);
+        const float *v = (model_run(id, n), model_embed(n));
+        for (int i = 0; i < VECTOR; i++) i ? putchar(' ') : 0, print_number(v[i]);
+        putchar('\n');
     }
     return 0;
 }

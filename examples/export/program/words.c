@@ -52,3 +52,36 @@ const float *model_tag(int n)
     return state.scores;
 }
 #endif
+#if EMBEDS
+
+/* Scales n numbers to a vector of length 1. */
+static void scale_to_one(int n, float *x)
+{
+    double squares[16] = {0};
+    for (int i = 0; i < n; i++) squares[i % 16] += (double)x[i] * (double)x[i];
+    const float length = (float)sqrt(total(squares)), most = length > 1e-12f ? length : 1e-12f;
+    for (int i = 0; i < n; i++) x[i] = x[i] / most;
+}
+
+/* The vector of the text of n tokens that model_run has read, [VECTOR]. */
+const float *model_embed(int n)
+{
+    float *v = state.vector;
+    for (int i = 0; i < DIM; i++) {
+        const float *x = state.x + i;
+#if MEAN
+        double lane[16] = {0};
+        for (int t = 0; t < n; t++) lane[t % 16] += (double)x[t * DIM_WIDE];
+        v[i] = (float)total(lane) / (float)n;
+#else
+        v[i] = x[0];
+#endif
+#if MAXIMUM
+        for (int t = 1; t < n; t++) v[i] = x[t * DIM_WIDE] > v[i] ? x[t * DIM_WIDE] : v[i];
+#endif
+    }
+    (void)n; /* the vector may be that of the first token */
+    FINISH_VECTOR(v, state.next)
+    return v;
+}
+#endif
