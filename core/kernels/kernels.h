@@ -82,6 +82,7 @@ typedef struct {
     int  lanes;            /* elements in a vector                                                              */
     int  pair;             /* terms in a step of k: 2 for dot products of bf16, otherwise 1                     */
     int  steps;            /* maximum steps, of 4 bytes, in a block of k: what L1 holds of a strip              */
+    int  group;            /* steps of k that are summed apart: cuts of k are multiples of it; 0: none          */
     bool a_rows;           /* units of a that are consecutive in k are adjacent: packing transposes columns     */
     bool adds_bias;        /* tile adds a bias                                                                  */
     bool packs_columns;    /* a with dense columns, far apart, is read faster if it is packed                   */
@@ -272,7 +273,7 @@ typedef struct {
 typedef struct {
     const char                   *isa; /* "baseline", "exact", "avx2", "avx512", "avx512bf16", "amx" */
     const tn__gemm_kernels       *gemm_f32, *gemm_f64, *gemm_bf16;
-    const tn__gemm_kernels       *gemm_pairs; /* of bf16, pair by pair, because attention skips some; or NULL */
+    const tn__gemm_kernels       *gemm_pairs; /* gemm_bf16, if its units are pairs of bf16; or NULL */
     const tn__vecmath_f32        *f32;
     const tn__vecmath_f64        *f64;
     const tn__row_kernels_f32    *rows_f32;

@@ -2,7 +2,7 @@
 #define TABLE tn__table_amx
 #define TABLE_ISA amx
 #define BF16_PRODUCTS tn__gemm_bf16_amx
-#define BF16_PAIRS tn__gemm_bf16_avx512bf16
+#define BF16_PAIRS tn__gemm_bf16_amx
 #undef TN__ISA
 #define TN__ISA avx512
 #include "core/kernels/table.k.c"

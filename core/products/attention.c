@@ -25,8 +25,9 @@
  *
  * Blocks that are hidden as a whole by a causal mask or a window are skipped: a window of w costs T · (w + KEYS).
  *
- * If the CPU has dot products of pairs, bf16 uses them: a chain then takes two terms at a time, and weights and gs,
- * which are computed in f32, are rounded to bf16 before they are multiplied; sums stay in f32.
+ * If the CPU has products of bf16, bf16 uses them: a chain then takes two terms at a time, or with AMX groups of 32,
+ * counted from the first key or query of the sequence, and weights and gs, which are computed in f32, are rounded to
+ * bf16 before they are multiplied; sums stay in f32.
  *
  * Blocked elements may have any value: a weight of 0 selects, as in gemm_finite.c. Usually everything is finite, and
  * then the plain products are correct. Otherwise the results would contain NaN or infinity, and the task is repeated:
@@ -394,8 +395,9 @@ static void TN__(run)(const attention_job *job, int64_t from, int64_t to)
 {
     TN__(workspace) ws;
     prefetch_queue queue;
+    int            begun = 0;
     TN__(lay_out)(job, job->workspaces + (job->parallel ? (size_t)tn__worker() * job->workspace_bytes : 0), &ws);
-    ws.ahead = &queue;
+    ws.ahead = &queue, ws.begun = &begun;
     for (int64_t k = 0; job->back && !job->c->drop.all && k < tn__min_i64(KEYS, job->keys); k++) ws.ones[k] = 1;
     for (int64_t n = from; n < to; n++) {
         part       p = part_of(job, n);
@@ -407,6 +409,7 @@ static void TN__(run)(const attention_job *job, int64_t from, int64_t to)
             if (job->back ? TN__(backward)(job, &ws, &p) : TN__(forward)(job, &ws, &p)) break;
         }
     }
+    if (begun) job->pairs->end();
 }
 
 #endif

@@ -28,7 +28,7 @@ enum {
 typedef struct {
     const tn__attention_call    *c;
     const tn__attention_kernels *kn;
-    const tn__gemm_kernels      *gemm, *pairs;            /* pairs: of bf16, two terms at a time; or NULL */
+    const tn__gemm_kernels      *gemm, *pairs;            /* pairs: of bf16, in units of two terms; or NULL */
     int64_t                      queries, keys, dim, out; /* T, S (of the longest sequences), D, E */
     int64_t                      d_row, e_row, key_row;   /* lengths of packed rows */
     int64_t                      matrices, each;          /* all; those of one sequence */
@@ -155,12 +155,14 @@ typedef struct {
     TN__REAL       *q_pairs, *gy_pairs; /* [most, d_row / 2], [most, e_row / 2]: in pairs of bf16 */
     TN__REAL       *rounded;            /* [QUERIES / 2, key_row]: weights, or their gradients, in pairs of bf16 */
     prefetch_queue *ahead;              /* lines to prefetch with the next micro-tiles */
+    int            *begun;              /* the mr of the last call of the kernels' begin; 0: none */
 } TN__(workspace);
 
 static inline size_t TN__(lay_out)(const attention_job *job, char *base, TN__(workspace) * p)
 {
     const int64_t wide = tn__max_i64(job->d_row, job->e_row), keys = tn__min_i64(KEYS, job->keys);
     const int64_t rows = tn__min_i64(QUERIES, job->most), all = rows * job->key_row;
+    const int64_t turned = job->back && job->pairs && job->pairs->a_rows ? keys * TRANSPOSED_ROW : 0;
     const bool    masked = job->c->mask[0] || job->c->mask[1] || job->c->window;
     size_t        at = 0;
 #define PART(name, n) \
@@ -168,11 +170,12 @@ static inline size_t TN__(lay_out)(const attention_job *job, char *base, TN__(wo
     PART(q, job->most * job->d_row), PART(out, job->most * (job->back ? job->d_row : job->e_row));
     PART(max, job->most), PART(sum, job->most), PART(partial, job->back ? job->most : 0), PART(factor, rows);
     PART(k_t, job->dim * job->key_row), PART(scores, tn__max_i64(all, job->back ? rows * job->e_row : 0)),
-        PART(clean, tn__max_i64(tn__max_i64(keys, rows) * wide, job->back ? 2 * job->out * TRANSPOSED_ROW : 0));
+        PART(clean, tn__max_i64(tn__max_i64(keys, rows) * wide,
+                                job->back ? tn__max_i64(2 * job->out * TRANSPOSED_ROW, turned) : 0));
     PART(row, keys);
     PART(q_pairs, job->pairs ? job->most * job->d_row / 2 : 0);
     PART(gy_pairs, job->pairs && job->back ? job->most * job->e_row / 2 : 0);
-    PART(rounded, job->pairs ? (rows + 1) / 2 * job->key_row : 0);
+    PART(rounded, job->pairs ? tn__max_i64((rows + 1) / 2 * job->key_row, turned / 2) : 0);
     if (masked) PART(add, all), PART(common, job->key_row);
     if (!job->back) return PART(v, keys * job->e_row), at;
     PART(gy, job->most * job->e_row), PART(k, keys * job->d_row), PART(v_t, job->out * job->key_row),

@@ -37,6 +37,7 @@ static __attribute__((noinline)) void TN__(tiles)(const attention_job *job, cons
 {
     const tn__gemm_kernels *kn = job->pairs ? job->pairs : job->gemm;
     const int64_t           mr = kn->mr, nv = kn->nv, lanes = kn->lanes, pair = kn->pair;
+    const int64_t           group = tn__max_i64(1, kn->group);
     const int64_t           vectors = (f->cols + lanes - 1) / lanes, panels = (vectors + nv - 1) / nv;
     for (int64_t p = 0; p < panels; p++) {
         const int64_t v0 = p * vectors / panels, v1 = (p + 1) * vectors / panels, col = v0 * lanes;
@@ -45,14 +46,16 @@ static __attribute__((noinline)) void TN__(tiles)(const attention_job *job, cons
             const int64_t sight = b->first + (r + s.mr - 1) * b->step; /* keys that the last of these queries sees */
             int64_t       from = 0;
             if (f->of == SCORES && col >= sight) continue;
-            if (f->of == OVER_KEYS) s.k = tn__min_i64(s.k, (sight + pair - 1) / pair);
-            if (f->of == OVER_QUERIES && b->step) from = tn__max_i64(0, r + 1 - b->first) / pair, s.k -= from;
+            if (f->of == OVER_KEYS) s.k = tn__min_i64(s.k, (sight + group * pair - 1) / (group * pair) * group);
+            if (f->of == OVER_QUERIES && b->step)
+                from = tn__max_i64(0, r + 1 - b->first) / (group * pair) * group, s.k -= from;
             if (s.k <= 0 && !f->first) continue;
             if (s.k < 0) s.k = 0;
             s.a = f->a + r * f->a_row + from * f->a_col, s.a_row = f->a_row, s.a_col = f->a_col;
             s.b = f->b + from * f->b_row + col, s.b_row = f->b_row;
             s.to = f->c + r * f->c_row + col, s.to_row = f->c_row;
             if (!f->first) s.from = s.to, s.from_row = f->c_row;
+            if (kn->begin && *ws->begun != s.mr) kn->begin(*ws->begun = s.mr);
             kn->tile(&s);
             prefetch_step(ws->ahead);
         }
@@ -152,9 +155,15 @@ static inline void TN__(over_queries)(const attention_job *job, const TN__(works
     f.a = w->s, f.a_row = 1, f.a_col = job->key_row, f.b = w->x.p + w->r * w->x.row, f.b_row = w->x.row;
     f.c = w->to, f.c_row = w->to_row, f.first = w->first, f.nonfinite = w->nonfinite;
     if (job->pairs) {
+        tn__pack_step s = {b->rows, b->keys, job->key_row, w->s, job->key_row, 1, ws->rounded, .terms_in_rows = false};
         f.k = (b->rows + 1) / 2, f.a = ws->rounded, f.b = w->x.p + w->r / 2 * w->x.row;
-        job->pairs->pack(&(tn__pack_step){b->rows, b->keys, job->key_row, w->s, job->key_row, 1, ws->rounded,
-                                          .terms_in_rows = false});
+        if (job->pairs->a_rows) {
+            job->kn->transpose(b->rows, b->keys, w->s, job->key_row, ws->clean, TRANSPOSED_ROW);
+            f.a_row = TRANSPOSED_ROW / 2, f.a_col = 1;
+            s = (tn__pack_step){b->keys,        b->rows, f.a_row,     ws->clean,
+                                TRANSPOSED_ROW, 1,       ws->rounded, .terms_in_rows = true};
+        }
+        job->pairs->pack(&s);
     }
     TN__(product)(job, ws, b, &f);
 }
