@@ -12,6 +12,7 @@
 Exits with 77 if a reference is missing, with 1 if a line differs.
 """
 import argparse
+import io
 import os
 import random
 import subprocess
@@ -119,10 +120,26 @@ def check_model(o, model, files):
     return bad
 
 
+IDENTITY, RAW, BARE = dict(normalization_rule_name="identity"), dict(remove_extra_whitespaces=False), \
+    dict(add_dummy_prefix=False)
+BYTES, SYMBOLS = dict(byte_fallback=True), dict(user_defined_symbols=["<sep>", "ab", "\u2581the"])
+SETTINGS = [  # of a .model: how texts are normalised, what precedes them, what happens to unknown characters
+    {}, {**BYTES, **IDENTITY, **RAW}, SYMBOLS, {**BYTES, **BARE}, {**BARE, **RAW}, {**BARE, **IDENTITY}, RAW,
+    {**IDENTITY, **BARE, **RAW}, {**IDENTITY, **SYMBOLS}, dict(normalization_rule_name="nfkc"),
+    {**BYTES, **dict(normalization_rule_name="nmt_nfkc_cf")},
+    {**BARE, **RAW, **SYMBOLS, **dict(normalization_rule_name="nfkc_cf")}]  # treat_whitespace_as_suffix is rejected
+
+
 def train_sentencepiece(text, folder, **how):
-    prefix = os.path.join(folder, "m")
-    spm.SentencePieceTrainer.train(input=text, model_prefix=prefix, minloglevel=2, **how)
-    return prefix + ".model"
+    """Trains on the lines of the text; no path of this machine is stored in the model."""
+    made = io.BytesIO()
+    with open(text, encoding="utf-8") as f:
+        spm.SentencePieceTrainer.train(sentence_iterator=(line.rstrip("\n") for line in f), model_writer=made,
+                                       minloglevel=2, **how)
+    path = os.path.join(folder, "m.model")
+    with open(path, "wb") as f:
+        f.write(made.getvalue())
+    return path
 
 
 def check_json(o, path, name):
@@ -288,13 +305,13 @@ def main():
         if o.what == "sentencepiece":
             bad = check_model(o, o.files[0], o.files[1:])
         elif o.what == "bpe":
-            for how in (dict(byte_fallback=True, normalization_rule_name="identity", remove_extra_whitespaces=False),
-                        dict(byte_fallback=False), dict(user_defined_symbols=["<sep>", "ab", "\u2581the"]),
-                        dict(byte_fallback=True, add_dummy_prefix=False)):
-                for kind in ("bpe", "unigram"):
-                    print(kind, how)
-                    bad |= check_model(o, train_sentencepiece(o.files[0], folder, model_type=kind, vocab_size=1500,
-                                                              **how), o.files)
+            text = training_text(o.files[0], folder)
+            for i, how in enumerate(SETTINGS):
+                both = ("bpe", "unigram")
+                for kind in both if i < 4 else both[i % 2:][:1]:
+                    print(kind, how, flush=True)
+                    bad |= check_model(o, train_sentencepiece(text, folder, model_type=kind, vocab_size=4000,
+                                                              **how), [])
         elif o.what == "train":
             bad = check_training(o, o.files[0], folder)
         elif o.what == "json":
