@@ -476,8 +476,8 @@ static void weigh(int n, float *restrict s, float *most, float *sum, float *rest
     for (int e = 0; e < HEAD_WIDE; e++) out[e] = out[e] * factor;
 }
 
-/* y = softmax(SCALE · q kᵀ) v over some keys, for n queries of one head; from a row of q, or of y, to the next are `row`
- * numbers. A running maximum and sum are kept. */
+/* y = softmax(SCALE · q kᵀ) v over some keys, for n queries of one head; a row of q and one of y have `row` numbers. A
+ * running maximum and sum are kept. */
 static void attend(int n, const float *q, int row, int keys, key_block *k, value_block *v, float *y)
 {
     for (int r = 0; r < n; r += 4) {
