@@ -103,4 +103,11 @@ static float quantize(int64_t n, const float *x, uint8_t *to)
 extern const tn__int8_kernels TN__FOR_ISA(tn__int8);
 
 const tn__int8_kernels TN__FOR_ISA(tn__int8) = {
-    .rows = ROWS, .bytes = TN__INT8_GROUP, .adds_bias = true, .quantize = quantize, .product = product};
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+    .by = "VNNI",
+#endif
+    .rows = ROWS,
+    .bytes = TN__INT8_GROUP,
+    .adds_bias = true,
+    .quantize = quantize,
+    .product = product};

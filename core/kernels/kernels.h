@@ -194,9 +194,13 @@ typedef struct {
 } tn__int8_step;
 
 typedef struct {
-    int  rows;  /* maximum rows of a product */
-    int  bytes; /* of a group of quantised activations */
-    bool adds_bias;
+    int         rows;  /* maximum rows of a product */
+    int         bytes; /* of a group of quantised activations */
+    bool        adds_bias;
+    const char *by;    /* the instructions, for tn_build_info; NULL: those of the table */
+    /* Call before and after products of this size, in each thread; NULL: not needed. */
+    void (*begin)(int64_t rows, int64_t groups);
+    void (*end)(void);
     /* One row of activations, padded with zeros to whole groups; returns its scale, max |x| / 127. NaN or an infinity:
      * zeros, and the scale is NaN, so that all of the row's results are. Of the kernels of 4 to 6 bits, each block of
      * columns has its own scale, which is stored with it. */
@@ -290,7 +294,7 @@ typedef struct {
 /* The table in use: the best that the CPU and its system support, or the one that TENON_ISA names if that is less.
  * TENON_EXACT=1: `exact` in place of the baseline. */
 const tn__kernel_table *tn__kernels(void);
-/* The table's kernels of 8 bits, or those with VNNI on top of its instruction set: the same bits. */
+/* The table's kernels of 8 bits, or those with VNNI or AMX on top of its instruction set: the same bits. */
 const tn__int8_kernels *tn__int8(const tn__kernel_table *t);
 const char             *tn__isa_name(void);
 const char             *tn__isa_reason(void); /* the reason for the choice, for tn_build_info() */

@@ -36,6 +36,7 @@ extern const tn__kernel_table tn__table_avx512bf16;
 
 #ifdef TN__HAVE_AMX
 extern const tn__kernel_table tn__table_amx;
+extern const tn__int8_kernels tn__int8_amx;
 #endif
 
 #ifdef TN__HAVE_AVXVNNI
@@ -74,7 +75,7 @@ static bool amx_granted(void)
 #ifdef TN__HAVE_AVX2
 /* Bits that clang's built-ins know in new versions only, or not at all. cpuid runs once: on a virtual machine it takes
  * microseconds. */
-enum { ASKED = 1, F16C = 2, AVX_VNNI = 4, AVX512_VNNI = 8 };
+enum { ASKED = 1, F16C = 2, AVX_VNNI = 4, AVX512_VNNI = 8, AMX_INT8 = 16 };
 static bool has(int what)
 {
     static atomic_int answer;
@@ -83,7 +84,8 @@ static bool has(int what)
         unsigned a = 0, b, c = 0, d;
         known = ASKED;
         if (__get_cpuid(1, &a, &b, &c, &d) && c >> 29 & 1) known |= F16C;
-        if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && c >> 11 & 1) known |= AVX512_VNNI;
+        if (__get_cpuid_count(7, 0, &a, &b, &c, &d))
+            known |= (c >> 11 & 1 ? AVX512_VNNI : 0) | (d >> 25 & 1 ? AMX_INT8 : 0);
         if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && a >> 4 & 1) known |= AVX_VNNI;
         atomic_store_explicit(&answer, known, memory_order_relaxed);
     }
@@ -126,6 +128,9 @@ const tn__int8_kernels *tn__int8(const tn__kernel_table *t)
 {
 #if defined(TN__HAVE_AVX2) && defined(TN__HAVE_AVXVNNI)
     if (t == &tn__table_avx2 && has(AVX_VNNI)) return &tn__int8_avxvnni;
+#endif
+#if defined(TN__HAVE_AMX) && defined(TN__HAVE_AVX512VNNI)
+    if (t == &tn__table_amx && has(AMX_INT8) && has(AVX512_VNNI)) return &tn__int8_amx;
 #endif
 #if defined(TN__HAVE_AVX2) && defined(TN__HAVE_AVX512VNNI)
     if (t != &tn__table_avx2 && t->int8 != tn__table_baseline.int8 && has(AVX512_VNNI)) return &tn__int8_avx512vnni;

@@ -45,6 +45,7 @@ static void multiply(const job *j, int64_t row, int64_t end, int64_t block)
     float *const       to = direct ? (float *)(void *)y : sums;
     tn__int8_step      s = {.groups = w->groups, .x_row = j->x_row, .y_row = direct ? w->out : COLS};
     tn__epilogue_step  e = {.acc = sums, .acc_row = COLS, .c_row = w->out, .c_col = 1, .alpha = 1};
+    if (j->kn->begin) j->kn->begin(end - row, w->groups);
     for (int64_t p = 0; p < panels; p++) {
         int64_t tiles = (end - row + most - 1) / most;
         s.panel = tn__q8_panel(w, first + p);
@@ -56,6 +57,7 @@ static void multiply(const job *j, int64_t row, int64_t end, int64_t block)
             j->kn->product(&s);
         }
     }
+    if (j->kn->end) j->kn->end();
     if (direct) return;
     e.rows = end - row, e.cols = cols, e.bf16 = j->bf16, e.act = j->act;
     e.bias = bias, e.bias_col = j->bias_col, e.c = y;

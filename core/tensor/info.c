@@ -43,14 +43,16 @@ const char *tn_build_info(void)
     const tn__cache_sizes     k = tn__caches();
     const tn__cpu_limits      c = tn__cpus();
     const int                 n = tn_threads();
+    const char               *by = tn__int8(tn__kernels())->by;
     char                      allowed[16], cores[16], quota[16], asked[16];
     snprintf(text, sizeof text,
              "Tenon %s; %s; %s kernels: %s; %d thread%s: %s (affinity %s, cores %s, cgroup %s, OMP_NUM_THREADS %s); "
-             "caches of %lld KiB, %lld KiB and %lld MiB%s",
+             "caches of %lld KiB, %lld KiB and %lld MiB%s%s%s",
              tn_version(), COMPILER, tn__isa_name(), tn__isa_reason(), n, n == 1 ? "" : "s",
              tn__self.threads ? "set by tn_set_threads" : "the default", limit(c.allowed, allowed),
              limit(c.cores, cores), limit(c.quota, quota), limit(c.asked, asked), (long long)k.l1 >> 10,
-             (long long)k.l2 >> 10, (long long)k.l3 >> 20, caches_reason());
+             (long long)k.l2 >> 10, (long long)k.l3 >> 20, caches_reason(), by ? "; int8 products by " : "",
+             by ? by : "");
     return text;
 }
 

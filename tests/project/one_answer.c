@@ -1,11 +1,11 @@
 /* one_answer.c — trains small models of bench/ for 50 steps, with dropout, and computes embeddings:
  *
- *     one_answer tiny|odd
+ *     one_answer tiny|odd [int8]
  *
  * Prints the instruction set on standard error and, for each of them, a checksum of the bits: of the losses, gradient
  * norms and final weights, or of the embeddings. All CPUs with fused multiply-add print the same lines; one_answer.sh
  * compares them. odd: sizes that are not multiples of any kernel's width, and attention over several blocks of keys;
- * tiny: small models, for a slow emulator, and more embeddings. */
+ * tiny: small models, for a slow emulator, and more embeddings. int8: only the last line, embeddings in int8. */
 #include "bench/bench.h"
 
 #include <inttypes.h>
@@ -121,15 +121,16 @@ static void embed(int kind)
 
 int main(int argc, char **argv)
 {
-    if (argc != 2 || (strcmp(argv[1], "tiny") != 0 && strcmp(argv[1], "odd") != 0))
-        return fputs("Usage: one_answer tiny|odd\n", stderr), 2;
+    const bool last = argc == 3 && !strcmp(argv[2], "int8");
+    if ((argc != 2 && !last) || (strcmp(argv[1], "tiny") != 0 && strcmp(argv[1], "odd") != 0))
+        return fputs("Usage: one_answer tiny|odd [int8]\n", stderr), 2;
     tiny = !strcmp(argv[1], "tiny");
     fprintf(stderr, "%s\n", tn_build_info());
-    for (int k = 0; k < (int)(sizeof jobs / sizeof *jobs); k++) {
+    for (int k = 0; !last && k < (int)(sizeof jobs / sizeof *jobs); k++) {
         tn_seed(1);
         train(k);
     }
-    for (int k = 0; k < WEIGHTS; k++) {
+    for (int k = last ? INT8 : 0; k < WEIGHTS; k++) {
         tn_seed(1);
         embed(k);
     }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The same bits in f32, with weights of 8 bits, f16 and int8, on every CPU with fused multiply-add: training for 50
-# steps and embeddings by one_answer.c, on AVX2, on AVX-512 (if this CPU has it, and emulated, see tests/emulated) and
+# steps and embeddings by one_answer.c, on AVX2, on AVX-512 (if this CPU has it, and emulated, see tests/emulated; there
+# int8 also by AMX) and
 # on the portable kernels with TENON_EXACT=1. The portable kernels without TENON_EXACT must differ: else the comparison
 # would compare nothing. `one_answer.sh aarch64` (--full) compares this CPU with aarch64 under qemu.
 . "$(dirname "$0")/common.sh"
@@ -58,6 +59,15 @@ if [ "$(uname -m)" = x86_64 ] && ! grep -q ' baseline kernels' "$work/best-odd.i
         ! grep -qw "${isa#*:}" /proc/cpuinfo || both "${isa%:*}" TENON_ISA="${isa%:*}" "$program"
     done
     [ ! -x "${program}_emulated" ] || both avx512 "${program}_emulated"
+    for size in odd tiny; do # only int8: the kernels of f32 are those of avx512
+        [ -x "${program}_amx" ] || continue
+        "${program}_amx" $size int8 >"$work/amx-$size" 2>"$work/amx-$size.isa" ||
+            wrong "one_answer_amx: $(tail -n 3 "$work/amx-$size.isa")"
+        grep -q ' amx kernels.*int8 products by AMX' "$work/amx-$size.isa" ||
+            wrong "not AMX: $(cat "$work/amx-$size.isa")"
+        tail -n 1 "$work/best-$size" | cmp -s - "$work/amx-$size" ||
+            wrong "int8 by AMX: $(cat "$work/amx-$size"), expected $(tail -n 1 "$work/best-$size")"
+    done
     answer exact tiny TENON_ISA=baseline TENON_EXACT=1 "$program"
     grep -q ' exact kernels: set by TENON_EXACT' "$work/exact.isa" || wrong "TENON_EXACT=1: $(cat "$work/exact.isa")"
     same best-tiny exact

@@ -152,22 +152,24 @@ START_TEST(without_scale)
 }
 END_TEST
 
-/* The kernels, those with VNNI too, read and write nothing outside their operands. */
+/* The kernels, those with VNNI and AMX too, read and write nothing outside their operands. */
 START_TEST(tails)
 {
+    static const int        counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16, 17, 31, 32, 33, 37, 47, 48};
+    static const int        widths[] = {1, 2, 3, 4, 5, 8, 11, 17};
     const tn__kernel_table *t = tn__kernels_of(isas[_i]);
     const size_t            page = (size_t)sysconf(_SC_PAGESIZE), room = 16 * page;
     char                   *at[3];
-    float                   scale[16], x[40];
+    float                   scale[48], x[8 * 17];
     if (!t) return;
     for (int r = 0; r < 3; r++) {
         at[r] = mmap(NULL, room + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         ck_assert(at[r] != MAP_FAILED && !mprotect(at[r] + page, room, PROT_READ | PROT_WRITE));
     }
-    for (int i = 0; i < 2 * 2 * 16 * 5; i++) {
+    for (int i = 0; i < 2 * 2 * 22 * 8; i++) {
         const tn__int8_kernels *kn = i % 2 ? tn__int8(t) : t->int8;
         const bool              end = i / 2 % 2;
-        const int64_t           rows = 1 + i / 4 % 16, groups = 1 + i / 64, k = 8 * groups - i % 8;
+        const int64_t           rows = counts[i / 4 % 22], groups = widths[i / 88], k = 8 * groups - i % 8;
         if (rows > kn->rows) continue;
         const size_t bytes[] = {(size_t)(rows * groups * 8), (size_t)(128 + 128 * groups), (size_t)rows * 64};
         char        *p[3];
@@ -188,15 +190,18 @@ START_TEST(tails)
             scale[r] = kn->quantize(k, x, (uint8_t *)p[0] + r * s.x_row);
             ck_assert(scale[r] == 1);
             for (int64_t j = 0; j < 8 * groups; j++)
-                ck_assert_int_eq(s.x[r * s.x_row + j], j < k ? (int)x[j] + 128 : 128);
+                if (s.x[r * s.x_row + j] != (j < k ? (int)x[j] + 128 : 128)) ck_abort_msg("column %d", (int)j);
         }
+        if (kn->begin) kn->begin(rows, groups);
         kn->product(&s);
+        if (kn->end) kn->end();
         for (int64_t r = 0; r < rows; r++)
             for (int64_t j = 0; j < 16; j++) {
                 int64_t sum = -128 * (j - 5);
                 for (int64_t c = 0; c < 8 * groups; c++)
                     sum += s.x[r * s.x_row + c] * (int8_t)p[1][128 + c / 4 * 64 + j * 4 + c % 4];
-                ck_assert(s.y[r * 16 + j] == (float)(sum * (j + 1)));
+                if (s.y[r * 16 + j] != (float)(sum * (j + 1)))
+                    ck_abort_msg("%d rows, %d groups: row %d, column %d", (int)rows, (int)groups, (int)r, (int)j);
             }
     }
     for (int r = 0; r < 3; r++) munmap(at[r], room + 2 * page);
