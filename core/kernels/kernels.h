@@ -197,7 +197,7 @@ typedef struct {
     int         rows;  /* maximum rows of a product */
     int         bytes; /* of a group of quantised activations */
     bool        adds_bias;
-    const char *by;    /* the instructions, for tn_build_info; NULL: those of the table */
+    const char *by; /* the instructions, for tn_build_info; NULL: those of the table */
     /* Call before and after products of this size, in each thread; NULL: not needed. */
     void (*begin)(int64_t rows, int64_t groups);
     void (*end)(void);

@@ -7,8 +7,8 @@
 
 enum { KEYS = 128, ROOM = KEYS + 16, MOST = 200, WIDE = 70, RAGGED = 45 }; /* RAGGED: rows of the other sequence */
 
-/* One sequence; the values of q, k, v and gy are those of bf16. Results and other gradients are f32, so that rounding to
- * bf16 does not hide another order of terms. */
+/* One sequence; the values of q, k, v and gy are those of bf16. Results and other gradients are f32: rounding to bf16
+ * would hide another order of terms. */
 static struct {
     int64_t t, s, d, e;
     bool    causal;
