@@ -29,7 +29,8 @@ static inline void tn__object_keep(tn__object *o)
 static inline void tn__object_drop(tn__object *o)
 {
     int was = o ? atomic_load_explicit(&o->refs, memory_order_acquire) : 2;
-    if (o && was != 1) was = atomic_fetch_sub_explicit(&o->refs, 1, memory_order_acq_rel);
+    if (was == 1) atomic_store_explicit(&o->refs, 0, memory_order_relaxed); /* a later use is recognised as a mistake */
+    else if (o) was = atomic_fetch_sub_explicit(&o->refs, 1, memory_order_acq_rel);
     if (__builtin_expect(was > 1, 1)) return;
     if (was == 1) o->end(o);
     else tn__object_misused("tn_drop", "this tensor");
