@@ -20,20 +20,16 @@
 
 #include "core/kernels/tile.h"
 
-/* Adds the next rows of b to y, each times its element of a. ahead: the number of rows after which those are that are
- * prefetched meanwhile, because each of them starts on another page; 0: none. */
-TN__INLINE void TN__(add_rows)(const int rows, const tn__gemv_step *s, int64_t p, bool first, const int64_t ahead)
+/* Adds the next rows of b to y, each times its element of a. */
+TN__INLINE void TN__(add_rows)(const int rows, const tn__gemv_step *s, int64_t p, bool first)
 {
-    enum { N = TN__(v_n), LINE = 64 / (int)sizeof(TN__REAL) };
+    enum { N = TN__(v_n) };
     const TN__REAL *a = (const TN__REAL *)s->a + p * s->a_col, *b = (const TN__REAL *)s->b + p * s->b_row;
     TN__REAL       *y = s->y;
     TN__(v) x[8];
     TN__UNROLL for (int i = 0; i < rows; i++) x[i] = TN__(v_broadcast)(a + i * s->a_col);
     for (int64_t j = 0, n = s->n, b_row = s->b_row; j < n; j += N) {
         TN__(v) sum = first ? TN__(v_zero)() : TN__(v_load)(y + j);
-        if (ahead && j % LINE == 0) {
-            TN__UNROLL for (int i = 0; i < rows; i++) v_prefetch(b + j, (ahead + i) * b_row);
-        }
         TN__UNROLL for (int i = 0; i < rows; i++) sum = TN__(v_fma)(x[i], TN__(v_load)(b + i * b_row + j), sum);
         TN__(v_store)(y + j, sum);
     }
@@ -98,25 +94,25 @@ TN__INLINE void TN__(add_columns)(const int nv, const tn__gemv_step *s, int64_t 
 static void TN__(row)(const tn__gemv_step *s)
 {
     enum { N = TN__(v_n), AHEAD = 4096 / (KEPT * N * (int)sizeof(TN__REAL)) }; /* steps: 4 KB */
+    enum { NARROW = N * (int)sizeof(TN__REAL) < 64 };                          /* a vector is less than a line */
     int64_t j = 0;
     if (s->b_col != 1) {
         for (; j + 2 * N <= s->n; j += 2 * N) TN__(add_columns)(2, s, j);
         for (; j < s->n; j += N) TN__(add_columns)(1, s, j);
     } else if (s->beyond_l2 && s->n == KEPT * N && s->b_row == s->n) { /* a panel of a b kept packed */
         TN__(add_panel)(KEPT, s, 0, AHEAD);
-    } else if (!s->beyond_l2) { /* strided access costs little */
+    } else if (NARROW ? s->n <= 2 * WIDE * N : !s->beyond_l2) { /* strided access costs little */
         for (; j + WIDE * N <= s->n; j += WIDE * N) TN__(add_panel)(WIDE, s, j, 0);
         for (; j + KEPT * N <= s->n; j += KEPT * N) TN__(add_panel)(KEPT, s, j, 0);
         for (; j + 4 * N <= s->n; j += 4 * N) TN__(add_panel)(4, s, j, 0);
         for (; j < s->n; j += N) TN__(add_panel)(1, s, j, 0);
-    } else { /* in memory order; with AVX2 the hardware prefetches four rows, if a page follows the other */
-        enum { NARROW = N * (int)sizeof(TN__REAL) < 64 };
+    } else { /* in memory order, of which the hardware prefetches four rows with AVX2 */
         int64_t p = 0;
         bool    first = s->first;
-        if (NARROW && s->b_row * (int64_t)sizeof(TN__REAL) <= 4096)
-            for (; p + 4 <= s->k; p += 4, first = false) TN__(add_rows)(4, s, p, first, 0);
-        for (; p + 8 <= s->k; p += 8, first = false) TN__(add_rows)(8, s, p, first, NARROW ? 8 : 0);
-        for (; p < s->k; p++, first = false) TN__(add_rows)(1, s, p, first, 0);
+        if (NARROW && s->beyond_l2)
+            for (; p + 4 <= s->k; p += 4, first = false) TN__(add_rows)(4, s, p, first);
+        for (; p + 8 <= s->k; p += 8, first = false) TN__(add_rows)(8, s, p, first);
+        for (; p < s->k; p++, first = false) TN__(add_rows)(1, s, p, first);
     }
 }
 

@@ -1,6 +1,8 @@
 /* gemm_pack.c — packs blocks of a and b into the form that the kernels read, or prefetches them. */
 #include "core/products/gemm_plan.h"
 
+enum { APART_BYTES = 256 }; /* between columns of a: then the hardware prefetches them late */
+
 /* Copies a block of a or b to dense rows of width units, zero-filled. */
 void tn__gemm_pack(const tn__gemm_plan *plan, bool terms_in_rows, int64_t rows, int64_t cols, int64_t width,
                    const char *from, int64_t row, int64_t col, char *to)
@@ -98,6 +100,6 @@ void tn__gemm_prefetch_a(const tn__gemm_plan *plan, const char *a, int64_t k0, i
                   some = tn__gemm_terms(plan, k0, kc);
     a += (row * g->a_row + k0 * plan->pair * g->a_col) * plan->in_bytes;
     if (g->a_col == 1) tn__prefetch_rows(a, rows, g->a_row * plan->in_bytes, some * plan->in_bytes, false);
-    else if (g->a_row == 1 && g->a_col * plan->in_bytes > TN__SET_BYTES)
+    else if (g->a_row == 1 && g->a_col * plan->in_bytes >= APART_BYTES)
         tn__prefetch_rows(a, some, g->a_col * plan->in_bytes, rows * plan->in_bytes, false);
 }

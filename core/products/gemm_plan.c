@@ -127,11 +127,16 @@ static void simplify(tn__gemm_call *g)
 
 static void plan_row(tn__gemm_plan *plan, double traffic)
 {
-    const int64_t lanes = plan->kernels->lanes, most = tn__max_i64(plan->vectors / 4, 1);
+    const int64_t lanes = plan->kernels->lanes, vector = lanes * plan->unit_bytes;
     const double  wanted = traffic / tn__cost_task; /* tasks */
+    int64_t       most = tn__max_i64(plan->vectors / 4, 1), widest = ROW_VECTORS;
+    if (plan->call.b_col == 1) { /* as few pieces of rows as possible: the hardware prefetches long ones */
+        most = tn__min_i64(most, tn__ceil_div(tn_threads(), plan->matrices));
+        if (vector < 64 && plan->vectors > widest) widest = tn__max_i64(widest, tn__caches().l2 / 4 / vector);
+    }
     const int64_t panels = wanted < (double)most ? (int64_t)wanted : most;
     plan->strip = plan->strip_tasks = cut_into(1, 1);
-    plan->panel = cut_into(plan->vectors, tn__max_i64(tn__ceil_div(plan->vectors, ROW_VECTORS), panels));
+    plan->panel = cut_into(plan->vectors, tn__max_i64(tn__ceil_div(plan->vectors, widest), panels));
     plan->panel_tasks = cut_into(plan->panel.parts, plan->panel.parts);
     plan->ws.sums = tn__lines((plan->panel.each + 1) * lanes, plan->unit_bytes);
     plan->ws.total = plan->ws.sums + tn__lines(plan->kc * lanes, plan->unit_bytes);
@@ -274,6 +279,18 @@ static void plan_epilogue(tn__gemm_plan *plan)
     plan->rounds_in_tile = plain && !g->bias.at && g->ctype == TN_BF16 && plan->pair == 2;
 }
 
+/* What a task prefetches of the next matrix: dense operands that are read in place, if each task is a whole matrix. A
+ * small matrix is too short for the hardware's prefetching. */
+static void plan_next(tn__gemm_plan *plan)
+{
+    const tn__gemm_call *g = &plan->call;
+    const int64_t        a = g->m * g->k * plan->in_bytes, b = g->k * g->n * plan->in_bytes;
+    if (plan->gemv || plan->matrices == 1 || plan->strip_tasks.parts * plan->panel_tasks.parts > 1) return;
+    if (plan->matrices * (a + b) < tn__caches().l2) return;
+    if (tn__max_i64(g->a_row, g->a_col) == (g->a_col == 1 ? g->k : g->m)) plan->next_a = a;
+    if (tn__max_i64(g->b_row, g->b_col) == (g->b_col == 1 ? g->n : g->k)) plan->next_b = b;
+}
+
 void tn__gemm_make_plan(tn__gemm_plan *plan, const tn__gemm_call *call)
 {
     tn__gemm_call *g = &plan->call;
@@ -294,6 +311,7 @@ void tn__gemm_make_plan(tn__gemm_plan *plan, const tn__gemm_call *call)
     plan->may_keep_b = g->storage && plan->matrices == 1 && g->m <= rows && g->k > 0 && g->n >= KEPT_LEAST / g->k &&
                        (plan->gemv ? g->b_col != 1 : plan->packs_b);
     plan->tasks = plan->matrices * plan->strip_tasks.parts * plan->panel_tasks.parts;
+    plan_next(plan);
     plan->parallel = tn__worth_sharing(time) && plan->tasks > 1 && tn_threads() > 1;
     plan->grain = plan->parallel ? tn__cost_grain(time, plan->tasks, tn_threads()) : 1;
 }

@@ -51,6 +51,7 @@ typedef struct {
     bool    shares_a, shares_b; /* packed before the tasks, for all of them */
     bool    may_keep_b;         /* b is worth keeping packed (packed.h) */
     bool    keeps_b;            /* and it is kept: in the form of tn__gemm_plan_kept */
+    int64_t next_a, next_b;     /* bytes of the next matrix of a batch that each task prefetches; 0: none */
 
     struct {
         size_t b, a, sums, total; /* bytes of a task: b packed, a packed, sums between blocks of k; total */
@@ -91,6 +92,8 @@ void tn__gemm_prefetch_a(const tn__gemm_plan *plan, const char *a, int64_t k0, i
  * before it is written, because a cache miss takes as long as computing a tile. */
 static inline void tn__prefetch_rows(const char *from, int64_t rows, int64_t row_bytes, int64_t bytes, bool write)
 {
+    if (write && bytes <= 64)
+        for (; rows > 0; rows--, from += row_bytes) __builtin_prefetch(from, 1);
     for (int64_t r = 0; r < rows; r++, from += row_bytes)
         for (int64_t i = 0; i < bytes; i += 64)
             if (write) __builtin_prefetch(from + i, 1);

@@ -267,6 +267,23 @@ START_TEST(batches)
 }
 END_TEST
 
+/* Batches of small matrices, larger than L2 in total, so that each task prefetches the next matrix, with sizes that are
+ * no multiples of a vector or a tile. */
+START_TEST(small_matrices)
+{
+    static const int64_t of[][4] = {{45, 37, 43, 41}, {480, 16, 17, 9}, {25, 50, 50, 64}};
+    for (int x = 0; x < 3 * 3 * 3; x++) {
+        const int64_t *s = of[x % 3], count = s[0], m = s[1], n = s[2], k = s[3];
+        tn_tensor     *a = noisy(TN_F32, x / 3 % 3 == 2 ? TN_SHAPE(count, k, m) : TN_SHAPE(count, m, k));
+        tn_tensor     *b = noisy(TN_F32, x / 3 % 3 == 1 ? TN_SHAPE(count, n, k) : TN_SHAPE(count, k, n));
+        tn_set_threads(1 + x / 9);
+        check_batch(1, x / 3 % 3 == 2 ? swapped(a, 1, 2) : a, x / 3 % 3 == 1 ? swapped(b, 1, 2) : b, 0,
+                    noisy(TN_F32, TN_SHAPE(count, m, n)));
+    }
+    tn_set_threads(0);
+}
+END_TEST
+
 START_TEST(not_numbers)
 {
     for (int x = 0; x < 3; x++) {
@@ -372,6 +389,7 @@ int main(void)
     tcase_add_test(c, even);
     c = tn_tcase(s, "tensors");
     tcase_add_test(c, batches);
+    tcase_add_test(c, small_matrices);
     tcase_add_test(c, not_numbers);
     tcase_add_test(c, no_memory);
     return tn_check_main(s);
