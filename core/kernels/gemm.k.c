@@ -18,6 +18,9 @@
 #else
 /* clang-format off: it takes TN__UNROLL for a function */
 
+#if TN__BF16_TOO && defined(EACH_WIDE_TILE)
+#define TN__TILES_OF_ROWS
+#endif
 #include "core/kernels/tile.h"
 
 /* Adds the next rows of b to y, each times its element of a. */
@@ -330,6 +333,10 @@ const tn__gemm_kernels TN__FOR_ISA(TN__(tn__gemm)) = {
     .adds_bias = true,
     .packs_columns = MR < 8,
     .tile = TN__(any_tile),
+#ifdef TN__TILES_OF_ROWS
+    .tile_of_rows = TN__(any_tile_of_rows),
+#undef TN__TILES_OF_ROWS
+#endif
     .row = TN__(row),
     .pack = TN__FOR_PLAIN(TN__(tn__pack)),
     .pack_bf16 = sizeof(TN__REAL) == sizeof(float) ? TN__FOR_PLAIN(tn__pack_bf16) : NULL,

@@ -29,6 +29,8 @@ typedef struct {
     int64_t     bias_row, bias_col; /* bias + i · bias_row + j · bias_col; NULL: none, and see adds_bias  */
     bool        to_bf16;            /* to is bf16: only for whole strips, if the kernels take pairs */
     const void *prefetch;           /* each step of k prefetches one cache line of it to L2; NULL: none */
+
+    const int64_t *b_at; /* for tile_of_rows, instead of b_row: elements from b to the row of each step */
 } tn__gemm_step;
 
 /* One row: y[j] = (first ? 0 : y[j]) + Σ_p a[p] · b[p][j], for n columns, whole vectors. b_row or b_col is 1. */
@@ -89,6 +91,7 @@ typedef struct {
     void (*begin)(int mr); /* call before the first tile of mr rows, in each thread; NULL: not needed */
     void (*end)(void);     /* call after the last tile: releases what begin acquired                  */
     void (*tile)(const tn__gemm_step *s);
+    void (*tile_of_rows)(const tn__gemm_step *s); /* tile with nv vectors for rows of b anywhere; NULL: none */
     void (*row)(const tn__gemv_step *s);
     void (*pack)(const tn__pack_step *s);      /* in pairs: from dense rows of f32, rounded */
     void (*pack_bf16)(const tn__pack_step *s); /* widened to f32, or in pairs; NULL for f64 */

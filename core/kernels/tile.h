@@ -3,11 +3,12 @@
 /* clang-format off: it takes TN__UNROLL for a function */
 
 /* Row i of a is i % 3 strides from the pointer i / 3: few pointers to advance, and addresses that x86 can encode. */
-TN__INLINE void TN__(tile)(const int mr, const int nv, const tn__gemm_step *s)
+TN__INLINE void TN__(tile)(const int mr, const int nv, const bool rows, const tn__gemm_step *s)
 {
     enum { N = TN__(v_n) };
     const int64_t   a_row = s->a_row, a_col = s->a_col, b_row = s->b_row;
     const TN__REAL *b = s->b, *a[(MR + 2) / 3];
+    const int64_t  *b_at = s->b_at;
     const char     *ahead = s->prefetch ? s->prefetch : s->b;
     const int64_t   line = s->prefetch ? 64 : 0;
     TN__(v) acc[MR][NV];
@@ -21,6 +22,7 @@ TN__INLINE void TN__(tile)(const int mr, const int nv, const tn__gemm_step *s)
     }
     for (int64_t p = s->k; p > 0; p--) {
         TN__(v) row[NV];
+        if (rows) b = (const TN__REAL *)s->b + *b_at++;
         TN__UNROLL for (int j = 0; j < nv; j++) row[j] = TN__(v_load)(b + j * N);
         TN__UNROLL for (int i = 0; i < mr; i++)
         {
@@ -28,6 +30,7 @@ TN__INLINE void TN__(tile)(const int mr, const int nv, const tn__gemm_step *s)
             TN__UNROLL for (int j = 0; j < nv; j++) acc[i][j] = TN__(v_fma)(x, row[j], acc[i][j]);
         }
         TN__UNROLL for (int g = 0; g < (mr + 2) / 3; g++) a[g] += a_col;
+        if (rows) continue;
         b += b_row;
         __builtin_prefetch(ahead, 0, 2);
         ahead += line;
@@ -55,7 +58,7 @@ TN__INLINE void TN__(tile)(const int mr, const int nv, const tn__gemm_step *s)
 
 #define TILE_NAME(mr, nv) TN__(tile_##mr##_##nv)
 #define TILE(mr, nv) \
-    static void TILE_NAME(mr, nv)(const tn__gemm_step *s) { TN__(tile)(mr, nv, s); }
+    static void TILE_NAME(mr, nv)(const tn__gemm_step *s) { TN__(tile)(mr, nv, false, s); }
 #define TILE_POINTER(mr, nv) TILE_NAME(mr, nv),
 EACH_TILE(TILE)
 static void TN__(any_tile)(const tn__gemm_step *s)
@@ -63,6 +66,21 @@ static void TN__(any_tile)(const tn__gemm_step *s)
     static void (*const tiles[])(const tn__gemm_step *) = {EACH_TILE(TILE_POINTER)};
     tiles[(s->nv - 1) * MR + s->mr - 1](s);
 }
+#ifdef TN__TILES_OF_ROWS
+#define TILE_OF_ROWS_NAME(mr, nv) TN__(tile_of_rows_##mr##_##nv)
+#define TILE_OF_ROWS(mr, nv) \
+    static void TILE_OF_ROWS_NAME(mr, nv)(const tn__gemm_step *s) { TN__(tile)(mr, nv, true, s); }
+#define TILE_OF_ROWS_POINTER(mr, nv) TILE_OF_ROWS_NAME(mr, nv),
+EACH_WIDE_TILE(TILE_OF_ROWS)
+static void TN__(any_tile_of_rows)(const tn__gemm_step *s)
+{
+    static void (*const tiles[])(const tn__gemm_step *) = {EACH_WIDE_TILE(TILE_OF_ROWS_POINTER)};
+    tiles[s->mr - 1](s);
+}
+#undef TILE_OF_ROWS_NAME
+#undef TILE_OF_ROWS
+#undef TILE_OF_ROWS_POINTER
+#endif
 #undef TILE_NAME
 #undef TILE
 #undef TILE_POINTER

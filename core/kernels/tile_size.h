@@ -13,9 +13,11 @@
 #if defined(__AVX512F__) || defined(__aarch64__) /* 32 registers */
 enum { MR = 8, NV = 3, WIDE = 16 };
 #define EACH_TILE(X) TO_8(X, 1) TO_8(X, 2) TO_8(X, 3)
+#define EACH_WIDE_TILE(X) TO_8(X, 3)
 #elif defined(__AVX2__)
 enum { MR = 6, NV = 2, WIDE = 8 };
 #define EACH_TILE(X) TO_6(X, 1) TO_6(X, 2)
+#define EACH_WIDE_TILE(X) TO_6(X, 2)
 #else
 enum { MR = 4, NV = 2, WIDE = 8 };
 #define EACH_TILE(X) TO_4(X, 1) TO_4(X, 2)

@@ -332,6 +332,7 @@ void tn__convolve(const tn__windows *g, const tn_tensor *x, const tn_tensor *w, 
         return;
     }
     products p;
+    if (tn__convolve_rows(g, x, w, bias, y)) return;
     if (prepare(&p, g, x, w, y, NEAR, tn_threads())) {
         if (bias) {
             const int64_t    step = bias->l.stride[0];

@@ -54,6 +54,8 @@ typedef struct {
     int64_t     a_row, a_col, b_row, b_col, c_row, c_col;
     double      alpha, beta;
 
+    const int64_t *b_at; /* elements from b to its row p; NULL: p · b_row. See tn__gemm_of_rows */
+
     int     dims; /* of the batch; 0: one product */
     int64_t batch[TN_MAX_DIMS], a_batch[TN_MAX_DIMS], b_batch[TN_MAX_DIMS], c_batch[TN_MAX_DIMS];
 
@@ -67,5 +69,9 @@ typedef struct {
 
 /* False: out of memory, raised, and nothing has been written. */
 bool tn__gemm_run(const tn__gemm_call *g);
+
+/* The number of columns of which n must be a multiple in products with b_at, 0: there are none with this dtype on this
+ * CPU. They have m > 1, dims 0, dense rows of a and c, alpha 1, beta 0, no pre and no act. */
+int64_t tn__gemm_of_rows(tn_dtype dt);
 
 #endif

@@ -182,7 +182,7 @@ static void plan_operands(tn__gemm_plan *plan)
     plan->a_columns = g->a_col != 1 && (g->a_row == 1 || plan->pair == 2);
     /* dense rows are read as fast in place, unless each is on a separate page */
     const bool apart = g->b_row * plan->in_bytes >= FAR_BYTES && g->m >= MANY_ROWS;
-    plan->packs_b = g->dtype == TN_BF16 || g->b_col != 1 || apart;
+    plan->packs_b = !g->b_at && (g->dtype == TN_BF16 || g->b_col != 1 || apart);
     plan->group = (columns && !a_is_small(plan)) || by_panels(plan) ? plan->a_strips : 1;
 }
 
@@ -203,7 +203,7 @@ static void cut_tasks(const tn__gemm_plan *plan, double time, int64_t *down, int
     const int64_t        strips = plan->strip.parts, panels = plan->panel.parts;
     const int64_t        most = (int64_t)plan->kernels->nv * plan->kernels->lanes; /* columns of a panel */
     *across = *down = 1;
-    if (plan->steps > b_bytes(plan) / plan->unit_bytes / g->n)
+    if (!g->b_at && plan->steps > b_bytes(plan) / plan->unit_bytes / g->n)
         *across = tn__ceil_div(panels, tn__max_i64(1, b_bytes(plan) / (most * plan->kc * plan->unit_bytes)));
     if (plan->steps > plan->kc) {
         const int64_t sums =
@@ -289,6 +289,12 @@ static void plan_next(tn__gemm_plan *plan)
     if (plan->matrices * (a + b) < tn__caches().l2) return;
     if (tn__max_i64(g->a_row, g->a_col) == (g->a_col == 1 ? g->k : g->m)) plan->next_a = a;
     if (tn__max_i64(g->b_row, g->b_col) == (g->b_col == 1 ? g->n : g->k)) plan->next_b = b;
+}
+
+int64_t tn__gemm_of_rows(tn_dtype dt)
+{
+    const tn__gemm_kernels *k = tn__kernels()->gemm_f32;
+    return dt == TN_F32 && k->tile_of_rows ? (int64_t)k->nv * k->lanes : 0;
 }
 
 void tn__gemm_make_plan(tn__gemm_plan *plan, const tn__gemm_call *call)

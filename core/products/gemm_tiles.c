@@ -44,8 +44,8 @@ typedef struct {
     int64_t     bytes;
 } region;
 
-/* Panels of equal width next to each other: addresses are computed once for all their tiles, which differ by offsets. In
- * products of 64 steps of k that was a tenth of the time. */
+/* Panels of equal width next to each other: addresses are computed once for all their tiles, which differ by offsets.
+ * In products of 64 steps of k that was a tenth of the time. */
 typedef struct {
     int64_t     col, width, panels;
     const char *b;             /* the first panel, in the block of k */
@@ -111,7 +111,7 @@ static void place_b(const tile_task *t, panel_run *r)
     else if (plan->packs_b) r->b = t->packed_b + (r->col - t->col0) * t->kc * plan->unit_bytes;
     else if (r->col + r->width > plan->call.n) r->b = t->packed_b;
     else {
-        r->b = t->m->b + (t->k0 * plan->call.b_row + r->col) * plan->in_bytes;
+        r->b = t->m->b + ((plan->call.b_at ? 0 : t->k0 * plan->call.b_row) + r->col) * plan->in_bytes;
         r->b_row = plan->call.b_row, r->b_next = r->width * plan->in_bytes;
     }
 }
@@ -226,6 +226,8 @@ static void compute_tiles(tile_task *t, const panel_run *r, int64_t i, int64_t n
     char *const sum = t->sums + ((row - t->row0) * t->cols + (col - t->col0)) * plan->unit_bytes;
     step->b = r->b + i * r->b_next, step->b_row = r->b_row, step->nv = (int)(width / plan->kernels->lanes);
     step->from = t->k0 ? sum : NULL, step->from_row = t->cols;
+    step->b_at = g->b_at ? g->b_at + t->k0 : NULL;
+    void (*const tile)(const tn__gemm_step *) = g->b_at ? plan->kernels->tile_of_rows : plan->kernels->tile;
     if (!t->last) step->to = sum, step->to_row = t->cols;
     else if (straight) {
         step->to = t->m->c + (row * g->c_row + col * g->c_col) * plan->out_bytes, step->to_row = g->c_row;
@@ -235,7 +237,7 @@ static void compute_tiles(tile_task *t, const panel_run *r, int64_t i, int64_t n
     for (;; col += width) {
         step->prefetch = ahead ? next_lines(t) : NULL;
         if (t->last) prefetch_output(t, row, col, step->mr, width);
-        plan->kernels->tile(step);
+        tile(step);
         if (t->last && !straight)
             tn__gemm_finish(plan, t->m, row, col, step->mr, tn__min_i64(width, g->n - col), t->tile, width);
         if (!--n) return;

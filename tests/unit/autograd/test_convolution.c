@@ -121,6 +121,35 @@ START_TEST(convolutions_in_blocks)
 }
 END_TEST
 
+/* With steps of 1 and dense rows of f32, columns are not gathered (convolve_rows.c): the bits are those that gathering
+ * gives, which an input without dense rows requires, for any number of threads. */
+START_TEST(without_columns)
+{
+    tn_seed((uint64_t)_i + 1);
+    for (int t = 0; t < 30; t++) {
+        tn_scope scope = tn_scope_begin();
+        geometry g = random_geometry();
+        g.c = g.groups * pick(1, 9), g.o = g.groups * pick(1, 20);
+        g.in[0] += pick(0, 30), g.in[1] += pick(0, 90);
+        if (t == 0) g.groups = 2, g.c = 80, g.o = 10, g.in[0] = 65, g.in[1] = 70; /* several blocks of an image */
+        tn_tensor *x = tn_uniform(TN_SHAPE(g.n, g.c, g.in[0], g.in[1]), -1, 1);
+        tn_tensor *w = tn_uniform(TN_SHAPE(g.o, g.c / g.groups, g.size[0], g.size[1]), -1, 1);
+        tn_tensor *b = pick(0, 1) ? tn_uniform(TN_SHAPE(g.o), -1, 1) : NULL, *y[2];
+        if (t % 7 == 3) tn_set_at(x, TN_SHAPE(0, 0, 0, 0), INFINITY);
+        for (int i = 0; i < 2; i++) {
+            tn_tensor *turned = tn_transpose(tn_contiguous(tn_transpose(x, 2, 3)), 2, 3);
+            tn_set_threads(i ? 1 + t % 3 : 1);
+            y[i] = tn_conv2d(i ? x : turned, w, b, .padding = g.padding[0], .padding_w = g.padding[1],
+                             .dilation = g.dilation[0], .dilation_w = g.dilation[1], .groups = g.groups);
+            fine();
+        }
+        ck_assert_mem_eq(tn_data(y[0]), tn_data(y[1]), (size_t)tn_numel(y[0]) * sizeof(float));
+        tn_scope_end(scope);
+    }
+    tn_set_threads(0);
+}
+END_TEST
+
 START_TEST(conv1d_loops)
 {
     for (int t = 0; t < 60; t++) {
@@ -349,6 +378,7 @@ int main(void)
     TCase *c = tn_tcase(s, "convolution");
     tcase_add_loop_test(c, random_convolutions, 0, 3);
     tcase_add_loop_test(c, convolutions_in_blocks, 0, 3);
+    tcase_add_loop_test(c, without_columns, 0, 4);
     tcase_add_test(c, conv1d_loops);
     tcase_add_test(c, convolution_defaults_and_types);
     tcase_add_test(c, a_width_is_like_the_height);

@@ -128,6 +128,40 @@ START_TEST(threads)
 }
 END_TEST
 
+/* Rows of b anywhere, also several times, in one and in several blocks of k, in place: the chains are the same. */
+START_TEST(rows_anywhere)
+{
+    const tn__kernel_table *t = tn__kernels_of(isas[_i]);
+    if (!t || !t->gemm_f32->tile_of_rows) return;
+    static const int64_t sizes_of_k[] = {1, 7, 460, 900}, sizes_of_m[] = {2, 5, 13, 40};
+    for (int x = 0; x < 4 * 4 * 3; x++) {
+        const int64_t m = sizes_of_m[x % 4], k = sizes_of_k[x / 4 % 4];
+        const int64_t n = (1 + 2 * (x % 3)) * t->gemm_f32->nv * t->gemm_f32->lanes, far = 500;
+        matrix        a = matrix_new(TN_F32, m, k, ROWS), b = matrix_new(TN_F32, k, n, ROWS);
+        matrix        pool = matrix_new(TN_F32, 1, far + n, ROWS), c = matrix_new(TN_F32, m, n, ROWS);
+        matrix        bias = matrix_new(TN_F32, m, 1, ROWS);
+        int64_t      *b_at = malloc((size_t)k * sizeof *b_at);
+        ck_assert_ptr_nonnull(b_at);
+        for (int64_t p = 0; p < k; p++) {
+            b_at[p] = pick(far + 1);
+            memcpy(element(&b, p, 0), element(&pool, 0, b_at[p]), (size_t)n * sizeof(float));
+        }
+        tn__gemm_call g = call_of(t, 1, &a, &b, 0, &c);
+        g.b = pool.data, g.b_row = 0, g.b_at = b_at;
+        if (x % 2) g.bias = (tn__gemm_side){.at = bias.data, .row = 1};
+        tn_set_threads(1 + x / 16);
+        ck_assert(tn__gemm_run(&g));
+        for (int64_t i = 0; i < m; i++)
+            for (int64_t j = 0; j < n; j++) {
+                const float sum = (float)expected(fused(t), 1, &a, &b, 0, &c, i, j);
+                expect(same(at(&c, i, j), x % 2 ? sum + (float)at(&bias, i, 0) : sum));
+            }
+        free(a.data), free(b.data), free(pool.data), free(c.data), free(bias.data), free(b_at);
+    }
+    tn_set_threads(0);
+}
+END_TEST
+
 /* A row, a column or a corner of the result computed alone has the bits that it has among others. */
 START_TEST(parts)
 {
@@ -385,6 +419,7 @@ int main(void)
     tcase_add_loop_test(c, sizes, 0, ISAS);
     tcase_add_loop_test(c, layouts, 0, ISAS);
     tcase_add_loop_test(c, threads, 0, ISAS);
+    tcase_add_loop_test(c, rows_anywhere, 0, ISAS);
     tcase_add_loop_test(c, parts, 0, ISAS);
     tcase_add_test(c, even);
     c = tn_tcase(s, "tensors");
