@@ -21,10 +21,10 @@ typedef struct {
     int64_t          each, sums;                             /* elements of a worker's memory, of the copy in it */
     const int64_t   *at;
     float           *memory;
-} rows_job;
+} conv_rows;
 
 /* Copies the inputs of the output rows from r0 on of image n, with padding; below the input, too. */
-static void copy_input(const rows_job *j, int64_t n, int64_t r0, float *to)
+static void copy_input(const conv_rows *j, int64_t n, int64_t r0, float *to)
 {
     const int64_t *step = j->x->l.stride;
     for (int64_t c = 0; c < j->c; c++) {
@@ -43,8 +43,8 @@ static void copy_input(const rows_job *j, int64_t n, int64_t r0, float *to)
 
 static void convolve_blocks(int64_t from, int64_t to, void *user)
 {
-    const rows_job *j = user;
-    const int64_t   down = (j->out[0] + j->rows - 1) / j->rows, out = j->o / j->groups, in = j->c / j->groups;
+    const conv_rows *j = user;
+    const int64_t    down = (j->out[0] + j->rows - 1) / j->rows, out = j->o / j->groups, in = j->c / j->groups;
     float *const copy = j->memory + tn__worker() * j->each, *const sums = copy + j->sums;
     for (int64_t b = from; b < to && !tn__self.error; b++) {
         const int64_t n = b / down, r0 = b % down * j->rows, rows = tn__min_i64(j->rows, j->out[0] - r0);
@@ -71,7 +71,7 @@ bool tn__convolve_rows(const tn__windows *g, const tn_tensor *x, const tn_tensor
                        tn_tensor *y)
 {
     const int64_t *xs = x->l.shape.d, *ys = y->l.shape.d, *ks = g->size;
-    rows_job       j = {.x = x, .w = w, .bias = bias, .y = y, .n = xs[0], .c = xs[1], .o = ys[1]};
+    conv_rows      j = {.x = x, .w = w, .bias = bias, .y = y, .n = xs[0], .c = xs[1], .o = ys[1]};
     j.in[0] = xs[2], j.in[1] = xs[3], j.out[0] = ys[2], j.out[1] = ys[3], j.groups = g->groups;
     j.pad[0] = g->padding[0], j.pad[1] = g->padding[1], j.cols = tn__gemm_of_rows(x->dtype);
     j.depth = j.c / j.groups * ks[0] * ks[1], j.halo = (ks[0] - 1) * g->dilation[0];
