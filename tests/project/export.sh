@@ -2,7 +2,8 @@
 # PROGRAM export: models as C files. Each is compiled by gcc as C99 without warnings, refers to nothing but libm, prints
 # what the program prints, and has the library's bits on random inputs: token ids, texts, logits, hidden states. Also
 # the errors, and that the copies of tables in examples/export are equal to those of core/kernels. With INPUTS all kinds
-# and variants of models, in f32 and int8, also with clang, tcc and for 64-bit and 32-bit arm, if they are installed.
+# and variants of models, in f32 and int8, also with clang, tcc and for 64-bit and 32-bit arm, if they are installed, and
+# that each compiler's program with a changed weight or constant is found.
 #
 #     export.sh [INPUTS]     random inputs for each model; default: 6 for a few models
 . "$(dirname "$0")/common.sh"
@@ -69,67 +70,92 @@ only_libm() # OBJECT
     [ -z "$others" ] || wrong "$1 refers to $others"
 }
 
-# Compiles NAME.c with a compiler; the program prints what COMMAND prints for the same input.
+fma='' native='' # also without AVX2, where int8 is other code
+[ "$(uname -m)" != x86_64 ] || ! grep -qw fma /proc/cpuinfo || fma=-mfma native=-march=native
+installed() { command -v "$@" >found && [ "$(wc -l <found)" = $# ]; }
+silent() { "$@" >compiled 2>&1 && [ ! -s compiled ] || wrong "$*: $(head -n 5 compiled)"; }
+
+# The result of replaying the records of NAME in an object: any compiler's, linked by gcc or a cross compiler. $run: an
+# emulator.
+# shellcheck disable=SC2086
+replay() # NAME OBJECT GCC
+{
+    local driver=replay-${3%% *}.o
+    [ -e "$driver" ] || $3 -O2 -c "$root/tests/project/export_replay.c" -o "$driver"
+    $3 -Wl,-z,noexecstack "$driver" "$2" -lm -o "$1.replay" && { ${run:-} "./$1.replay" "$1.records" || true; }
+}
+same_bits() # NAME OBJECT GCC COMPILER
+{
+    replay "$1" "$2" "$3" >replayed 2>&1
+    [ "$(cat replayed)" = "$inputs inputs have equal bits" ] || wrong "$1 with $4: $(head -n 3 replayed)"
+}
+
+# NAME.made prints for an input what COMMAND prints.
 prints() # NAME INPUT COMPILER COMMAND...
 {
     local name=$1 input=$2 compiler=$3
     shift 3
-    if [ "$all" ]; then
-        # shellcheck disable=SC2086
-        $compiler "${flags[@]}" -O2 -DMODEL_MAIN "$name.c" -lm -o "$name.made" >compiled 2>&1 &&
-            [ ! -s compiled ] || wrong "$name.c, $compiler: $(head -n 5 compiled)"
-        # shellcheck disable=SC2086
-        $compiler "${flags[@]}" -c "$name.c" -o "$name.o" >compiled 2>&1 && [ ! -s compiled ] ||
-            wrong "$name.c without main, $compiler: $(head -n 5 compiled)"
-        only_libm "$name.o"
-    fi
-    [ "$all" ] || cp "$name.exe" "$name.made"
     ${run:-} "./$name.made" <"$input" >"$name.printed" || wrong "$name with $compiler fails"
     [ -s "$name.expected" ] || "$@" <"$input" >"$name.expected" 2>/dev/null || wrong "$* fails"
     cmp "$name.printed" "$name.expected" || wrong "$name with $compiler prints other text than $*"
 }
 
-fma='' native='' # also without AVX2, where int8 is other code
-[ "$(uname -m)" != x86_64 ] || ! grep -qw fma /proc/cpuinfo || fma=-mfma native=-march=native
-installed() { command -v "$@" >found && [ "$(wc -l <found)" = $# ]; }
+# Another value of the lowest byte of the first weight; of the factor of attention scores or a coefficient of sigmoid.
+sed_weight='/^static const union weights weights = /{n;s/"(\\[0-7]+|.)/"\\125/}'
+sed_constant='s/^#define SCALE .*p/#define SCALE 0x1.7p/;/^static const float sigmoid_tail.*= /{n;s/-0\.25f/-0.24f/}'
 
-# The library's bits, and the stack: all functions together need less than the file's comment says. Also makes the
-# program from the same object.
-bits() # NAME MODEL TOKENIZER [int8]
+# 32-bit arm without fused multiply-add: the C library's fmaf takes an emulator minutes for each model.
+slow='arm-linux-gnueabihf-gcc -static'
+
+# Compiles NAME.c with another compiler. With the slow one, only the texts are compared.
+# shellcheck disable=SC2086
+compile() # COMPILER NAME [INPUT COMMAND...]
 {
-    local name=$1 model=$2 tokenizer=$3
+    local compiler=$1 name=$2 gcc=gcc run='' fault
+    shift 2
+    case $compiler in *-linux-*) gcc=$compiler run=qemu-${compiler%%-*} ;; esac
+    if ! installed ${compiler%% *} $run; then
+        echo "$name with ${compiler%% *} is not checked: not installed"
+        return
+    fi
+    silent $compiler "${flags[@]}" -O2 -DMODEL_MAIN "$name.c" -lm -o "$name.made"
+    [ $# = 0 ] || prints "$name" "$1" "$compiler" "${@:2}"
+    silent $compiler "${flags[@]}" -O2 -c "$name.c" -o "$name.o"
+    only_libm "$name.o"
+    [ "$compiler" != "$slow" ] || return 0
+    same_bits "$name" "$name.o" "$gcc" "$compiler"
+    [[ " llama bert films-8 lstm vit ende " = *" $name "* ]] || return 0
+    for fault in weight constant; do
+        [ $fault = weight ] && sed -E "$sed_weight" "$name.c" >faulty.c || sed -E "$sed_constant" "$name.c" >faulty.c
+        ! cmp -s "$name.c" faulty.c || wrong "$name.c has no $fault to change"
+        silent $compiler "${flags[@]}" -O2 -c faulty.c -o faulty.o
+        replay "$name" faulty.o "$gcc" >replayed 2>&1
+        [[ $(cat replayed) = "input "* ]] || wrong "$name with $compiler: a changed $fault is not found"
+    done
+}
+
+# Checks NAME.c. COMMAND prints what its program prints.
+check() # NAME MODEL TOKENIZER [INPUT COMMAND...]
+{
+    local name=$1 model=$2 tokenizer=$3 compiler type=()
+    shift 3
+    [ "$name" = "${name%-8}" ] || type=(int8)
+    grep -q 'model_embed' "$name.c" && type=(embed)
+    "$bin/tests/export_records" "$model" "$tokenizer" "$name.records" "$inputs" "${type[@]}" || wrong "$name: no records"
     # shellcheck disable=SC2086
-    gcc "${flags[@]}" -O2 $native -fPIC -fstack-usage -DMODEL_MAIN -c "$name.c" -o "$name.both.o" >compiled 2>&1 &&
-        [ ! -s compiled ] || wrong "$name.c, gcc: $(head -n 5 compiled)"
-    gcc -shared "$name.both.o" -lm -o "$name.so" && gcc "$name.both.o" -lm -o "$name.exe" || wrong "$name is not linked"
-    "$bin/tests/export_bits" "$model" "$tokenizer" "./$name.so" "$inputs" "${@:4}" >bits ||
-        wrong "$name: $(head -n 5 bits)"
+    silent gcc "${flags[@]}" -O2 $native -fstack-usage -DMODEL_MAIN -c "$name.c" -o "$name.both.o"
     awk -v most="$(grep -oP 'on the stack at most \K[0-9]+' "$name.c")" \
         '{ sum += $2 } END { exit !(NR > 5 && sum < most) }' "$name.both.su" ||
         wrong "$name.c needs more stack than it says: $(cat "$name.both.su")"
-}
-
-check() # NAME MODEL TOKENIZER INPUT COMMAND...
-{
-    local name=$1 model=$2 tokenizer=$3 input=$4 compiler target type=()
-    shift 4
-    [ "$name" = "${name%-8}" ] || type=(int8)
-    bits "$name" "$model" "$tokenizer" "${type[@]}"
-    prints "$name" "$input" "gcc $fma" "$@"
-    if [ "$all" ]; then
-        [ "$name" != bert ] || prints bert "$input" gcc "$@" # fmaf of the C library
-        for compiler in "clang $native" tcc; do
-            if installed "${compiler%% *}"; then prints "$name" "$input" "$compiler" "$@"
-            else echo "$name with ${compiler%% *} is not checked: not installed"; fi
-        done
-        for target in aarch64-linux-gnu arm-linux-gnueabihf; do
-            if installed $target-gcc "qemu-${target%%-*}"; then
-                run=qemu-${target%%-*} prints "$name" "$input" "$target-gcc -static" "$@"
-            else
-                echo "$name on ${target%%-*} is not checked: no $target-gcc and qemu-${target%%-*}"
-            fi
-        done
-    fi
+    gcc "$name.both.o" -lm -o "$name.made" && objcopy -L main "$name.both.o" "$name.o" || wrong "$name is not linked"
+    cp "$name.made" "$name.exe"
+    [ $# = 0 ] || prints "$name" "$1" "gcc $native" "${@:2}"
+    same_bits "$name" "$name.o" gcc "gcc $native"
+    [ "$all" ] || return 0
+    [ "$name" != bert ] || compile gcc bert "$@" # fmaf of the C library
+    for compiler in "gcc $fma" "clang $native" tcc "aarch64-linux-gnu-gcc -static" "$slow" "$slow -mfpu=vfpv4"; do
+        compile "$compiler" "$name" "$@"
+    done
 }
 
 # Exports MODEL as NAME.c, and checks it.
@@ -150,6 +176,10 @@ printf 'the [MASK] and the sea\n[MASK] Caf\303\251 [MASK].\n' >blanks
 head -n 20 text >lines
 printf 'new w\303\266rds , 12!\n' >>lines
 printf '\n \t\nnew w\303\266rds\t, 12!\n' | cat lines - >pages
+awk -v n="$inputs" '{ word[NR] = $1 } END { srand(3); for (i = 0; i < n; i++) {
+    printf "%s", word[int(rand() * NR) + 1]
+    for (k = int(rand() * 3); k > 0; k--) printf " %s", word[int(rand() * NR) + 1]
+    print "" } }' text | cat lines - >short
 head -c 160 images | tail -c 144 >pixels
 { printf 'P5 12 12 255\n' && cat pixels; } >picture.pgm
 classify_picture() { "$vit" classify "${@:2}" picture.pgm | cut -f 2-; }
@@ -170,7 +200,7 @@ export_and_check lstm lstm words "$lm" "${write[@]}" --prompt "$(cat words)"
 check_images vit
 export_and_check ende ende pages "$translate" run --beam 1
 "$bert" export --model bert --embed --c vectors.c >out || wrong "bert export --embed fails"
-check vectors bert - lines "$bert" embed --model bert
+check vectors bert - short "$bert" embed --model bert
 gcc "${flags[@]}" -Werror -c llama.c -o llama.o && only_libm llama.o
 
 # Variants of configurations, by other members of config.json.
@@ -201,7 +231,7 @@ sentences()
 if [ "$all" ]; then
     sentences first_token cls Tanh
     sentences greatest max GELU
-    for name in first_token greatest; do export_and_check $name $name text "$bert" embed; done
+    for name in first_token greatest; do export_and_check $name $name short "$bert" embed; done
     {
         "$bert" train "${small[@]}" --out cased --dim 32 --heads 2 --vocab-size 150 --norm-last --cased
         "$lm" train "${states[@]}" --out gru --cell gru --pieces bpe --vocab-size 300 --untied --hidden 40
@@ -212,7 +242,7 @@ if [ "$all" ]; then
         export_and_check $name ${name%-8} prompt "$gpt" "${write[@]}" --file -
     done
     export_and_check cased cased blanks "$bert" fill
-    "$bert" export --model bert --dtype int8 --c bert-8.c >out && bits bert-8 bert - int8 # fill is in f32
+    "$bert" export --model bert --dtype int8 --c bert-8.c >out && check bert-8 bert - # fill is in f32
     export_and_check names names lines "$bert" tag
     export_and_check films-8 films lines "$bert" classify
     for name in gru elman; do
@@ -234,15 +264,16 @@ if [ "$all" ]; then
     variant llama "s/\"silu\"/\"gelu_pytorch_tanh\"/; s/\"rope_theta\"/\"rope_scaling\": $scaled, &/" turned
     for name in exact linear turned; do
         "$gpt" export --model $name --c $name.c >out || wrong "gpt export --model $name fails"
-        bits $name $name -
+        check $name $name -
     done
 fi
 
 # The comparison finds sums in another order.
-sed 's/for (int k = 0; k < in; k++) {/for (int k = in - 1; k >= 0; k--) {/' llama.c >other.c
-! cmp -s llama.c other.c || wrong "add_panels() of llama.c is not as expected"
-gcc -std=c99 -shared -fPIC other.c -lm -o other.so
-! "$bin/tests/export_bits" llama - ./other.so 3 >bits || wrong "export_bits finds no difference in other.c"
+sed 's/for (int k = 0; k < in; k++) {/for (int k = in - 1; k >= 0; k--) {/' llama.c >faulty.c
+! cmp -s llama.c faulty.c || wrong "add_panels() of llama.c is not as expected"
+gcc -std=c99 -O1 -c faulty.c -o faulty.o
+replay llama faulty.o gcc >replayed 2>&1
+[ "$(cat replayed)" = "input 0: other logits" ] || wrong "no difference is found in faulty.c: $(cat replayed)"
 
 # ---- errors ----
 
