@@ -203,6 +203,7 @@ void encoder_features(emitter *e, const tn_blocks *m)
     const tn_block *b = first_of(m);
     blocks_feature(e, blocks_function(b->activation));
     emit_feature(e, "NORM", true), emit_feature(e, "LAYER_NORM", true), emit_feature(e, "ATTENTION", true);
+    emit_feature(e, "ROWS", true);
     emit_feature(e, "NORM_FIRST", b->norm_first), emit_feature(e, "FINAL_NORM", m->norm != NULL);
 }
 

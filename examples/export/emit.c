@@ -291,6 +291,7 @@ void emit_constants(emitter *e, const char *sizes, int64_t state)
          "\n/* ---- constants: the memory of the state, checked; tables; the weights ---- */\n\n"
          "typedef char model_state_fits[%s <= %lld ? 1 : -1];\n",
          sizes, (long long)state);
+    emit_template(e, template_columns);
 }
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
@@ -319,13 +320,13 @@ void emit_strings(emitter *e, const char *name, int64_t n, const char *const *te
 
 void emit_sizes(emitter *e, const emit_size *sizes, size_t n)
 {
-    emit(e, "enum {\n");
+    emit(e, "enum {");
     for (size_t i = 0; i < n; i++) {
-        emit(e, "    %s = %lld%s", sizes[i].name, (long long)sizes[i].n, i + 1 < n ? "," : "");
+        const bool alone = sizes[i].text || !i || sizes[i - 1].text; /* else on the line before */
+        emit(e, "%s%s = %lld%s", alone ? "\n    " : " ", sizes[i].name, (long long)sizes[i].n, i + 1 < n ? "," : "");
         if (sizes[i].text) emit(e, " /* %s */", sizes[i].text);
-        emit(e, "\n");
     }
-    emit(e, "};\n");
+    emit(e, "\n};\n");
 }
 
 void emit_string(emitter *e, const char *text, size_t bytes)

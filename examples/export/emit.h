@@ -179,11 +179,11 @@ int64_t emit_writer_bytes(const spelling *k, int64_t most, int64_t length);
 /* ---- templates: program/NAME.c as lines, written by the build ---------------------------------------------------- */
 
 /* clang-format off: it aligns these in steps */
-extern const char *const template_head[], *const template_arithmetic[], *const template_columns[];
+extern const char *const template_head[], *const template_arithmetic[], *const template_functions[];
 extern const char *const template_embedding[], *const template_decoder[], *const template_recurrent[];
 extern const char *const template_encoder[], *const template_words[], *const template_image[];
 extern const char *const template_text[], *const template_pairs[], *const template_wordpiece[];
-extern const char *const template_pieces[], *const template_translator[];
+extern const char *const template_pieces[], *const template_translator[], *const template_columns[];
 extern const char *const template_decoder_main[], *const template_encoder_main[], *const template_task_main[];
 extern const char *const template_image_main[], *const template_translator_main[];
 /* clang-format on */

@@ -205,8 +205,8 @@ static void put_file(emitter *e, const encoder *x, const spelling *k, const char
     spelling_emit_sizes(e, k, spelling_most(x->length), false);
     emit_weight_names(e);
     put_interface(e, x);
-    emit_template(e, template_columns);
     emit_template(e, template_arithmetic);
+    emit_template(e, template_functions);
     emit_template(e, template_embedding);
     emit(e, "\n");
     emit_template(e, template_encoder);

@@ -108,8 +108,8 @@ static void put_file(emitter *e, const tn_vit *m, const tn_image_processor *p, c
     emit_weight_names(e);
     emit(e, "\n/* See the functions' comments. */\nconst float *model_classify(const unsigned char *pixels);\n"
             "const float *model_probabilities(void);\n\n");
-    emit_template(e, template_columns);
     emit_template(e, template_arithmetic);
+    emit_template(e, template_functions);
     emit_template(e, template_encoder);
     emit(e, "\n");
     emit_template(e, template_image);

@@ -71,7 +71,7 @@ static void set_features(emitter *e, const decoder *d)
     emit_feature(e, "NORM", true), emit_feature(e, "ATTENTION", true), emit_feature(e, "WINDOW", true);
     emit_feature(e, "LAYER_NORM", d->blocks->norm->bias != NULL);
     emit_feature(e, "ROTARY", d->mha->rotary), emit_feature(e, "POSITIONS", d->positions != NULL);
-    emit_feature(e, "GATED", d->gated), emit_feature(e, "TIED", d->tied);
+    emit_feature(e, "PANELS", true), emit_feature(e, "GATED", d->gated), emit_feature(e, "TIED", d->tied);
 }
 
 /* Bytes of `state` in program/decoder.c. */
@@ -184,8 +184,8 @@ static void put_file(emitter *e, const tn_model *m, const decoder *d, const spel
     spelling_emit_sizes(e, k, spelling_most(d->length), true);
     emit_weight_names(e);
     emit(e, "%s", writer_interface);
-    emit_template(e, template_columns);
     emit_template(e, template_arithmetic);
+    emit_template(e, template_functions);
     emit_template(e, template_embedding);
     emit(e, "\n");
     emit_template(e, template_decoder);

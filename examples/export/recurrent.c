@@ -103,7 +103,7 @@ static void put_file(emitter *e, const tn_model *m, const recurrent *r, const sp
     const bool              lstm = !strcmp(c->cell, "lstm"), gru = !strcmp(c->cell, "gru");
     emit_feature(e, "LSTM", lstm), emit_feature(e, "GRU", gru), emit_feature(e, "ELMAN", !lstm && !gru);
     emit_feature(e, "TANH", true), emit_feature(e, "SIGMOID", lstm || gru), emit_feature(e, "TIED", !c->untied);
-    emit_feature(e, "WORDS", k->words);
+    emit_feature(e, "PANELS", true), emit_feature(e, "WORDS", k->words);
     add_weights(e, r);
     if (!emit_fits(e, state_bytes(r))) return;
     put_title(e, r, k, path);
@@ -112,8 +112,8 @@ static void put_file(emitter *e, const tn_model *m, const recurrent *r, const sp
     spelling_emit_sizes(e, k, PROMPT, true);
     emit_weight_names(e);
     emit(e, "%s", writer_interface);
-    emit_template(e, template_columns);
     emit_template(e, template_arithmetic);
+    emit_template(e, template_functions);
     emit_template(e, template_embedding);
     emit(e, "\n");
     emit_template(e, template_recurrent);

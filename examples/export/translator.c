@@ -84,7 +84,7 @@ static void put_file(emitter *e, const tn_seq2seq *m, const spelling *k, const c
     const tn_mha *a = first_of(m->transformer->encoder)->self_attn;
     const int64_t most = spelling_most(m->config.positions);
     encoder_features(e, m->transformer->encoder);
-    emit_feature(e, "TIED", !m->config.untied);
+    emit_feature(e, "PANELS", true), emit_feature(e, "TIED", !m->config.untied);
     add_weights(e, m);
     if (!emit_fits(e, state_bytes(m))) return;
     emit_title(e, &(emit_about){.path = path,
@@ -102,8 +102,8 @@ static void put_file(emitter *e, const tn_seq2seq *m, const spelling *k, const c
     spelling_emit_sizes(e, k, most, true);
     emit_weight_names(e);
     emit(e, "%s", interface);
-    emit_template(e, template_columns);
     emit_template(e, template_arithmetic);
+    emit_template(e, template_functions);
     emit_template(e, template_embedding);
     emit(e, "\n");
     emit_template(e, template_encoder);

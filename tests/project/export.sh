@@ -2,8 +2,8 @@
 # PROGRAM export: models as C files. Each is compiled by gcc as C99 without warnings, refers to nothing but libm, prints
 # what the program prints, and has the library's bits on random inputs: token ids, texts, logits, hidden states. Also
 # the errors, and that the copies of tables in examples/export are equal to those of core/kernels. With INPUTS all kinds
-# and variants of models, in f32 and int8, also with clang, tcc and for 64-bit and 32-bit arm, if they are installed, and
-# that each compiler's program with a changed weight or constant is found.
+# and variants of models, in f32 and int8, also with clang, tcc and for 64-bit and 32-bit arm, if they are installed,
+# and that with each compiler a changed weight or constant is found.
 #
 #     export.sh [INPUTS]     random inputs for each model; default: 6 for a few models
 . "$(dirname "$0")/common.sh"
@@ -141,7 +141,8 @@ check() # NAME MODEL TOKENIZER [INPUT COMMAND...]
     shift 3
     [ "$name" = "${name%-8}" ] || type=(int8)
     grep -q 'model_embed' "$name.c" && type=(embed)
-    "$bin/tests/export_records" "$model" "$tokenizer" "$name.records" "$inputs" "${type[@]}" || wrong "$name: no records"
+    "$bin/tests/export_records" "$model" "$tokenizer" "$name.records" "$inputs" "${type[@]}" ||
+        wrong "$name has no records"
     # shellcheck disable=SC2086
     silent gcc "${flags[@]}" -O2 $native -fstack-usage -DMODEL_MAIN -c "$name.c" -o "$name.both.o"
     awk -v most="$(grep -oP 'on the stack at most \K[0-9]+' "$name.c")" \
@@ -202,6 +203,11 @@ export_and_check ende ende pages "$translate" run --beam 1
 "$bert" export --model bert --embed --c vectors.c >out || wrong "bert export --embed fails"
 check vectors bert - short "$bert" embed --model bert
 gcc "${flags[@]}" -Werror -c llama.c -o llama.o && only_libm llama.o
+for name in llama bert films vit ende; do # the Transformer: from the arithmetic to the tokenizer or main
+    lines=$(awk '/^\/\* ---- arithmetic/ { from = NR }
+        /^\/\* ---- (text|the program)/ { print NR - from; exit }' $name.c)
+    [ "$lines" -le 400 ] || wrong "$name.c: the Transformer has $lines lines, expected at most 400"
+done
 
 # Variants of configurations, by other members of config.json.
 variant() # MODEL SCRIPT NAME

@@ -1,5 +1,5 @@
-/* export_record.h — a file of inputs of an exported model, with hashes of the library's results: export_records.c writes
- * it, export_replay.c compares. */
+/* export_record.h — a file of inputs of an exported model, with hashes of the library's results: export_records.c
+ * writes it, export_replay.c compares. */
 #ifndef TENON_TESTS_PROJECT_EXPORT_RECORD_H
 #define TENON_TESTS_PROJECT_EXPORT_RECORD_H
 

@@ -1,5 +1,5 @@
-/* export_replay.c — replays the inputs of export_records.c in an exported model, and compares the hashes of the results.
- * For gcc, linked with the model as any compiler has made it.
+/* export_replay.c — replays the inputs of export_records.c in an exported model, and compares the hashes of the
+ * results. For gcc, linked with the model as any compiler has made it.
  *
  *     export_replay RECORDS */
 #include "export_record.h"
