@@ -54,11 +54,11 @@ if(TENON_DEVELOPER)
 endif()
 
 if(TENON_SANITIZE)
-  list(APPEND TENON_COMPILE -fsanitize=${TENON_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -O1)
+  list(APPEND TENON_COMPILE -fsanitize=${TENON_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer
+    $<IF:$<BOOL:${TENON_FUZZ}>,${TENON_FUZZ_LEVEL},-O1>)
   list(APPEND TENON_LINK -fsanitize=${TENON_SANITIZE})
-  if(CMAKE_C_COMPILER_ID STREQUAL "GNU") # else each use of a thread's variable is a call: a sixth of the tests' time
-    list(APPEND TENON_COMPILE -ftls-model=initial-exec)
-  endif()
+  # else each use of a thread's variable is a call: a sixth of the tests' time
+  list(APPEND TENON_COMPILE -ftls-model=initial-exec)
   if(TENON_SANITIZE MATCHES undefined)
     list(APPEND TENON_COMPILE -fsanitize=float-cast-overflow)
   endif()
@@ -84,7 +84,6 @@ if(TENON_FUZZ)
   if(NOT CMAKE_C_COMPILER_ID MATCHES Clang)
     message(FATAL_ERROR "TENON_FUZZ needs clang: configure with -DCMAKE_C_COMPILER=clang, or --preset fuzz")
   endif()
-  list(APPEND TENON_COMPILE -fsanitize=fuzzer-no-link)
 endif()
 
 if(TENON_COVERAGE)

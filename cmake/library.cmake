@@ -145,16 +145,14 @@ if(CMAKE_BUILD_TYPE STREQUAL "Release")
   set_source_files_properties(core/kernels/gemm.k.c PROPERTIES COMPILE_OPTIONS "${once}")
 endif()
 
-# With sanitizers, what the tests spend little time in is not optimised: gcc and clang then compile it in half the time,
-# and no access is optimised away. The fuzz targets read files (data, core/files) and compute almost nothing.
-if(TENON_SANITIZE)
-  set(plain nn optim models parallel)
-  if(TENON_FUZZ)
-    list(APPEND plain autograd core/products core/skeletons data/metrics data/report)
-  else()
-    list(APPEND plain data core/files)
-  endif()
-  foreach(folder IN LISTS plain)
+# With sanitizers, what the tests spend little time in is not optimised: gcc then compiles it in half the time, and no
+# access is optimised away. With TENON_FUZZ nothing is (TENON_FUZZ_LEVEL).
+if(TENON_FUZZ) # the fuzzer follows the branches of what reads files and options
+  set(followed ${sources})
+  list(FILTER followed INCLUDE REGEX "/(core/base|core/files|data|models|nn/base|optim)/")
+  set_source_files_properties(${followed} PROPERTIES COMPILE_OPTIONS -fsanitize=fuzzer-no-link)
+elseif(TENON_SANITIZE)
+  foreach(folder nn optim models parallel data core/files)
     tenon_optimise(${folder} -O0)
   endforeach()
 endif()
@@ -181,15 +179,21 @@ foreach(isa baseline ${isas})
 endforeach()
 foreach(target IN LISTS objects)
   tenon_own(${target})
-  if(TENON_SANITIZE AND NOT TENON_FUZZ) # see tenon_static
+  if(TENON_SANITIZE) # see tenon_static
     set_target_properties(${target} PROPERTIES C_VISIBILITY_PRESET default)
     if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND NOT target MATCHES "kernels") # half of the time of -O1
       target_compile_options(${target} PRIVATE -Og)
     endif()
   endif()
   target_link_libraries(${target} PRIVATE tenon_needs)
-  if(TENON_FUZZ AND target MATCHES "kernels") # they read no files, and clang needs minutes to instrument them
+  # clang needs a minute per file for UndefinedBehaviorSanitizer in optimised kernels: only those of the baseline have
+  # it, which are the same sources. stage.sanitize instruments all.
+  if(TENON_FUZZ AND target MATCHES "kernels_exact")
     target_compile_options(${target} PRIVATE -fno-sanitize=all)
+  elseif(TENON_FUZZ AND target MATCHES "kernels_baseline")
+    target_compile_options(${target} PRIVATE -O0)
+  elseif(TENON_FUZZ AND target MATCHES "kernels")
+    target_compile_options(${target} PRIVATE -O1 -fno-sanitize=undefined,float-cast-overflow)
   endif()
 endforeach()
 
@@ -197,8 +201,9 @@ endforeach()
 
 list(TRANSFORM objects REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>")
 add_library(tenon SHARED ${objects})
+set_target_properties(tenon PROPERTIES EXCLUDE_FROM_ALL "${TENON_FUZZ}")
 set(kind STATIC)
-if(TENON_SANITIZE AND NOT TENON_FUZZ) # shared: 200 tests with a copy each would take 20 MB and 0.3 s each
+if(TENON_SANITIZE) # shared: 200 tests with a copy each would take 20 MB and 0.3 s each
   set(kind SHARED)
 endif()
 add_library(tenon_static ${kind} ${objects})
