@@ -71,7 +71,8 @@ static bool resettle(counts *c, int64_t slots, float least)
 {
     counts to = {.slots = slots, .least = least, .seed = c->seed};
     if (!(to.slot = tn__mem_zeroed((size_t)slots * sizeof *to.slot))) return false;
-    for (const pair_count *p = c->slot, *end = p + c->slots; p < end; p++) {
+    for (int64_t i = 0; i < c->slots; i++) {
+        const pair_count *p = c->slot + i;
         if (!p->low || p->count < least) continue;
         *slot_of(&to, p, hash_of(c, p)) = *p, to.n++;
     }

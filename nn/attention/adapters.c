@@ -126,9 +126,10 @@ static size_t next_word(const char **at)
 /* True if the word is some whole parts of the path: "layers.1" is in "model.layers.1.gate", not in "layers.10". */
 static bool is_in(const char *word, size_t n, const char *path)
 {
-    for (const char *p = path; p; p = strchr(p, '.'), p += p != NULL)
+    for (const char *p = path;; p++) {
         if (!strncmp(p, word, n) && (p[n] == '.' || !p[n])) return true;
-    return false;
+        if (!(p = strchr(p, '.'))) return false;
+    }
 }
 
 static bool listed(const char *list, const char *path)
