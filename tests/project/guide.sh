@@ -2,8 +2,9 @@
 # The pages of docs/guide are correct. The C blocks of a lesson's page are, in order, its program without the headings;
 # its output blocks are the program's output (numbers within 2 %, because other machines round differently). A lesson
 # has at most 150 lines, and has a page. The commands of other pages are run in an empty folder, and print the lines of
-# the output blocks. Each `file:function` exists. The two pages that train a BERT and a GPT take half of the time: they
-# are run with 'guide.sh whole', by --full; bert.sh and gpt.sh run the same commands with smaller models.
+# the output blocks. Each `file:function` exists. The pages that train a BERT and a GPT, and fine_tuning and look, take
+# most of the time: they are run with 'guide.sh whole', by --full; bert.sh, gpt.sh, tune.sh and look.sh run the same
+# commands with smaller models.
 . "$(dirname "$0")/common.sh"
 fresh "guide${1:+_$1}"
 
@@ -59,7 +60,7 @@ for page in "$root"/docs/guide/*.md; do
     name=$(basename "$page" .md)
     grep -q '^```sh$' "$page" || continue
     grep -q "($name.md)" "$root/docs/guide/README.md" || wrong "docs/guide/README.md does not name $name.md"
-    [[ ${1:-} == whole || $name != train_your_own_[bg]* ]] || continue
+    [[ ${1:-} == whole || ! $name =~ ^(train_your_own_[bg].*|fine_tuning|look)$ ]] || continue
     mkdir "$name.run"
     blocks sh "$page" >"$name.commands"
     (cd "$name.run" && PATH=$build/bin:$PATH bash -euo pipefail ../"$name.commands") >"$name.all" 2>"$name.said" ||

@@ -142,7 +142,7 @@ static double thrice(int m)
     tn_scope_end(s);
     return sum;
 }
-START_TEST(each_allocation_fails) { tn_each_allocation_fails(thrice, _i, 1, 5, 8); }
+START_TEST(each_allocation_fails) { tn_each_allocation_fails(thrice, _i, tn_test_slow() ? 3 : 1, 5, 8); }
 END_TEST
 
 int main(void)

@@ -519,7 +519,7 @@ static double once(int i)
     tn_scope_end(s);
     return v;
 }
-START_TEST(memory_fails) { tn_each_allocation_fails(once, 0, tn_test_slow() ? 7 : 1, 5, 50); }
+START_TEST(memory_fails) { tn_each_allocation_fails(once, 0, tn_test_slow() ? 23 : 1, 5, 50); }
 END_TEST
 
 int main(void)

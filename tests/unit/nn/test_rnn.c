@@ -409,7 +409,7 @@ static double once(int kind)
     return sum;
 }
 
-START_TEST(memory_fails) { tn_each_allocation_fails(once, _i, tn_test_slow() ? 7 : 1, 5, 150); }
+START_TEST(memory_fails) { tn_each_allocation_fails(once, _i, tn_test_slow() ? 23 : 1, 5, 150); }
 END_TEST
 
 /* ---- wrong use --------------------------------------------------------------------------------------------------- */

@@ -174,7 +174,7 @@ START_TEST(any_number_of_threads)
             tn_sequential *net = large_new(types[d]);
             tn_optimizer  *o = tn_case_kinds[_i].make(net);
             tn_ema        *e = tn_ema_new(net, .decay = 0.5);
-            for (int t = 0; t < 4 * tn_case_kinds[_i].parts; t++) {
+            for (int t = 0; t < (tn_test_slow() ? 2 : 4) * tn_case_kinds[_i].parts; t++) {
                 large_backward(net, t);
                 if (t == 1) tn_clip_grads(net, .clip.norm = 3);
                 tn_step(o);
@@ -201,7 +201,7 @@ START_TEST(steps_take_no_memory)
     tn_sequential *net = large_new(TN_F32);
     tn_optimizer  *o = tn_case_kinds[_i].make(net);
     tn_ema        *e = tn_ema_new(net);
-    for (int t = 0; t < 6 * tn_case_kinds[_i].parts; t++) {
+    for (int t = 0; t < (tn_test_slow() ? 3 : 6) * tn_case_kinds[_i].parts; t++) {
         large_backward(net, t);
         tn_trim(); /* empties the cache */
         const uint64_t before = tn_memory_now().mallocs;
