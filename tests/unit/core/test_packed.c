@@ -26,7 +26,7 @@ START_TEST(same_bits)
             tn_set_threads(threads);
             tn_tensor *w = random_of(floats[_i], TN_SHAPE(n, k)), *all = random_of(floats[_i], TN_SHAPE(70, k));
             tn_tensor *bias = random_of(floats[_i], TN_SHAPE(n));
-            for (int64_t m = 1; m <= 70; m += m < (tn_test_slow() ? 4 : 10) ? 1 : tn_test_slow() ? 22 : 15) {
+            for (int64_t m = 1; m <= 70; m += m < (tn_test_slow() ? 2 : 10) ? 1 : tn_test_slow() ? 34 : 15) {
                 tn_tensor *x = tn_narrow(all, 0, 70 - m, m), *y = anew(x, w), *z = tn_linear(x, tn_clone(w), bias);
                 for (int time = 0; time < 3; time++) {
                     ck_assert_msg(tn_same_bits(tn_linear(x, w, NULL), y), "%lldx%lldx%lld, time %d", (long long)m,
@@ -142,7 +142,7 @@ static double thrice(int m)
     tn_scope_end(s);
     return sum;
 }
-START_TEST(each_allocation_fails) { tn_each_allocation_fails(thrice, _i, tn_test_slow() ? 3 : 1, 5, 8); }
+START_TEST(each_allocation_fails) { tn_each_allocation_fails(thrice, _i, 1, 5, 8); }
 END_TEST
 
 int main(void)

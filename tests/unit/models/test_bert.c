@@ -456,7 +456,7 @@ static double once(int i)
     return v;
 }
 
-START_TEST(memory) { tn_each_allocation_fails(once, 0, tn_test_slow() ? 23 : 1, 5, 100); }
+START_TEST(memory) { tn_each_allocation_fails(once, 0, tn_test_slow() ? 7 : 1, 5, 100); }
 END_TEST
 
 /* ---- with texts -------------------------------------------------------------------------------------------------- */

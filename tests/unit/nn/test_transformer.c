@@ -589,7 +589,7 @@ static double once(int i)
     return sum;
 }
 
-START_TEST(memory_fails) { tn_each_allocation_fails(once, _i, tn_test_slow() ? 23 : 1, 5, 200); }
+START_TEST(memory_fails) { tn_each_allocation_fails(once, _i, tn_test_slow() ? 7 : 1, 5, 200); }
 END_TEST
 
 /* ---- wrong use --------------------------------------------------------------------------------------------------- */
