@@ -57,6 +57,8 @@ void tn_test_unsummed(const char *dir);
 #define TN_TEST_TSAN 0
 #define TN_TEST_SANITIZED 0
 #endif
+/* 1 in a build with AddressSanitizer, which forbids reading freed memory and reports it itself. */
+#define TN_TEST_ASAN (TN_TEST_SANITIZED && !TN_TEST_TSAN)
 
 /* True if programs run ten times slower than usual (valgrind, an emulator): use smaller sizes in tests of large inputs,
  * but do not skip checks. */
