@@ -58,18 +58,51 @@ static void row_task(const tn__gemm_plan *plan, char *slot, const tn__gemm_opera
     }
 }
 
-/* row_task for a kept b: panels of whole vectors in sequence. */
-static void kept_row_task(const tn__gemm_job *job, char *sums, const tn__gemm_operands *m, int64_t p0, int64_t p1)
+/* Rows of a by one panel of a kept b: block of k by block, so that all strips find it in L2. Its rows are read in pieces
+ * of a micro-tile's width, and the pieces of the next block are prefetched as they lie in memory. */
+static void panel_of_rows(const tn__gemm_plan *plan, const tn__gemm_operands *m, const char *b, int64_t vectors,
+                          const char *end, char *sums)
+{
+    const tn__gemm_call    *g = &plan->call;
+    const tn__gemm_kernels *kn = plan->kernels;
+    const int64_t           width = vectors * kn->lanes, row_bytes = width * plan->unit_bytes;
+    const int64_t           most = kn->steps * 4 / plan->unit_bytes;
+    tn__gemm_step s = {.a_row = g->a_row, .a_col = g->a_col, .b_row = width, .from_row = width, .to_row = width};
+    for (int64_t k0 = 0; k0 < g->k; k0 += s.k, b += s.k * row_bytes) {
+        s.k = tn__min_i64(most, g->k - k0);
+        const char *next = b + s.k * row_bytes;
+        const char *stop = streams(plan) ? tn__min_i64(end - next, s.k * row_bytes) + next : next;
+        for (int64_t i = 0, row = 0; i < plan->strip.parts; i++, row += s.mr) {
+            s.mr = (int)(tn__strip_at(plan, i + 1) - row);
+            s.a = m->a + (row * g->a_row + k0 * g->a_col) * plan->in_bytes;
+            for (int64_t v = 0; v < vectors; v += s.nv) {
+                s.nv = (int)tn__min_i64(kn->nv, vectors - v);
+                s.b = b + v * kn->lanes * plan->unit_bytes;
+                s.to = sums + row * row_bytes + v * kn->lanes * plan->unit_bytes, s.from = k0 ? s.to : NULL;
+                s.prefetch = stop - next >= s.k * 64 ? next : NULL;
+                if (s.prefetch) next += s.k * 64;
+                kn->tile(&s);
+            }
+        }
+    }
+}
+
+/* row_task for a kept b, and a few rows: panels of whole vectors in sequence. */
+static void kept_rows_task(const tn__gemm_job *job, char *sums, const tn__gemm_operands *m, int64_t p0, int64_t p1)
 {
     const tn__gemm_plan *plan = job->plan;
     const tn__gemm_call *g = &plan->call;
+    const char *const    end =
+        job->shared_b + plan->panel.parts * plan->panel.each * plan->kernels->lanes * plan->steps * plan->unit_bytes;
     for (int64_t p = p0; p < p1; p++) {
-        const int64_t col = tn__panel_at(plan, p), width = tn__panel_at(plan, p + 1) - col;
-        tn__gemv_step s = {.n = width, .k = g->k, .a = m->a, .a_col = g->a_col, .y = sums, .first = true};
-        s.beyond_l2 = streams(plan);
-        s.b = job->shared_b + col * plan->steps * plan->unit_bytes, s.b_row = width, s.b_col = 1;
-        plan->kernels->row(&s);
-        tn__gemm_finish(plan, m, 0, col, 1, tn__min_i64(width, g->n - col), sums, 0);
+        const int64_t     col = tn__panel_at(plan, p), width = tn__panel_at(plan, p + 1) - col;
+        const char *const b = job->shared_b + col * plan->steps * plan->unit_bytes;
+        if (plan->gemv) {
+            tn__gemv_step s = {.n = width, .k = g->k, .a = m->a, .a_col = g->a_col, .y = sums, .first = true};
+            s.beyond_l2 = streams(plan), s.b = b, s.b_row = width, s.b_col = 1;
+            plan->kernels->row(&s);
+        } else panel_of_rows(plan, m, b, plan->panel.each, end, sums);
+        tn__gemm_finish(plan, m, 0, col, g->m, tn__min_i64(width, g->n - col), sums, width);
     }
 }
 
@@ -105,7 +138,7 @@ static void run_tasks(int64_t from, int64_t to, void *user)
         const tn__gemm_operands m = operands_of(plan, matrix);
         const int64_t           i = block / plan->panel_tasks.parts, j = block % plan->panel_tasks.parts;
         const int64_t           p0 = tn__cut_at(&plan->panel_tasks, j), p1 = tn__cut_at(&plan->panel_tasks, j + 1);
-        if (plan->gemv && plan->keeps_b) kept_row_task(job, workspace, &m, p0, p1);
+        if (plan->keeps_rows) kept_rows_task(job, workspace, &m, p0, p1);
         else if (plan->gemv) row_task(plan, workspace, &m, p0, p1);
         else {
             const tn__gemm_block tiles = {tn__cut_at(&plan->strip_tasks, i), tn__cut_at(&plan->strip_tasks, i + 1), p0,
@@ -160,9 +193,11 @@ static void share(tn__gemm_job *job, int64_t blocks, void (*pack_block)(int64_t 
 static tn__packed *kept_b(tn__gemm_plan *plan, bool *fresh)
 {
     const tn__gemm_call *g = &plan->call;
-    const tn__packed_key key = {g->b, g->n, g->k, g->b_row, g->b_col, plan->kernels, plan->gemv};
-    tn__packed          *p = tn__packed_find(g->storage, &key, tn__gemm_kept_bytes(plan), fresh);
-    if (p) tn__gemm_plan_kept(plan);
+    const tn__packed_key key = {g->b, g->n, g->k, g->b_row, g->b_col, plan->kernels};
+    const tn__packed_use use = plan->gemv ? TN__PACKED_ONE : tn__gemm_few(plan) ? TN__PACKED_FEW : TN__PACKED_MANY;
+    const size_t         bytes[] = {tn__gemm_kept_bytes(plan, false), tn__gemm_kept_bytes(plan, true)};
+    tn__packed          *p = tn__packed_find(g->storage, &key, use, bytes, fresh);
+    if (p) tn__gemm_plan_kept(plan, p->one_row);
     return p;
 }
 

@@ -15,6 +15,7 @@ enum {
     MANY_STEPS = 64,           /* pages of which L1's TLB holds the addresses */
     A_ROWS = 128,              /* of dense columns, packed at a time, at most: strips share cache lines */
     FEW_ROWS = 64,             /* of a: with more, it is cut rather than b */
+    PANEL_ROWS = 8,            /* of a: with more, panels for the kernel of one row would be read too slowly */
     KEPT_ROWS = 128,           /* of a: with more, packing b costs little compared with the product ... */
     KEPT_LEAST = 4096,         /* ... and with fewer elements of b, all other work costs more */
     FEW_EACH = 4,              /* tasks of a thread, of which one more or less matters */
@@ -324,29 +325,33 @@ void tn__gemm_make_plan(tn__gemm_plan *plan, const tn__gemm_call *call)
 
 /* ---- b is kept packed -------------------------------------------------------------------------------------------- */
 
+bool tn__gemm_few(const tn__gemm_plan *plan) { return plan->call.m <= PANEL_ROWS && plan->call.dtype != TN_BF16; }
+
 /* The panels of a b that is kept packed. For one row: as its kernel reads them, all of k. For tiles: as planned. */
-static tn__cut kept_panels(const tn__gemm_plan *plan)
+static tn__cut kept_panels(const tn__gemm_plan *plan, bool one_row)
 {
-    return plan->gemv ? (tn__cut){tn__ceil_div(plan->vectors, plan->kernels->kept), plan->kernels->kept, 0}
-                      : plan->panel;
+    return one_row ? (tn__cut){tn__ceil_div(plan->vectors, plan->kernels->kept), plan->kernels->kept, 0} : plan->panel;
 }
 
-size_t tn__gemm_kept_bytes(const tn__gemm_plan *plan)
+size_t tn__gemm_kept_bytes(const tn__gemm_plan *plan, bool one_row)
 {
-    const tn__cut panels = kept_panels(plan);
+    const tn__cut panels = kept_panels(plan, one_row);
     return tn__lines(tn__cut_at(&panels, panels.parts) * plan->kernels->lanes * plan->steps, plan->unit_bytes);
 }
 
-void tn__gemm_plan_kept(tn__gemm_plan *plan)
+void tn__gemm_plan_kept(tn__gemm_plan *plan, bool one_row)
 {
-    plan->keeps_b = plan->shares_b = true;
-    plan->ws.total -= plan->gemv ? 0 : plan->ws.b;
+    plan->keeps_b = !one_row, plan->keeps_rows = one_row, plan->shares_b = true;
+    plan->ws.total -= one_row ? 0 : plan->ws.b;
     plan->ws.b = 0;
-    if (!plan->gemv) return;
-    plan->panel = kept_panels(plan);
+    if (!one_row) return;
+    plan->packs_a = plan->shares_a = false;
+    plan->strip_tasks = cut_into(plan->strip.parts, 1);
+    plan->panel = kept_panels(plan, true);
     plan->panel_tasks = cut_into(plan->panel.parts, tn__min_i64(plan->panel.parts, plan->panel_tasks.parts));
     plan->kc = plan->steps;
-    plan->ws.total = plan->ws.sums = tn__lines(plan->panel.each * plan->kernels->lanes, plan->unit_bytes);
+    plan->ws.total = plan->ws.sums =
+        tn__lines(plan->call.m * plan->panel.each * plan->kernels->lanes, plan->unit_bytes);
     plan->tasks = plan->panel_tasks.parts;
     plan->grain = tn__min_i64(plan->grain, plan->tasks);
 }

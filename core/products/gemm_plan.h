@@ -50,7 +50,8 @@ typedef struct {
     int64_t group;              /* strips that a task computes panel by panel; 1: strip by strip */
     bool    shares_a, shares_b; /* packed before the tasks, for all of them */
     bool    may_keep_b;         /* b is worth keeping packed (packed.h) */
-    bool    keeps_b;            /* and it is kept: in the form of tn__gemm_plan_kept */
+    bool    keeps_b;            /* and it is kept, for tiles */
+    bool    keeps_rows;         /* or for the kernel of one row: see kept_rows_task */
     int64_t next_a, next_b;     /* bytes of the next matrix of a batch that each task prefetches; 0: none */
 
     struct {
@@ -60,9 +61,11 @@ typedef struct {
 
 /* Chooses the kernels, the method and the cuts: these affect speed, never bits. */
 void tn__gemm_make_plan(tn__gemm_plan *plan, const tn__gemm_call *call);
-/* Number of bytes of a b that is kept packed; and the plan for such a b. */
-size_t tn__gemm_kept_bytes(const tn__gemm_plan *plan);
-void   tn__gemm_plan_kept(tn__gemm_plan *plan);
+/* True if so few rows that they can read a b kept for the kernel of one row. */
+bool tn__gemm_few(const tn__gemm_plan *plan);
+/* Number of bytes of a b that is kept for the kernel of one row, or for tiles; and the plan for such a b. */
+size_t tn__gemm_kept_bytes(const tn__gemm_plan *plan, bool one_row);
+void   tn__gemm_plan_kept(tn__gemm_plan *plan, bool one_row);
 
 static inline int64_t tn__strip_at(const tn__gemm_plan *plan, int64_t s)
 {

@@ -31,7 +31,7 @@ typedef struct {
     _Atomic(uint64_t) refs;
     _Atomic(uint32_t) version; /* incremented by every write after creation */
     _Atomic(uint32_t) taped;   /* the version after the last write that the tape recorded */
-    /* hash of (matrix, version) of the last few-row product; 0: none (packed.c) */
+    /* hash of (matrix, version) of the last few-row products, and their number; 0: none (packed.c) */
     _Atomic(uint32_t)      last_product;
     bool                   borrowed; /* not the library's memory */
     bool                   remote;   /* elements may be on other ranks: owner is a tn__remote_weight */

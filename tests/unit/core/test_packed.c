@@ -10,8 +10,8 @@
 
 static const tn_dtype floats[] = {TN_F32, TN_F64, TN_BF16};
 static const int64_t  sizes[][2] = {{256, 320}, {33, 129}, {1, 5000}, {1000, 7},
-                                    {401, 97},  {64, 1},   {2, 4099}}; /* k, n */
-enum { SIZES = sizeof sizes / sizeof *sizes };
+                                    {401, 97},  {64, 1},   {2, 4099}, {700, 500}}; /* k, n */
+enum { SIZES = sizeof sizes / sizeof *sizes, USES = 6 /* as in packed.c */ };
 
 static tn_tensor *random_of(tn_dtype dt, tn_shape s) { return tn_to(tn_normal(s, 0, 1), dt); }
 
@@ -43,7 +43,7 @@ END_TEST
 static tn_tensor *w;
 static void       seen(tn_tensor *x, int64_t m, const char *what)
 {
-    for (int time = 0; time < 3; time++)
+    for (int time = 0; time <= USES; time++)
         ck_assert_msg(tn_same_bits(tn_linear(tn_narrow(x, 0, 0, m), w, NULL), anew(tn_narrow(x, 0, 0, m), w)),
                       "after %s, %lld rows, time %d", what, (long long)m, time);
 }
@@ -81,31 +81,51 @@ START_TEST(parts)
     for (int i = 0; i < 6; i++) y[i] = anew(x, tn_narrow(all, 0, 100 * i, 100));
     for (int time = 0; time < 12; time++) {
         const int i = time / 2;
-        for (int again = 0; again < 2; again++)
+        for (int again = 0; again < USES; again++)
             ck_assert(tn_same_bits(tn_linear(x, tn_narrow(all, 0, 100 * i, 100), NULL), y[i]));
         ck_assert(tn_same_bits(tn_linear(x, tn_narrow(all, 0, 0, 100), NULL), y[0]));
     }
 }
 END_TEST
 
-/* The memory is freed with the matrix, and allocated only at its second use. */
+/* The memory is freed with the matrix, and allocated only after some uses. */
 START_TEST(memory)
 {
     const tn_scope s = tn_scope_begin();
     tn_tensor     *x = random_of(TN_F32, TN_SHAPE(1, 512)), *m = random_of(TN_F32, TN_SHAPE(512, 512));
     const size_t   before = tn_memory_now().live;
-    size_t         used[4];
-    for (int i = 0; i < 4; i++) {
+    size_t         used[USES + 2];
+    for (int i = 0; i < USES + 2; i++) {
         const tn_scope one = tn_scope_begin();
         tn_linear(x, m, NULL);
         tn_scope_end(one);
         used[i] = tn_memory_now().live - before;
-        if (i == 2) tn_add_(m, tn_scalar(1));
+        if (i == USES) tn_add_(m, tn_scalar(1));
     }
-    ck_assert_uint_lt(used[0], 4096);
-    ck_assert(used[1] > 1000000 && used[2] == used[1] && used[3] <= used[1] + 4096);
+    for (int i = 0; i < USES - 1; i++) ck_assert_uint_lt(used[i], 4096);
+    const size_t kept = used[USES - 1];
+    ck_assert(kept > 1000000 && used[USES] == kept && used[USES + 1] <= kept + 4096);
     tn_scope_end(s);
     ck_assert_uint_lt(tn_memory_now().live, before);
+}
+END_TEST
+
+/* One row and a few in turn: one form serves both. Rows of which there are more read another. */
+START_TEST(one_form)
+{
+    tn_tensor   *x = random_of(TN_F32, TN_SHAPE(9, 512)), *m = random_of(TN_F32, TN_SHAPE(512, 512));
+    const size_t before = tn_memory_now().live, bytes = 512 * 512 * 4;
+    for (int i = 0; i < 4 * USES; i++) {
+        const tn_scope   s = tn_scope_begin();
+        const int64_t    rows = i < 3 * USES ? 1 + (i + _i) % 3 * 3 : 9;
+        tn_tensor *const part = tn_narrow(x, 0, 0, rows);
+        ck_assert(tn_same_bits(tn_linear(part, m, NULL), anew(part, m)));
+        tn_scope_end(s);
+        const size_t used = tn_memory_now().live - before;
+        if (i == USES - 2) ck_assert_uint_lt(used, 4096);
+        if (i >= USES - 1 && i < 4 * USES - 1) ck_assert(used > bytes && used < bytes + 4096);
+        if (i == 4 * USES - 1) ck_assert(used > 2 * bytes && used < 2 * bytes + 8192);
+    }
 }
 END_TEST
 
@@ -132,17 +152,17 @@ START_TEST(threads_meet)
 }
 END_TEST
 
-static double thrice(int m)
+static double often(int m)
 {
     const tn_scope s = tn_scope_begin();
     tn_seed(4);
     tn_tensor *x = tn_normal(TN_SHAPE(m, 90), 0, 1), *v = tn_normal(TN_SHAPE(80, 90), 0, 1);
     double     sum = 0;
-    for (int i = 0; i < 3 && !tn_error(); i++) sum += tn_item(tn_sum(tn_square(tn_linear(x, v, NULL))));
+    for (int i = 0; i <= USES && !tn_error(); i++) sum += tn_item(tn_sum(tn_square(tn_linear(x, v, NULL))));
     tn_scope_end(s);
     return sum;
 }
-START_TEST(each_allocation_fails) { tn_each_allocation_fails(thrice, _i, 1, 5, 8); }
+START_TEST(each_allocation_fails) { tn_each_allocation_fails(often, _i, 1, 5, 8); }
 END_TEST
 
 int main(void)
@@ -153,6 +173,7 @@ int main(void)
     tcase_add_loop_test(c, every_change_is_seen, 0, 2);
     tcase_add_test(c, parts);
     tcase_add_test(c, memory);
+    tcase_add_loop_test(c, one_form, 0, 3);
     tcase_add_test(c, threads_meet);
     c = tcase_create("faults");
     suite_add_tcase(s, c);
