@@ -11,6 +11,7 @@ tail -n 1 last.txt | grep -qE "^agreement $part pronoun $part sense $part nsp $p
     wrong "bert demo ends with: $(tail -n 1 last.txt)"
 grep -q '<svg' demo/report.html || wrong "the report of bert demo has no pictures"
 model=demo/model
+head -n 60 demo/held-out.txt >held.txt
 again=("$bert" demo --quiet --out demo --documents 60 --probes 5 --resume)
 "${again[@]}" | cut -d' ' -f1-8 | cmp -s - <(tail -n 1 last.txt | cut -d' ' -f1-8) ||
     wrong "bert demo --resume, not told how long, does not go on with its own number of steps"
@@ -47,7 +48,7 @@ astray $model nan
 echo "The ship sails." >hay.txt
 for json in "" --json; do
     for command in "fill|The [MASK]." "embed|The ship sails." "search|--text|hay.txt|The ship." \
-        "eval|demo/held-out.txt"; do
+        "eval|held.txt"; do
         IFS='|' read -ra command <<<"$command"
         says 6 "is NaN: look for NaN" "$bert" "${command[0]}" --quiet --model nan $json "${command[@]:1}"
         [ ! -s out.txt ] || wrong "bert ${command[0]} $json of a model of NaN says: $(cat out.txt)"
@@ -178,12 +179,12 @@ done
 "$bert" info --model "$root/tests/golden/encoders/albert" | grep -q '^vocabulary .*, no tokenizer$' ||
     wrong "bert info needs a tokenizer"
 "$bert" info $model | grep -q '^parameters' || wrong "bert info does not say how many parameters"
-"$bert" eval --model $model --json demo/held-out.txt | grep -q '"perplexity"' || wrong "bert eval --json"
+"$bert" eval --model $model --json held.txt | grep -q '"perplexity"' || wrong "bert eval --json"
 "$bert" sample-corpus -n 5 | cmp -s - <("$bert" sample-corpus -n 5) || wrong "bert sample-corpus is not the same twice"
 
 # Logits that are far apart make a loss whose exponential is infinite.
 astray $model far lm_head.layer_norm.weight 107
-"$bert" eval --model far --json --quiet demo/held-out.txt >json.txt || wrong "bert eval of a huge loss failed"
+"$bert" eval --model far --json --quiet held.txt >json.txt || wrong "bert eval of a huge loss failed"
 is_json json.txt && grep -q '"perplexity":null' json.txt || wrong "an infinite perplexity as JSON: $(cat json.txt)"
 
 # Texts of bert fill and bert eval from standard input or a file, also as lines of JSON; vectors as npy and safetensors.
@@ -200,8 +201,8 @@ says 3 "'masks', line 2: the JSON object has no member \"text\"" "${fill[@]}" --
 printf 'The [MASK].\n\0\n' >masks
 says 3 "'masks', line 2: a NUL byte" "${fill[@]}" --file masks
 says 5 "'nowhere': No such file" "${fill[@]}" --file nowhere
-"$bert" eval --model $model demo/held-out.txt >file.txt || wrong "bert eval failed"
-TMPDIR=$PWD "$bert" eval --model $model - <demo/held-out.txt | cmp - file.txt || wrong "bert eval - measures otherwise"
+"$bert" eval --model $model held.txt >file.txt || wrong "bert eval failed"
+TMPDIR=$PWD "$bert" eval --model $model - <held.txt | cmp - file.txt || wrong "bert eval - measures otherwise"
 compgen -G 'standard-input*' >/dev/null && wrong "bert eval - does not delete its temporary files"
 says 1 "'-' is given twice" "$bert" eval --model $model - -
 "$bert" embed --model $model --quiet --out lines.npy "The ship sails." "A key." &&
@@ -261,7 +262,7 @@ same_folder whole over || wrong "a run that was killed early ends with other bit
 "${train[@]}" --steps 4 --objective albert --embedding 16 --out albert >/dev/null || wrong "--objective albert failed"
 "$bert" info albert | grep -q '^heads       masked tokens, sentence order' || wrong "ALBERT has not its heads"
 grep -q '"initializer_range": 0.0883' albert/config.json || wrong "ALBERT's weights do not begin as wide as 1/sqrt(128)"
-"$bert" eval --model albert --json demo/held-out.txt | grep -q '"pairs":[1-9]' || wrong "bert eval: no pairs for ALBERT"
+"$bert" eval --model albert --json held.txt | grep -q '"pairs":[1-9]' || wrong "bert eval: no pairs for ALBERT"
 "${train[@]}" --steps 4 --objective electra --out electra >/dev/null || wrong "--objective electra failed"
 "$bert" info electra | grep -q '^heads       replaced tokens' || wrong "ELECTRA has not its head"
 "$bert" fill --model electra/generator -k 2 "The [MASK] is old." >/dev/null || wrong "ELECTRA's generator does not fill"
@@ -292,7 +293,7 @@ cmp -s xlnet/model.safetensors xlnet-cut/model.safetensors ||
     wrong "a killed and resumed XLNet, with other threads, ends with other bits"
 "$bert" info xlnet | grep -q '^context     any length, a memory of 16 tokens' || wrong "bert info: not XLNet's memory"
 "$bert" fill --model xlnet -k 2 "The [MASK] is old." >/dev/null || wrong "XLNet does not fill"
-"$bert" eval --model xlnet --json demo/held-out.txt | grep -q '"words":[1-9]' || wrong "bert eval of XLNet: no words"
+"$bert" eval --model xlnet --json held.txt | grep -q '"words":[1-9]' || wrong "bert eval of XLNet: no words"
 says 2 "--segment is for --objective xlnet" "${train[@]}" --segment 8 --out nothing
 says 2 "--segment is 32, but must be less than --length, 32" "${train[@]}" --objective xlnet --segment 32 --out nothing
 says 2 "the teacher is an XLNet" "$bert" distil --teacher xlnet --text demo/world.txt --out nothing

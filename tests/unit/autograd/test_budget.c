@@ -245,7 +245,7 @@ static double twice(int i)
     return sum;
 }
 
-START_TEST(memory_fails) { tn_each_allocation_fails(twice, 0, tn_test_slow() ? 37 : 5, 5, 200); }
+START_TEST(memory_fails) { tn_each_allocation_fails(twice, 0, tn_test_slow() ? 37 : tn_test_whole() ? 5 : 13, 5, 200); }
 END_TEST
 
 int main(void)

@@ -156,7 +156,7 @@ START_TEST(every_allocation)
     const int64_t held = tn_memory_blocks();
     for (int for_ever = 0; for_ever < 2; for_ever++) {
         bool reached = true;
-        for (int64_t n = 0; reached; n += tn_test_slow() ? 3 : 1) {
+        for (int64_t n = 0; reached; n += tn_test_slow() ? 7 : 1) {
             tn_fail_memory(n, for_ever);
             double got = from_the_start(_i);
             reached = tn_memory_calls() > n;

@@ -57,7 +57,7 @@ static tn_vectors *trained(const char *path, int way, int threads, int64_t epoch
 
 START_TEST(the_same_bits_for_any_number_of_threads)
 {
-    const char   *path = world(30000, 600); /* enough different words for several shards */
+    const char   *path = world(tn_test_slow() ? 15000 : 30000, 600); /* enough different words for several shards */
     tn_vectors   *one = trained(path, _i, 1, 1);
     const int64_t n = tn_vectors_size(one);
     ck_assert_int_gt(n, 2 * TN__WORDS_PER_SHARD);
@@ -119,7 +119,8 @@ static int64_t stop_and_go_on(const char *path, int way)
 
 START_TEST(goes_on_to_the_same_bits)
 {
-    ck_assert_int_gt(stop_and_go_on(world(9000, 500), _i), 2 * TN__WORDS_PER_SHARD); /* several shards */
+    ck_assert_int_gt(stop_and_go_on(world(tn_test_slow() ? 7000 : 9000, 500), _i),
+                     2 * TN__WORDS_PER_SHARD); /* several shards */
 }
 END_TEST
 

@@ -169,10 +169,11 @@ static tn_vectors *train(const char *path, tn_vectors_kind kind, int threads, do
 START_TEST(the_same_bits)
 {
     const tn_vectors_kind kind = (tn_vectors_kind)_i;
-    const char           *path = many_words(3 * TN__WORDS_PER_SHARD + 100, 60);
+    const int             words = (tn_test_slow() ? 1 : 3) * TN__WORDS_PER_SHARD;
+    const char           *path = many_words(words + 100, 60);
     tn_vectors           *one = train(path, kind, 1, 2, false);
     const size_t          bytes = (size_t)tn_vectors_size(one) * 8 * sizeof(float);
-    ck_assert_int_gt(tn_vectors_size(one), 3 * TN__WORDS_PER_SHARD);
+    ck_assert_int_gt(tn_vectors_size(one), words);
     ck_assert_ptr_null(train(path, kind, 2, 0.4, false));
     for (int threads = 2; threads <= 4; threads += tn_test_slow() ? 2 : 1) { /* 4: resumed, on one thread */
         tn_vectors *v = train(path, kind, threads < 4 ? threads : 1, 2, threads == 4);

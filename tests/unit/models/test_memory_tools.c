@@ -380,5 +380,5 @@ static const scenario scenarios[] = {watched,
 int main(void)
 {
     return scenarios_main("memory_tools", "of looking, learning, tuning, writing",
-                          (int)(sizeof scenarios / sizeof *scenarios), scenarios, 7, 61);
+                          (int)(sizeof scenarios / sizeof *scenarios), scenarios, 11, 61);
 }

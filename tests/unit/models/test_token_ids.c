@@ -133,6 +133,7 @@ START_TEST(ids_are_kept)
         for (int i = 0; i < VALUES; i++) {
             const char *value = values[i], *want = value ? value : k == PAD ? families[_i].pad : NULL;
             const bool  null = value && !strcmp(value, "null"), list = value && *value == '[';
+            if (tn_test_slow() && (k + i + _i) % 3) continue;
             if (k == PAD && (list || (null && families[_i].needs_pad))) continue;
             if (k == PAD && null && !families[_i].pad && strcmp(families[_i].name, "gpt2") != 0 &&
                 strcmp(families[_i].name, "reformer") != 0)

@@ -287,7 +287,7 @@ START_TEST(memory_fails)
     tn_faulty_memory_begin();
     tn_faulty_files_begin();
     for (int for_ever = 0; for_ever < 2; for_ever++)
-        for (int64_t at = 0, calls = 0; at <= calls; at += tn_test_slow() ? 3 : 1) {
+        for (int64_t at = 0, calls = 0; at <= calls; at += tn_test_slow() ? 5 : tn_test_whole() ? 1 : 2) {
             const tn_scope scope = tn_scope_begin();
             training       r = begin(k, TN_F32);
             advance(&r, k, 6);
