@@ -187,13 +187,20 @@ static void plan_operands(tn__gemm_plan *plan)
     plan->group = (columns && !a_is_small(plan)) || by_panels(plan) ? plan->a_strips : 1;
 }
 
-/* True if b is one matrix for the whole batch, and small enough to be packed before the tasks. */
-static bool b_is_small(const tn__gemm_plan *plan)
+/* True if b is one matrix for the whole batch, and its packed form has at most `bytes`. */
+static bool b_fits(const tn__gemm_plan *plan, int64_t bytes)
 {
     const tn__gemm_call *g = &plan->call;
     for (int d = 0; d < g->dims; d++)
         if (g->b_batch[d] != 0) return false;
-    return g->k > 0 && plan->vectors * plan->kernels->lanes <= SHARED_BYTES / plan->unit_bytes / plan->steps;
+    return g->k > 0 && plan->vectors * plan->kernels->lanes <= bytes / plan->unit_bytes / plan->steps;
+}
+
+/* The bytes of a b that is packed once for all tasks, at most. Dense rows that are read by several tasks may take half of
+ * L3: each task would copy them from distant pages again, and L2 gets whole panels as fast from L3. */
+static int64_t shared_bytes(const tn__gemm_plan *plan, int64_t down)
+{
+    return plan->call.b_col == 1 && down > 1 ? tn__max_i64(SHARED_BYTES, tn__caches().l3 / 2) : SHARED_BYTES;
 }
 
 /* The number of parts into which the strips (down) and the panels (across) of a matrix are cut: small enough for the
@@ -219,7 +226,7 @@ static void cut_tasks(const tn__gemm_plan *plan, double time, int64_t *down, int
     if (plan->matrices >= FEW_EACH * threads) return;
     const int64_t parts = threads / common(threads, plan->matrices); /* of a matrix, or a multiple */
     const int64_t tall = tn__ceil_div(*down, parts) * parts, wide = tn__ceil_div(*across, parts) * parts;
-    const bool    by_m = (!plan->packs_b || b_is_small(plan)) && g->m > FEW_ROWS;
+    const bool    by_m = (!plan->packs_b || b_fits(plan, SHARED_BYTES)) && g->m > FEW_ROWS;
     const double  these = uneven(by_m ? strips : panels, parts), others = uneven(by_m ? panels : strips, parts);
     if (by_m != (these > MUCH && others < these)) *down = tn__min_i64(tall, strips);
     else if (*across < FEW_EACH * parts) *across = tn__min_i64(wide, panels);
@@ -237,7 +244,7 @@ static void plan_tiles(tn__gemm_plan *plan, double time)
     cut_tasks(plan, time, &down, &across);
     plan->strip_tasks = cut_into(strips, down), plan->panel_tasks = cut_into(panels, across);
 
-    plan->shares_b = plan->packs_b && b_is_small(plan) && (down > 1 || plan->matrices > 1);
+    plan->shares_b = plan->packs_b && (down > 1 || plan->matrices > 1) && b_fits(plan, shared_bytes(plan, down));
     plan->shares_a = across > 1 && a_is_small(plan);
     if (!plan->a_columns || !plan->packs_a || plan->shares_a) plan->a_strips = 1;
 
