@@ -5,7 +5,8 @@
 
 enum {
     B_BYTES = 200 << 10,       /* of b in a task, at most: with more, a core's TLB does not hold its pages */
-    SHARED_BYTES = 1 << 20,    /* of a b that is packed once for all tasks */
+    SHARED_BYTES = 1 << 20,    /* of a b that is packed once for all tasks, and ... */
+    SHARED_ROWS = 4 << 20,     /* ... of one with dense rows, if L3 holds twice as much: memory is short, too */
     GROUP_BYTES = 1 << 20,     /* of b, and of sums between blocks of k, in a task that computes strips in groups */
     SHARED_A_BYTES = 16 << 20, /* of an a of bf16 that is packed once for all tasks; of f32 half of it */
     FAR_BYTES = 1024,          /* between rows: b then covers enough pages that packing it is faster, if ... */
@@ -196,11 +197,11 @@ static bool b_fits(const tn__gemm_plan *plan, int64_t bytes)
     return g->k > 0 && plan->vectors * plan->kernels->lanes <= bytes / plan->unit_bytes / plan->steps;
 }
 
-/* The bytes of a b that is packed once for all tasks, at most. Dense rows that are read by several tasks may take half of
- * L3: each task would copy them from distant pages again, and L2 gets whole panels as fast from L3. */
+/* The bytes of a b that is packed once for all tasks, at most. More for dense rows that are read by several tasks, which
+ * would all copy them from distant pages: L2 gets panels faster from L3. */
 static int64_t shared_bytes(const tn__gemm_plan *plan, int64_t down)
 {
-    return plan->call.b_col == 1 && down > 1 ? tn__max_i64(SHARED_BYTES, tn__caches().l3 / 2) : SHARED_BYTES;
+    return plan->call.b_col == 1 && down > 1 && tn__caches().l3 >= 2 * SHARED_ROWS ? SHARED_ROWS : SHARED_BYTES;
 }
 
 /* The number of parts into which the strips (down) and the panels (across) of a matrix are cut: small enough for the
