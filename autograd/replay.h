@@ -23,6 +23,10 @@ TN_C_BEGIN_
  * TN_ESTATE if a tensor that the step used has been freed by its owner or has other memory than before, or if values
  * give a result another shape (tn_nonzero); and an op's own error, such as an index out of range.
  *
+ * The forward pass of an encoder is such a step, unless its positions depend on the ids, as RoBERTa's do: a replay for
+ * each length in use is a plan for texts of that length. On two Zen 3 cores 8 tokens take 43 us instead of 56 with 2
+ * layers of width 64, 2.63 ms instead of 2.71 with 6 layers of width 384.
+ *
  * A step that adds a position to a key-value cache: tn_kv_cache_record (nn/attention.h).
  *
  * r keeps all intermediate results of the step. It belongs to the thread that recorded it. */
