@@ -95,8 +95,7 @@ static void prefetch_operands(const attention_job *job, prefetch_queue *queue, c
 
 /* ---- how the work is cut ----------------------------------------------------------------------------------------- */
 
-static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
-static int64_t packed_row(int64_t n, int64_t size) { return (ceil_div(n * size, LINE) | 1) * LINE / size; }
+static int64_t packed_row(int64_t n, int64_t size) { return (tn__ceil_div(n * size, LINE) | 1) * LINE / size; }
 
 static void tasks_f32(int64_t from, int64_t to, void *user) { run_f32(user, from, to); }
 static void tasks_f64(int64_t from, int64_t to, void *user) { run_f64(user, from, to); }
@@ -150,12 +149,12 @@ static void cut_work(attention_job *job, int64_t *tasks, int64_t *grain)
     const int     threads = tn_threads();
     const int64_t length = back ? tn__max_i64(job->queries, job->keys) : job->queries;
     job->parallel = threads > 1 && tn__worth_sharing(time);
-    job->whole = back && (!job->parallel || ceil_div(job->matrices, threads) * threads * 5 <= job->matrices * 7);
+    job->whole = back && (!job->parallel || tn__ceil_div(job->matrices, threads) * threads * 5 <= job->matrices * 7);
     int64_t pieces = tn__max_i64(1, job->parallel ? TASKS / job->matrices : 1); /* of a matrix; minimum */
-    if (!back) pieces = tn__max_i64(pieces, ceil_div(job->queries, QUERIES_MOST));
+    if (!back) pieces = tn__max_i64(pieces, tn__ceil_div(job->queries, QUERIES_MOST));
     const int64_t unit = back ? KEYS : QUERIES;
-    job->chunk = job->whole ? length : ceil_div(ceil_div(length, pieces), unit) * unit;
-    job->chunk = tn__max_i64(job->chunk, 1), job->chunks = tn__max_i64(1, ceil_div(length, job->chunk));
+    job->chunk = job->whole ? length : tn__ceil_div(tn__ceil_div(length, pieces), unit) * unit;
+    job->chunk = tn__max_i64(job->chunk, 1), job->chunks = tn__max_i64(1, tn__ceil_div(length, job->chunk));
     job->most = back ? job->queries : tn__min_i64(job->chunk, job->queries);
     *tasks = job->matrices * job->chunks * (back && !job->whole ? 2 : 1);
     *grain = job->parallel ? tn__cost_grain(time, *tasks, threads) : 1;

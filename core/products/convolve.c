@@ -80,7 +80,7 @@ typedef struct {
 static int64_t row_of(int64_t positions, int64_t bytes)
 {
     const int64_t line = 64 / bytes;
-    return ((positions + line - 1) / line | 1) * line;
+    return (tn__ceil_div(positions, line) | 1) * line;
 }
 
 /* The positions whose tap t reads x, [first, end) in each dim: output o, from r0 on, reads x at o · step + shift. */
@@ -96,7 +96,7 @@ static reads reads_of(const job *j, int64_t t, int64_t r0, int64_t rows)
     for (int i = 0; i < 2; i++) {
         const int64_t step = j->g.stride[i], shift = k[i] * j->g.dilation[i] - j->g.padding[i] + start[i] * step;
         const int64_t room = j->in[i] - shift;
-        at.shift[i] = shift, at.first[i] = shift < 0 ? (-shift + step - 1) / step : 0;
+        at.shift[i] = shift, at.first[i] = shift < 0 ? tn__ceil_div(-shift, step) : 0;
         at.end[i] = tn__min_i64(room > 0 ? (room - 1) / step + 1 : 0, size[i]);
         at.none = at.none || at.first[i] >= at.end[i];
     }
@@ -304,7 +304,7 @@ static void forward_blocks(int64_t from, int64_t to, void *arg)
 {
     const products *p = arg;
     const job      *j = &p->j;
-    const int64_t   down = (j->out[0] + j->rows - 1) / j->rows;
+    const int64_t   down = tn__ceil_div(j->out[0], j->rows);
     for (int64_t b = from; b < to && !tn__self.error; b++) {
         const int64_t n0 = b / down * j->images, r0 = b % down * j->rows, n = tn__min_i64(j->images, j->n - n0);
         const int64_t r = tn__min_i64(j->rows, j->out[0] - r0), positions = r * j->out[1];
@@ -341,7 +341,7 @@ void tn__convolve(const tn__windows *g, const tn_tensor *x, const tn_tensor *w, 
                                   .stride = {p.j.group_out * step, step, 1}};
             p.bias = tn__stack_view(bias, &l), p.biased = true;
         }
-        const int64_t down = (p.j.out[0] + p.j.rows - 1) / p.j.rows, across = (p.j.n + p.j.images - 1) / p.j.images;
+        const int64_t down = tn__ceil_div(p.j.out[0], p.j.rows), across = tn__ceil_div(p.j.n, p.j.images);
         /* few blocks: the threads share the product of each, which has the same bits */
         if (down * across < FEW * tn_threads()) forward_blocks(0, down * across, &p);
         else tn_parallel_for(down * across, 1, forward_blocks, &p);

@@ -44,14 +44,14 @@ static void copy_input(const conv_rows *j, int64_t n, int64_t r0, float *to)
 static void convolve_blocks(int64_t from, int64_t to, void *user)
 {
     const conv_rows *j = user;
-    const int64_t    down = (j->out[0] + j->rows - 1) / j->rows, out = j->o / j->groups, in = j->c / j->groups;
+    const int64_t    down = tn__ceil_div(j->out[0], j->rows), out = j->o / j->groups, in = j->c / j->groups;
     float *const copy = j->memory + tn__worker() * j->each, *const sums = copy + j->sums;
     for (int64_t b = from; b < to && !tn__self.error; b++) {
         const int64_t n = b / down, r0 = b % down * j->rows, rows = tn__min_i64(j->rows, j->out[0] - r0);
         copy_input(j, n, r0, copy);
         for (int64_t group = 0; group < j->groups; group++) {
             tn__gemm_call g = {.dtype = TN_F32, .ctype = TN_F32, .m = out, .k = j->depth, .alpha = 1, .b_at = j->at};
-            g.n = ((rows - 1) * j->width + j->out[1] + j->cols - 1) / j->cols * j->cols;
+            g.n = tn__ceil_div((rows - 1) * j->width + j->out[1], j->cols) * j->cols;
             g.a = (const float *)tn__ptr(j->w) + group * out * j->depth, g.a_row = j->depth, g.a_col = 1;
             g.b = copy + group * in * j->plane, g.b_col = 1, g.c = sums, g.c_row = g.n, g.c_col = 1;
             if (j->bias) {
@@ -84,7 +84,7 @@ bool tn__convolve_rows(const tn__windows *g, const tn_tensor *x, const tn_tensor
     j.plane = (j.rows + j.halo) * j.width;
     j.sums = (j.c * j.plane + j.cols + 15) / 16 * 16;
     j.each = j.sums + j.o / j.groups * (j.rows * j.width + j.cols);
-    const int64_t    workers = tn_threads(), blocks = j.n * ((j.out[0] + j.rows - 1) / j.rows);
+    const int64_t    workers = tn_threads(), blocks = j.n * tn__ceil_div(j.out[0], j.rows);
     tn_tensor *const at = tn__new_owned(TN_I64, TN_SHAPE(j.depth));
     tn_tensor *const memory = at ? tn__new_owned(TN_F32, TN_SHAPE(workers, j.each)) : NULL;
     if (memory) {

@@ -19,7 +19,6 @@ static inline int64_t tn__cut_at(const tn__cut *c, int64_t i)
 {
     return i * c->each + (c->rest ? i * c->rest / c->parts : 0);
 }
-static inline int64_t tn__ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 
 /* A kernel takes k in steps: of one term, or of a pair if the instruction set multiplies bf16 two at a time. The data
  * it reads for a step is a unit: an element, or such a pair. */

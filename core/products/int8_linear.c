@@ -47,11 +47,11 @@ static void multiply(const job *j, int64_t row, int64_t end, int64_t block)
     tn__epilogue_step  e = {.acc = sums, .acc_row = COLS, .c_row = w->out, .c_col = 1, .alpha = 1};
     if (j->kn->begin) j->kn->begin(end - row, w->groups);
     for (int64_t p = 0; p < panels; p++) {
-        int64_t tiles = (end - row + most - 1) / most;
+        int64_t tiles = tn__ceil_div(end - row, most);
         s.panel = tn__q8_panel(w, first + p);
         if (direct && bias) s.bias = (const float *)(const void *)bias + p * TN__INT8_ROWS;
         for (int64_t i = row; i < end; i += s.rows, tiles--) {
-            s.rows = (end - i + tiles - 1) / tiles;
+            s.rows = tn__ceil_div(end - i, tiles);
             s.x = j->q + i * j->x_row, s.scale = j->scale + i;
             s.y = to + (i - row) * s.y_row + p * TN__INT8_ROWS;
             j->kn->product(&s);
@@ -67,7 +67,7 @@ static void multiply(const job *j, int64_t row, int64_t end, int64_t block)
 /* Blocks of rows start at whole micro-tiles. */
 static int64_t row_of(const job *j, int64_t block)
 {
-    const int64_t tiles = (j->rows + j->kn->rows - 1) / j->kn->rows;
+    const int64_t tiles = tn__ceil_div(j->rows, j->kn->rows);
     return tn__min_i64(j->rows, tiles * block / j->row_blocks * j->kn->rows);
 }
 

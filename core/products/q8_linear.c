@@ -98,15 +98,15 @@ bool tn__q8_linear(const tn_tensor *x, const tn__q8 *w, const tn_tensor *bias, t
     else if (j.rows <= FEW_ROWS) {
         const double  time = tn__cost_byte * bytes;
         const int64_t parts = tn__max_i64(1, tn__min_i64(tn_threads(), (int64_t)(time / tn__cost_task)));
-        if (parts > 1) tn_parallel_for(w->panels, (w->panels + parts - 1) / parts, few, &j); /* a stream for each */
+        if (parts > 1) tn_parallel_for(w->panels, tn__ceil_div(w->panels, parts), few, &j); /* a stream for each */
         else few(0, w->panels, &j);
     } else {
         const int64_t threads = tn_threads(), each = w->in * TN__Q8_PANEL * (int64_t)sizeof(float);
         j.at_once = tn__max_i64(1, tn__min_i64(MOST_PANELS, PANEL_BYTES / each));
-        j.at_once = tn__min_i64(j.at_once, (w->panels + threads - 1) / threads);
+        j.at_once = tn__min_i64(j.at_once, tn__ceil_div(w->panels, threads));
         const size_t space = (size_t)(threads * j.at_once * each);
         if ((j.space = tn__mem_get(space))) {
-            tn_parallel_for((w->panels + j.at_once - 1) / j.at_once, 1, many, &j);
+            tn_parallel_for(tn__ceil_div(w->panels, j.at_once), 1, many, &j);
             tn__mem_put(j.space, space);
         }
     }
