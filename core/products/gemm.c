@@ -58,8 +58,8 @@ static void row_task(const tn__gemm_plan *plan, char *slot, const tn__gemm_opera
     }
 }
 
-/* Rows of a by one panel of a kept b: block of k by block, so that all strips find it in L2. Its rows are read in pieces
- * of a micro-tile's width, and the pieces of the next block are prefetched as they lie in memory. */
+/* Rows of a by one panel of a kept b: block of k by block, so that all strips find it in L2. Its rows are read in
+ * pieces of a micro-tile's width, and the pieces of the next block are prefetched as they lie in memory. */
 static void panel_of_rows(const tn__gemm_plan *plan, const tn__gemm_operands *m, const char *b, int64_t vectors,
                           const char *end, char *sums)
 {

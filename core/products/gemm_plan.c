@@ -197,8 +197,8 @@ static bool b_fits(const tn__gemm_plan *plan, int64_t bytes)
     return g->k > 0 && plan->vectors * plan->kernels->lanes <= bytes / plan->unit_bytes / plan->steps;
 }
 
-/* The bytes of a b that is packed once for all tasks, at most. More for dense rows that are read by several tasks, which
- * would all copy them from distant pages: L2 gets panels faster from L3. */
+/* The bytes of a b that is packed once for all tasks, at most. More for dense rows that are read by several tasks,
+ * which would all copy them from distant pages: L2 gets panels faster from L3. */
 static int64_t shared_bytes(const tn__gemm_plan *plan, int64_t down)
 {
     return plan->call.b_col == 1 && down > 1 && tn__caches().l3 >= 2 * SHARED_ROWS ? SHARED_ROWS : SHARED_BYTES;

@@ -35,8 +35,9 @@ static const tn_class tn_seq2seq_class = {
     .size = sizeof(tn_class), .name = "Seq2Seq", .bytes = sizeof(tn_seq2seq), .describe = describe};
 
 /* An embedding as in the paper: variance 1 / dim, because it is multiplied by √dim; the padding row is 0. T5 multiplies
- * the output by 1 / √dim instead, and the variance is 1. ConvS2S's standard deviation is 0.1. GNMT multiplies by nothing,
- * and each LSTM of its stacks makes a small input smaller: with 1 / √dim it takes three times as many steps to attend. */
+ * the output by 1 / √dim instead, and the variance is 1. ConvS2S's standard deviation is 0.1. GNMT multiplies by
+ * nothing, and each LSTM of its stacks makes a small input smaller: with 1 / √dim it takes three times as many steps to
+ * attend. */
 static tn_embedding *table(tn_seq2seq *m, int64_t words)
 {
     const tn_seq2seq_config *c = &m->config;
