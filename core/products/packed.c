@@ -104,7 +104,6 @@ tn__packed *tn__packed_find(tn__storage *s, const tn__packed_key *key, tn__packe
     if (p) atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
     leave();
     if (p || !used_often(s, now, &one)) return p;
-    one = one && use != TN__PACKED_MANY;
     if (!begin_list(s) || !(p = tn__mem_get(HEADER + bytes[one]))) return NULL;
     *p = (tn__packed){.version = version, .key = *key, .one_row = one, .bytes = bytes[one]};
     p->data = (char *)p + HEADER;

@@ -14,7 +14,7 @@ typedef struct {
 } tn__packed_key;
 
 /* The forms that a product can read: for the kernel of one row; that or for tiles; for tiles. A few rows read tiles
- * faster, by a tenth or so, but a program that multiplies now one row and now a few need not keep both forms. */
+ * up to a fifth faster, but a program that multiplies one row and a few in turn need not keep both forms. */
 typedef enum { TN__PACKED_ONE, TN__PACKED_FEW, TN__PACKED_MANY } tn__packed_use;
 
 typedef struct tn__packed {

@@ -16,7 +16,7 @@ enum { SIZES = sizeof sizes / sizeof *sizes, USES = 6 /* as in packed.c */ };
 static tn_tensor *random_of(tn_dtype dt, tn_shape s) { return tn_to(tn_normal(s, 0, 1), dt); }
 
 /* x Wᵀ with a W that was not used before. */
-static tn_tensor *anew(tn_tensor *x, tn_tensor *w) { return tn_linear(x, tn_clone(w), NULL); }
+static tn_tensor *first_use(tn_tensor *x, tn_tensor *w) { return tn_linear(x, tn_clone(w), NULL); }
 
 START_TEST(same_bits)
 {
@@ -27,7 +27,7 @@ START_TEST(same_bits)
             tn_tensor *w = random_of(floats[_i], TN_SHAPE(n, k)), *all = random_of(floats[_i], TN_SHAPE(70, k));
             tn_tensor *bias = random_of(floats[_i], TN_SHAPE(n));
             for (int64_t m = 1; m <= 70; m += m < (tn_test_slow() ? 2 : 10) ? 1 : tn_test_slow() ? 34 : 15) {
-                tn_tensor *x = tn_narrow(all, 0, 70 - m, m), *y = anew(x, w), *z = tn_linear(x, tn_clone(w), bias);
+                tn_tensor *x = tn_narrow(all, 0, 70 - m, m), *y = first_use(x, w), *z = tn_linear(x, tn_clone(w), bias);
                 for (int time = 0; time < 3; time++) {
                     ck_assert_msg(tn_same_bits(tn_linear(x, w, NULL), y), "%lldx%lldx%lld, time %d", (long long)m,
                                   (long long)n, (long long)k, time);
@@ -44,7 +44,7 @@ static tn_tensor *w;
 static void       seen(tn_tensor *x, int64_t m, const char *what)
 {
     for (int time = 0; time <= USES; time++)
-        ck_assert_msg(tn_same_bits(tn_linear(tn_narrow(x, 0, 0, m), w, NULL), anew(tn_narrow(x, 0, 0, m), w)),
+        ck_assert_msg(tn_same_bits(tn_linear(tn_narrow(x, 0, 0, m), w, NULL), first_use(tn_narrow(x, 0, 0, m), w)),
                       "after %s, %lld rows, time %d", what, (long long)m, time);
 }
 
@@ -78,7 +78,7 @@ END_TEST
 START_TEST(parts)
 {
     tn_tensor *all = random_of(TN_F32, TN_SHAPE(600, 64)), *x = random_of(TN_F32, TN_SHAPE(3, 64)), *y[6];
-    for (int i = 0; i < 6; i++) y[i] = anew(x, tn_narrow(all, 0, 100 * i, 100));
+    for (int i = 0; i < 6; i++) y[i] = first_use(x, tn_narrow(all, 0, 100 * i, 100));
     for (int time = 0; time < 12; time++) {
         const int i = time / 2;
         for (int again = 0; again < USES; again++)
@@ -119,7 +119,7 @@ START_TEST(one_form)
         const tn_scope   s = tn_scope_begin();
         const int64_t    rows = i < 3 * USES ? 1 + (i + _i) % 3 * 3 : 9;
         tn_tensor *const part = tn_narrow(x, 0, 0, rows);
-        ck_assert(tn_same_bits(tn_linear(part, m, NULL), anew(part, m)));
+        ck_assert(tn_same_bits(tn_linear(part, m, NULL), first_use(part, m)));
         tn_scope_end(s);
         const size_t used = tn_memory_now().live - before;
         if (i == USES - 2) ck_assert_uint_lt(used, 4096);
@@ -145,7 +145,7 @@ START_TEST(threads_meet)
     pthread_t thread[3];
     int       fails[3] = {0};
     w = random_of(TN_F32, TN_SHAPE(200, 150)), shared_x = random_of(TN_F32, TN_SHAPE(2, 150));
-    shared_y = anew(shared_x, w);
+    shared_y = first_use(shared_x, w);
     for (int i = 0; i < 3; i++) ck_assert_int_eq(pthread_create(&thread[i], NULL, many, &fails[i]), 0);
     for (int i = 0; i < 3; i++) pthread_join(thread[i], NULL);
     for (int i = 0; i < 3; i++) ck_assert_int_eq(fails[i], 0);
