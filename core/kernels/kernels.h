@@ -80,7 +80,7 @@ typedef struct {
 
 typedef struct {
     int  mr, nv;           /* the largest micro-tile                                                            */
-    int  kept;             /* vectors in a panel of a b that is kept packed for products of one row             */
+    int  kept;             /* vectors in a panel of a b that is kept packed for products of one row; 0: no row  */
     int  lanes;            /* elements in a vector                                                              */
     int  pair;             /* terms in a step of k: 2 for dot products of bf16, otherwise 1                     */
     int  steps;            /* maximum steps, of 4 bytes, in a block of k: what L1 holds of a strip              */

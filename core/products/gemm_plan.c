@@ -343,6 +343,7 @@ static tn__cut kept_panels(const tn__gemm_plan *plan, bool one_row)
 
 size_t tn__gemm_kept_bytes(const tn__gemm_plan *plan, bool one_row)
 {
+    if (one_row && !plan->kernels->kept) return 0;
     const tn__cut panels = kept_panels(plan, one_row);
     return tn__lines(tn__cut_at(&panels, panels.parts) * plan->kernels->lanes * plan->steps, plan->unit_bytes);
 }

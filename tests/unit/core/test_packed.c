@@ -2,6 +2,7 @@
  * method; and never those of an earlier version. */
 #include "autograd/autograd.h"
 #include "core/core.h"
+#include "core/products/gemm_plan.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 #include "tests/common/faults.h"
@@ -165,6 +166,30 @@ static double often(int m)
 START_TEST(each_allocation_fails) { tn_each_allocation_fails(often, _i, 1, 5, 8); }
 END_TEST
 
+/* Plans for the kernels of every instruction set of this build, also those that this CPU lacks. */
+extern const tn__kernel_table                       tn__table_baseline;
+__attribute__((weak)) extern const tn__kernel_table tn__table_avx2, tn__table_avx512, tn__table_avx512bf16,
+    tn__table_amx;
+START_TEST(every_table)
+{
+    const tn__kernel_table *const tables[] = {&tn__table_baseline, &tn__table_avx2, &tn__table_avx512,
+                                              &tn__table_avx512bf16, &tn__table_amx};
+    static float                  ground;
+    for (int t = 0; t < (int)(sizeof tables / sizeof *tables); t++)
+        for (int64_t m = 1; tables[t] && m < 5; m += 3) {
+            tn__gemm_call call = {.dtype = floats[_i], .ctype = floats[_i], .m = m, .n = 70, .k = 90, .alpha = 1};
+            call.a = call.b = call.c = &ground, call.kernels = tables[t];
+            call.a_row = call.b_col = 90, call.a_col = call.b_row = call.c_col = 1, call.c_row = 70;
+            tn__gemm_plan plan = {0};
+            tn__gemm_make_plan(&plan, &call);
+            const bool one = floats[_i] != TN_BF16 || t < 3; /* products of pairs have no kernel of one row */
+            ck_assert_int_eq(tn__gemm_kept_bytes(&plan, true) > 0, one);
+            ck_assert(!one || tn__gemm_kept_bytes(&plan, true) >= 70 * 90 * (size_t)plan.unit_bytes);
+            ck_assert(tn__gemm_kept_bytes(&plan, false) >= 70 * 90 * tn__dtype_bytes(floats[_i]));
+        }
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("packed");
@@ -175,6 +200,7 @@ int main(void)
     tcase_add_test(c, memory);
     tcase_add_loop_test(c, one_form, 0, 3);
     tcase_add_test(c, threads_meet);
+    tcase_add_loop_test(c, every_table, 0, 3);
     c = tcase_create("faults");
     suite_add_tcase(s, c);
     tcase_add_loop_test(c, each_allocation_fails, 1, 3);
