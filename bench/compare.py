@@ -430,7 +430,8 @@ def main(arguments=None):
     single = {w: alternate(machine, w, ["--threads", "1"], o.seconds) for w in ("bert", "gpt")
               if "tenon" in results.get(w, {})}
     bf16 = [*threads, "--dtype", "bf16"]
-    half = {w: alternate(machine, w, bf16, o.seconds) for w in single if "peak_bf16" in machine.words}
+    half = {w: alternate(machine, w, bf16, o.seconds) for w in ("bert", "bert-small", "seq2seq", "gpt", "lstm")
+            if "tenon" in results.get(w, {}) and "peak_bf16" in machine.words}
     growth = [] if o.no_growth else [
         (title, [(x, alternate(machine, "bert", [*threads, *more, option, str(x)], o.seconds / 5, 1, ["eager"]))
                  for x in values]) for title, option, values, more in GROWTH]
