@@ -38,20 +38,21 @@ TN__INLINE v_f32         subtract_f32(v_f32 x, double by) { return v_join(v_lowe
 TN__INLINE v_f64         subtract_f64(v_f64 x, double by) { return x - by; }
 extern tn__philox_kernel TN__FOR_ISA(tn__philox);
 
-/* A step of dropout: whole vectors in f32. */
-#define drop_step_f64(y, x, add, word, limit, scale) drop_some_f64(DROP_STEP, y, x, add, word, 0, limit, scale)
-TN__INLINE void drop_step_f32(float *restrict y, const float *restrict x, const float *restrict add,
-                              const uint32_t *word, uint32_t limit, float scale)
+/* drop_some of whole groups: from + at is a multiple of a group. In f32: whole vectors. */
+#define drop_groups_f64 drop_some_f64
+TN__INLINE void drop_groups_f32(int64_t at, int64_t end, float *restrict y, const float *restrict x,
+                                const float *restrict add, const uint32_t *word, int64_t from, uint32_t limit,
+                                float scale)
 {
     enum { VECTORS = TN__DROP_GROUP / v_n_f32 };
-    for (int i = 0; i < DROP_STEP; i += TN__DROP_GROUP)
+    for (int64_t i = at; i < end; i += TN__DROP_GROUP)
         for (int k = 0; k < VECTORS; k++) {
-            const int   at = i + k * v_n_f32;
-            const v_u32 kept = (v_u32)(v_halves(word + i / 2, k) > limit);
-            const v_f32 all = v_load_f32(x + at) * scale;
-            v_f32       some = v_float(v_bits(all) & kept);
-            if (add) some = some + v_load_f32(add + at);
-            v_store_f32(y + at, some);
+            const int64_t e = i + k * v_n_f32;
+            const v_u32   kept = (v_u32)(v_halves(word + (from + i) / 2, k) > limit);
+            const v_f32   all = v_load_f32(x + e) * scale;
+            v_f32         some = v_float(v_bits(all) & kept);
+            if (add) some = some + v_load_f32(add + e);
+            v_store_f32(y + e, some);
         }
 }
 
@@ -302,64 +303,59 @@ static void TN__(add_lines)(int64_t n, int64_t at, int64_t count, const void *x,
     }
 }
 
-/* Elements [from, from + n) of the groups whose words are at word: y = x · scale where kept, otherwise 0; plus add. */
-TN__INLINE void TN__(drop_some)(int64_t n, TN__REAL *restrict y, const TN__REAL *restrict x,
+/* Elements [at, end) of y = x · scale where kept, otherwise 0; plus add. Element 0 is element `from` of the groups whose
+ * words are at word. */
+TN__INLINE void TN__(drop_some)(int64_t at, int64_t end, TN__REAL *restrict y, const TN__REAL *restrict x,
                                 const TN__REAL *restrict add, const uint32_t *word, int64_t from, uint32_t limit,
                                 TN__REAL scale)
 {
-    for (int64_t k = 0; k < n; k++) {
+    for (int64_t k = at; k < end; k++) {
         const int64_t  e = from + k;
         const uint32_t bits = word[e / TN__DROP_GROUP * 8 + e % 8] << (e % TN__DROP_GROUP < 8 ? 16 : 0);
         const TN__REAL dropped = bits > limit ? x[k] * scale : 0;
         y[k] = add ? dropped + add[k] : dropped;
     }
 }
-/* Stores DROP_STEP elements by non-temporal stores, as soon as they are computed: memory accepts them while random
- * numbers are computed. */
-TN__INLINE void TN__(stream_step)(TN__REAL *to, const TN__REAL *from)
+/* Stores n elements by non-temporal stores, as soon as they are computed: memory accepts them while random numbers are
+ * computed. */
+TN__INLINE void TN__(stream_step)(TN__REAL *to, const TN__REAL *from, int64_t n)
 {
     const bool stream = TN__(aligned)(to);
-    for (int64_t i = 0; i < DROP_STEP; i += VN) TN__(store_stream)(to + i, VN, TN__(v_load)(from + i), stream);
-}
-TN__INLINE void TN__(copy_if)(TN__REAL *to, const TN__REAL *from, int64_t at, int64_t n)
-{
-    if (to) memcpy(to + at, from + at, (size_t)n * sizeof *to);
+    int64_t    i = 0;
+    for (; i + VN <= n; i += VN) TN__(store_stream)(to + i, VN, TN__(v_load)(from + i), stream);
+    for (; i < n; i++) to[i] = from[i];
 }
 
-/* Elements [at, at + n) of a row, all in one step's groups. */
-static void TN__(drop_end)(int64_t at, int64_t n, TN__REAL *restrict y, const TN__REAL *restrict x,
-                           const TN__REAL *restrict add, const tn__dropped *d, int64_t first, TN__REAL *y_stream,
-                           TN__REAL *x_stream)
-{
-    uint32_t      w[PHILOX_WORDS];
-    const int64_t from = (first + at) % TN__DROP_GROUP, groups = (from + n + TN__DROP_GROUP - 1) / TN__DROP_GROUP;
-    TN__FOR_ISA(tn__philox)(d->seed, d->position + 2 * (uint64_t)((first + at) / TN__DROP_GROUP), 2 * groups, w);
-    TN__(drop_some)(n, y + at, x + at, add ? add + at : NULL, w, from, d->limit, (TN__REAL)d->scale);
-    TN__(copy_if)(y_stream, y, at, n), TN__(copy_if)(x_stream, x, at, n);
-}
-
-/* Processes as many elements at a time as a few vectors of random words decide. A row seldom starts with a group: its
- * head is processed separately. */
+/* Processes as many elements at a time as a few vectors of random words decide: whole groups in vectors. A row seldom
+ * starts or ends with a group. */
 static void TN__(dropout)(int64_t n, TN__REAL *restrict y, const TN__REAL *restrict x, const TN__REAL *restrict add,
                           const tn__dropped *d, int64_t first, TN__REAL *y_stream, TN__REAL *x_stream)
 {
-    int64_t  head = d->all ? n : tn__min_i64(n, -first & (TN__DROP_GROUP - 1)), i = head;
-    uint32_t w[PHILOX_WORDS];
-    if (d->all) {
-        for (int64_t k = 0; k < n; k++) y[k] = add ? add[k] + x[k] : x[k];
-        TN__(copy_if)(y_stream, y, 0, n), TN__(copy_if)(x_stream, x, 0, n);
-    } else if (head) {
-        TN__(drop_end)(0, head, y, x, add, d, first, y_stream, x_stream);
+    const TN__REAL scale = (TN__REAL)d->scale;
+    uint32_t       w[PHILOX_WORDS];
+    for (int64_t i = 0, size; i < n; i += size) {
+        const int64_t   from = (first + i) % TN__DROP_GROUP;
+        const uint64_t  position = d->position + 2 * (uint64_t)((first + i) / TN__DROP_GROUP);
+        TN__REAL *const to = y + i;
+        const TN__REAL *of = x + i, *more = add ? add + i : NULL;
+        size = tn__min_i64(n - i, DROP_STEP - from);
+        for (int64_t k = 0; k < size; k += 64 / (int64_t)sizeof *x) v_prefetch(of + k, 512);
+        if (d->all) {
+            for (int64_t k = 0; k < size; k++) to[k] = more ? more[k] + of[k] : of[k];
+        } else if (size == DROP_STEP) {
+            v_philox(d->seed, position, PHILOX_VECTORS, w);
+            TN__(drop_groups)(0, DROP_STEP, to, of, more, w, 0, d->limit, scale);
+        } else {
+            const int64_t head = tn__min_i64(size, -from & (TN__DROP_GROUP - 1));
+            const int64_t tail = head + (size - head) / TN__DROP_GROUP * TN__DROP_GROUP;
+            v_philox_some(d->seed, position, 2 * tn__ceil_div(from + size, TN__DROP_GROUP), w);
+            TN__(drop_some)(0, head, to, of, more, w, from, d->limit, scale);
+            TN__(drop_groups)(head, tail, to, of, more, w, from, d->limit, scale);
+            TN__(drop_some)(tail, size, to, of, more, w, from, d->limit, scale);
+        }
+        if (y_stream) TN__(stream_step)(y_stream + i, to, size);
+        if (x_stream) TN__(stream_step)(x_stream + i, of, size);
     }
-    uint64_t position = d->position + 2 * (uint64_t)((first + i) / TN__DROP_GROUP);
-    for (; i + DROP_STEP <= n; i += DROP_STEP, position += PHILOX_BLOCKS) {
-        for (int64_t k = 0; k < DROP_STEP; k += 64 / (int64_t)sizeof *x) v_prefetch(x + i + k, 512);
-        v_philox(d->seed, position, w);
-        TN__(drop_step)(y + i, x + i, add ? add + i : NULL, w, d->limit, (TN__REAL)d->scale);
-        if (y_stream) TN__(stream_step)(y_stream + i, y + i);
-        if (x_stream) TN__(stream_step)(x_stream + i, x + i);
-    }
-    if (i < n) TN__(drop_end)(i, n - i, y, x, add, d, first, y_stream, x_stream);
 }
 
 #undef VN
