@@ -65,7 +65,8 @@ static inline double tn__lanes_in_order(const double lane[TN__SUM_LANES])
 }
 
 /* For kernels: clips x to [-bound, bound]; NaN stays NaN. */
-#define TN__CUT(x, bound) ((x) < -(bound) ? -(bound) : (x) > (bound) ? (bound) : (x))
+#define TN__CUT(x, bound) (-(bound) > TN__UP_TO(x, bound) ? -(bound) : TN__UP_TO(x, bound))
+#define TN__UP_TO(x, bound) ((bound) < (x) ? (bound) : (x)) /* an instruction, NaN included */
 
 static inline double tn__larger(double a, double b) { return a >= b || a != a ? a : b; } /* NaN if either is NaN */
 
