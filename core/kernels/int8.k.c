@@ -4,40 +4,44 @@
 #include "core/kernels/kernels.h"
 #include "core/kernels/dot8.h"
 
-/* The micro-tile: ROWS rows by WIDE vectors of weights for each quad; ALL are a panel's. */
-#if defined(__AVX512F__)
-enum { ROWS = 12, WIDE = 1 };
+/* The micro-tile: ROWS rows by WIDE vectors of weights for each quad; ALL are a panel's. With VNNI a product takes two
+ * panels: with one, the loads of activations would take longer than the products. */
+#if defined(__AVX512VNNI__)
+enum { ROWS = 8, WIDE = 2, PANELS = 2 };
+#elif defined(__AVX512F__)
+enum { ROWS = 12, WIDE = 1, PANELS = 1 };
 #elif defined(__AVX2__)
-enum { ROWS = 4, WIDE = 2 };
+enum { ROWS = 4, WIDE = 2, PANELS = 1 };
 #else
-enum { ROWS = 4, WIDE = 2 };
+enum { ROWS = 4, WIDE = 2, PANELS = 1 };
 #endif
 enum { ALL = TN__INT8_ROWS / v_rows8, PER = v_n_f32 / v_rows8 }; /* PER: vectors of sums in one of f32 */
 enum { QUAD = TN__INT8_BLOCK / 2, AHEAD = 4096 };                /* bytes; AHEAD: prefetched, see q8.k.c */
 
 /* clang-format off: it takes TN__UNROLL for a function */
 
-/* m rows by WIDE vectors, starting at vector `first` of the panel. */
-TN__INLINE void some(const int m, const tn__int8_step *s, int first)
+/* m rows by `wide` vectors, starting at vector `first` of the panel. */
+TN__INLINE void some(const int m, const int wide, const tn__int8_step *s, int first)
 {
     const uint8_t *w = s->panel + TN__INT8_HEAD + first * v_rows8 * 4, *x = s->x;
+    const int64_t  next = ALL > 1 ? v_rows8 * 4 : s->panel_bytes; /* from one vector to the next */
     v_i32          sum[ROWS][WIDE], a[WIDE], b[WIDE];
-    TN__UNROLL for (int i = 0; i < m; i++) TN__UNROLL for (int v = 0; v < WIDE; v++) sum[i][v] = v_zero8();
+    TN__UNROLL for (int i = 0; i < m; i++) TN__UNROLL for (int v = 0; v < wide; v++) sum[i][v] = v_zero8();
     for (int64_t g = 0; g < s->groups; g++, w += TN__INT8_BLOCK, x += TN__INT8_GROUP) {
         if (m == 1) v_prefetch(w, AHEAD), v_prefetch(w, AHEAD + QUAD);
-        TN__UNROLL for (int v = 0; v < WIDE; v++) a[v] = v_weights8(w + 4 * v * v_rows8),
-                                                  b[v] = v_weights8(w + QUAD + 4 * v * v_rows8);
+        TN__UNROLL for (int v = 0; v < wide; v++) a[v] = v_weights8(w + v * next),
+                                                  b[v] = v_weights8(w + QUAD + v * next);
         TN__UNROLL for (int i = 0; i < m; i++)
         {
             const v_i32 p = v_quad8(x + i * s->x_row), q = v_quad8(x + i * s->x_row + 4);
-            TN__UNROLL for (int v = 0; v < WIDE; v++) sum[i][v] = v_dot8(sum[i][v], p, a[v], q, b[v]);
+            TN__UNROLL for (int v = 0; v < wide; v++) sum[i][v] = v_dot8(sum[i][v], p, a[v], q, b[v]);
         }
     }
-    TN__UNROLL for (int v = 0; v < WIDE; v += PER)
+    TN__UNROLL for (int v = 0; v < wide; v += PER)
     {
         const int      at = (first + v) * v_rows8;
-        const uint8_t *sums = s->panel + TN__INT8_HEAD / 2 + 4 * at;
-        const v_f32    scale = v_load_f32((const float *)(const void *)s->panel + at);
+        const uint8_t *scales = s->panel + (ALL > 1 ? 4 * at : v * next), *sums = scales + TN__INT8_HEAD / 2;
+        const v_f32    scale = v_load_f32((const float *)(const void *)scales);
         const v_f32    bias = s->bias ? v_load_f32(s->bias + at) : v_broadcast_f32(&(float){-0.0f}); /* x - 0 is x */
         TN__UNROLL for (int i = 0; i < m; i++)
             v_store_f32(s->y + i * s->y_row + at,
@@ -47,10 +51,12 @@ TN__INLINE void some(const int m, const tn__int8_step *s, int first)
 
 /* clang-format on */
 
-#define PASS(m)                                            \
-    static void pass_##m(const tn__int8_step *s)           \
-    {                                                      \
-        for (int v = 0; v < ALL; v += WIDE) some(m, s, v); \
+#define PASS(m)                                                      \
+    static void pass_##m(const tn__int8_step *s)                     \
+    {                                                                \
+        if (PANELS > 1 && s->panels == 1) some(m, 1, s, 0);          \
+        else                                                         \
+            for (int v = 0; v < ALL; v += WIDE) some(m, WIDE, s, v); \
     }
 PASS(1)
 PASS(2)
@@ -61,6 +67,8 @@ PASS(5)
 PASS(6)
 PASS(7)
 PASS(8)
+#endif
+#if defined(__AVX512F__) && !defined(__AVX512VNNI__)
 PASS(9)
 PASS(10)
 PASS(11)
@@ -79,6 +87,8 @@ static void product(const tn__int8_step *s)
         pass_6,
         pass_7,
         pass_8,
+#endif
+#if defined(__AVX512F__) && !defined(__AVX512VNNI__)
         pass_9,
         pass_10,
         pass_11,
@@ -107,6 +117,7 @@ const tn__int8_kernels TN__FOR_ISA(tn__int8) = {
     .by = "VNNI",
 #endif
     .rows = ROWS,
+    .panels = PANELS,
     .bytes = TN__INT8_GROUP,
     .adds_bias = true,
     .quantize = quantize,

@@ -183,22 +183,24 @@ static inline int32_t tn__int8_round(float x)
     return bits - 0x4b400000;
 }
 
-/* Rows of quantised activations, at most `rows` of the table, times one panel: y[i][j] = (float)Σ_p x[i][p] · w[j][p] ·
- * (scale[i] · scale of j). All 16 columns of y are written. */
+/* Rows of quantised activations, at most `rows` of the table, times one panel, or at most `panels` of the table that are
+ * panel_bytes apart: y[i][j] = (float)Σ_p x[i][p] · w[j][p] · (scale[i] · scale of j). All 16 columns of y of each panel
+ * are written. */
 typedef struct {
-    int64_t        rows, groups;
+    int64_t        rows, groups, panels, panel_bytes;
     const uint8_t *x; /* from quantize: 128 more than the value */
     int64_t        x_row;
     const float   *scale;
     const uint8_t *panel;
-    const float   *bias; /* of the 16 columns, added to y by kernels with .adds_bias; may be NULL */
+    const float   *bias; /* of the columns, added to y by kernels with .adds_bias; may be NULL */
     float         *y;
     int64_t        y_row;
 } tn__int8_step;
 
 typedef struct {
-    int         rows;  /* maximum rows of a product */
-    int         bytes; /* of a group of quantised activations */
+    int         rows;   /* maximum rows of a product */
+    int         panels; /* maximum panels of a product; 0: one */
+    int         bytes;  /* of a group of quantised activations */
     bool        adds_bias;
     const char *by; /* the instructions, for tn_build_info; NULL: those of the table */
     /* Call before and after products of this size, in each thread; NULL: not needed. */

@@ -43,11 +43,13 @@ static void multiply(const job *j, int64_t row, int64_t end, int64_t block)
     const bool        direct = j->kn->adds_bias && !j->act && !j->bf16 && j->bias_col == 1 && cols % TN__INT8_ROWS == 0;
     _Alignas(64) float sums[BLOCK * COLS];
     float *const       to = direct ? (float *)(void *)y : sums;
-    tn__int8_step      s = {.groups = w->groups, .x_row = j->x_row, .y_row = direct ? w->out : COLS};
-    tn__epilogue_step  e = {.acc = sums, .acc_row = COLS, .c_row = w->out, .c_col = 1, .alpha = 1};
+    tn__int8_step      s = {
+             .groups = w->groups, .panel_bytes = w->panel, .x_row = j->x_row, .y_row = direct ? w->out : COLS};
+    tn__epilogue_step e = {.acc = sums, .acc_row = COLS, .c_row = w->out, .c_col = 1, .alpha = 1};
     if (j->kn->begin) j->kn->begin(end - row, w->groups);
-    for (int64_t p = 0; p < panels; p++) {
+    for (int64_t p = 0; p < panels; p += s.panels) {
         int64_t tiles = tn__ceil_div(end - row, most);
+        s.panels = tn__min_i64(tn__max_i64(j->kn->panels, 1), panels - p);
         s.panel = tn__q8_panel(w, first + p);
         if (direct && bias) s.bias = (const float *)(const void *)bias + p * TN__INT8_ROWS;
         for (int64_t i = row; i < end; i += s.rows, tiles--) {
