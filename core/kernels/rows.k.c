@@ -342,9 +342,6 @@ static void TN__(dropout)(int64_t n, TN__REAL *restrict y, const TN__REAL *restr
         for (int64_t k = 0; k < size; k += 64 / (int64_t)sizeof *x) v_prefetch(of + k, 512);
         if (d->all) {
             for (int64_t k = 0; k < size; k++) to[k] = more ? more[k] + of[k] : of[k];
-        } else if (size == DROP_STEP) {
-            v_philox(d->seed, position, PHILOX_VECTORS, w);
-            TN__(drop_groups)(0, DROP_STEP, to, of, more, w, 0, d->limit, scale);
         } else {
             const int64_t head = tn__min_i64(size, -from & (TN__DROP_GROUP - 1));
             const int64_t tail = head + (size - head) / TN__DROP_GROUP * TN__DROP_GROUP;
