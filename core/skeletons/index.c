@@ -17,10 +17,14 @@ static int64_t index_at(const tn_tensor *index, int64_t offset)
 
 bool tn__index_check(const char *op, const char *what, const tn_tensor *index, int64_t limit)
 {
-    const int64_t n = tn_shape_numel(index->l.shape);
-    tn__walk      w = {.nops = 1};
-    for (int i = 0; i < index->l.shape.n; i++) tn__walk_dim(&w, index->l.shape.d[i], &index->l.stride[i]);
+    tn_shape s = index->l.shape;
+    tn__walk w = {.nops = 1};
+    for (int i = 0; i < s.n; i++) { /* along an expanded dim all elements are the first */
+        if (index->l.stride[i] == 0) s.d[i] = tn__min_i64(s.d[i], 1);
+        tn__walk_dim(&w, s.d[i], &index->l.stride[i]);
+    }
     tn__walk_done(&w);
+    const int64_t n = tn_shape_numel(s);
     const int64_t inner = w.size[w.nd - 1], step = w.stride[0][w.nd - 1];
     int64_t       at[TN_MAX_DIMS];
     for (int64_t i = 0; i < n; i += inner) {
@@ -30,7 +34,7 @@ bool tn__index_check(const char *op, const char *what, const tn_tensor *index, i
             if (v >= 0 && v < limit) continue;
             tn_shape place = {.n = index->l.shape.n};
             int64_t  rest = i + k;
-            for (int d = place.n - 1; d >= 0; d--) place.d[d] = rest % index->l.shape.d[d], rest /= index->l.shape.d[d];
+            for (int d = place.n - 1; d >= 0; d--) place.d[d] = rest % s.d[d], rest /= s.d[d];
             char text[192];
             return tn_raise_false(TN_EINDEX, "%s: %s %lld at %s is outside 0 … %lld", op, what, (long long)v,
                                   tn_shape_text(place, text, sizeof text), (long long)limit - 1);
@@ -70,15 +74,21 @@ static int64_t lines(job *j, int dim)
     return count;
 }
 
-#define MOVE(type)                               \
-    for (int64_t i = 0; i < j->n; i++)           \
-    ((type *)tn__ptr(j->y))[yo + i * j->ystep] = \
-        ((const type *)tn__ptr(j->x))[xo + index_at(j->index, io + i * j->istep) * j->xstep]
+#define MOVE(type)                                                           \
+    do {                                                                     \
+        type *restrict y = (type *)tn__ptr(j->y) + yo;                       \
+        const type *restrict x = (const type *)tn__ptr(j->x) + xo;           \
+        for (int64_t i = 0; i < n; i++) y[i * ys] = x[AT(io + i * is) * xs]; \
+    } while (0)
+#define AT(i) (wide ? wide[i] : narrow[i])
 
 static void gather(int64_t from, int64_t to, void *user)
 {
-    const job *j = user;
-    int64_t    at[TN_MAX_DIMS];
+    const job     *j = user;
+    const int64_t *wide = j->index->dtype == TN_I64 ? tn__ptr(j->index) : NULL;
+    const int32_t *narrow = tn__ptr(j->index);
+    const int64_t  n = j->n, ys = j->ystep, is = j->istep, xs = j->xstep;
+    int64_t        at[TN_MAX_DIMS];
     for (int64_t line = from; line < to; line++) {
         int64_t yo = tn__walk_at(&j->w, 0, line, at), io = tn__walk_at(&j->w, 1, line, at),
                 xo = tn__walk_at(&j->w, 2, line, at);
@@ -149,16 +159,22 @@ static void combine(void *y, const void *x, tn_dtype dt, tn__combine how)
 
 static void scatter(int64_t from, int64_t to, void *user)
 {
-    const job    *j = user;
-    const int64_t size = (int64_t)j->size;
-    int64_t       at[TN_MAX_DIMS];
+    const job     *j = user;
+    const int64_t *wide = j->index->dtype == TN_I64 ? tn__ptr(j->index) : NULL;
+    const int32_t *narrow = tn__ptr(j->index);
+    const int64_t  size = (int64_t)j->size, n = j->n, ys = j->ystep, is = j->istep, xs = j->xstep;
+    int64_t        at[TN_MAX_DIMS];
     for (int64_t line = from; line < to; line++) {
         int64_t yo = tn__walk_at(&j->w, 0, line, at), io = tn__walk_at(&j->w, 1, line, at),
                 xo = tn__walk_at(&j->w, 2, line, at);
-        for (int64_t i = 0; i < j->n; i++) {
-            char *y = (char *)tn__ptr(j->y) + (yo + index_at(j->index, io + i * j->istep) * j->ystep) * size;
-            combine(y, (const char *)tn__ptr(j->x) + (xo + i * j->xstep) * size, j->y->dtype, j->how);
-        }
+        char       *y = (char *)tn__ptr(j->y) + yo * size;
+        const char *x = (const char *)tn__ptr(j->x) + xo * size;
+        if (j->how == TN__ADD && j->y->dtype == TN_F32)
+            for (int64_t i = 0; i < n; i++)
+                ((float *)(void *)y)[AT(io + i * is) * ys] += ((const float *)(const void *)x)[i * xs];
+        else
+            for (int64_t i = 0; i < n; i++)
+                combine(y + AT(io + i * is) * ys * size, x + i * xs * size, j->y->dtype, j->how);
     }
 }
 
