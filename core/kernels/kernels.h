@@ -183,8 +183,8 @@ static inline int32_t tn__int8_round(float x)
     return bits - 0x4b400000;
 }
 
-/* Rows of quantised activations, at most `rows` of the table, times one panel, or at most `panels` of the table that are
- * panel_bytes apart: y[i][j] = (float)Σ_p x[i][p] · w[j][p] · (scale[i] · scale of j). All 16 columns of y of each panel
+/* Rows of quantised activations, at most `rows` of the table, times panels, at most `panels` of the table, which are
+ * panel_bytes apart: y[i][j] = (float)Σ_p x[i][p] · w[j][p] · (scale[i] · scale of j). All 16 columns of y of a panel
  * are written. */
 typedef struct {
     int64_t        rows, groups, panels, panel_bytes;

@@ -303,8 +303,8 @@ static void TN__(add_lines)(int64_t n, int64_t at, int64_t count, const void *x,
     }
 }
 
-/* Elements [at, end) of y = x · scale where kept, otherwise 0; plus add. Element 0 is element `from` of the groups whose
- * words are at word. */
+/* Elements [at, end) of y = x · scale where kept, otherwise 0; plus add. Element 0 is element `from` of the groups with
+ * the words at `word`. */
 TN__INLINE void TN__(drop_some)(int64_t at, int64_t end, TN__REAL *restrict y, const TN__REAL *restrict x,
                                 const TN__REAL *restrict add, const uint32_t *word, int64_t from, uint32_t limit,
                                 TN__REAL scale)
