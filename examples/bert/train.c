@@ -105,7 +105,8 @@ static void *make(training *t)
     if (c.kind == TN_DEBERTA) c.types = 0, c.eps = 1e-7, c.mask_decoder = is(b, "deberta");
     else if (c.kind == TN_ALBERT || c.kind == TN_ELECTRA)
         c.embedding = b->embedding ? b->embedding : c.dim < 128 ? c.dim : 128;
-    if (c.kind == TN_ALBERT) c.init = 1 / sqrt((double)c.dim); /* a product then has about the scale of its input */
+    if (c.kind == TN_ALBERT || c.kind == TN_DEBERTA)
+        c.init = 1 / sqrt((double)c.dim); /* a product then has about the scale of its input */
     if (b->length > 512) c.positions = b->length;
     if (has_generator(b)) return electra_new(c, b->sharing ? b->sharing : c.kind == TN_DEBERTA ? "gdes" : "tied");
     tn_bert *m = tn_bert_create(c);
