@@ -54,7 +54,7 @@ TN__INLINE void some(const int m, const int wide, const tn__int8_step *s, int fi
 #define PASS(m)                                                      \
     static void pass_##m(const tn__int8_step *s)                     \
     {                                                                \
-        if (PANELS > 1 && s->panels == 1) some(m, 1, s, 0);          \
+        if (PANELS > 1 && s->panels <= 1) some(m, 1, s, 0);          \
         else                                                         \
             for (int v = 0; v < ALL; v += WIDE) some(m, WIDE, s, v); \
     }

@@ -155,8 +155,9 @@ END_TEST
 /* The kernels, those with VNNI and AMX too, read and write nothing outside their operands. */
 START_TEST(tails)
 {
-    static const int        counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16, 17, 31, 32, 33, 37, 47, 48};
-    static const int        widths[] = {1, 2, 3, 4, 5, 8, 11, 17};
+    static const int counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 16, 17, 31, 32, 33, 37, 47, 48};
+    static const int widths[] = {1, 2, 3, 4, 5, 8, 11, 17};
+    enum { CASES = 2 * 2 * 22 * 8 }; /* for each number of panels */
     const tn__kernel_table *t = tn__kernels_of(isas[_i]);
     const size_t            page = (size_t)sysconf(_SC_PAGESIZE), room = 16 * page;
     char                   *at[3];
@@ -166,22 +167,26 @@ START_TEST(tails)
         at[r] = mmap(NULL, room + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         ck_assert(at[r] != MAP_FAILED && !mprotect(at[r] + page, room, PROT_READ | PROT_WRITE));
     }
-    for (int i = 0; i < 2 * 2 * 22 * 8; i++) {
+    for (int i = 0; i < 2 * CASES; i++) {
         const tn__int8_kernels *kn = i % 2 ? tn__int8(t) : t->int8;
         const bool              end = i / 2 % 2;
-        const int64_t           rows = counts[i / 4 % 22], groups = widths[i / 88], k = 8 * groups - i % 8;
-        if (rows > kn->rows) continue;
-        const size_t bytes[] = {(size_t)(rows * groups * 8), (size_t)(128 + 128 * groups), (size_t)rows * 64};
+        const int64_t           rows = counts[i / 4 % 22], groups = widths[i % CASES / 88], k = 8 * groups - i % 8;
+        const int64_t           panels = i / CASES + 1, panel = 128 + 128 * groups, cols = 16 * panels;
+        if (rows > kn->rows || panels > tn__max_i64(kn->panels, 1)) continue;
+        const size_t bytes[] = {(size_t)(rows * groups * 8), (size_t)(panels * panel), (size_t)(rows * cols * 4)};
         char        *p[3];
         for (int r = 0; r < 3; r++) p[r] = at[r] + page + (end ? room - bytes[r] : 0);
-        tn__int8_step s = {.rows = rows, .groups = groups, .x_row = groups * 8, .scale = scale, .y_row = 16};
+        tn__int8_step s = {.rows = rows, .groups = groups, .x_row = groups * 8, .scale = scale, .y_row = cols};
         s.x = (uint8_t *)p[0], s.panel = (uint8_t *)p[1], s.y = (float *)(void *)p[2];
-        for (int j = 0; j < 16; j++) { /* the largest sums in 16 bits, and others; whatever is stored as the sum */
-            ((float *)(void *)p[1])[j] = (float)(j + 1), ((int32_t *)(void *)p[1])[16 + j] = j - 5;
+        s.panels = panels, s.panel_bytes = panel;
+        /* the largest sums in 16 bits, and others; whatever is stored as the sum */
+        for (int64_t j = 0; j < cols; j++) {
+            char *const w_at = p[1] + j / 16 * panel;
+            ((float *)(void *)w_at)[j % 16] = (float)(j + 1), ((int32_t *)(void *)w_at)[16 + j % 16] = (int32_t)j - 5;
             for (int64_t c = 0; c < 8 * groups; c++) {
                 int w = i % 3 == 0 ? -32 : i % 3 == 1 ? 32 : (int)((c * 37 + j * 11 + i) % 65) - 32;
                 if (i % 5 == 0) w = c % 8 > 1 && c % 8 != 3 ? 0 : c % 8 ? j % 2 ? -128 : 127 : 0;
-                p[1][128 + c / 4 * 64 + j * 4 + c % 4] = (char)w;
+                w_at[128 + c / 4 * 64 + j % 16 * 4 + c % 4] = (char)w;
             }
         }
         for (int64_t r = 0; r < rows; r++) {
@@ -196,11 +201,11 @@ START_TEST(tails)
         kn->product(&s);
         if (kn->end) kn->end();
         for (int64_t r = 0; r < rows; r++)
-            for (int64_t j = 0; j < 16; j++) {
+            for (int64_t j = 0; j < cols; j++) {
                 int64_t sum = -128 * (j - 5);
                 for (int64_t c = 0; c < 8 * groups; c++)
-                    sum += s.x[r * s.x_row + c] * (int8_t)p[1][128 + c / 4 * 64 + j * 4 + c % 4];
-                if (s.y[r * 16 + j] != (float)(sum * (j + 1)))
+                    sum += s.x[r * s.x_row + c] * (int8_t)p[1][j / 16 * panel + 128 + c / 4 * 64 + j % 16 * 4 + c % 4];
+                if (s.y[r * cols + j] != (float)(sum * (j + 1)))
                     ck_abort_msg("%d rows, %d groups: row %d, column %d", (int)rows, (int)groups, (int)r, (int)j);
             }
     }
