@@ -90,13 +90,15 @@ bool program_color(FILE *to)
     return isatty(fileno(to)) != 0;
 }
 
-/* Prints the error in the words of a program. */
-static void print_error(void)
+void program_print_error(void)
 {
+    static bool    printed;
     const char    *name = now.program ? now.program->name : "error", *from;
     const size_t   n = strlen(name);
     tn_error_state e;
     char           text[sizeof e.text];
+    if (tn_error() == TN_OK || printed || !ranks_first()) return;
+    printed = true;
     tn_error_push(&e), tn_error_pop(&e);
     from = !strncmp(e.text, name, n) && !strncmp(e.text + n, ": ", 2) ? e.text + n + 2 : e.text; /* once is enough */
     message_for_user(from, now.command ? now.command->options : NULL, text, sizeof text);
@@ -106,7 +108,7 @@ static void print_error(void)
 int program_end(void)
 {
     if (tn_error() == TN_OK) return stop_exit_code();
-    if (ranks_first()) print_error();
+    program_print_error();
     return program_exit_code(tn_error());
 }
 

@@ -141,7 +141,9 @@ int program_files(const char **to, int most);
 /* The exit code of a command. If an error is set, prints it to standard error; if a signal ended the run, returns the
  * signal's code. */
 int program_end(void);
-int program_exit_code(tn_status s);
+/* Prints the error, if one is set, in the words of a program: once, and on the first rank only. */
+void program_print_error(void);
+int  program_exit_code(tn_status s);
 
 /* The name that `word` probably misspells, or NULL. */
 const char *program_nearest(const char *word, int n, const char *const *names);

@@ -450,7 +450,10 @@ tn_fit_result train_run_ranks(training *t)
 {
     t->world = program_ranks(t->asked.ranks);
     tn_fit_result r = train_run(t);
-    tn_world_free(t->world); /* from here, an error on one rank is set on all */
+    /* From here, an error on one rank is set on all. It is printed while all are running, because mpiexec ends the first
+     * rank as soon as another one has ended with an error. */
+    if (tn_world_size(t->world) > 1 && tn_world_barrier(t->world) != TN_OK) program_print_error();
+    tn_world_free(t->world);
     t->world = NULL;
     if (tn_error() != TN_OK) r.why = TN_FIT_FAILED;
     return r;
