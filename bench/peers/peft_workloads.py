@@ -3,6 +3,7 @@ weights are frozen, in f32. bench/compare.py runs it alternately with Tenon.
 
     bench/peers/python peft bench/peers/peft_workloads.py lora --threads 2 --seconds 5
 """
+import peft
 import torch
 
 from sizes import best_of, options, report
@@ -44,7 +45,7 @@ def main():
     o = options({"lora": lora}, ("f32", "bf16", "q8_0", "int8"))  # the last two are for Tenon: the weights are f32
     torch.manual_seed(0)
     torch.set_num_threads(o.threads)
-    report(o, "PyTorch " + torch.__version__, lora())
+    report(o, "PEFT " + peft.__version__, lora())
 
 
 main()
