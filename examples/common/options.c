@@ -90,9 +90,10 @@ bool program_color(FILE *to)
     return isatty(fileno(to)) != 0;
 }
 
+static bool printed; /* the error, since program_end */
+
 void program_print_error(void)
 {
-    static bool    printed;
     const char    *name = now.program ? now.program->name : "error", *from;
     const size_t   n = strlen(name);
     tn_error_state e;
@@ -109,6 +110,7 @@ int program_end(void)
 {
     if (tn_error() == TN_OK) return stop_exit_code();
     program_print_error();
+    printed = false;
     return program_exit_code(tn_error());
 }
 
