@@ -92,7 +92,8 @@ bool program_color(FILE *to)
 
 static bool printed; /* the error, since program_end */
 
-void program_print_error(void)
+/* Prints the error in the words of a program: once, and on the first rank only. */
+static void print_error(void)
 {
     const char    *name = now.program ? now.program->name : "error", *from;
     const size_t   n = strlen(name);
@@ -106,10 +107,16 @@ void program_print_error(void)
     fprintf(stderr, program_color(stderr) ? "\033[1;31m%s:\033[0m %s\n" : "%s: %s\n", name, text);
 }
 
+void program_leave(tn_world *w)
+{
+    if (tn_world_size(w) > 1 && tn_world_barrier(w) != TN_OK) print_error();
+    tn_world_free(w);
+}
+
 int program_end(void)
 {
     if (tn_error() == TN_OK) return stop_exit_code();
-    program_print_error();
+    print_error();
     printed = false;
     return program_exit_code(tn_error());
 }

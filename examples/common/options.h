@@ -99,6 +99,9 @@ typedef struct {
 /* Joins a world of `ranks` processes under MPI. A process that was started alone starts them, and is replaced by them.
  * ranks 0: the number of processes that mpirun started. Returns NULL for ranks 0 and one process, or raises. */
 tn_world *program_ranks(int64_t ranks);
+/* Frees the world. An error of one rank is set on all, and printed while all are running: mpiexec ends the first rank
+ * as soon as another one has ended with an error. */
+void program_leave(tn_world *w);
 
 /* The options that every command has. */
 typedef struct {
@@ -141,9 +144,7 @@ int program_files(const char **to, int most);
 /* The exit code of a command. If an error is set, prints it to standard error; if a signal ended the run, returns the
  * signal's code. */
 int program_end(void);
-/* Prints the error, if one is set, in the words of a program: once, and on the first rank only. */
-void program_print_error(void);
-int  program_exit_code(tn_status s);
+int program_exit_code(tn_status s);
 
 /* The name that `word` probably misspells, or NULL. */
 const char *program_nearest(const char *word, int n, const char *const *names);

@@ -450,10 +450,7 @@ tn_fit_result train_run_ranks(training *t)
 {
     t->world = program_ranks(t->asked.ranks);
     tn_fit_result r = train_run(t);
-    /* From here, an error on one rank is set on all. It is printed while all are running, because mpiexec ends the first
-     * rank as soon as another one has ended with an error. */
-    if (tn_world_size(t->world) > 1 && tn_world_barrier(t->world) != TN_OK) program_print_error();
-    tn_world_free(t->world);
+    program_leave(t->world); /* from here, an error on one rank is set on all */
     t->world = NULL;
     if (tn_error() != TN_OK) r.why = TN_FIT_FAILED;
     return r;

@@ -152,6 +152,33 @@ START_TEST(without_scale)
 }
 END_TEST
 
+/* The panels of case i: the largest sums in 16 bits, and others; whatever is stored as the sum of a row. */
+static void fill_panels(const tn__int8_step *s, int i)
+{
+    for (int64_t j = 0; j < 16 * s->panels; j++) {
+        uint8_t *const at = (uint8_t *)(uintptr_t)s->panel + j / 16 * s->panel_bytes;
+        ((float *)(void *)at)[j % 16] = (float)(j + 1), ((int32_t *)(void *)at)[16 + j % 16] = (int32_t)j - 5;
+        for (int64_t c = 0; c < 8 * s->groups; c++) {
+            int w = i % 3 == 0 ? -32 : i % 3 == 1 ? 32 : (int)((c * 37 + j * 11 + i) % 65) - 32;
+            if (i % 5 == 0) w = c % 8 > 1 && c % 8 != 3 ? 0 : c % 8 ? j % 2 ? -128 : 127 : 0;
+            at[128 + c / 4 * 64 + j % 16 * 4 + c % 4] = (uint8_t)w;
+        }
+    }
+}
+
+static void check_product(const tn__int8_step *s)
+{
+    for (int64_t r = 0; r < s->rows; r++)
+        for (int64_t j = 0; j < 16 * s->panels; j++) {
+            const int8_t *w = (const int8_t *)s->panel + j / 16 * s->panel_bytes + 128 + j % 16 * 4;
+            int64_t       sum = -128 * (j - 5);
+            for (int64_t c = 0; c < 8 * s->groups; c++) sum += s->x[r * s->x_row + c] * w[c / 4 * 64 + c % 4];
+            if (s->y[r * s->y_row + j] != (float)(sum * (j + 1)))
+                ck_abort_msg("%d rows, %d groups, %d panels: row %d, column %d", (int)s->rows, (int)s->groups,
+                             (int)s->panels, (int)r, (int)j);
+        }
+}
+
 /* The kernels, those with VNNI and AMX too, read and write nothing outside their operands. */
 START_TEST(tails)
 {
@@ -179,16 +206,7 @@ START_TEST(tails)
         tn__int8_step s = {.rows = rows, .groups = groups, .x_row = groups * 8, .scale = scale, .y_row = cols};
         s.x = (uint8_t *)p[0], s.panel = (uint8_t *)p[1], s.y = (float *)(void *)p[2];
         s.panels = panels, s.panel_bytes = panel;
-        /* the largest sums in 16 bits, and others; whatever is stored as the sum */
-        for (int64_t j = 0; j < cols; j++) {
-            char *const w_at = p[1] + j / 16 * panel;
-            ((float *)(void *)w_at)[j % 16] = (float)(j + 1), ((int32_t *)(void *)w_at)[16 + j % 16] = (int32_t)j - 5;
-            for (int64_t c = 0; c < 8 * groups; c++) {
-                int w = i % 3 == 0 ? -32 : i % 3 == 1 ? 32 : (int)((c * 37 + j * 11 + i) % 65) - 32;
-                if (i % 5 == 0) w = c % 8 > 1 && c % 8 != 3 ? 0 : c % 8 ? j % 2 ? -128 : 127 : 0;
-                w_at[128 + c / 4 * 64 + j % 16 * 4 + c % 4] = (char)w;
-            }
-        }
+        fill_panels(&s, i);
         for (int64_t r = 0; r < rows; r++) {
             for (int64_t j = 0; j < k; j++) x[j] = i % 7 ? (float)((r * 7 + j * 3 + i) % 255 - 127) : 127;
             x[0] = 127;
@@ -200,14 +218,7 @@ START_TEST(tails)
         if (kn->begin) kn->begin(rows, groups);
         kn->product(&s);
         if (kn->end) kn->end();
-        for (int64_t r = 0; r < rows; r++)
-            for (int64_t j = 0; j < cols; j++) {
-                int64_t sum = -128 * (j - 5);
-                for (int64_t c = 0; c < 8 * groups; c++)
-                    sum += s.x[r * s.x_row + c] * (int8_t)p[1][j / 16 * panel + 128 + c / 4 * 64 + j % 16 * 4 + c % 4];
-                if (s.y[r * cols + j] != (float)(sum * (j + 1)))
-                    ck_abort_msg("%d rows, %d groups: row %d, column %d", (int)rows, (int)groups, (int)r, (int)j);
-            }
+        check_product(&s);
     }
     for (int r = 0; r < 3; r++) munmap(at[r], room + 2 * page);
 }
