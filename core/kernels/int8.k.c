@@ -10,8 +10,6 @@
 enum { ROWS = 8, WIDE = 2, PANELS = 2 };
 #elif defined(__AVX512F__)
 enum { ROWS = 12, WIDE = 1, PANELS = 1 };
-#elif defined(__AVX2__)
-enum { ROWS = 4, WIDE = 2, PANELS = 1 };
 #else
 enum { ROWS = 4, WIDE = 2, PANELS = 1 };
 #endif

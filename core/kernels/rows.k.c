@@ -31,12 +31,11 @@ TN__INLINE void add_product_f32(v_f64 *sum, v_f32 a, v_f32 b)
 {
     sum[0] += v_lower(a) * v_lower(b), sum[1] += v_upper(a) * v_upper(b);
 }
-TN__INLINE void          add_product_f64(v_f64 *sum, v_f64 a, v_f64 b) { sum[0] += a * b; }
-TN__INLINE v_f32         load_bf16_f32(const uint16_t *p) { return v_load_bf16(p); }
-TN__INLINE v_f64         load_bf16_f64(const uint16_t *p) { return (void)p, v_zero_f64(); } /* never called */
-TN__INLINE v_f32         subtract_f32(v_f32 x, double by) { return v_join(v_lower(x) - by, v_upper(x) - by); }
-TN__INLINE v_f64         subtract_f64(v_f64 x, double by) { return x - by; }
-extern tn__philox_kernel TN__FOR_ISA(tn__philox);
+TN__INLINE void  add_product_f64(v_f64 *sum, v_f64 a, v_f64 b) { sum[0] += a * b; }
+TN__INLINE v_f32 load_bf16_f32(const uint16_t *p) { return v_load_bf16(p); }
+TN__INLINE v_f64 load_bf16_f64(const uint16_t *p) { return (void)p, v_zero_f64(); } /* never called */
+TN__INLINE v_f32 subtract_f32(v_f32 x, double by) { return v_join(v_lower(x) - by, v_upper(x) - by); }
+TN__INLINE v_f64 subtract_f64(v_f64 x, double by) { return x - by; }
 
 /* drop_some of whole groups: from + at is a multiple of a group. In f32: whole vectors. */
 #define drop_groups_f64 drop_some_f64
