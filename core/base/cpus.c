@@ -1,10 +1,10 @@
 /* cpus.c — number of threads that this process can use efficiently: the minimum of the CPUs it may run on, the physical
- * cores among them, the cgroup's quota and OMP_NUM_THREADS.
+ * cores among them, the cgroup's quota and OMP_NUM_THREADS; and the CPU of a thread.
  *
  * A source that cannot be read or parsed sets no limit. Paths start with `root`, which is "" outside the tests. Nothing
  * is allocated: the files are a few lines long, and anything that exceeds a buffer is ignored. */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* sched_getaffinity */
+#define _GNU_SOURCE /* sched_getaffinity, sched_getcpu */
 #endif
 #include "core/base/parallel.h"
 
@@ -191,6 +191,24 @@ static int allowed_cpus(unsigned char *bits)
     return n;
 }
 
+/* ---- the CPU of a thread --------------------------------------------------------------------------------------- */
+
+int tn__cpu(void) { return sched_getcpu(); }
+
+bool tn__leave_cpus(const int *taken, int n)
+{
+    const int error = errno;
+    cpu_set_t allowed[MAX_CPUS / CPU_SETSIZE], left[MAX_CPUS / CPU_SETSIZE];
+    memset(allowed, 0, sizeof allowed);
+    bool moved = sched_getaffinity(0, sizeof allowed, allowed) == 0;
+    memcpy(left, allowed, sizeof left);
+    for (int i = 0; i < n; i++) CPU_CLR_S((size_t)taken[i], sizeof left, left);
+    moved = moved && sched_setaffinity(0, sizeof left, left) == 0; /* fails if no CPU is left */
+    if (moved) sched_setaffinity(0, sizeof allowed, allowed);
+    errno = error;
+    return moved;
+}
+
 /* ---- the result ----------------------------------------------------------------------------------------------- */
 
 tn__cpu_limits tn__cpus(void)
@@ -209,6 +227,9 @@ tn__cpu_limits tn__cpus(void)
 }
 
 #else /* other systems: their files are unknown */
+
+int  tn__cpu(void) { return -1; }
+bool tn__leave_cpus(const int *taken, int n) { return (void)taken, (void)n, false; }
 
 tn__cpu_limits tn__cpus(void)
 {

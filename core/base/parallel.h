@@ -30,4 +30,9 @@ int            tn__cgroup_cpus(const char *root); /* root: "", or a substitute f
 int            tn__cores(const char *root, const unsigned char *allowed, int cpus); /* allowed: one bit a CPU */
 int            tn__env_threads(const char *text);
 
+int tn__cpu(void); /* index of the CPU that the caller runs on; -1: unknown */
+/* Moves the calling thread to a CPU that is not among the n taken ones. Its affinity is the same afterwards. False: its
+ * affinity allows no other CPU. */
+bool tn__leave_cpus(const int *taken, int n);
+
 #endif

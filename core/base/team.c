@@ -7,14 +7,16 @@
  *   - a waiting thread spins for about the time between two loops of a training step, then sleeps. One that was
  *     suspended while it spun, because the machine is busy or a quota is used up, sleeps at once for a while. Beyond
  *     the CPUs of the affinity and the quota, threads never spin: they would spend the quota, or the others' time;
+ *   - a worker that finds itself on the CPU of another thread of its team moves to a free one, also if other programs
+ *     are busy there: the system sees one task or more on each CPU and would leave the team on a single one;
  *   - a child after fork makes new workers, and a team that cannot be made complete is smaller;
  *   - workers block all signals, which stay with the threads of the host.
  * A team belongs to one thread. State for the whole process: whether the fork handler is set. */
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L /* clock_gettime, pthread_sigmask */
 #endif
+#include "core/base/parallel.h"
 #include "core/base/team.h"
-#include "core/base/thread.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -26,7 +28,8 @@ enum {
     MAX_WORKERS = 511,
     SPIN_NS = 100000,      /* a thread spins for this time before it sleeps */
     SUSPENDED_NS = 500000, /* a gap of this length in a spinning thread's time: it was suspended */
-    SHY = 100              /* number of waits that then do not spin */
+    SHY = 100,             /* number of waits that then do not spin */
+    LOOK_NS = 1000000      /* a worker compares its CPU with those of the others at most this often */
 };
 #define OPEN 0x80000000u
 
@@ -41,12 +44,14 @@ typedef struct {
     pthread_mutex_t lock;
     pthread_cond_t  wake, left;
     void (*work)(void *user, int worker);
-    void     *user;
-    int       n;       /* of the current loop: workers from n on do not join */
-    int       made;    /* number of workers */
-    int       refused; /* smallest number of workers that could not be made; 0: none */
-    int       shy;     /* number of waits in which the owner does not spin */
-    pthread_t worker[MAX_WORKERS];
+    void      *user;
+    int        n;       /* of the current loop: workers from n on do not join */
+    int        made;    /* number of workers */
+    int        refused; /* smallest number of workers that could not be made; 0: none */
+    int        shy;     /* number of waits in which the owner does not spin */
+    pthread_t  worker[MAX_WORKERS];
+    atomic_int cpu[MAX_WORKERS + 1]; /* of each thread when it last looked, + 1; 0: unknown, or it sleeps */
+    atomic_int moves;                /* of workers to other CPUs */
 } team;
 
 static _Thread_local team own;
@@ -92,6 +97,33 @@ static bool spin(const team *t, _Atomic uint32_t *at, uint32_t mask, uint32_t va
     return false;
 }
 
+/* ---- one CPU for each thread ------------------------------------------------------------------------------------- */
+
+static int look(team *t, int index)
+{
+    const int cpu = tn__cpu() + 1;
+    if (atomic_load_explicit(&t->cpu[index], memory_order_relaxed) != cpu)
+        atomic_store_explicit(&t->cpu[index], cpu, memory_order_relaxed);
+    return cpu;
+}
+
+/* Moves a worker if a thread before it runs on the same CPU. To be called before it joins a loop: it may have to wait for
+ * the new CPU. */
+static void keep_apart(team *t, int index)
+{
+    int       taken[MAX_WORKERS + 1], n = 0;
+    const int cpu = look(t, index);
+    bool      shared = false;
+    for (int i = 0, all = atomic_load(&t->started); i <= all; i++) {
+        const int of = atomic_load_explicit(&t->cpu[i], memory_order_relaxed);
+        if (of) taken[n++] = of - 1;
+        shared = shared || (i < index && of == cpu);
+    }
+    if (!cpu || !shared || !tn__leave_cpus(taken, n)) return;
+    atomic_fetch_add(&t->moves, 1);
+    look(t, index);
+}
+
 /* ---- a worker ---------------------------------------------------------------------------------------------------- */
 
 static void take_part(team *t, int index)
@@ -111,16 +143,23 @@ static void *live(void *of)
     const int index = atomic_fetch_add(&t->started, 1) + 1;
     int       shy = 0;
     uint32_t  seen = 0;
+    int64_t   looked = 0;
     for (;;) {
         if (!spin(t, &t->epoch, UINT32_MAX, seen, &shy)) {
             pthread_mutex_lock(&t->lock);
             atomic_fetch_add(&t->asleep, 1);
+            atomic_store_explicit(&t->cpu[index], 0, memory_order_relaxed);
             while (atomic_load(&t->epoch) == seen) pthread_cond_wait(&t->wake, &t->lock);
             atomic_fetch_sub(&t->asleep, 1);
             pthread_mutex_unlock(&t->lock);
         }
         seen = atomic_load(&t->epoch);
         if (atomic_load(&t->quit)) return NULL;
+        const int64_t time = now();
+        if (time - looked > LOOK_NS && !atomic_load_explicit(&t->crowded, memory_order_relaxed)) {
+            looked = time;
+            keep_apart(t, index);
+        }
         take_part(t, index);
     }
 }
@@ -197,6 +236,7 @@ bool tn__team_run(int n, bool crowded, void (*work)(void *user, int worker), voi
     if (t->made < n - 1 && !(t->refused && n - 1 >= t->refused)) grow(t, n - 1);
     if (!t->made) return false;
     t->work = work, t->user = user, t->n = n;
+    look(t, 0);
     atomic_store_explicit(&t->crowded, crowded, memory_order_relaxed);
     atomic_fetch_or(&t->state, OPEN); /* a worker that is late for the last loop may be about to leave it */
     begin(t);
@@ -205,4 +245,5 @@ bool tn__team_run(int n, bool crowded, void (*work)(void *user, int worker), voi
     return true;
 }
 
+int  tn__team_moves(void) { return atomic_load(&own.moves); }
 void tn__team_retry(void) { own.refused = 0; }

@@ -7,6 +7,7 @@
 #include "tests/common/errors.h"
 
 #include "core/base/parallel.h"
+#include "core/base/team.h"
 #include <fenv.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -252,6 +254,69 @@ START_TEST(any_team_after_any_other)
         ck_assert_int_eq(tn_threads(), sizes[i]);
         ck_assert(loop_works());
     }
+}
+END_TEST
+
+/* ---- one CPU for each thread ------------------------------------------------------------------------------------- */
+
+/* Copies the affinity of the calling thread; false, with a note: it has a single CPU, or the system is another one. */
+static bool several_cpus(cpu_set_t *allowed)
+{
+    if (tn__cpu() >= 0 && sched_getaffinity(0, sizeof *allowed, allowed) == 0 && CPU_COUNT(allowed) > 1) return true;
+    puts("skipped: one CPU");
+    return false;
+}
+
+START_TEST(a_thread_leaves_a_cpu)
+{
+    cpu_set_t before, after;
+    if (!several_cpus(&before)) return;
+    bool left = false;
+    for (int i = 0; i < 100 && !left; i++) { /* the system may move it back */
+        const int cpu = tn__cpu();
+        tn__leave_cpus(&cpu, 1);
+        left = tn__cpu() != cpu;
+        ck_assert_int_eq(sched_getaffinity(0, sizeof after, &after), 0);
+        ck_assert(CPU_EQUAL(&before, &after));
+    }
+    ck_assert(left);
+    int all[CPU_SETSIZE];
+    for (int i = 0; i < CPU_SETSIZE; i++) all[i] = i;
+    tn__leave_cpus(all, CPU_SETSIZE); /* nowhere to go */
+    ck_assert_int_eq(sched_getaffinity(0, sizeof after, &after), 0);
+    ck_assert(CPU_EQUAL(&before, &after));
+}
+END_TEST
+
+static atomic_int worker_id;
+static void       note_worker(int64_t from, int64_t to, void *user)
+{
+    (void)from, (void)to, (void)user;
+    for (const clock_t end = clock() + CLOCKS_PER_SEC / 2000; clock() < end;)
+        ;
+    if (tn__worker()) atomic_store(&worker_id, (int)syscall(SYS_gettid));
+}
+
+/* The system would move it, too, but late, and not at all if the other CPUs are busy. */
+START_TEST(a_worker_leaves_the_callers_cpu)
+{
+    cpu_set_t allowed;
+    if (!several_cpus(&allowed)) return;
+    tn_set_threads(2);
+    for (atomic_store(&worker_id, 0); !atomic_load(&worker_id);) tn_parallel_for(8, 1, note_worker, NULL);
+    const int before = tn__team_moves();
+    for (const time_t end = time(NULL) + 30; tn__team_moves() == before && time(NULL) < end;) {
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET((size_t)tn__cpu(), &one);
+        ck_assert_int_eq(sched_setaffinity(worker_id, sizeof one, &one), 0);
+        ck_assert_int_eq(sched_setaffinity(worker_id, sizeof allowed, &allowed), 0);
+        tn_parallel_for(8, 1, note_worker, NULL);
+    }
+    ck_assert_int_gt(tn__team_moves(), before);
+    cpu_set_t after;
+    ck_assert_int_eq(sched_getaffinity(worker_id, sizeof after, &after), 0);
+    ck_assert(CPU_EQUAL(&allowed, &after));
 }
 END_TEST
 
@@ -514,6 +579,8 @@ int main(void)
     tcase_add_test(c, loops_run_at_the_same_time);
     tcase_add_test(c, a_slow_thread_is_helped);
     tcase_add_test(c, idle_workers_sleep);
+    tcase_add_test(c, a_thread_leaves_a_cpu);
+    tcase_add_test(c, a_worker_leaves_the_callers_cpu);
     tcase_add_test(c, any_team_after_any_other);
     tcase_add_loop_test(c, a_loop_inside_a_loop_is_serial, 1, 8);
     tcase_add_test(c, inside_a_users_region_loops_are_serial);
