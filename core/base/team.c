@@ -107,7 +107,7 @@ static int look(team *t, int index)
     return cpu;
 }
 
-/* Moves a worker if a thread before it runs on the same CPU. To be called before it joins a loop: it may have to wait for
+/* Moves a worker if a thread before it runs on the same CPU. Called before it joins a loop, as it may have to wait for
  * the new CPU. */
 static void keep_apart(team *t, int index)
 {
