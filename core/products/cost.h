@@ -12,11 +12,12 @@ static const double tn__cost_task = 4e-6;    /* minimum work for a thread: less 
 
 /* True if a job is worth more than one thread. */
 static inline bool tn__worth_sharing(double seconds) { return seconds > 2 * tn__cost_task; }
-/* Number of tasks to pass to a thread at a time, of `tasks` that take `seconds` in total: lots of at least
- * tn__cost_task, and the same number for each thread if possible. */
+/* Number of tasks to pass to a thread at a time, of `tasks` that take `seconds` in total: lots of about
+ * tn__cost_task or longer, and the same number for each thread if possible. */
 static inline int64_t tn__cost_grain(double seconds, int64_t tasks, int threads)
 {
-    const int64_t least = (int64_t)(tn__cost_task * (double)tasks / seconds) + 1, lots = (tasks - 1) / least + 1;
+    const int64_t nearest = (int64_t)(tn__cost_task * (double)tasks / seconds + 0.5), least = nearest ? nearest : 1;
+    const int64_t lots = (tasks - 1) / least + 1;
     return lots <= threads ? least : (tasks - 1) / (lots / threads * threads) + 1;
 }
 
