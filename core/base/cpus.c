@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <unistd.h>
 #ifdef __linux__
@@ -195,6 +196,25 @@ static int allowed_cpus(unsigned char *bits)
 
 int tn__cpu(void) { return sched_getcpu(); }
 
+int64_t tn__thread_time(pthread_t thread)
+{
+    clockid_t       clock;
+    struct timespec t;
+    if (pthread_getcpuclockid(thread, &clock) || clock_gettime(clock, &t)) return -1;
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+void tn__fetch_thread(pthread_t thread)
+{
+    const int cpu = sched_getcpu();
+    cpu_set_t allowed[MAX_CPUS / CPU_SETSIZE], here[MAX_CPUS / CPU_SETSIZE];
+    memset(allowed, 0, sizeof allowed), memset(here, 0, sizeof here);
+    if (cpu < 0 || pthread_getaffinity_np(thread, sizeof allowed, allowed)) return;
+    if (!CPU_ISSET_S((size_t)cpu, sizeof allowed, allowed)) return;
+    CPU_SET_S((size_t)cpu, sizeof here, here);
+    if (pthread_setaffinity_np(thread, sizeof here, here) == 0) pthread_setaffinity_np(thread, sizeof allowed, allowed);
+}
+
 bool tn__leave_cpus(const int *taken, int n)
 {
     const int error = errno;
@@ -228,8 +248,10 @@ tn__cpu_limits tn__cpus(void)
 
 #else /* other systems: their files are unknown */
 
-int  tn__cpu(void) { return -1; }
-bool tn__leave_cpus(const int *taken, int n) { return (void)taken, (void)n, false; }
+int     tn__cpu(void) { return -1; }
+int64_t tn__thread_time(pthread_t thread) { return (void)thread, -1; }
+void    tn__fetch_thread(pthread_t thread) { (void)thread; }
+bool    tn__leave_cpus(const int *taken, int n) { return (void)taken, (void)n, false; }
 
 tn__cpu_limits tn__cpus(void)
 {

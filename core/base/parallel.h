@@ -5,6 +5,8 @@
 #include "core/core.h"
 #include "core/base/thread.h"
 
+#include <pthread.h>
+
 /* Called between ops: reads the limits on the number of threads again, at most once a second, because quotas and
  * affinity change. Never within a function that has allocated memory for each of tn_threads(). */
 void tn__threads_again(void);
@@ -34,5 +36,8 @@ int tn__cpu(void); /* index of the CPU that the caller runs on; -1: unknown */
 /* Moves the calling thread to a CPU that is not among the n taken ones. Its affinity is the same afterwards. False: its
  * affinity allows no other CPU. */
 bool tn__leave_cpus(const int *taken, int n);
+/* Moves another thread of this process to the caller's CPU; its affinity is the same afterwards. */
+void    tn__fetch_thread(pthread_t thread);
+int64_t tn__thread_time(pthread_t thread); /* nanoseconds for which it has run; -1: unknown */
 
 #endif

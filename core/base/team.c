@@ -9,6 +9,7 @@
  *     the CPUs of the affinity and the quota, threads never spin: they would spend the quota, or the others' time;
  *   - a worker that finds itself on the CPU of another thread of its team moves to a free one, also if other programs
  *     are busy there: the system sees one task or more on each CPU and would leave the team on a single one;
+ *   - an owner that waits for a suspended worker fetches it to its own CPU, which is idle;
  *   - a child after fork makes new workers, and a team that cannot be made complete is smaller;
  *   - workers block all signals, which stay with the threads of the host.
  * A team belongs to one thread. State for the whole process: whether the fork handler is set. */
@@ -18,6 +19,7 @@
 #include "core/base/parallel.h"
 #include "core/base/team.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -29,7 +31,9 @@ enum {
     SPIN_NS = 100000,      /* a thread spins for this time before it sleeps */
     SUSPENDED_NS = 500000, /* a gap of this length in a spinning thread's time: it was suspended */
     SHY = 100,             /* number of waits that then do not spin */
-    LOOK_NS = 1000000      /* a worker compares its CPU with those of the others at most this often */
+    LOOK_NS = 1000000,     /* a worker compares its CPU with those of the others at most this often */
+    DOZE_NS = 200000,      /* the owner sleeps for this time, twice, four times it … before it looks after workers */
+    MOST_DOZE_NS = 1600000 /* and at most for this time */
 };
 #define OPEN 0x80000000u
 
@@ -44,14 +48,16 @@ typedef struct {
     pthread_mutex_t lock;
     pthread_cond_t  wake, left;
     void (*work)(void *user, int worker);
-    void      *user;
-    int        n;       /* of the current loop: workers from n on do not join */
-    int        made;    /* number of workers */
-    int        refused; /* smallest number of workers that could not be made; 0: none */
-    int        shy;     /* number of waits in which the owner does not spin */
-    pthread_t  worker[MAX_WORKERS];
-    atomic_int cpu[MAX_WORKERS + 1]; /* of each thread when it last looked, + 1; 0: unknown, or it sleeps */
-    atomic_int moves;                /* of workers to other CPUs */
+    void       *user;
+    int         n;       /* of the current loop: workers from n on do not join */
+    int         made;    /* number of workers */
+    int         refused; /* smallest number of workers that could not be made; 0: none */
+    int         shy;     /* number of waits in which the owner does not spin */
+    pthread_t   worker[MAX_WORKERS];
+    atomic_int  cpu[MAX_WORKERS + 1];    /* of each thread when it last looked, + 1; 0: unknown, or it sleeps */
+    atomic_bool inside[MAX_WORKERS + 1]; /* a worker runs the current loop */
+    pthread_t   thread[MAX_WORKERS + 1]; /* of a worker that has been inside; worker[] is in the order of creation */
+    atomic_int  moves;                   /* of workers to other CPUs */
 } team;
 
 static _Thread_local team own;
@@ -129,7 +135,11 @@ static void keep_apart(team *t, int index)
 static void take_part(team *t, int index)
 {
     const uint32_t before = atomic_fetch_add(&t->state, 1);
-    if (before & OPEN && index < t->n) t->work(t->user, index);
+    if (before & OPEN && index < t->n) {
+        atomic_store_explicit(&t->inside[index], true, memory_order_release);
+        t->work(t->user, index);
+        atomic_store_explicit(&t->inside[index], false, memory_order_relaxed);
+    }
     if (atomic_fetch_sub(&t->state, 1) == 1 && atomic_load(&t->waiting)) {
         pthread_mutex_lock(&t->lock);
         pthread_cond_signal(&t->left);
@@ -144,6 +154,7 @@ static void *live(void *of)
     int       shy = 0;
     uint32_t  seen = 0;
     int64_t   looked = 0;
+    t->thread[index] = pthread_self();
     for (;;) {
         if (!spin(t, &t->epoch, UINT32_MAX, seen, &shy)) {
             pthread_mutex_lock(&t->lock);
@@ -175,6 +186,38 @@ static void begin(team *t)
     pthread_mutex_unlock(&t->lock);
 }
 
+/* Sleeps until the workers have left or, with the result false, for ns. */
+static bool doze(team *t, int64_t ns)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += (long)ns;
+    if (until.tv_nsec >= 1000000000) until.tv_nsec -= 1000000000, until.tv_sec++;
+    return pthread_cond_timedwait(&t->left, &t->lock, &until) != ETIMEDOUT;
+}
+
+/* The first worker in the loop; 0: none. */
+static int first_inside(team *t)
+{
+    int i = 1;
+    while (i < t->n && !atomic_load_explicit(&t->inside[i], memory_order_acquire)) i++;
+    return i < t->n ? i : 0;
+}
+
+/* Sleeps until the workers have left. A worker that does not run meanwhile gets this thread's CPU. */
+static void sleep_at_end(team *t)
+{
+    for (int64_t ns = DOZE_NS; atomic_load(&t->state); ns *= ns < MOST_DOZE_NS ? 2 : 1) {
+        const int     i = atomic_load_explicit(&t->crowded, memory_order_relaxed) ? 0 : first_inside(t);
+        const int64_t ran = i ? tn__thread_time(t->thread[i]) : -1;
+        if (ran < 0) pthread_cond_wait(&t->left, &t->lock);
+        else if (!doze(t, ns) && i == first_inside(t) && ran == tn__thread_time(t->thread[i])) {
+            tn__fetch_thread(t->thread[i]);
+            atomic_fetch_add(&t->moves, 1);
+        }
+    }
+}
+
 static void end(team *t)
 {
     if ((atomic_fetch_and(&t->state, ~OPEN) & ~OPEN) == 0) return;
@@ -182,7 +225,7 @@ static void end(team *t)
         if (spin(t, &t->state, ~OPEN, atomic_load(&t->state), &t->shy)) continue;
         pthread_mutex_lock(&t->lock);
         atomic_store(&t->waiting, 1);
-        while (atomic_load(&t->state)) pthread_cond_wait(&t->left, &t->lock);
+        sleep_at_end(t);
         atomic_store(&t->waiting, 0);
         pthread_mutex_unlock(&t->lock);
     }

@@ -10,6 +10,6 @@
  * worker; nothing was called. work must not call tn__team_run. */
 bool tn__team_run(int n, bool crowded, void (*work)(void *user, int worker), void *user);
 void tn__team_retry(void); /* tries to make threads again after one could not be made */
-int  tn__team_moves(void); /* how often workers of this thread have left the CPU of another of its threads; for tests */
+int  tn__team_moves(void); /* number of times that workers of this thread were moved to another CPU; for tests */
 
 #endif

@@ -320,6 +320,31 @@ START_TEST(a_worker_leaves_the_callers_cpu)
 }
 END_TEST
 
+static void sleep_in_worker(int64_t from, int64_t to, void *user)
+{
+    (void)from, (void)to, (void)user;
+    if (!tn__worker()) return;
+    atomic_store(&worker_id, (int)syscall(SYS_gettid));
+    pause_ms(20);
+}
+
+/* A worker that sleeps does not run, as one that the system has suspended. */
+START_TEST(a_suspended_worker_is_fetched)
+{
+    cpu_set_t allowed, after;
+    if (!several_cpus(&allowed)) return;
+    tn_set_threads(2);
+    const int before = tn__team_moves();
+    for (const time_t end = time(NULL) + 30; tn__team_moves() == before && time(NULL) < end;) {
+        atomic_store(&worker_id, 0);
+        tn_parallel_for(8, 1, sleep_in_worker, NULL);
+    }
+    ck_assert_int_gt(tn__team_moves(), before);
+    ck_assert_int_eq(sched_getaffinity(worker_id, sizeof after, &after), 0);
+    ck_assert(CPU_EQUAL(&allowed, &after));
+}
+END_TEST
+
 /* ---- nested --------------------------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -581,6 +606,7 @@ int main(void)
     tcase_add_test(c, idle_workers_sleep);
     tcase_add_test(c, a_thread_leaves_a_cpu);
     tcase_add_test(c, a_worker_leaves_the_callers_cpu);
+    tcase_add_test(c, a_suspended_worker_is_fetched);
     tcase_add_test(c, any_team_after_any_other);
     tcase_add_loop_test(c, a_loop_inside_a_loop_is_serial, 1, 8);
     tcase_add_test(c, inside_a_users_region_loops_are_serial);
