@@ -27,15 +27,7 @@ except ImportError as problem:
 import tenon_by_name as T
 
 transformers.logging.set_verbosity_error()
-Generate = T.struct("Generate", "from_:p read:n before:p prompt:p end:n most:n least:n most_each:p beams:n best:n "
-                    "length_penalty:f early_stopping:b no_repeat:n sample:b temperature:f top_k:n top_p:f min_p:f "
-                    "repetition_penalty:f each:p user:p")
-
-
-class Generated(c.Structure):
-    _fields_ = [(n, c.c_void_p) for n in ("tokens", "lengths", "scores")]
-
-
+Generate, Generated = T.struct("tn_generate_args"), T.struct("tn_generated")
 SCORES, REORDER = c.CFUNCTYPE(c.c_void_p, c.c_void_p, c.c_void_p), c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_void_p)
 
 

@@ -74,20 +74,9 @@ CONTENTS = ["<x>", "covid", "COVID", "café", "the", "a", "A", "K", "é", " x", 
 
 # ---- Tenon ----
 
-Arguments = T.struct("Arguments", "pair:p pair_bytes:n pairs:p max_length:n cut:i cut_left:b pad_to:n pad_left:b "
-                                  "bare:b literal:b strict:b sample:f seed:n nth:i")
-Decoded = T.struct("Decoded", "keep_special:b keep_spaces:b")
-Config = T.struct("Config", "lowercase:i strip_accents:i control_in_text:i slow:b config:p")
-
-
-class Encoding(c.Structure):
-    _fields_ = [("n", c.c_int64), ("id", c.POINTER(c.c_int32)), ("start", c.POINTER(c.c_int32)),
-                ("end", c.POINTER(c.c_int32)), ("word", c.POINTER(c.c_int32)), ("segment", c.POINTER(c.c_uint8)),
-                ("special", c.POINTER(c.c_uint8)), ("cut", c.c_int64), ("invalid", c.c_int64)]
-
-
-class String(c.Structure):
-    _fields_ = [("at", c.c_void_p), ("bytes", c.c_size_t), ("room", c.c_size_t)]
+Arguments, Decoded, Config, String = (T.struct("tn_" + name) for name in (
+    "encode_args", "decode_args", "tokenizer_config", "string"))
+Encoding = T.struct("tn_encoding", {"id": c.POINTER(c.c_int32), "segment": c.POINTER(c.c_uint8)})
 
 
 class Ours:
@@ -329,7 +318,8 @@ def component(r, kind):
 def new_added(r, v):
     vocab = v["model"].get("vocab", {}) if isinstance(v.get("model"), dict) else {}
     size = len(vocab) if isinstance(vocab, (dict, list)) else 0
-    names = vocab if isinstance(vocab, dict) else {x[0]: i for i, x in enumerate(vocab) if isinstance(x, list) and x}
+    listed = enumerate(vocab if isinstance(vocab, list) else [])
+    names = vocab if isinstance(vocab, dict) else {x[0]: i for i, x in listed if isinstance(x, list) and x}
     content = r.choice(CONTENTS if r.random() < 0.75 or not names else list(names))
     tokens = v.get("added_tokens")
     tokens = tokens if isinstance(tokens, list) else []

@@ -22,25 +22,12 @@ try:
 except ImportError as e:
     print("skipped:", e)
     sys.exit(77)
+from tenon_by_name import struct
 
 lib = ctypes.CDLL(sys.argv[1])
-S, P, Int = ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int
-
-
-class Model(ctypes.Structure):
-    _fields_ = [("family", Int), ("type", S), ("module", P), ("tokenizer", P), ("form", S), ("stored", S),
-                ("rest", ctypes.c_char * 256)]  # more than the last members need
-
-
-class Config(ctypes.Structure):
-    _fields_ = [("zero_", Int), ("family", Int), ("tokenizer", S), ("no_tokenizer", ctypes.c_bool),
-                ("needs_tokenizer", ctypes.c_bool), ("end_", Int)]
-
-
-class SaveArgs(ctypes.Structure):
-    _fields_ = [("zero_", Int), ("type", S), ("no_tokenizer", ctypes.c_bool), ("end_", Int)]
-
-
+S = ctypes.c_char_p
+Model, Config = struct("tn_model"), struct("tn_model_config", {"tokenizer": S})
+SaveArgs = struct("tn_model_save_args", {"type": S})
 lib.tn_error_message.restype = S
 lib.tn_model_open_run.restype, lib.tn_model_open_run.argtypes = Model, [S, Config]
 lib.tn_model_save_run.argtypes = [ctypes.POINTER(Model), S, SaveArgs]
@@ -53,12 +40,12 @@ def wrong(text):
 
 want = open(data + "/expected_greedy.txt").read().rstrip("\n")
 with tempfile.TemporaryDirectory() as folder:
-    config = Config(0, 0, (data + "/tok512.bin").encode(), False, 0)
+    config = Config(tokenizer=(data + "/tok512.bin").encode())
     d = lib.tn_model_open_run((data + "/stories260K.bin").encode(), config)
     os.mkdir(folder + "/hf")
     for path, kind in [("hf", None), ("f32.gguf", b"f32"), ("bf16.gguf", b"bf16"), ("q8_0.gguf", b"q8_0")]:
         path = folder + "/" + path
-        if not d.module or lib.tn_model_save_run(ctypes.byref(d), path.encode(), SaveArgs(0, kind, False, 0)):
+        if not d.module or lib.tn_model_save_run(ctypes.byref(d), path.encode(), SaveArgs(type=kind)):
             wrong("%s: %s" % (path, lib.tn_error_message().decode()))
     for kind in ["f32", "bf16", "q8_0"]:
         m = llama_cpp.Llama(folder + "/%s.gguf" % kind, n_ctx=256, n_threads=1, verbose=False)

@@ -24,13 +24,10 @@ try:
 except ImportError as problem:
     print("skipped: %s" % problem)
     sys.exit(77)
+from tenon_by_name import struct
 
 P, S, I, N = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64, ctypes.c_int
 F32, I32, U8 = 0, 4, 5
-
-
-class Shape(ctypes.Structure):
-    _fields_ = [("n", N), ("d", I * 8)]
 
 
 class Processor(ctypes.Structure):
@@ -38,10 +35,7 @@ class Processor(ctypes.Structure):
                 ("std", ctypes.c_double * 4)]
 
 
-class Scope(ctypes.Structure):
-    _fields_ = [("mark", ctypes.c_size_t), ("path", N), ("modes", ctypes.c_bool * 2)]
-
-
+Shape, Scope = struct("tn_shape"), struct("tn_scope")
 lib = ctypes.CDLL(sys.argv[1])
 for name, out, args in [("tn_from_data", P, [N, Shape, P]), ("tn_data", P, [P]), ("tn_shape_of", Shape, [P]),
                         ("tn_dtype_of", N, [P]), ("tn_error_message", S, []), ("tn_image_load", P, [S, I, N]),

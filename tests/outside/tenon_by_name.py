@@ -4,57 +4,48 @@ The Python type of an argument selects its C type: an int or a bool is an intege
 a list a tn_dims, a Struct is passed by value. A tensor is a number, the address of its handle; NULL is None.
 """
 import ctypes as c
+import os
+import re
 
 F32, F64, BF16, I64, I32, U8, BOOL = range(7)
 BYTES = [4, 8, 2, 8, 4, 1, 1]
 
 
-class Shape(c.Structure):
-    _fields_ = [("n", c.c_int), ("d", c.c_int64 * 8)]
+def declarations():
+    """The enums and structs in the Python package's table, which project.python compares with the headers."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python", "tenon", "_declarations.py")
+    with open(path, encoding="utf-8") as f:
+        table = {}
+        exec(compile(f.read(), path, "exec"), table)
+    structs = table["STRUCTS"].replace("\n    ", " ").split("\n")[1:-1]
+    return table["ENUMS"], dict(line.split(": ", 1) for line in structs)
 
 
-class Dims(c.Structure):
-    _fields_ = [("n", c.c_int), ("d", c.c_int * 8)]
+ENUMS, STRUCTS = declarations()
+KINDS = dict(bool=c.c_bool, int=c.c_int, int32_t=c.c_int32, int64_t=c.c_int64, uint8_t=c.c_uint8, uint64_t=c.c_uint64,
+             size_t=c.c_size_t, float=c.c_float, double=c.c_double, **dict.fromkeys(ENUMS, c.c_int))
 
 
-class Pair(c.Structure):
-    _fields_ = [("values", c.c_void_p), ("indices", c.c_void_p)]
+def struct(name, pointers=None):
+    """The struct of the C library. A member called from is from_. pointers: types of members; others are void *."""
+    if name in KINDS:
+        return KINDS[name]
+    members = []
+    for text in STRUCTS[name].split("; "):
+        kind, star, member, count = re.match(r"(\w+) (\**)(\w+)(?:\[(\d+)\])?", text).groups()
+        if kind == "required":
+            continue
+        of = (pointers or {}).get(member, c.c_void_p) if star else struct(kind)
+        members.append(("from_" if member == "from" else member, of * int(count) if count else of))
+    KINDS[name] = type(name, (c.Structure,), dict(_fields_=members))
+    return KINDS[name]
 
 
-class Uniques(c.Structure):
-    _fields_ = [("values", c.c_void_p), ("inverse", c.c_void_p), ("counts", c.c_void_p)]
-
-
-class Scope(c.Structure):
-    _fields_ = [("mark", c.c_size_t), ("path", c.c_int), ("no_grad", c.c_bool), ("autocast", c.c_bool),
-                ("replay", c.c_uint8), ("blank", c.c_bool), ("look", c.c_uint8)]
-
-
-def struct(name, fields):
-    kinds = dict(p=c.c_void_p, n=c.c_int64, i=c.c_int, b=c.c_bool, f=c.c_double, D=Dims, S=Shape)
-    layout = [("zero_", c.c_int)] + [(n, kinds[k]) for n, k in (f.split(":") for f in fields.split())]
-    return type(name, (c.Structure,), dict(_fields_=layout + [("end_", c.c_int)]))
-
-
-Sort = struct("Sort", "x:p dim:i descending:b")
-Topk = struct("Topk", "x:p k:n dim:i smallest:b")
-Reduce = struct("Reduce", "x:p dims:D keepdim:b biased:b p:f")
-Conv1d = struct("Conv1d", "x:p weight:p bias:p stride:n padding:n dilation:n groups:n")
-Conv2d = struct("Conv2d", "x:p weight:p bias:p stride:n stride_w:n padding:n padding_w:n dilation:n "
-                          "dilation_w:n groups:n")
-ConvTranspose1d = struct("ConvTranspose1d", "x:p weight:p bias:p stride:n padding:n output_padding:n dilation:n "
-                                            "groups:n")
-ConvTranspose2d = struct("ConvTranspose2d", "x:p weight:p bias:p stride:n stride_w:n padding:n padding_w:n "
-                                            "output_padding:n output_padding_w:n dilation:n dilation_w:n groups:n")
-Pool1d = struct("Pool1d", "x:p size:n stride:n padding:n dilation:n ignore_padding:b")
-Pool2d = struct("Pool2d", "x:p size:n size_w:n stride:n stride_w:n padding:n padding_w:n dilation:n dilation_w:n "
-                          "ignore_padding:b")
-CrossEntropy = struct("CrossEntropy", "logits:p target:p weight:p ignore_index:n label_smoothing:f reduction:i "
-                                      "class_dim:i counted:p")
-Loss = struct("Loss", "input:p target:p reduction:i weight:p pos_weight:p delta:f log_target:b batchmean:b")
-Attention = struct("Attention", "q:p k:p v:p int8:b attn_mask:p key_padding_mask:p causal:b past:n window:n offsets:p "
-                                "key_offsets:p longest:n key_longest:n dropout:f scale:f cap:f order:D weights:p")
-Backward = struct("Backward", "root:p seed:p count:i roots:p seeds:p retain:b")
+Shape, Dims, Pair, Uniques, Scope, Sort, Topk, Reduce, Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d, Pool1d, \
+    Pool2d, CrossEntropy, Loss, Attention, Backward = (struct("tn_" + name) for name in (
+        "shape", "dims", "pair", "uniques", "scope", "sort_args", "topk_args", "reduce_args", "conv1d_args",
+        "conv2d_args", "conv_transpose1d_args", "conv_transpose2d_args", "pool1d_args", "pool2d_args",
+        "cross_entropy_args", "loss_args", "attention_args", "backward_args"))
 
 
 def filled(kind, numbers):

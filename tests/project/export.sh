@@ -9,7 +9,7 @@
 . "$(dirname "$0")/common.sh"
 fresh export
 inputs=${1:-6} all=${1:-}
-bin=$build/bin stories=$root/../../shared/data/stories260K
+bin=$build/bin stories=$root/../shared/data/stories260K
 gpt=$bin/gpt bert=$bin/bert lm=$bin/lm vit=$bin/vit translate=$bin/translate
 flags=(-std=c99 -Wall -Wextra -pedantic)
 

@@ -4,7 +4,7 @@
 # if TENON_PEER_PYTHON (default: python3) lacks one of the two.
 . "$(dirname "$0")/common.sh"
 fresh tokens
-python=${TENON_PEER_PYTHON:-python3} tokenize=$build/bin/tokenize shared=$root/../../shared/data
+python=${TENON_PEER_PYTHON:-python3} tokenize=$build/bin/tokenize shared=$root/../shared/data
 command -v "$python" >/dev/null || { echo "skipped: there is no $python" && exit 77; }
 [ -x "$tokenize" ] || { echo "SKIPPED: the programs are not built" && exit 77; }
 cat "$root"/docs/guide/*.md "$root"/docs/*.md >book.txt
