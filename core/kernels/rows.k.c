@@ -38,7 +38,15 @@ TN__INLINE v_f32 subtract_f32(v_f32 x, double by) { return v_join(v_lower(x) - b
 TN__INLINE v_f64 subtract_f64(v_f64 x, double by) { return x - by; }
 
 /* drop_some of whole groups: from + at is a multiple of a group. In f32: whole vectors. */
-#define drop_groups_f64 drop_some_f64
+TN__INLINE void drop_some_f64(int64_t at, int64_t end, double *restrict y, const double *restrict x,
+                              const double *restrict add, const uint32_t *word, int64_t from, uint32_t limit,
+                              double scale);
+TN__INLINE void drop_groups_f64(int64_t at, int64_t end, double *restrict y, const double *restrict x,
+                                const double *restrict add, const uint32_t *word, int64_t from, uint32_t limit,
+                                double scale)
+{
+    drop_some_f64(at, end, y, x, add, word, from, limit, scale);
+}
 TN__INLINE void drop_groups_f32(int64_t at, int64_t end, float *restrict y, const float *restrict x,
                                 const float *restrict add, const uint32_t *word, int64_t from, uint32_t limit,
                                 float scale)
