@@ -109,7 +109,7 @@ int bench_padding(const bench_options *o, FILE *json)
         for (int turn = 0; turn < 3 || bench_now() < start + seconds * (k + 1) / BATCHES; turn++) {
             for (int skip = 0; skip < 2; skip++)
                 least[skip] = fmin(least[skip], step(m, opt[skip], &b[k], skip, &value[skip]));
-            same = same && !memcmp(&value[0], &value[1], sizeof value[0]);
+            same = same && !memcmp((const char *)&value[0], (const char *)&value[1], sizeof value[0]);
             if (tn_error() != TN_OK) break;
         }
         best[0] += least[0], best[1] += least[1];

@@ -69,7 +69,7 @@ static void interpolate_compose(tn_ctx *c)
     tn_tensor    *x = c->in[0];
     for (int i = 0; i < a->size.n && x; i++)
         x = a->mode == TN_NEAREST ? nearest(x, 2 + i, a->size.d[i]) : linear(x, 2 + i, a->size.d[i], a->align_corners);
-    c->out[0] = tn_to(x, c->in[0]->dtype);
+    if (x) c->out[0] = tn_to(x, c->in[0]->dtype);
 }
 
 #define TO(count, a, b, mode, align) \

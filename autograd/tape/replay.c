@@ -142,11 +142,12 @@ void tn__replay_add(const tn_ctx *c, tn_tensor *const *in, bool inplace)
     k->kind = inplace ? IN_PLACE : FORWARD;
     k->infers = tn__self.value_read;
     for (int i = 0; i < c->nin; i++) k->infers = k->infers || (c->in[i] && !tn__is_float(c->in[i]->dtype));
-    if (c->op->view) k->kind = c->out[0]->storage == c->in[0]->storage ? VIEW : COPIED_VIEW;
+    const tn_tensor *of = c->op->view ? c->in[0] : NULL;
+    if (of) k->kind = c->out[0]->storage == of->storage ? VIEW : COPIED_VIEW;
     const bool copied = copy_lists(k, c);
     if (k->block) r->calls++; /* it is freed with the others */
-    if (!copied || k->kind != COPIED_VIEW) return;
-    const tn__layout order = tn__layout_of_shape(c->in[0]->l.shape);
+    if (!copied || !of || k->kind != COPIED_VIEW) return;
+    const tn__layout order = tn__layout_of_shape(of->l.shape);
     k->order = tn__stack_view(c->out[0], &order);
 }
 

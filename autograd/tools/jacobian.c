@@ -48,7 +48,7 @@ tn_tensor *tn_hvp(tn_check_fn fn, tn_tensor *x, tn_tensor *v, void *user)
                              v ? tn_shape_text(tn_shape_of(v), a, sizeof a) : "NULL",
                              tn_shape_text(tn_shape_of(x), b, sizeof b));
     const tn_scope s = tn_scope_begin();
-    tn_tensor     *leaf, *y = at_leaf("tn_hvp", fn, x, user, &leaf), *h = NULL;
+    tn_tensor     *leaf = NULL, *y = at_leaf("tn_hvp", fn, x, user, &leaf), *h = NULL;
     if (y && tn_numel(y) != 1)
         tn_raise(TN_ESHAPE, "tn_hvp: fn returned %s, but must return one element",
                  tn_shape_text(tn_shape_of(y), a, sizeof a));

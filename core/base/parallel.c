@@ -53,7 +53,8 @@ static inline void run(void (*body)(int64_t, int64_t, void *), void *user, int64
     const tn_scope s = tn_scope_begin();
     const int64_t  from = block * grain, to = n - from < grain ? n : from + grain;
     body(from, to, user);
-    if (tn__self.top != s.mark || tn__self.path_depth != s.path || memcmp(&tn__self.mode, &s.mode, sizeof s.mode))
+    if (tn__self.top != s.mark || tn__self.path_depth != s.path ||
+        memcmp((const char *)&tn__self.mode, (const char *)&s.mode, sizeof s.mode)) /* or only padding differs */
         tn_scope_end(s);
 }
 

@@ -408,7 +408,7 @@ static void TN__(run)(const attention_job *job, int64_t from, int64_t to)
             if (job->back ? TN__(backward)(job, &ws, &p) : TN__(forward)(job, &ws, &p)) break;
         }
     }
-    if (begun) job->pairs->end();
+    if (begun && job->pairs) job->pairs->end();
 }
 
 #endif

@@ -281,6 +281,7 @@ static void run_strips(tile_task *t)
         if (plan->kernels->begin && *t->begun != step.mr) plan->kernels->begin(*t->begun = step.mr);
         for (int i = 0; i < t->runs; i++) compute_tiles(t, &t->run[i], 0, t->run[i].panels, row, &step);
     }
+    t->bias = NULL; /* it was in `vectors` */
 }
 
 /* A panel of b after the other: it stays in L1, and a group of packed strips in L2. So b is read from L3 once for each
@@ -304,6 +305,7 @@ static void run_groups(tile_task *t)
                     compute_tiles(t, r, p, 1, row, &step[i]);
                 }
     }
+    t->bias = NULL;
 }
 
 void tn__gemm_tiles(const tn__gemm_job *job, char *workspace, const tn__gemm_operands *m, const tn__gemm_block *block,

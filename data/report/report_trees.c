@@ -41,7 +41,7 @@ tn_status tn_report_trees(tn_report *r, const char *title, int64_t n, const char
                           const int64_t *below)
 {
     size_t mark;
-    double x[TREE_WORDS], width = 4;
+    double x[TREE_WORDS] = {0}, width = 4;
     if (!tn__report_begin(r, "tn_report_trees", words, &mark)) return tn__self.error;
     if (!above || !below || n < 1 || n > TREE_WORDS)
         return tn_raise(TN_EINVAL, "tn_report_trees: expected 1 to %d words and two trees, got %lld words", TREE_WORDS,

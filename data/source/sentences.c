@@ -83,10 +83,10 @@ static int64_t length_of(const tn_sentences *s, int64_t i)
 static tn_tensor *rows(const tn_sentences *s, int64_t n, const int64_t *sentence, int64_t by, int64_t pad)
 {
     int64_t width = 1;
-    for (int64_t r = 0; r < n; r++) width = tn__max_i64(width, length_of(s, sentence[r] + by) + (by != 0));
+    for (int64_t r = 0; sentence && r < n; r++) width = tn__max_i64(width, length_of(s, sentence[r] + by) + (by != 0));
     tn_tensor *t = tn_full_of(TN_I64, TN_SHAPE(n, width), (double)pad);
     int64_t   *to = t ? tn_data_mut(t) : NULL;
-    for (int64_t r = 0; to && r < n; r++, to += width) {
+    for (int64_t r = 0; to && sentence && r < n; r++, to += width) {
         const int64_t i = sentence[r] + by, length = length_of(s, i);
         for (int64_t k = 0; k < length; k++) to[k] = s->ids.at[s->start[i] + k];
         if (length && by) to[length] = s->c.end;
@@ -94,11 +94,12 @@ static tn_tensor *rows(const tn_sentences *s, int64_t n, const int64_t *sentence
     return t;
 }
 
+/* sentence may be NULL if n is 0. */
 static bool fill(const tn_sentences *s, tn_batch *b, int64_t n, const int64_t *sentence)
 {
     tn_tensor *lengths = tn_empty_of(TN_I64, TN_SHAPE(n)), *index = tn_empty_of(TN_I64, TN_SHAPE(n));
     int64_t   *length = tn_data_mut(lengths), *line = tn_data_mut(index);
-    for (int64_t r = 0; length && line && r < n; r++) {
+    for (int64_t r = 0; length && line && sentence && r < n; r++) {
         length[r] = length_of(s, sentence[r]), line[r] = s->index[sentence[r]];
         b->items += length[r];
     }

@@ -177,7 +177,7 @@ static bool wanted(const char *who, tn_table *t, const char *column, tn__column 
 double tn_table_number(tn_table *t, const char *column)
 {
     tn__column c;
-    double     v;
+    double     v = NAN;
     return wanted("tn_table_number", t, column, &c) && tn__table_number(t, c, &v) ? v : NAN;
 }
 

@@ -54,7 +54,7 @@ static void tie_tables(electra *m)
 electra *electra_new(tn_bert_config c, const char *sharing)
 {
     tn_bert_config reads = c;
-    tn_embedding  *list[TABLES];
+    tn_embedding  *list[TABLES] = {NULL};
     electra       *m = tn_module_new(electra);
     if (!m) return NULL;
     m->gdes = !strcmp(sharing, "gdes");
@@ -117,13 +117,13 @@ tn_tensor *electra_loss(void *net, const tn_batch *b, void *user)
  * which the caller frees. */
 static tn_bert *complete(electra *m)
 {
-    tn_embedding *to[TABLES], *from[TABLES];
+    tn_embedding *to[TABLES] = {NULL}, *from[TABLES] = {NULL};
     tn_bert      *d = m->gdes ? tn_copy(m->discriminator) : m->discriminator;
     if (!d || d == m->discriminator) return d;
     const tn_scope s = tn_no_grad_begin();
     list_tables(d, to), list_tables(m->generator, from);
     for (int i = 0; i < TABLES; i++)
-        if (to[i]) tn_add_(to[i]->weight, from[i]->weight);
+        if (to[i] && from[i]) tn_add_(to[i]->weight, from[i]->weight);
     tn_scope_end(s);
     return d;
 }

@@ -203,7 +203,7 @@ static void read_defaults(const char *dir, sentences *to)
     if (tn_error() == TN_OK && tn_json_type_of(name) > TN_JSON_NULL) {
         const char    *wanted = tn_json_string(name);
         const tn_json *prompt = wanted ? tn_json_get(tn_json_get(c, "prompts"), wanted) : NULL;
-        if (tn_error() == TN_OK && *wanted && !prompt)
+        if (wanted && *wanted && !prompt && tn_error() == TN_OK)
             tn_raise(TN_EFORMAT, "%s: default_prompt_name is '%s', but prompts has no such member", file, wanted);
         const char *text = tn_json_type_of(prompt) > TN_JSON_NULL ? tn_json_string(prompt) : NULL;
         if (text && *text && !(to->prompt = strdup(text))) tn_raise(TN_ENOMEM, "no memory for the prompt");

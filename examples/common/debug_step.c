@@ -38,7 +38,7 @@ static void ids_of(const tn_batch *b, int64_t row, tn_ids *to)
     to->n = 0;
     for (int64_t i = 0; i < width && tn_error() == TN_OK; i++)
         tn_ids_add(to, (int32_t)tn_get_i64(b->x, row * width + i));
-    for (int64_t i = 0; at && i < tn_numel(at) && tn_error() == TN_OK; i++) {
+    for (int64_t i = 0; at && to->at && i < tn_numel(at) && tn_error() == TN_OK; i++) {
         const int64_t k = tn_get_i64(at, i) - row * width;
         if (k >= 0 && k < width) to->at[k] = (int32_t)tn_get_i64(b->y, i);
     }
@@ -113,7 +113,7 @@ static bool *switch_modes(void *module, bool *modes)
     bool   *saved = modes;
     int64_t n = 0, room = 0;
     for (tn_each e = tn_module_each(module, TN_EACH_MODULE); !modes && tn_next(&e);) room++;
-    if (!modes && !(saved = malloc((size_t)room + 1))) return NULL;
+    if (!modes && !(saved = calloc((size_t)room + 1, sizeof *saved))) return NULL;
     for (tn_each e = tn_module_each(module, TN_EACH_MODULE); tn_next(&e); n++) {
         if (modes) e.module->training = modes[n];
         else saved[n] = e.module->training, e.module->training = false;

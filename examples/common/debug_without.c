@@ -32,7 +32,7 @@ static int64_t cut_file(const debugging *d, const char **path, int64_t line, con
     static char    to[2][1024]; /* a run has one text, or two of translations */
     static int     files;
     struct stat    st;
-    tn_text        part;
+    tn_text        part = {0};
     int64_t        lines = -1;
     const tn_scope s = tn_scope_begin();
     if (!stat(*path, &st) && S_ISDIR(st.st_mode))
@@ -41,7 +41,7 @@ static int64_t cut_file(const debugging *d, const char **path, int64_t line, con
     if (read && tn_error() == TN_OK) {
         const tn_text all = {tn_numel(read) ? tn_data(read) : "", (size_t)tn_numel(read)};
         lines = line_of(all, line, &part);
-        if (lines >= line && files < 2) {
+        if (lines >= line && part.bytes && files < 2) {
             char        *now_at = to[files++];
             const size_t before = (size_t)(part.at - all.at), after = before + part.bytes;
             tn_string    rest = {0};

@@ -341,7 +341,7 @@ bool resume_same_files_in(const char *path)
 {
     tn_json       *j = tn_json_load(path);
     const tn_json *files = tn_json_get(tn_json_get(j, "options"), "files");
-    for (const option *o = now.command ? now.command->options : NULL; files && o->name && tn_error() == TN_OK; o++)
+    for (const option *o = now.command ? now.command->options : NULL; files && o && o->name && tn_error() == TN_OK; o++)
         if (is_hashed(o)) same_files_of(o, files);
     tn_json_free(j);
     return tn_error() == TN_OK;

@@ -46,7 +46,7 @@ static bool describe(const tn_model *m, const char *path, decoder *d)
     *d = (decoder){.about = tn_lm_info_of(m->lm)};
     const char *type = d->about.type ? d->about.type : "";
     if (tn_error() != TN_OK) return false;
-    if (!d->about.blocks || !strcmp(type, "reformer")) return emit_rejected(path, type);
+    if (!d->about.blocks || !strcmp(type, "reformer")) return emit_rejected(path, type), false;
     d->blocks = d->about.blocks;
     if (!strcmp(type, "gpt2")) {
         const tn_gpt *gpt = m->module;

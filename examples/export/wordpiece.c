@@ -169,7 +169,7 @@ static bool read_tokens(wordpiece_tables *k, const tn_tokenizer *t)
     k->sorted = calloc((size_t)tn_tokenizer_size(t), sizeof *k->sorted);
     k->special = calloc((size_t)tn_tokenizer_size(t), sizeof *k->special);
     if (!k->sorted || !k->special) tn_raise(TN_ENOMEM, "no memory for the tables of the tokenizer");
-    for (int64_t i = 0; tn_error() == TN_OK && i < tn_tokenizer_size(t); i++) {
+    for (int64_t i = 0; k->sorted && k->special && tn_error() == TN_OK && i < tn_tokenizer_size(t); i++) {
         const char *piece = tn_tokenizer_token(t, i);
         char        text[128];
         if (!*piece) continue;
@@ -187,7 +187,7 @@ static bool read_tokens(wordpiece_tables *k, const tn_tokenizer *t)
         }
     }
     sorted_of = t;
-    if (tn_error() == TN_OK) qsort(k->sorted, (size_t)k->n, sizeof *k->sorted, by_text);
+    if (k->sorted && tn_error() == TN_OK) qsort(k->sorted, (size_t)k->n, sizeof *k->sorted, by_text);
     tn_encoding_free(e);
     return tn_error() == TN_OK;
 }

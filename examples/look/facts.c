@@ -77,7 +77,8 @@ static bool facts_open(const model *m, const char *path, fact_list *f)
     f->n = tn_labelled_count(f->file);
     f->fact = calloc((size_t)f->n + 1, sizeof *f->fact), f->template = calloc((size_t)f->n + 1, sizeof *f->template);
     if (!f->fact || !f->template) tn_raise(TN_ENOMEM, "no memory for %lld facts", (long long)f->n);
-    for (int64_t i = 0; i < f->n && tn_error() == TN_OK; i++) add_fact(f, i, tn_tokenizer_token(m->tokens, mask));
+    for (int64_t i = 0; f->fact && f->template && i < f->n && tn_error() == TN_OK; i++)
+        add_fact(f, i, tn_tokenizer_token(m->tokens, mask));
     if (tn_error() == TN_OK && f->skipped == f->n)
         tn_raise(TN_EINVAL, "'%s': no object is one token of this model; give objects of one token", path);
     if (tn_error() == TN_OK && f->skipped)

@@ -89,7 +89,7 @@ bool layer_vectors_open(const model *m, const trees *t, bool tokens, layer_vecto
         tn_tensor     *each[MAX_LAYERS] = {NULL};
         const bool     added = add_sentence(m, t, i, tokens, look, to, each, 1);
         tn_scope_return_list(s, added && tn_error() == TN_OK ? (int)to->layers : 0, each);
-        for (int64_t l = 0; added && l < to->layers; l++) row[l * t->sentences + rows] = each[l];
+        for (int64_t l = 0; row && added && l < to->layers; l++) row[l * t->sentences + rows] = each[l];
         rows += added;
     }
     if (!rows && tn_error() == TN_OK) tn_raise(TN_EINVAL, "no sentence fits into the model");

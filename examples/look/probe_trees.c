@@ -221,7 +221,7 @@ static void score_batch(const tree_set *set, const tree_batch *b, tn_tensor *dis
     const float *far = tn_data(tn_contiguous(distance)), *deep = tn_data(tn_contiguous(depth)),
                 *gold_far = tn_data(b->distance), *gold_deep = tn_data(b->depth);
     for (int64_t s = 0; far && deep && s < b->n; s++) {
-        bool          ignored[MAX_WORDS];
+        bool          ignored[MAX_WORDS] = {false};
         int64_t       a[MAX_WORDS], c[MAX_WORDS], figure;
         const int64_t n = sentence_at(set, b->sentence[s])->n, at = s * b->width, square = at * b->width;
         if (ignore(set, b->sentence[s], ignored)) {

@@ -103,6 +103,7 @@ static bool write_table(const job *j)
 static bool compute_surface(job *j, const char *name)
 {
     const int64_t n = j->a.nx * j->a.ny;
+    if (!j->a.values) return false;
     for (int64_t i = 0; i < n; i++) j->a.values[i] = NAN;
     if (table && resume && file_exists(table) && !read_table(j)) return false;
     progress bar = progress_begin(name, j->a.ny, "row");

@@ -310,11 +310,11 @@ static bool is_zero(tn_tensor *t)
 /* Makes t, A and B of a joined matrix, those of l's piece, of rank r. False: raised, or there are none for it. */
 static bool take_piece(const adapter *a, const tn_lora_layer *l, int64_t r, tn_tensor *t[2])
 {
-    tn_linear    *x[TN_LORA_PARTS];
+    tn_linear    *x[TN_LORA_PARTS] = {NULL};
     const int64_t rank = tn_size(t[0], 0), groups = l->groups > 1 ? l->groups : 1, at = l->piece * r;
     int64_t       before = 0;
     if (!pieces_of(l, x)) return false;
-    for (int k = 0; k < l->piece; k++) before += rows_of(x[k]);
+    for (int k = 0; k < l->piece; k++) before += x[k] ? rows_of(x[k]) : 0;
     t[1] = tn_narrow(tn_reshape(t[1], TN_SHAPE(groups, -1, rank)), 1, before / groups, l->out / groups);
     t[1] = tn_reshape(t[1], TN_SHAPE(l->out, rank));
     if (rank == r || tn_error() != TN_OK) return tn_error() == TN_OK;

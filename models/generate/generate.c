@@ -384,9 +384,9 @@ static bool add_attention(state *s, const tn_tensor *attention)
 {
     const float  *from = tn_data(attention);
     const int64_t n = attention ? tn_size(attention, 1) : 0, each = s->prompts * s->beams;
-    if (from && !s->source) {
+    if (from && !s->source && s->alive && s->next && s->done) {
         text  *lists[] = {s->alive, s->next, s->done};
-        float *all = each <= INT64_MAX / 3 / n ? allocate(s, 3 * each * n, sizeof *all) : NULL;
+        float *all = n > 0 && each <= INT64_MAX / 3 / n ? allocate(s, 3 * each * n, sizeof *all) : NULL;
         for (int64_t i = 0; all && i < 3 * each; i++) lists[i / each][i % each].covered = all + i * n;
         if (all) memset(all, 0, (size_t)(3 * each * n) * sizeof *all), s->source = n;
     }

@@ -119,7 +119,7 @@ static double default_dropout(const tn_bert_config *e, tn_task task)
 tn_tuned *tn_tuned_create(tn_bert *encoder, tn_tuned_config c)
 {
     if (tn_error() == TN_OK && !encoder) tn_raise(TN_EINVAL, "tn_tuned_new: the encoder is NULL");
-    tn_tuned *m = tn_error() == TN_OK && check_config(&c) ? tn_module_new(tn_tuned) : NULL;
+    tn_tuned *m = encoder && tn_error() == TN_OK && check_config(&c) ? tn_module_new(tn_tuned) : NULL;
     if (!m) return tn_free(encoder), NULL;
     const tn__head     h = tn__head_for(&encoder->config, c.task);
     const tn_mlm_head *old = h.norm ? encoder->head : NULL;

@@ -103,7 +103,7 @@ tn_llama *tn_llama_create(tn_llama_config c)
     else if (m->words) m->out = m->words->weight;
     if (c.head_bias) m->bias = tn_param(m, "lm_head.bias", tn_zeros(TN_SHAPE(c.vocab)));
     if (tn_error() == TN_OK) tn__lm_init(m, c.init, c.layers);
-    if (tn_error() == TN_OK && c.padding >= 0) tn_init_zeros(tn_narrow(m->words->weight, 0, c.padding, 1));
+    if (m->words && tn_error() == TN_OK && c.padding >= 0) tn_init_zeros(tn_narrow(m->words->weight, 0, c.padding, 1));
     return tn_built(m);
 }
 

@@ -80,7 +80,7 @@ tn_module *tn_lora_piece(const tn_lora_layer *l, int piece)
 
 bool tn_lora_next(tn_lora_layer *l)
 {
-    const char      *name;
+    const char      *name = "";
     const tn_rename *joined;
     tn_lora_pair   **at = NULL;
     if (!l || tn_error() != TN_OK) return false;
@@ -203,7 +203,7 @@ static void remove_all(void *m)
 static void adapt(const tn_lora_args *a, const tn_lora_layer *l, unsigned wanted)
 {
     const char    *name;
-    tn_tensor     *w;
+    tn_tensor     *w = NULL;
     tn_lora_pair **at = place_of(l->layer, &w, &name);
     const double   alpha = a->alpha > 0 ? a->alpha : 2 * (double)a->rank;
     const tn_dtype dt = tn_weight_dtype(w) == TN_F64 ? TN_F64 : TN_F32;

@@ -229,7 +229,7 @@ static places places_of(tn_tensor *targets, int64_t rows, int64_t length)
     }
     tn_tensor *at = tn_error() == TN_OK ? tn_zeros_of(TN_I64, TN_SHAPE(rows, most)) : NULL;
     int64_t   *place = at ? tn_data_mut(at) : NULL;
-    for (int64_t i = 0; place && i < n; i++) {
+    for (int64_t i = 0; place && to && i < n; i++) {
         const int64_t t = tn_get_i64(targets, i);
         to[i] += t / length * most, place[to[i]] = t % length;
     }

@@ -19,7 +19,7 @@ tn_unpadded tn_unpad(tn_tensor *padding)
     tn_tensor *list[2] = {tn_zeros_of(TN_I64, TN_SHAPE(s.d[0] + 1)), tn_zeros_of(TN_I64, TN_SHAPE(n))};
     int64_t   *offset = tn_data_mut(list[0]), *row = tn_data_mut(list[1]), at = 0;
     u.in_order = true;
-    for (int64_t b = 0; tn_error() == TN_OK && b < s.d[0]; b++) {
+    for (int64_t b = 0; is_padding && tn_error() == TN_OK && b < s.d[0]; b++) {
         const uint8_t *p = is_padding + b * s.d[1];
         for (int64_t t = 0; t < s.d[1]; t++) {
             if (p[t]) continue;

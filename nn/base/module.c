@@ -113,7 +113,7 @@ void tn_module_free(void *module)
 
 tn__slot *tn__slot_of(const tn_module *m, const char *name)
 {
-    for (int i = 0; i < m->base->slots; i++)
+    for (int i = 0; name && i < m->base->slots; i++)
         if (!strcmp(m->base->slot[i].name, name)) return &m->base->slot[i];
     return NULL;
 }

@@ -45,7 +45,7 @@ static void conv_describe(char *text, size_t size, int dims, int64_t in, int64_t
         if (shown)
             n += snprintf(line + n, sizeof line - (size_t)n, ", %s=%s", options[o].name, tn__tuple(s, a, sizeof a));
     }
-    if (groups != 1) n += snprintf(line + n, sizeof line - (size_t)n, ", groups=%lld", (long long)groups);
+    if (groups != 1) snprintf(line + n, sizeof line - (size_t)n, ", groups=%lld", (long long)groups);
     snprintf(text, size, "%s%s", line, bias ? "" : ", bias=False");
 }
 

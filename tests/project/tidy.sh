@@ -11,7 +11,8 @@ commands=$build/project/clang_commands
 mkdir -p "$stamps" "$commands"
 cd "$root"
 # without the options of gcc that clang does not know (cmake/flags.cmake, cmake/library.cmake)
-unknown=' -(mmem(set|cpy)-strategy=[^ ]*|fvect-cost-model=[^ ]*|fno-unswitch-loops|fno-version-loops-for-strides)'
+unknown=' -(-param=vect-epilogues-nomask=0|mmem(set|cpy)-strategy=[^ ]*|fvect-cost-model=[^ ]*'
+unknown+='|fno-(unswitch-loops|align-labels|align-jumps|version-loops-for-strides))'
 sed -E "s/$unknown//g" "$build/compile_commands.json" >"$commands/compile_commands.json"
 
 looked_at() # STAMP FILE: is there nothing newer than the stamp that the verdict hangs on?

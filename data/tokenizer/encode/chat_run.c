@@ -58,12 +58,12 @@ static tn__value arithmetic(tn__chat_vm *v, char op, bool two, tn__value x, tn__
 {
     int64_t n = 0;
     if (!tn__is_numeric(x) || !tn__is_numeric(y)) return tn__chat_fail(v, "'%c' needs two numbers", op), x;
-    if ((op == '/' || op == '%') && !y.n) return tn__chat_fail(v, "division by 0"), x;
     if (op == '/' && !two)
         return tn__chat_fail(v, "'/' gives numbers with a point, which are not supported; use '//'"), x;
     if (op == '+') n = x.n + y.n;
     else if (op == '-') n = x.n - y.n;
     else if (op == '*') n = x.n * y.n;
+    else if (!y.n) return tn__chat_fail(v, "division by 0"), x;
     else {
         const int64_t q = x.n / y.n - (x.n % y.n != 0 && (x.n < 0) != (y.n < 0)); /* rounded down */
         n = op == '/' ? q : x.n - q * y.n;

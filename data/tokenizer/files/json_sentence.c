@@ -301,7 +301,7 @@ static bool read_decoder(tn_tokenizer *t, const char *caller, const tn_json *v, 
         return tn__unsupported(caller, "the decoder's order: after others", type);
     if (strip) return read_strip(t, caller, v, &was);
     if (metaspace) {
-        tn__space space;
+        tn__space space = TN__SPACE_NEVER;
         if (!read_scheme(caller, v, &space)) return false;
         t->sentence.decode_first = space != TN__SPACE_NEVER;
     } else if (is(type, "Replace")) {

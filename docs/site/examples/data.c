@@ -265,7 +265,7 @@ EXAMPLE(files_of_other_libraries)
     tn_json *c = tn_json_parse_within("[1]", 3, (tn_json_limits){.depth = 2});
     printf("%d\n", (int)tn_json_count(c));
     tn_json_free(c);
-    c = tn_json_load("missing.json");
+    tn_json_free(tn_json_load("missing.json"));
     printf("%s\n", tn_status_name(tn_error()));
     tn_clear_error();
 }
