@@ -114,7 +114,7 @@ static tn_tensor *copy_of(tn_tensor *weight)
     entry         *e = place(weight);
     if (e) e->recorded = e->recorded || !tn__self.mode.no_grad;
     if (!e || (e->copy && e->version == version)) return e ? e->copy : NULL;
-    tn_tensor *copy = weight->narrow ? exchange(weight, NULL, version) : NULL;
+    tn_tensor *copy = exchange(weight, NULL, version);
     if (!copy) {
         if (!(copy = tn__new_owned(TN_BF16, weight->l.shape))) return NULL;
         tn__copy(copy, weight);
