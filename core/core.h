@@ -130,14 +130,15 @@ TN_API const char *tn_shape_text(tn_shape s, char *buf, size_t size);
 
 typedef struct tn_tensor tn_tensor; /* opaque, reference-counted, owned by the open scope */
 
-/* The modes of a thread, all off by default. Scopes restore them; the workers of a parallel loop use their caller's. */
+/* The modes of a thread, all off by default. Scopes restore them; the workers of a parallel loop use their caller's.
+ * Without padding, because they are compared as bytes. */
 typedef struct {
-    bool    no_grad;  /* nothing is recorded */
-    bool    trains;   /* without recording: a backward pass, or a forward that it repeats */
-    bool    autocast; /* products are computed in bf16 */
-    uint8_t replay;   /* 1: ops are recorded by tn_replay_record; 2: and one infers its shapes */
-    bool    blank;    /* uniform and normal draw nothing and leave contents undefined: a file is read next */
-    uint8_t look;     /* number of tn_look_begin observers of modules; 0 in the workers of a loop */
+    bool     no_grad;  /* nothing is recorded */
+    bool     trains;   /* without recording: a backward pass, or a forward that it repeats */
+    bool     autocast; /* products are computed in bf16 */
+    bool     blank;    /* uniform and normal draw nothing and leave contents undefined: a file is read next */
+    uint16_t replay;   /* 1: ops are recorded by tn_replay_record; 2: and one infers its shapes */
+    uint16_t look;     /* number of tn_look_begin observers of modules; 0 in the workers of a loop */
     const struct tn__replaced *replaced; /* tensors that ops use in place of others, from tn_functional_begin */
 } tn_mode;
 

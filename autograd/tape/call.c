@@ -171,7 +171,7 @@ static void carry_out(tn__call *o)
     tn_ctx *c = &o->c;
     if (check_inputs(o) != TN_OK) return;
     for (int i = 0; i < c->nout; i++) c->result[i].dtype = TN_F32, c->result[i].shape.n = -1;
-    const uint8_t replay = tn__self.mode.replay;
+    const uint16_t replay = tn__self.mode.replay;
     if (__builtin_expect(replay, 0)) tn__self.mode.replay = 2, tn__self.value_read = false;
     const bool inferred = c->op->infer(c);
     tn__self.mode.replay = replay;

@@ -30,9 +30,9 @@ tn_status tn__autocast(tn__call *o);
  * tape. */
 static inline tn_status tn__compute(tn_ctx c)
 {
-    const bool    no_grad = tn__self.mode.no_grad;
-    const uint8_t replay = tn__self.mode.replay;
-    const int     keep = errno; /* the C library's f64 functions set errno */
+    const bool     no_grad = tn__self.mode.no_grad;
+    const uint16_t replay = tn__self.mode.replay;
+    const int      keep = errno; /* the C library's f64 functions set errno */
     tn__self.mode.no_grad = true, tn__self.mode.replay = 0;
     c.op->forward(&c);
     tn__self.mode.no_grad = no_grad, tn__self.mode.replay = replay;

@@ -128,11 +128,11 @@ static void link_target(const tn_ctx *c, overwrite *w, tn__node *node)
 
 void tn__run_inplace(const tn__call *o)
 {
-    const tn_ctx *c = &o->c;
-    tn_ctx        f = o->c;
-    tn__node     *node = NULL;
-    const uint8_t replay = tn__self.mode.replay;
-    overwrite     w;
+    const tn_ctx  *c = &o->c;
+    tn_ctx         f = o->c;
+    tn__node      *node = NULL;
+    const uint16_t replay = tn__self.mode.replay;
+    overwrite      w;
     w.original = w.undo = NULL, w.rebased = false;
     memset(w.apart, 0, sizeof w.apart);
     f.in = w.in;

@@ -47,14 +47,15 @@ static bool in_users_region(void) { return false; }
 
 int tn__worker(void) { return worker; }
 
+_Static_assert(sizeof(tn_mode) == 4 * sizeof(bool) + 2 * sizeof(uint16_t) + sizeof(void *), "padding is undefined");
+
 /* Runs one block. At its end, its tensors are freed as in a scope, and its path and modes are those of its start. */
 static inline void run(void (*body)(int64_t, int64_t, void *), void *user, int64_t n, int64_t grain, int64_t block)
 {
     const tn_scope s = tn_scope_begin();
     const int64_t  from = block * grain, to = n - from < grain ? n : from + grain;
     body(from, to, user);
-    if (tn__self.top != s.mark || tn__self.path_depth != s.path ||
-        memcmp((const char *)&tn__self.mode, (const char *)&s.mode, sizeof s.mode)) /* or only padding differs */
+    if (tn__self.top != s.mark || tn__self.path_depth != s.path || memcmp(&tn__self.mode, &s.mode, sizeof s.mode))
         tn_scope_end(s);
 }
 
@@ -217,8 +218,8 @@ void tn_parallel_for(int64_t n, int64_t grain, void (*body)(int64_t from, int64_
     }
     if (n == 0) return;
     if (tn__self.shrink) grain = tn__max_i64(1, grain / tn__self.shrink);
-    const int64_t blocks = (n - 1) / grain + 1;
-    const uint8_t look = tn__self.mode.look;
+    const int64_t  blocks = (n - 1) / grain + 1;
+    const uint16_t look = tn__self.mode.look;
     tn__self.mode.look = 0; /* observers belong to one thread: no body is observed, whatever the number of threads */
     const int threads = blocks > 1 ? tn_threads() : 1;
     if (threads < 2 || !parallel(body, user, n, grain, blocks, threads)) serial(body, user, n, grain, blocks);

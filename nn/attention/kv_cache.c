@@ -406,7 +406,7 @@ tn_tensor *tn__cache_angles(tn_kv_cache *c, tn_rope_config rope)
         return tn_raise_null(TN_EUNSUPPORTED,
                              "kv_cache: a recorded step may have two kinds of rotary positions, not more");
     if (!r->angles[i]) {
-        const uint8_t recording = tn__self.mode.replay;
+        const uint16_t recording = tn__self.mode.replay;
         tn__self.mode.replay = 0; /* tn_kv_cache_replay writes them again */
         tn_tensor *t = tn_rope_angles(rope, c->removed + length_of(c), 1);
         tn__self.mode.replay = recording;

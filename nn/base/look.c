@@ -167,7 +167,7 @@ static tn_tensor *look(tn_look *l, const char *path, tn_tensor *t)
     for (size_t i = 0; i < l->wants && tn_error() == TN_OK; i++) {
         const want x = l->want[i]; /* the change may add wants */
         if (!tn__name_matches(x.path, path)) continue;
-        const uint8_t others = tn__self.mode.look;
+        const uint16_t others = tn__self.mode.look;
         tn__self.mode.look = 0; /* modules called by the change are not observed */
         tn_tensor *other = x.change ? x.change(path, t, x.user) : NULL;
         tn__self.mode.look = others;

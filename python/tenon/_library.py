@@ -3,7 +3,8 @@ import ctypes
 import os
 import re
 import threading
-from ctypes import byref, c_bool, c_char_p, c_double, c_float, c_int, c_int32, c_int64, c_size_t, c_uint8, c_uint64
+from ctypes import byref, c_bool, c_char_p, c_double, c_float, c_int, c_int32, c_int64, c_size_t
+from ctypes import c_uint8, c_uint16, c_uint64
 from ctypes import c_void_p
 from typing import Any, Dict, List
 
@@ -18,6 +19,7 @@ BASE = {
     "int32_t": c_int32,
     "int64_t": c_int64,
     "uint8_t": c_uint8,
+    "uint16_t": c_uint16,
     "uint64_t": c_uint64,
     "size_t": c_size_t,
     "float": c_float,
