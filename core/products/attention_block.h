@@ -132,6 +132,12 @@ static inline bool block_in_sight(const attention_job *job, block *b)
     return b->first + b->rows > 1;
 }
 
+/* The number of the block's keys before the end of sight of its query r. */
+static inline int64_t keys_in_sight(const block *b, int64_t r)
+{
+    return tn__max_i64(0, tn__min_i64(b->first + r * b->step, b->keys));
+}
+
 #define TN__TEMPLATE "core/products/attention_block.h"
 #include "core/real.h"
 #endif
@@ -334,23 +340,26 @@ static inline void TN__(masks)(const attention_job *job, const TN__(workspace) *
     }
 }
 
-/* Caps the products in ws->scores: from then on they are scores, already scaled. slope: the derivative, or NULL. */
+/* Caps the products in ws->scores: from then on they are scores, already scaled. slope: the derivative, or NULL.
+ * Products out of sight may not have been computed. */
 static inline void TN__(cap)(const attention_job *job, const TN__(workspace) * ws, const block *b, TN__REAL *slope)
 {
     const TN__REAL most = (TN__REAL)job->c->cap, by = (TN__REAL)(job->c->scale / job->c->cap);
     for (int64_t r = 0; r < b->rows; r++) {
-        TN__REAL *s = ws->scores + r * job->key_row, *d = slope ? slope + r * job->key_row : s;
-        for (int64_t j = 0; j < b->keys; j++) s[j] *= by;
-        job->table->TN__SUFFIX->tanh(b->keys, s, s);
-        for (int64_t j = 0; slope && j < b->keys; j++) d[j] = 1 - s[j] * s[j];
-        for (int64_t j = 0; j < b->keys; j++) s[j] *= most;
+        TN__REAL     *s = ws->scores + r * job->key_row, *d = slope ? slope + r * job->key_row : s;
+        const int64_t n = keys_in_sight(b, r);
+        for (int64_t j = 0; j < n; j++) s[j] *= by;
+        job->table->TN__SUFFIX->tanh(n, s, s);
+        for (int64_t j = 0; slope && j < n; j++) d[j] = 1 - s[j] * s[j];
+        for (int64_t j = 0; j < n; j++) s[j] *= most;
     }
 }
 static inline void TN__(cap_back)(const attention_job *job, const TN__(workspace) * ws, const block *b)
 {
     for (int64_t r = 0; r < b->rows; r++) {
-        TN__REAL *g = ws->gscores + r * job->key_row, *d = ws->slope + r * job->key_row;
-        for (int64_t j = 0; j < b->keys; j++) g[j] = g[j] == 0 ? 0 : g[j] * d[j];
+        TN__REAL     *g = ws->gscores + r * job->key_row, *d = ws->slope + r * job->key_row;
+        const int64_t n = keys_in_sight(b, r); /* after them, g is 0 */
+        for (int64_t j = 0; j < n; j++) g[j] = g[j] == 0 ? 0 : g[j] * d[j];
     }
 }
 
@@ -361,9 +370,9 @@ static inline void TN__(dropout)(const attention_job *job, const TN__(workspace)
     const tn__layout *draw = &job->c->draw;
     const int64_t     base = place(draw, i), row = draw->stride[draw->shape.n - 2];
     for (int64_t r = 0; r < b->rows; r++) {
-        const int64_t at = base + (b->t + r) * row + b->j, n = tn__min_i64(b->keys, b->first + r * b->step);
+        const int64_t at = base + (b->t + r) * row + b->j, n = keys_in_sight(b, r);
         TN__REAL     *to = (keep ? keep : s) + r * job->key_row;
-        if (n <= 0) continue;
+        if (n == 0) continue;
         job->table->TN__(rows)->dropout(n, keep ? to : ws->row, keep ? ws->ones : to, NULL, &job->c->drop, at, NULL,
                                         NULL);
         if (!keep) memcpy(to, ws->row, (size_t)n * sizeof *to);
