@@ -143,6 +143,7 @@ static void put_line(tn_report *r, const tn_series *s, axis x, axis y, int k, bo
             mean = s->smooth * mean + (1 - s->smooth) * v;
             weight = s->smooth * weight + (1 - s->smooth);
             v = mean / weight;
+            if (!tn__is_drawn(scaled(y.log, v))) v = s->y[i]; /* rounded to 0, or beyond the largest drawn */
         }
         const double px = at(x, sx, 0, UNITS), py = at(y, scaled(y.log, v), UNITS, 0);
         const int    column = (int)(px * COLUMNS / UNITS);
