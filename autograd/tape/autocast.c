@@ -4,7 +4,8 @@
  * changes. Each use of the copy has its own node, so that the gradients of the uses are added in f32.
  *
  * At the end of the scope a copy whose use was recorded stays with the weight: the optimizer's pass over the weight
- * also writes the copy (casts.h), and the next scope finds it. The others are freed. */
+ * also writes the copy (casts.h), and the next scope finds it. The others are freed; under a memory limit, all are, so
+ * that a step with recomputed segments never holds the copies of all weights. */
 #include "autograd/tape/call.h"
 #include "autograd/tape/casts.h"
 #include "autograd/tape/op_api.h"
@@ -66,10 +67,11 @@ typedef struct {
 
 static void cache_end(tn__object *o)
 {
-    cache *c = (cache *)(void *)o;
+    cache     *c = (cache *)(void *)o;
+    const bool keep = !tn_memory_now().limit;
     for (size_t i = 0; i < c->count; i++) {
         entry *e = &c->list[i];
-        if (e->copy && e->recorded) tn_drop(exchange(e->weight, e->copy, e->version));
+        if (e->copy && e->recorded && keep) tn_drop(exchange(e->weight, e->copy, e->version));
         else tn_drop(e->copy);
         tn_drop(e->weight);
     }

@@ -412,6 +412,22 @@ START_TEST(many_inputs)
 }
 END_TEST
 
+/* A step with recomputed segments must not hold the copies of all weights. */
+START_TEST(limited_memory)
+{
+    tn_tensor *x = tn_normal(TN_SHAPE(3, 8), 0, 1), *w = leaf(TN_SHAPE(8, 8));
+    for (int limited = 1; limited >= 0; limited--) {
+        const int64_t before = tn_memory_now().tensors;
+        tn_set_memory_limit(limited ? tn_memory_now().live + (64 << 20) : 0);
+        const tn_scope s = tn_autocast_begin(true);
+        ck_assert(tn_needs_grad(tn_matmul(x, w)));
+        tn_scope_end(s);
+        tn_set_memory_limit(0);
+        ck_assert_int_eq(tn_memory_now().tensors, before + !limited); /* the copy */
+    }
+}
+END_TEST
+
 /* ---- in a parallel loop ------------------------------------------------------------------------------------------ */
 
 enum { PRODUCTS = 4 };
@@ -526,6 +542,7 @@ int main(void)
     tcase_add_test(c, memory_fails);
     tcase_add_test(c, users_ops_take_part);
     tcase_add_test(c, many_inputs);
+    tcase_add_test(c, limited_memory);
     tcase_add_test(c, parallel_loops);
     tcase_add_test(c, training);
     return tn_check_main(s);
