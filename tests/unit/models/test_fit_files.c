@@ -433,8 +433,7 @@ START_TEST(killed_at_any_time)
 {
     const char   *folder = tn_test_file("killed");
     tn_generator  chance = {.seed = 3};
-    const char   *many = TN_TEST_SANITIZED ? NULL : getenv("TENON_KILLS"); /* a sanitizer takes ten times as long */
-    const int     kills = tn_test_slow() ? 20 : many ? atoi(many) : 200;
+    const int     kills = tn_test_slow() ? 20 : getenv("TENON_KILLS") ? atoi(getenv("TENON_KILLS")) : 200;
     int64_t       last = 0, news = 0, wait = 6000;
     tn_fit_result r = {.why = TN_FIT_FAILED};
     for (int i = 0; i < kills; i++) {
