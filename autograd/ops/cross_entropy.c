@@ -291,7 +291,7 @@ static void TN__(cross_entropy_bwd)(int64_t n, void *const *out, const void *con
         const TN__REAL all = (TN__REAL)TN__(shares_of)(&r, n) * s;
         for (int64_t c = 0; c < n; c++) gx[c] = x[c] - max - log_sum;
         TN__(tn__exp)(n, gx, gx);
-        for (int64_t c = 0; c < n; c++) gx[c] *= all;
+        for (int64_t c = 0; c < n; c++) gx[c] = TN__(tn__no_tiny)(gx[c]) * all;
         if (!r.p && (!r.w || r.even == 0)) { /* all classes but the target have the same share */
             const TN__REAL hit = gx[r.t] - s * (TN__REAL)TN__(share_of)(&r, r.t), even = s * (TN__REAL)r.even;
             for (int64_t c = 0; c < n && even != 0; c++) gx[c] -= even;

@@ -324,6 +324,7 @@ static void TN__(row)(int64_t n, void *const *out, const void *const *in, const 
     *loss += log(all) - (1 - k->smoothing) * (double)(at - max) - k->smoothing / (double)n * sum;
     if (!k->gradient) return;
     const TN__REAL by = (TN__REAL)(k->scale / all), even = (TN__REAL)(k->scale * k->smoothing / (double)n);
+    for (int64_t c = 0; c < n; c++) z[c] = TN__(tn__no_tiny)(z[c]);
     if (even == 0) tn__kernels()->TN__(rows)->scale(n, z, z, by);
     else
         for (int64_t c = 0; c < n; c++) z[c] = z[c] * by - even;

@@ -204,29 +204,36 @@ int64_t tn__thread_time(pthread_t thread)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+/* A CPU set of any size, as the system's calls take it. */
+typedef struct {
+    cpu_set_t part[MAX_CPUS / CPU_SETSIZE];
+} cpus;
+
+/* Moves `thread` to one of the CPUs `to`; its affinity is `allowed` again afterwards. */
+static bool move_thread(pthread_t thread, const cpus *to, const cpus *allowed)
+{
+    if (pthread_setaffinity_np(thread, sizeof *to, to->part)) return false;
+    pthread_setaffinity_np(thread, sizeof *allowed, allowed->part);
+    return true;
+}
+
 void tn__fetch_thread(pthread_t thread)
 {
     const int cpu = sched_getcpu();
-    cpu_set_t allowed[MAX_CPUS / CPU_SETSIZE], here[MAX_CPUS / CPU_SETSIZE];
-    memset(allowed, 0, sizeof allowed), memset(here, 0, sizeof here);
-    if (cpu < 0 || pthread_getaffinity_np(thread, sizeof allowed, allowed)) return;
-    if (!CPU_ISSET_S((size_t)cpu, sizeof allowed, allowed)) return;
-    CPU_SET_S((size_t)cpu, sizeof here, here);
-    if (pthread_setaffinity_np(thread, sizeof here, here) == 0) pthread_setaffinity_np(thread, sizeof allowed, allowed);
+    cpus      allowed = {0}, here = {0};
+    if (cpu < 0 || pthread_getaffinity_np(thread, sizeof allowed, allowed.part)) return;
+    if (!CPU_ISSET_S((size_t)cpu, sizeof allowed, allowed.part)) return;
+    CPU_SET_S((size_t)cpu, sizeof here, here.part);
+    move_thread(thread, &here, &allowed);
 }
 
 bool tn__leave_cpus(const int *taken, int n)
 {
-    const int error = errno;
-    cpu_set_t allowed[MAX_CPUS / CPU_SETSIZE], left[MAX_CPUS / CPU_SETSIZE];
-    memset(allowed, 0, sizeof allowed);
-    bool moved = sched_getaffinity(0, sizeof allowed, allowed) == 0;
-    memcpy(left, allowed, sizeof left);
-    for (int i = 0; i < n; i++) CPU_CLR_S((size_t)taken[i], sizeof left, left);
-    moved = moved && sched_setaffinity(0, sizeof left, left) == 0; /* fails if no CPU is left */
-    if (moved) sched_setaffinity(0, sizeof allowed, allowed);
-    errno = error;
-    return moved;
+    cpus allowed = {0};
+    if (pthread_getaffinity_np(pthread_self(), sizeof allowed, allowed.part)) return false;
+    cpus left = allowed;
+    for (int i = 0; i < n; i++) CPU_CLR_S((size_t)taken[i], sizeof left, left.part);
+    return move_thread(pthread_self(), &left, &allowed); /* false if no CPU is left */
 }
 
 /* ---- the result ----------------------------------------------------------------------------------------------- */

@@ -23,18 +23,19 @@ TN__INLINE v_f32  max_f32(v_f32 x, v_f32 top) { return v_max(top, x); } /* top w
 TN__INLINE v_f64  max_f64(v_f64 x, v_f64 top) { return v_choose_f64(v_less_f64(top, x), x, top); }
 TN__INLINE v_f64  exp_f64(v_f64 x) { return v_exp_f64(x); }
 
-/* eˣ for x ≤ 0 or NaN: 0 below the smallest normal number. Like v_exp of exp.h, but with multiply-adds and without
+/* eˣ for x ≤ 0 or NaN, and 0 below e⁻⁶⁹, about 2⁻¹⁰⁰: negligible next to the row's maximum, 1, and products with it
+ * might be denormal, for which some CPUs take more than a hundred cycles. Like v_exp of exp.h, but with multiply-adds and without
  * error compensation, which is half the work, and within 1 ULP: its bits depend on whether the CPU has multiply-adds,
  * as those of the products before and after it do. */
 TN__INLINE v_f32 exp_f32(v_f32 x)
 {
-    const v_f32 y = v_max(x, v_set1(-88)), sum = v_fma_f32(y, v_set1(0x1.715476p+0f), v_set1(0x1.8p23f));
+    const v_f32 y = v_max(x, v_set1(-70)), sum = v_fma_f32(y, v_set1(0x1.715476p+0f), v_set1(0x1.8p23f));
     const v_f32 n = sum - 0x1.8p23f, a = v_fma_f32(n, v_set1(-0x1.62e4p-1f), y);
     const v_f32 r = v_fma_f32(n, v_set1(-0x1.7f7d1cp-20f), a);
     v_f32       p = v_set1(v_exp_q[4]);
     for (int i = 3; i >= 0; i--) p = v_fma_f32(p, r, v_set1(v_exp_q[i]));
     p = 1.0f + v_fma_f32(r * r, p, r);
-    return v_choose(v_less(x, v_set1(-87)), v_zero_f32(), v_float(v_bits(p) + (v_bits(sum) << 23)));
+    return v_choose(v_less(x, v_set1(-69)), v_zero_f32(), v_float(v_bits(p) + (v_bits(sum) << 23)));
 }
 
 #define TN__TEMPLATE "core/kernels/attention.k.c"
@@ -44,12 +45,7 @@ TN__INLINE v_f32 exp_f32(v_f32 x)
 
 static const TN__REAL TN__(iota)[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
-/* The number of keys that row i may attend to, and the end of its last vector. */
-TN__INLINE int64_t TN__(keys_in_sight)(const tn__attention_step *t, int64_t i)
-{
-    const int64_t n = t->first + i * t->step;
-    return n < 0 ? 0 : n < t->keys ? n : t->keys;
-}
+/* The end of the vector that n elements end in. */
 TN__INLINE int64_t TN__(whole_vectors)(int64_t n) { return (n + TN__(v_n) - 1) / TN__(v_n) * TN__(v_n); }
 
 /* The scores at s[j …]: -inf for blocked or unseen keys, whatever the product is. */
@@ -115,7 +111,7 @@ static void TN__(softmax)(const tn__attention_step *t)
             if (first + k >= t->rows) continue;
             const TN__REAL *s = (const TN__REAL *)t->s + (first + k) * t->s_row;
             const TN__REAL *add = t->add ? (const TN__REAL *)t->add + (first + k) * t->add_row : NULL;
-            const int64_t   n = TN__(keys_in_sight)(t, first + k), end = TN__(whole_vectors)(n);
+            const int64_t   n = tn__keys_in_sight(t->keys, t->first, t->step, first + k), end = TN__(whole_vectors)(n);
             TN__(v) top = none;
             for (int64_t j = 0; j < end; j += N) top = TN__(max)(TN__(score)(s, scale, add, j, n), top);
             x[k] = top;
@@ -129,7 +125,7 @@ static void TN__(softmax)(const tn__attention_step *t)
             if (first + k >= t->rows) continue;
             TN__REAL       *s = (TN__REAL *)t->s + (first + k) * t->s_row;
             const TN__REAL *add = t->add ? (const TN__REAL *)t->add + (first + k) * t->add_row : NULL;
-            const int64_t   n = TN__(keys_in_sight)(t, first + k), end = TN__(whole_vectors)(n);
+            const int64_t   n = tn__keys_in_sight(t->keys, t->first, t->step, first + k), end = TN__(whole_vectors)(n);
             const TN__(v) by = TN__(v_broadcast)(shift + k);
             TN__(v) total[TN__(vectors)];
             for (int i = 0; i < TN__(vectors); i++) total[i] = zero;
@@ -154,7 +150,8 @@ static void TN__(softmax_back)(const tn__attention_step *t)
         TN__REAL       *s = (TN__REAL *)t->s + i * t->s_row, *g = (TN__REAL *)t->g + i * t->s_row;
         const TN__REAL *add = t->add ? (const TN__REAL *)t->add + i * t->add_row : NULL;
         const TN__REAL *keep = t->keep ? (const TN__REAL *)t->keep + i * t->s_row : NULL;
-        const int64_t n = TN__(keys_in_sight)(t, i), end = TN__(whole_vectors)(n), last = TN__(whole_vectors)(t->keys);
+        const int64_t   n = tn__keys_in_sight(t->keys, t->first, t->step, i), end = TN__(whole_vectors)(n),
+                      last = TN__(whole_vectors)(t->keys);
         const TN__(v) high = TN__(v_broadcast)(max + i), share = TN__(v_broadcast)(sum + i),
                       mean = TN__(v_broadcast)(part + i);
         const TN__(v) zero = TN__(v_zero)();

@@ -4,6 +4,7 @@
 #define TENON_CORE_KERNELS_KERNELS_H
 
 #include "core/base/blocks.h"
+#include "core/base/checked.h"
 #include "core/core.h"
 #include "core/kernels/word_pairs.h"
 #include "core/kernels/rows.h"
@@ -256,6 +257,12 @@ typedef struct {
     void       *g;    /* in: gradients of the weights; out: those of the scores; rows as in s */
     const void *keep; /* dropout's factors of the weights, rows as in s; NULL: none */
 } tn__attention_step;
+
+/* The number of keys that row i sees. */
+static inline int64_t tn__keys_in_sight(int64_t keys, int64_t first, int64_t step, int64_t i)
+{
+    return tn__max_i64(0, tn__min_i64(first + i * step, keys));
+}
 
 typedef struct {
     /* The running softmax: s = exp(scale · s - max), max: the running maximum; sum: the running sum; factor: multiply

@@ -132,12 +132,6 @@ static inline bool block_in_sight(const attention_job *job, block *b)
     return b->first + b->rows > 1;
 }
 
-/* The number of the block's keys before the end of sight of its query r. */
-static inline int64_t keys_in_sight(const block *b, int64_t r)
-{
-    return tn__max_i64(0, tn__min_i64(b->first + r * b->step, b->keys));
-}
-
 #define TN__TEMPLATE "core/products/attention_block.h"
 #include "core/real.h"
 #endif
@@ -347,7 +341,7 @@ static inline void TN__(cap)(const attention_job *job, const TN__(workspace) * w
     const TN__REAL most = (TN__REAL)job->c->cap, by = (TN__REAL)(job->c->scale / job->c->cap);
     for (int64_t r = 0; r < b->rows; r++) {
         TN__REAL     *s = ws->scores + r * job->key_row, *d = slope ? slope + r * job->key_row : s;
-        const int64_t n = keys_in_sight(b, r);
+        const int64_t n = tn__keys_in_sight(b->keys, b->first, b->step, r);
         for (int64_t j = 0; j < n; j++) s[j] *= by;
         job->table->TN__SUFFIX->tanh(n, s, s);
         for (int64_t j = 0; slope && j < n; j++) d[j] = 1 - s[j] * s[j];
@@ -358,7 +352,7 @@ static inline void TN__(cap_back)(const attention_job *job, const TN__(workspace
 {
     for (int64_t r = 0; r < b->rows; r++) {
         TN__REAL     *g = ws->gscores + r * job->key_row, *d = ws->slope + r * job->key_row;
-        const int64_t n = keys_in_sight(b, r); /* after them, g is 0 */
+        const int64_t n = tn__keys_in_sight(b->keys, b->first, b->step, r); /* after them, g is 0 */
         for (int64_t j = 0; j < n; j++) g[j] = g[j] == 0 ? 0 : g[j] * d[j];
     }
 }
@@ -370,7 +364,7 @@ static inline void TN__(dropout)(const attention_job *job, const TN__(workspace)
     const tn__layout *draw = &job->c->draw;
     const int64_t     base = place(draw, i), row = draw->stride[draw->shape.n - 2];
     for (int64_t r = 0; r < b->rows; r++) {
-        const int64_t at = base + (b->t + r) * row + b->j, n = keys_in_sight(b, r);
+        const int64_t at = base + (b->t + r) * row + b->j, n = tn__keys_in_sight(b->keys, b->first, b->step, r);
         TN__REAL     *to = (keep ? keep : s) + r * job->key_row;
         if (n == 0) continue;
         job->table->TN__(rows)->dropout(n, keep ? to : ws->row, keep ? ws->ones : to, NULL, &job->c->drop, at, NULL,
