@@ -97,8 +97,8 @@ def family(cpuinfo):
             return "Zen 4" if model >> 4 in (1, 6, 7, 10) else "Zen 3"
         if kind == 26:
             return "Zen 5"
-    if fields.get("vendor_id") == "GenuineIntel" and (kind, model) == (6, 0x8f):
-        return "Sapphire Rapids"
+    if fields.get("vendor_id") == "GenuineIntel" and kind == 6 and model in (0x8f, 0xcf):
+        return "Sapphire Rapids"  # 0xcf, Emerald Rapids, has the same cores
     return fields.get("model name", platform.machine())
 
 

@@ -15,6 +15,7 @@ for vendor, kind, model, name in (("AuthenticAMD", 25, 0x01, "Zen 3"), ("Authent
                                   ("AuthenticAMD", 25, 0x50, "Zen 3"), ("AuthenticAMD", 25, 0x11, "Zen 4"),
                                   ("AuthenticAMD", 25, 0x61, "Zen 4"), ("AuthenticAMD", 25, 0xa0, "Zen 4"),
                                   ("AuthenticAMD", 26, 0x02, "Zen 5"), ("GenuineIntel", 6, 0x8f, "Sapphire Rapids"),
+                                  ("GenuineIntel", 6, 0xcf, "Sapphire Rapids"),
                                   ("GenuineIntel", 6, 0x55, "Some CPU")):
     assert compare.family(info % (vendor, kind, model)) == name, (vendor, kind, model)
 

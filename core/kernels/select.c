@@ -75,7 +75,7 @@ static bool amx_granted(void)
 #ifdef TN__HAVE_AVX2
 /* Bits that clang's built-ins know in new versions only, or not at all. cpuid runs once: on a virtual machine it takes
  * microseconds. */
-enum { ASKED = 1, F16C = 2, AVX_VNNI = 4, AVX512_VNNI = 8, AMX_INT8 = 16 };
+enum { ASKED = 1, F16C = 2, AVX_VNNI = 4, AVX512_VNNI = 8, AMX_INT8 = 16, INTEL = 32 };
 static bool has(int what)
 {
     static atomic_int answer;
@@ -86,12 +86,22 @@ static bool has(int what)
         if (__get_cpuid(1, &a, &b, &c, &d) && c >> 29 & 1) known |= F16C;
         if (__get_cpuid_count(7, 0, &a, &b, &c, &d))
             known |= (c >> 11 & 1 ? AVX512_VNNI : 0) | (d >> 25 & 1 ? AMX_INT8 : 0);
+        if (__get_cpuid(0, &a, &b, &c, &d) && !memcmp(&b, "Genu", sizeof b)) known |= INTEL; /* "GenuineIntel" */
         if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && a >> 4 & 1) known |= AVX_VNNI;
         atomic_store_explicit(&answer, known, memory_order_relaxed);
     }
     return (known & what) != 0;
 }
 #endif
+
+bool tn__cpu_is_intel(void)
+{
+#ifdef TN__HAVE_AVX2
+    return has(INTEL);
+#else
+    return false;
+#endif
+}
 
 /* NULL if this build or this CPU lacks it. The compiler's built-in also checks that the system saves the registers. */
 static const tn__kernel_table *table(int isa)

@@ -172,13 +172,21 @@ static bool by_panels(const tn__gemm_plan *plan)
            g->n * plan->out_bytes <= TN__SET_BYTES && plan->steps > b_bytes(plan) / plan->unit_bytes / g->n;
 }
 
+/* True if dense columns of a, far apart, are read faster if they are packed. On Intel's CPUs that is so with AVX-512,
+ * too, once they come from L3: they wait longer for a line of another page in each step of k. */
+static bool packs_columns(const tn__gemm_plan *plan)
+{
+    return plan->kernels->packs_columns ||
+           (tn__cpu_is_intel() && plan->call.m * plan->in_bytes > tn__caches().l2 / tn__max_i64(plan->steps, 1));
+}
+
 /* How the kernels read a and b: in place, or packed. */
 static void plan_operands(tn__gemm_plan *plan)
 {
     const tn__gemm_call *g = &plan->call;
     const bool           far = g->a_row == 1 && g->a_col * plan->in_bytes >= FAR_BYTES;
-    const bool    columns = far && plan->kernels->packs_columns && g->n >= WIDE_ENOUGH && plan->steps >= MANY_STEPS;
-    const int64_t a_rows = tn__min_i64(A_ROWS, a_bytes() / tn__max_i64(plan->kc * plan->unit_bytes, 1));
+    const bool           columns = far && packs_columns(plan) && g->n >= WIDE_ENOUGH && plan->steps >= MANY_STEPS;
+    const int64_t        a_rows = tn__min_i64(A_ROWS, a_bytes() / tn__max_i64(plan->kc * plan->unit_bytes, 1));
     plan->a_strips = tn__max_i64(1, tn__min_i64(a_rows / plan->kernels->mr, TN__GEMM_GROUP));
     plan->packs_a = columns || (g->dtype == TN_BF16 && !(plan->pair == 2 && in_pairs(g)));
     plan->a_columns = g->a_col != 1 && (g->a_row == 1 || plan->pair == 2);
