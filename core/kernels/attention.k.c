@@ -23,10 +23,10 @@ TN__INLINE v_f32  max_f32(v_f32 x, v_f32 top) { return v_max(top, x); } /* top w
 TN__INLINE v_f64  max_f64(v_f64 x, v_f64 top) { return v_choose_f64(v_less_f64(top, x), x, top); }
 TN__INLINE v_f64  exp_f64(v_f64 x) { return v_exp_f64(x); }
 
-/* eˣ for x ≤ 0 or NaN, and 0 below e⁻⁶⁹, about 2⁻¹⁰⁰: negligible next to the row's maximum, 1, and products with it
- * might be denormal, for which some CPUs take more than a hundred cycles. Like v_exp of exp.h, but with multiply-adds and without
- * error compensation, which is half the work, and within 1 ULP: its bits depend on whether the CPU has multiply-adds,
- * as those of the products before and after it do. */
+/* eˣ for x ≤ 0 or NaN, and 0 below e⁻⁶⁹, about 2⁻¹⁰⁰: negligible next to the row's maximum, 1, and products with
+ * it might be denormal, for which some CPUs take more than a hundred cycles. Like v_exp of exp.h, but with
+ * multiply-adds and without error compensation, which is half the work, and within 1 ULP: its bits depend on whether
+ * the CPU has multiply-adds, as those of the products before and after it do. */
 TN__INLINE v_f32 exp_f32(v_f32 x)
 {
     const v_f32 y = v_max(x, v_set1(-70)), sum = v_fma_f32(y, v_set1(0x1.715476p+0f), v_set1(0x1.8p23f));

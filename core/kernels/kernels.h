@@ -309,9 +309,9 @@ const tn__kernel_table *tn__kernels(void);
 /* The table's kernels of 8 bits, or those with VNNI or AMX on top of its instruction set: the same bits. */
 const tn__int8_kernels *tn__int8(const tn__kernel_table *t);
 
-bool tn__cpu_is_intel(void);
-const char             *tn__isa_name(void);
-const char             *tn__isa_reason(void); /* the reason for the choice, for tn_build_info() */
+bool        tn__cpu_is_intel(void); /* products pack more on them: gemm_plan.c */
+const char *tn__isa_name(void);
+const char *tn__isa_reason(void); /* the reason for the choice, for tn_build_info() */
 /* The table of an instruction set, for tests; NULL if it was not built or the CPU lacks it. */
 const tn__kernel_table *tn__kernels_of(const char *isa);
 

@@ -218,7 +218,8 @@ START_TEST(tiny_shares_have_no_gradient)
     for (int fused = 0; fused < 2; fused++) {
         tn_tensor *w = leaf(tn_reshape(tn_to(tn_arange(ALL), TN_F32), TN_SHAPE(ALL, 1)));
         tn_tensor *down = tn_neg(w);
-        tn_tensor *y = fused ? tn_linear_cross_entropy(x, down, NULL, t) : tn_cross_entropy(tn_linear(x, down, NULL), t);
+        tn_tensor *y =
+            fused ? tn_linear_cross_entropy(x, down, NULL, t) : tn_cross_entropy(tn_linear(x, down, NULL), t);
         tn_tensor *g = tn_grad_wrt(y, w, false);
         ck_assert_msg(g != NULL, "%s", tn_error_message());
         for (int64_t c = 1; c < ALL; c++)
