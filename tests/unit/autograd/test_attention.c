@@ -329,7 +329,6 @@ START_TEST(dropout)
 }
 END_TEST
 
-/* A call that fails half-way draws no random numbers, and the retry gives the bits of a first try. */
 /* Weights below 2^-100 are 0: products with them would be denormal, which is slow on Intel's CPUs. */
 START_TEST(tiny_weights_are_0)
 {
@@ -343,6 +342,7 @@ START_TEST(tiny_weights_are_0)
 }
 END_TEST
 
+/* A call that fails half-way draws no random numbers, and the retry gives the bits of a first try. */
 START_TEST(a_failed_call_draws_nothing)
 {
     tn_tensor         *q = noise(TN_SHAPE(4, 60, 16)), *v = noise(TN_SHAPE(4, 60, 2000)), *first, *weights;
