@@ -31,10 +31,11 @@ typedef struct tn_labelled_config {
     /* Columns, by name in the first line or by number from 1. NULL: text first and label last, a first line that only
      * names columns is skipped; for conllu the column of the tag, default UPOS. */
     const char *text, *pair, *label;
-    bool        pairs;    /* the second column is a second text */
-    bool        bio;      /* convert tags of IOB1 and BIOES to BIO */
-    bool        no_label; /* the file has no labels */
-    int64_t     skip;     /* number of bad lines to skip; one more is an error, which names its line */
+    bool        pairs;     /* the second column is a second text */
+    bool        bio;       /* convert tags of IOB1 and BIOES to BIO */
+    bool        no_label;  /* the file has no labels */
+    bool        no_header; /* the first line is an example, even if it looks like names of columns */
+    int64_t     skip;      /* number of bad lines to skip; one more is an error, which names its line */
     int         end_;
 } TN_KEYWORDS_ONLY         tn_labelled_config;
 typedef struct tn_labelled tn_labelled;

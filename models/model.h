@@ -46,8 +46,9 @@ typedef struct {
     const char   *form;      /* "huggingface", "gguf" or "llama2.c" */
 
     /* Language models only. */
-    const char *stored; /* dtype of all matrices in the file, as "F16"; NULL: they differ. In memory they are f32 (but
-                           see .packed) until tn_module_halve (exact if F16) or tn_module_quantize (if Q8_0) */
+    const char *stored; /* dtype of all matrices in the file but routers of experts, as "F16"; NULL: they differ. In
+                           memory they are f32 (but see .packed) until tn_module_halve (exact if F16) or
+                           tn_module_quantize (if Q8_0) */
     tn_ids      ends;   /* token ids that end a text by the path's metadata, in addition to the tokenizer's */
     tn_string   chat_template; /* format of conversations, in Jinja, for tn_chat_parse; empty: not specified */
 } tn_model;

@@ -16,8 +16,8 @@ static bool route_infer(tn_ctx *c)
     if (expert->l.shape.n != 2)
         return tn_infer_fail(c, TN_ESHAPE, "the experts must be [tokens, choices], got %s",
                              tn_shape_text(expert->l.shape, text, sizeof text));
-    if (TN_ARG(c, experts) < 1 || TN_ARG(c, capacity) < 0)
-        return tn_infer_fail(c, TN_EINVAL, "%lld experts of capacity %lld; expected at least 1, of at least 0",
+    if (TN_ARG(c, experts) < 1 || TN_ARG(c, experts) > INT32_MAX || TN_ARG(c, capacity) < 0)
+        return tn_infer_fail(c, TN_EINVAL, "%lld experts of capacity %lld; expected 1 … 2^31 - 1, of at least 0",
                              (long long)TN_ARG(c, experts), (long long)TN_ARG(c, capacity));
     for (int i = 0; i < 3; i++) c->result[i] = (tn_result){TN_I64, TN_SHAPE(tn_numel(expert))};
     return tn__index_check("route", "expert", expert, TN_ARG(c, experts));
@@ -63,7 +63,11 @@ static const tn__sample samples[] = {
     {.in = {{2, {3, 2}}},
      .kind = {TN__ARG_INDEX},
      .args = &(args_t){2, -1},
-     TN__FAILS(TN_EINVAL, "route: 2 experts of capacity -1; expected at least 1, of at least 0")},
+     TN__FAILS(TN_EINVAL, "route: 2 experts of capacity -1; expected 1 … 2^31 - 1, of at least 0")},
+    {.in = {{2, {3, 2}}},
+     .kind = {TN__ARG_INDEX},
+     .args = &(args_t){INT64_C(1) << 60, 0},
+     TN__FAILS(TN_EINVAL, "route: 1152921504606846976 experts of capacity 0; expected 1 … 2^31 - 1, of at least 0")},
     {.in = {{2, {3, 2}}}, .args = &(args_t){2, 0}, TN__FAILS(TN_EDTYPE, "route: indices must be i64 or i32, got f32")},
 };
 

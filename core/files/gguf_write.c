@@ -175,13 +175,16 @@ typedef struct {
 
 static int64_t rounded(int64_t n) { return (n + TN__GGUF_ALIGN - 1) / TN__GGUF_ALIGN * TN__GGUF_ALIGN; }
 
-/* The type that a tensor is stored as, an index in tn__quant_blocks. */
-static int kind_of(const plan *p, const tn_tensor *t)
+/* The type that a tensor is stored as, an index in tn__quant_blocks. A router of experts stays F32, as in llama.cpp's
+ * files: rounding would change its choice. */
+static int kind_of(const plan *p, uint32_t i)
 {
-    const tn_shape s = t->l.shape;
-    const bool     floats = t->dtype == TN_F32 || t->dtype == TN_BF16 || t->dtype == TN_F64;
+    const tn_tensor *t = p->items[i].tensor;
+    const tn_shape   s = t->l.shape;
+    const bool       floats = t->dtype == TN_F32 || t->dtype == TN_BF16 || t->dtype == TN_F64;
     if (!floats) return tn__quant_block_of_element(tn__element_of_dtype(t->dtype));
     const int kind = p->packed >= 0 ? p->packed : tn__quant_block_of_element(t->dtype == TN_BF16 ? 14 : 17);
+    if (p->packed >= 0 && strstr(p->items[i].name, "ffn_gate_inp")) return 0;
     return s.n < 2 || s.d[s.n - 1] % tn__quant_blocks[kind].values ? 0 : kind;
 }
 
@@ -195,7 +198,7 @@ static bool put_tensors(tn_gguf_writer *w, plan *p, const char *label)
     for (uint32_t i = 0; i < p->count; i++) {
         const tn_tensor *t = p->items[i].tensor;
         const tn_shape   s = t->l.shape;
-        const int        kind = kind_of(p, t);
+        const int        kind = kind_of(p, i);
         const size_t     n = strlen(p->items[i].name);
         if (kind < 0 || s.n > 4) {
             char shown[TN__QUOTED];
@@ -269,8 +272,7 @@ static tn_tensor *write_all(tn_gguf_writer *w, const char *label, const char *pa
     }
     bool ok = tn__sink_write(&s, start, 24) && tn__sink_write(&s, w->at, header) &&
               tn__sink_write(&s, zeros, (size_t)first - header - 24);
-    for (uint32_t i = 0; ok && i < p->count; i++)
-        ok = write_tensor(&s, p->items[i].tensor, kind_of(p, p->items[i].tensor));
+    for (uint32_t i = 0; ok && i < p->count; i++) ok = write_tensor(&s, p->items[i].tensor, kind_of(p, i));
     if (tn__sink_end(&s, ok) != TN_OK) tn_drop(t), t = NULL;
     return t;
 }

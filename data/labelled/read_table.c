@@ -109,7 +109,7 @@ static bool all_differ(const table *t, int64_t things)
 static bool arrange(table *t, const tn__cells *first, bool *data)
 {
     const bool choose = t->l->config.kind == TN_LABELLED_CHOICES, bare = t->l->config.no_label;
-    bool       header = choose || is_header(first);
+    bool       header = choose || (!t->l->config.no_header && is_header(first));
     int64_t    at;
     t->sure = true, t->width = first->n;
     if (choose) return *data = false, choices(t, first);

@@ -84,12 +84,20 @@ static bool begin_sentence(reader *r, int64_t line)
     return tn__labelled_begin(r->l, line, NULL);
 }
 
-/* True if a CoNLL-U line is a word: its id is a number, not a range (3-4) or an empty node (3.1). */
-static bool is_word(tn_text id)
+static size_t digits(tn_text s)
 {
-    for (size_t i = 0; i < id.bytes; i++)
-        if (id.at[i] < '0' || id.at[i] > '9') return false;
-    return id.bytes > 0;
+    size_t n = 0;
+    while (n < s.bytes && s.at[n] >= '0' && s.at[n] <= '9') n++;
+    return n;
+}
+static bool is_number(tn_text id) { return id.bytes && digits(id) == id.bytes; }
+
+/* True if the id of a CoNLL-U line is that of a range (3-4) or of an empty node (3.1). */
+static bool is_skipped(tn_text id)
+{
+    const size_t n = digits(id);
+    if (!n || n + 1 >= id.bytes || (id.at[n] != '-' && id.at[n] != '.')) return false;
+    return is_number((tn_text){id.at + n + 1, id.bytes - n - 1});
 }
 
 /* Returns the error of a line's columns, or NULL and sets word and tag. */
@@ -109,6 +117,7 @@ static const char *columns(reader *r, tn_text *word, tn_text *tag, char *to, siz
         snprintf(to, size, "no column %lld for the tag", (long long)at + 1);
         return to;
     }
+    if (r->conllu && !is_number(c->cell[0])) return "the id is not a number, a range or an empty node's";
     *word = c->cell[r->conllu], *tag = bare ? tn_text_of("") : c->cell[at];
     if (empty(*word)) return "the word is empty";
     if (!r->conllu && memchr(word->at, ' ', word->bytes)) /* in CoNLL-U a tab ends a column */
@@ -125,7 +134,7 @@ static bool add_word(reader *r, tn_text line, int64_t number)
     char    message[160];
     if (!split(&r->cells, line)) return false;
     const tn__cells *c = &r->cells;
-    if (r->conllu && c->n == CONLLU && !is_word(c->cell[0])) return true;
+    if (r->conllu && c->n == CONLLU && is_skipped(c->cell[0])) return true;
     if (!r->conllu && c->n && c->cell[0].bytes == 10 && !memcmp(c->cell[0].at, "-DOCSTART-", 10)) return true;
     if (!begin_sentence(r, number)) return false;
     if (r->bad) return true;

@@ -36,7 +36,7 @@ static int64_t limit(const translator *m, const translate_options *how, int64_t 
     const tn_seq2seq_config *c = &m->net->config;
     const bool               endless = c->kind != TN_SEQ2SEQ_TRANSFORMER && c->kind != TN_SEQ2SEQ_CONVS2S;
     const int64_t            room = endless ? 1 << 20 : c->positions, own = m->net->search.most + 1;
-    const int64_t            most = how->most ? how->most : own > 1 ? own : 2 * (n + !is_foreign(m)) + 20;
+    const int64_t            most = how->most ? how->most + 1 : own > 1 ? own : 2 * (n + !is_foreign(m)) + 20;
     return most < room ? most : room;
 }
 

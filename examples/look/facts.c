@@ -73,7 +73,7 @@ static bool facts_open(const model *m, const char *path, fact_list *f)
     if (m->kind != READER || !m->encoder->head || mask < 0)
         return tn_raise_false(TN_EUNSUPPORTED, "--facts needs a masked language model, such as BERT with its head");
     f->file = tn_labelled_load(path, .kind = TN_LABELLED_TEXTS, .form = "tsv", .pairs = true, .text = "1", .pair = "2",
-                               .label = "3");
+                               .label = "3", .no_header = true);
     f->n = tn_labelled_count(f->file);
     f->fact = calloc((size_t)f->n + 1, sizeof *f->fact), f->template = calloc((size_t)f->n + 1, sizeof *f->template);
     if (!f->fact || !f->template) tn_raise(TN_ENOMEM, "no memory for %lld facts", (long long)f->n);

@@ -29,13 +29,13 @@ static int class_of(const char *s)
     return -1;
 }
 
-/* The tags that Hewitt and Manning ignore. */
+/* In the Penn Treebank's tags: those that Hewitt and Manning ignore; HYPH and NFP are words. Otherwise PUNCT. */
 static bool is_punctuation(const char *tag, int upos)
 {
     static const char *const tags[] = {"''", ",", ".", ":", "``", "-LRB-", "-RRB-"};
     for (size_t i = 0; i < sizeof tags / sizeof *tags; i++)
         if (!strcmp(tags[i], tag)) return true;
-    return !strcmp(tag, "_") && !strcmp(upos_name[upos], "PUNCT");
+    return !strcmp(upos_name[upos], "PUNCT") && strcmp(tag, "HYPH") != 0 && strcmp(tag, "NFP") != 0;
 }
 
 static bool add_word(trees *t, const char *path, const tn_example *e, int64_t k)

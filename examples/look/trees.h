@@ -8,7 +8,7 @@
 typedef struct {
     tn_text word, relation;
     int     upos;        /* index into upos_name */
-    bool    punctuation; /* by XPOS, a tag of the Penn Treebank; by UPOS if that is _ */
+    bool    punctuation; /* by UPOS, or by XPOS for tags of the Penn Treebank */
     int64_t head;        /* index of the syntactic head in the sentence, from 0; -1: this word is the root */
 } node;
 typedef struct {

@@ -178,9 +178,11 @@ static const option options[] = {
                .least = 1, .most = 1000000),
     OPTION_FLAG("early-stopping", 0, &config.early_stopping,
                 "end a line's search when as many translations as the beam is wide have ended"),
-    OPTION_INT("longest", 0, "N", &config.most,
-               "maximum tokens of a translation (default: the model's, else twice the line's tokens plus 20)",
-               .least = 2, .most = 100000),
+    OPTION_INT(
+        "longest", 0, "N", &config.most,
+        "maximum tokens of a translation, with the one that ends it (default: the model's, else twice the line's "
+        "tokens plus 20)",
+        .least = 1, .most = 100000),
     OPTION_REAL("length-penalty", 0, "P", &length_penalty,
                 "divide scores by the number of tokens to the power P; a model may have another default", .least = 0,
                 .most = 10),

@@ -105,6 +105,9 @@ static bool within(const char *who, const tn_llama_config *c)
         return tn_raise_false(TN_EINVAL,
                               "%s: .logit_cap is %g and .embedding_scale %g; neither may be negative or infinite", who,
                               c->logit_cap, c->embedding_scale);
+    if (c->experts && (!tn__within(who, "experts", c->experts, 1, 1024) ||
+                       !tn__within(who, "experts_per_token", c->experts_per_token, 1, c->experts)))
+        return false;
     return tn_hf_config_within(who, &files.files, &s);
 }
 

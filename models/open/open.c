@@ -126,7 +126,14 @@ bool tn__model_sizes_fit(const tn_model *m, const char *path)
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-/* The stored dtype of all matrices of a file; NULL: they differ. */
+/* A router of experts, by Mixtral's or Qwen3-MoE's name: GGUF stores it as F32 whatever the type of the others. */
+static bool is_router(const char *name)
+{
+    const size_t n = strlen(name), end = sizeof ".gate.weight" - 1;
+    return n > end && !strcmp(name + n - end, ".gate.weight");
+}
+
+/* The stored dtype of all matrices of a file, except routers; NULL: they differ. */
 static const char *stored_dtype(const char *path)
 {
     char            file[1024];
@@ -135,7 +142,7 @@ static const char *stored_dtype(const char *path)
     bool            several = false;
     for (int64_t i = 0; f && i < tn_safetensors_count(f); i++) {
         const tn_safetensors_entry e = tn_safetensors_at(f, i);
-        if (e.shape.n < 2) continue;
+        if (e.shape.n < 2 || is_router(e.name)) continue;
         several = several || (type && strcmp(type, e.stored) != 0);
         type = e.stored;
     }

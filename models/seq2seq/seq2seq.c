@@ -103,6 +103,9 @@ static void encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
 static tn_tensor *decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment)
 {
     if (!check_sequence("the target", target)) return NULL;
+    if (tn_size(target, 0) != tn_size(r->padding, 0))
+        return tn_raise_null(TN_ESHAPE, "seq2seq: %lld source sequences, but %lld target sequences",
+                             (long long)tn_size(r->padding, 0), (long long)tn_size(target, 0));
     tn_tensor *y = kinds_of[m->config.kind].decode(m, r, target, alignment);
     r->at += tn_size(target, 1);
     return y && m->config.out_scale != 0 ? tn_mul_scalar(y, m->config.out_scale) : y;

@@ -6,7 +6,8 @@
  *             a = attention of c (Q y + e) to keys and values;  x = c (x + c (y + A a));  result: F x
  *
  * S is the number of the source's tokens: a sum with uniform weights keeps its variance. All matrices are normalised by
- * rows, g · v / ‖v‖ (Salimans and Kingma 2016). The gradient of z is divided by twice the number of attentions. */
+ * rows, g · v / ‖v‖ (Salimans and Kingma 2016). In training mode the gradient of z is divided by twice the number of
+ * attentions. */
 #include "models/seq2seq/seq2seq_private.h"
 
 #include <math.h>
@@ -80,7 +81,8 @@ void tn__convs2s_encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
         x = convs2s_mean(tn_glu(tn_call(p->layer[0][i].conv, tn__conv_windows(NULL, y, c->kernel, 1)), -1), x);
     }
     if (!x) return;
-    r->keys = convs2s_slowed(tn_masked_fill(tn_call(p->leave[0], x), padding, 0), 0.5 / (double)c->decoder_layers);
+    r->keys = tn_masked_fill(tn_call(p->leave[0], x), padding, 0);
+    if (m->base.training) r->keys = convs2s_slowed(r->keys, 0.5 / (double)c->decoder_layers);
     tn_tensor *length = tn_sum(tn_to(tn_logical_not(padding), tn_dtype_of(x)), .dims = TN_DIMS(1), .keepdim = true);
     r->memory = tn_mul(convs2s_mean(r->keys, e), tn_sqrt(length));
 }

@@ -41,12 +41,13 @@ static tn_tensor *bridge_states(tn_seq2seq *m, tn_linear *bridge, tn_tensor *las
 {
     const tn_seq2seq_recurrent *p = m->recurrent;
     const int64_t               batch = tn_size(last, 1), layers = m->config.layers, want = m->config.decoder_layers;
-    tn_tensor                  *x = tn_reshape(last, TN_SHAPE(layers, -1, batch, m->config.dim)); /* [L, D, B, dim] */
-    x = tn_reshape(tn_permute(x, TN_DIMS(0, 2, 1, 3)), TN_SHAPE(layers, batch, -1));
+    const int64_t               ways = tn_size(last, 0) / layers, dim = m->config.dim;
+    tn_tensor                  *x = tn_reshape(last, TN_SHAPE(layers, ways, batch, dim));
+    x = tn_reshape(tn_permute(x, TN_DIMS(0, 2, 1, 3)), TN_SHAPE(layers, batch, ways * dim));
     x = tn_tanh(tn_call(bridge, x));
     if (p->cell) return tn_select(x, 0, layers - 1);
     if (want <= layers) return tn_narrow(x, 0, layers - want, want);
-    tn_tensor *more = tn_expand(tn_narrow(x, 0, layers - 1, 1), TN_SHAPE(want - layers, batch, m->config.dim));
+    tn_tensor *more = tn_expand(tn_narrow(x, 0, layers - 1, 1), TN_SHAPE(want - layers, batch, dim));
     return tn_cat(0, x, more);
 }
 

@@ -4,7 +4,8 @@
  *
  * The pairs (token, expert) are ordered by expert (tn_route); each linear layer of all experts is then one op, a
  * product per expert over the rows of its tokens (tn_grouped_linear). A token's terms are added in the order of the
- * experts. The router computes in f32 also under autocast, as its softmax does: rounding would change the choice. */
+ * experts. The router computes in f32 also under autocast, as its softmax does, and its weight is never packed:
+ * rounding would change the choice. */
 #include "nn/layers/experts.h"
 #include "nn/base/look_private.h"
 #include "nn/base/nn_private.h"
@@ -54,6 +55,7 @@ tn_experts *tn_experts_create(tn_experts_config c)
     m->shares = c.weights == TN_EXPERT_WEIGHTS_SHARES || (!c.weights && c.per_token > 1);
     m->jitter = c.jitter, m->capacity = c.capacity;
     m->router = tn_child(m, "router", tn_linear_new(.in = c.dim, .out = c.experts, .no_bias = true, .dtype = c.dtype));
+    if (m->router) tn__slot_of(&m->router->base, "weight")->weight = false; /* stays exact in tn_quantize and others */
     m->linear1 = tn_child(m, "linear1", linears(&c, c.dim, c.ff));
     if (c.gated) m->gate = tn_child(m, "gate", linears(&c, c.dim, c.ff));
     m->dropout = tn_child(m, "dropout", tn_dropout_new(.p = c.dropout));
@@ -222,6 +224,11 @@ tn_tensor *tn_router_loss_run(tn_router_loss_args a)
     for (int64_t i = 0; i < a.layers && tn_error() == TN_OK; i++) {
         tn_tensor *x = a.router[i] ? counted(a.router[i], a.padding) : NULL, *each;
         if (!x || !(each = tn_softmax(x, -1))) continue;
+        if (p && tn_numel(p) != tn_size(x, 1)) {
+            tn_raise(TN_ESHAPE, "tn_router_loss: layer %lld has %lld experts, the one before it %lld", (long long)i,
+                     (long long)tn_size(x, 1), (long long)tn_numel(p));
+            break;
+        }
         tokens += tn_size(x, 0);
         if (a.balance != 0) f = sum_of(f, choices(each, a.per_token)), p = sum_of(p, tn_sum(each, .dims = TN_DIMS(0)));
         if (a.z != 0) z = sum_of(z, tn_sum(tn_square(tn_logsumexp(x, .dims = TN_DIMS(-1)))));

@@ -318,7 +318,7 @@ def check_folder(program, build, name, make, folder):
         here = said(program, folder, path, beams, 24)
         there = translated(m, t, lines[:200], beams, 24, how)
         run = subprocess.run([os.path.join(build, "bin", "translate"), "run", "--quiet", "--model", folder, "--beam",
-                              str(beams), "--longest", "25"] , stdin=open(path, "rb"), stdout=subprocess.PIPE,
+                              str(beams), "--longest", "24"] , stdin=open(path, "rb"), stdout=subprocess.PIPE,
                              check=True).stdout.decode("utf-8", "replace").split("\n")[:-1]
         wrong.append(sum(without({m.config.pad_token_id}, a[1]) != b for a, b in zip(here, there)))
         words = [x for x, i in t.get_vocab().items() if x.startswith("__") and x.endswith("__")]

@@ -158,6 +158,15 @@ for study in --trees --edges; do
     ends 3 "sentence at line 1: the heads do not form a tree" "$l" probe --model bert $study --text cycle --test trees
 done
 ends 1 "needs at least 10" "$l" probe --model bert --trees --text trees --test trees --sentences 9
+# Punctuation is no word of a tree, whatever the treebank's own tags.
+for tag in _ . '$.'; do
+    awk -v tag="$tag" '{ for (i = 1; i <= 6; i++) printf "%d\t%s\t_\t%s\t%s\t_\t%d\t%s\t_\t_\n", i, i < 6 ? $i : ".",
+        i == 3 ? "VERB" : i == 6 ? "PUNCT" : "NOUN", i == 6 ? tag : "_", i == 3 ? 0 : 3, i == 3 ? "root" : "dep"
+        print "" }' text >dots
+    "$l" probe --model bert --trees --text dots --test dots --sentences 20 --rank 4 >"dots $tag" 2>err ||
+        wrong "probe --trees with the tag $tag: $(cat err)"
+    cmp "dots _" "dots $tag" || wrong "the tag $tag of punctuation changes a probe"
+done
 # Facts: a model knows what its text says; without the subject it cannot. The majority is computed by hand.
 awk 'BEGIN { split("anna otto mary john", who); split("rome oslo", where)
     for (i = 0; i < 400; i++) print who[i % 4 + 1], "lives in", where[i % 2 + 1] }' >living

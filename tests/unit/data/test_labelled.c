@@ -50,6 +50,7 @@ static const struct {
     {"label,text\nx,a\n", {.form = "csv", .text = "text", .label = "label"}, "a=x;"},
     {"text,label\n\"a \"\"b\"\", c\",1\n\"two\nlines\",0\n", {.form = "csv"}, "a \"b\", c=1;two\nlines=0;"},
     {"a\tb\tx\n", {.form = "tsv", .pairs = true}, "a|b=x;"},
+    {"a\tlabel\nb\ty\n", {.form = "tsv", .no_header = true}, "a=label;b=y;"},
     {"7\ta\tb\tx\n", {.form = "tsv", .text = "2", .pair = "3", .label = "1"}, "a|b=7;"},
     {"a\tx,y\nb\t\n", {.form = "tsv", .problem = TN_MULTI_LABEL}, "a=x,y;b;"},
     {"a\t-1.5\n", {.form = "tsv", .problem = TN_REGRESSION}, "a=-1.5;"},
@@ -100,7 +101,7 @@ END_TEST
 
 START_TEST(an_answer_knows_its_byte)
 {
-    tn_labelled *l = read(good[23].text, good[23].how);
+    tn_labelled *l = read(good[24].text, good[24].how);
     ck_assert_int_eq(tn_labelled_at(l, 0).start[0], 3);
     ck_assert_str_eq(tn_labelled_at(l, 0).id, "1");
     ck_assert_str_eq(tn_labelled_at(l, 7).id, "");
@@ -146,6 +147,17 @@ static const struct {
     {"a O\nb\n",
      {.kind = TN_LABELLED_WORDS},
      "line 2: 1 columns, expected 2; add the missing tag or remove blanks inside words"},
+#define BAD_ID(id)                                                                \
+    {                                                                             \
+        "1\ta\t_\tX\t_\t_\t0\troot\t_\t_\n" id "\tb\t_\tX\t_\t_\t1\tdep\t_\t_\n", \
+            {.kind = TN_LABELLED_WORDS, .form = "conllu"},                        \
+            "line 2: the id is not a number, a range or an empty node's"          \
+    }
+    BAD_ID("x"),
+    BAD_ID("2a"),
+    BAD_ID("2-"),
+    BAD_ID(".1"),
+    BAD_ID("1-2-3"),
     {"a\n", {.kind = TN_LABELLED_WORDS}, "line 1: one column, expected two: the word first, the tag last"},
     {"{\"data\":[{\"paragraphs\":[{\"context\":\"a cat\",\"qas\":[{\"question\":\"who\",\"answers\":[{\"text\":\"cat\","
      "\"answer_start\":3}]}]}]}]}",

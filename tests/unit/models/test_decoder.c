@@ -154,10 +154,10 @@ START_TEST(to_gguf_and_back)
         tn_model e = tn_model_open(path);
         fine();
         ck_assert_str_eq(tn_lm_info_of(e.lm).type, tn_lm_info_of(m).type);
-        if (!k) {
-            tn_each a = tn_module_each(m, TN_EACH_SAVED), b = tn_module_each(e.lm, TN_EACH_SAVED);
-            while (tn_next(&a) && tn_next(&b))
-                ck_assert_msg(!strcmp(a.name, b.name) && tn_same_bits(a.tensor, b.tensor), "%s", a.name);
+        tn_each a = tn_module_each(m, TN_EACH_SAVED), b = tn_module_each(e.lm, TN_EACH_SAVED);
+        while (tn_next(&a) && tn_next(&b)) {
+            const bool exact = !k || strstr(a.name, "router");
+            ck_assert_msg(!strcmp(a.name, b.name) && (!exact || tn_same_bits(a.tensor, b.tensor)), "%s", a.name);
         }
         ck_assert_str_eq(e.stored ? e.stored : "several", stored[k]);
         tn_tensor   *now = tn_lm_run(e.lm, (tn_decoder_args){.ids = ids});

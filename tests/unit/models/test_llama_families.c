@@ -271,6 +271,10 @@ START_TEST(types_of_options)
     }
     ck_refused(tn_llama_new(SIZES, .type = "llama", .qk_norm = TN_QK_NORM_HEAD), TN_EINVAL,
                "tn_llama_new: .type is 'llama', whose models do not have these options; unset .type");
+    ck_refused(tn_llama_new(SIZES, .experts = 1025), TN_EINVAL,
+               "tn_llama_new: .experts is 1025, but must be from 1 to 1024");
+    ck_refused(tn_llama_new(SIZES, .experts = 1), TN_EINVAL,
+               "tn_llama_new: .experts_per_token is 2, but must be from 1 to 1");
     ck_refused(tn_llama_new(SIZES, .type = "mamba"), TN_EINVAL,
                "tn_llama_new: .type is 'mamba', which is not a model_type that tn_llama supports");
     ck_refused(tn_llama_new(SIZES, .logit_cap = -2), TN_EINVAL,

@@ -374,6 +374,23 @@ START_TEST(short_lists)
 }
 END_TEST
 
+/* A batch without sequences has a result without rows; batches of different sizes are rejected. */
+START_TEST(batch_sizes)
+{
+    tn_seq2seq *m = model(_i, 0);
+    tn_tensor  *y = tn_seq2seq_forward(m, tn_ones_of(TN_I64, TN_SHAPE(0, 3)), tn_ones_of(TN_I64, TN_SHAPE(0, 4)));
+    fine();
+    ck_assert(tn_shape_equal(tn_shape_of(y), TN_SHAPE(0, 4, m->config.target_words)));
+    for (int64_t n = 1; n < 3; n++) {
+        y = tn_seq2seq_forward(m, tn_ones_of(TN_I64, TN_SHAPE(n, 3)), tn_ones_of(TN_I64, TN_SHAPE(3 - n, 4)));
+        ck_assert_ptr_null(y);
+        ck_error(TN_ESHAPE, n == 1 ? "seq2seq: 1 source sequences, but 2 target sequences"
+                                   : "seq2seq: 2 source sequences, but 1 target sequences");
+    }
+    tn_free(m);
+}
+END_TEST
+
 START_TEST(wrong_use)
 {
     ck_assert_ptr_null(tn_seq2seq_new(.dim = 8));
@@ -425,6 +442,7 @@ int main(void)
     tcase_add_loop_test(c, padding_that_begins, 0, 2);
     tcase_add_loop_test(c, the_same_bits_with_and_without_a_cache, 0, MODELS);
     tcase_add_loop_test(c, short_lists, 0, 4);
+    tcase_add_loop_test(c, batch_sizes, 0, MODELS);
     tcase_add_test(c, wrong_use);
     TCase *m = tcase_create("memory");
     suite_add_tcase(s, m);

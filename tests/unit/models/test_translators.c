@@ -1,6 +1,7 @@
 /* test_translators.c — ConvS2S, ByteNet and GNMT compared with PyTorch (tests/golden/translators.py): logits, loss, the
- * gradient of every parameter, alignments. No later token of the target and no padding changes a result; gradients have
- * the same bits on 1 to 3 threads; beam search; the errors of their options. */
+ * gradient of every parameter, alignments. In eval mode gradients are those of the values, in ConvS2S, too. No later
+ * token of the target and no padding changes a result; gradients have the same bits on 1 to 3 threads; beam search; the
+ * errors of their options. */
 #include "models/models.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
@@ -54,6 +55,7 @@ START_TEST(numbers_as_pytorch)
     fine();
     ck_assert_double_le(furthest(y, of_kind(_i, "logits")), 2e-5);
     if (attends) ck_assert_double_le(furthest(w, of_kind(_i, "alignment")), 2e-5);
+    tn_train(m, true);
     tn_tensor *loss = tn_seq2seq_loss(m, source(), answer("target"));
     ck_assert_double_eq_tol(tn_item(loss), tn_item(of_kind(_i, "loss")), 1e-5);
     tn_backward(loss);
@@ -80,6 +82,32 @@ static double size_of_row(tn_tensor *table, int64_t row)
 {
     return tn_item(tn_sum(tn_abs(tn_select(tn_grad(table), 0, row))));
 }
+
+START_TEST(gradients_in_eval_mode)
+{
+    const int64_t from[] = {4, 5, 6, 7, 3}, to[] = {2, 4, 5, 6, 3};
+    const double  step = 1e-5;
+    tn_seq2seq   *m = apart(_i);
+    ck_assert_int_eq(tn_module_to(m, TN_F64), TN_OK);
+    tn_eval(m);
+    tn_tensor *table = m->source->weight, *x = tn_from_data(TN_I64, TN_SHAPE(1, 5), from);
+    tn_tensor *y = tn_from_data(TN_I64, TN_SHAPE(1, 5), to);
+    tn_backward(tn_seq2seq_loss(m, x, y));
+    fine();
+    const tn_scope s = tn_no_grad_begin();
+    for (int64_t i = 4 * 12; i < 7 * 12; i += 5) {
+        const double was = tn_get(table, i);
+        tn_set(table, i, was + step);
+        const double above = tn_item(tn_seq2seq_loss(m, x, y));
+        tn_set(table, i, was - step);
+        const double below = tn_item(tn_seq2seq_loss(m, x, y));
+        tn_set(table, i, was);
+        ck_assert_double_eq_tol(tn_get(tn_grad(table), i), (above - below) / (2 * step), 1e-8);
+    }
+    tn_scope_end(s);
+    tn_free(m);
+}
+END_TEST
 
 /* The gradient of the logits of token t by the embeddings of later tokens is exactly 0; by its own, by the one before
  * it and by those of the source it is not. */
@@ -214,6 +242,7 @@ int main(void)
     TCase *c = tn_tcase(s, "translators");
     tcase_add_checked_fixture(c, open_answers, close_answers);
     tcase_add_loop_test(c, numbers_as_pytorch, 0, KINDS);
+    tcase_add_loop_test(c, gradients_in_eval_mode, 0, KINDS);
     tcase_add_loop_test(c, no_later_token_is_read, 0, KINDS);
     tcase_add_loop_test(c, padding_has_no_effect, 0, KINDS);
     tcase_add_loop_test(c, threads, 0, KINDS);

@@ -434,6 +434,7 @@ START_TEST(one_by_one)
     tn_eval(m);
     want = tn_call(m, x);
     ck_assert_int_eq(tn_quantize(m), TN_OK);
+    ck_assert(!tn_is_packed(m->router->weight) && tn_is_packed(l->weight));
     y = tn_call(m, x);
     fine();
     ck_assert(furthest(y, want) > 0 && furthest(y, want) < 0.05);
@@ -501,6 +502,9 @@ START_TEST(wrong_use)
             "tn_router_loss: expected logits [tokens, experts] and .padding of bool");
     ck_refused(tn_router_loss(&l, 1, .per_token = 3, .balance = 1), TN_EINVAL,
                "topk: k is 3, but dim 1 has 2 elements");
+    tn_tensor *unequal[] = {tn_zeros(TN_SHAPE(6, 1)), l};
+    ck_refused(tn_router_loss(unequal, 2, .per_token = 1, .balance = 1), TN_ESHAPE,
+               "tn_router_loss: layer 1 has 2 experts, the one before it 1");
     tn_free(m);
 }
 END_TEST
