@@ -36,8 +36,8 @@ bool tn__infer_classes(tn_ctx *c, bool probabilities);
 /* Calls op, whose last two results are the sum of the weights and the number of the targets that are not ignored. */
 tn_tensor *tn__class_loss(const tn_op *op, tn__class_args k, tn_cross_entropy_args a, int results);
 
-/* For gradients: a probability, or 0 if products with it might be denormal, for which some CPUs take more than a
- * hundred cycles. NaN stays NaN. */
+/* For gradients: a probability or its ratio to the row's largest, or 0 if products with it might be denormal, for which
+ * some CPUs take more than a hundred cycles. NaN stays NaN. */
 static inline float  tn__no_tiny_f32(float p) { return p < 0x1p-100f ? 0 : p; }
 static inline double tn__no_tiny_f64(double p) { return p; }
 

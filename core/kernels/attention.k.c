@@ -35,7 +35,7 @@ TN__INLINE v_f32 exp_f32(v_f32 x)
     v_f32       p = v_set1(v_exp_q[4]);
     for (int i = 3; i >= 0; i--) p = v_fma_f32(p, r, v_set1(v_exp_q[i]));
     p = 1.0f + v_fma_f32(r * r, p, r);
-    return v_choose(v_less(x, v_set1(-69)), v_zero_f32(), v_float(v_bits(p) + (v_bits(sum) << 23)));
+    return v_choose(v_less(x, v_set1(-69)), v_zero_f32(), p * v_power_of_2(v_bits(sum) << 23, 0)); /* NaN stays NaN */
 }
 
 #define TN__TEMPLATE "core/kernels/attention.k.c"

@@ -173,11 +173,13 @@ static bool by_panels(const tn__gemm_plan *plan)
 }
 
 /* True if dense columns of a, far apart, are read faster if they are packed. On Intel's CPUs that is so with AVX-512,
- * too, once they come from L3: they wait longer for a line of another page in each step of k. */
+ * too, once they come from L3: they wait longer for a line of another page in each step of k. AMX (begin) has the
+ * layout that was measured. */
 static bool packs_columns(const tn__gemm_plan *plan)
 {
     return plan->kernels->packs_columns ||
-           (tn__cpu_is_intel() && plan->call.m * plan->in_bytes > tn__caches().l2 / tn__max_i64(plan->steps, 1));
+           (tn__cpu_is_intel() && !plan->kernels->begin &&
+            plan->call.m * plan->in_bytes > tn__caches().l2 / tn__max_i64(plan->steps, 1));
 }
 
 /* How the kernels read a and b: in place, or packed. */

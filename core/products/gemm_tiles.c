@@ -220,7 +220,8 @@ static void compute_tiles(tile_task *t, const panel_run *r, int64_t i, int64_t n
     const tn__gemm_plan *plan = t->plan;
     const tn__gemm_call *g = &plan->call;
     const int64_t        width = r->width;
-    int64_t              col = r->col + i * width, to_next = width * plan->unit_bytes;
+    if (plan->kernels->begin && *t->begun != step->mr) plan->kernels->begin(*t->begun = step->mr);
+    int64_t col = r->col + i * width, to_next = width * plan->unit_bytes;
     step->to_bf16 = r->whole && plan->rounds_in_tile && step->mr == plan->kernels->mr;
     const bool  straight = step->to_bf16 || (r->whole && plan->sums_are_c), ahead = row > t->row0;
     char *const sum = t->sums + ((row - t->row0) * t->cols + (col - t->col0)) * plan->unit_bytes;
@@ -278,7 +279,6 @@ static void run_strips(tile_task *t)
         step.mr = (int)(tn__strip_at(plan, s + 1) - row);
         prepare_strip(t, s, row, &step);
         t->bias = t->last ? place_bias(t, row, vectors, &step) : NULL;
-        if (plan->kernels->begin && *t->begun != step.mr) plan->kernels->begin(*t->begun = step.mr);
         for (int i = 0; i < t->runs; i++) compute_tiles(t, &t->run[i], 0, t->run[i].panels, row, &step);
     }
     t->bias = NULL; /* it was in `vectors` */

@@ -52,6 +52,9 @@ numbers() # FILE FROM TO: the numbers between two patterns
 {
     sed -n "/$2/,/$3/p" "$1" | tail -n +2 | grep -oE -- '-?[0-9]+\.[0-9]+(e[-+]?[0-9]+)?f'
 }
+cut=$(sed -n 's/.*v_less(x, v_set1(\(-[0-9]*\))), v_zero_f32.*/\1/p' "$root/core/kernels/attention.k.c")
+grep -q "return x < ${cut:-none} ? 0" "$root/examples/export/program/functions.c" ||
+    wrong "exp_fused of examples/export/program/functions.c is not 0 below $cut, as attention's in core/kernels"
 for table in TANH_COLUMNS SIGMOID_TAIL GELU_TAIL GELU_TANH_TAIL SILU_TAIL; do
     numbers "$root/core/kernels/column_tables.c" "#define $table(X)" '^$' >ours
     numbers "$root/examples/export/program/columns.c" " ${table,,}\[32\]" '^};' >theirs

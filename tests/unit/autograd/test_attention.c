@@ -215,6 +215,28 @@ START_TEST(nan_behind_a_mask)
 }
 END_TEST
 
+/* A NaN stays one whatever its sign and payload, which files and uninitialised memory have. */
+START_TEST(any_nan)
+{
+    const uint32_t bits[] = {0x7fc00000, 0xffc00000, 0x7fc00001, 0xffffffff, 0x7fffffff, 0x7f800001};
+    tn_tensor     *x[3];
+    for (int in = 0; in < 2; in++) {
+        for (int i = 0; i < 3; i++) {
+            x[i] = tn_to(noise(TN_SHAPE(1, 1, 5, D)), TN_F32);
+            if (i == in) memcpy((float *)tn_data_mut(x[i]) + 3, &bits[_i], sizeof bits[_i]);
+            x[i] = leaf(x[i]);
+        }
+        tn_tensor *y = tn_attention(x[0], x[1], x[2]);
+        tn_backward(tn_sum(y));
+        fine();
+        for (int64_t row = 0; row < 5; row++) /* in a query: its row; in a key: all */
+            ck_assert(isnan(tn_get(y, row * D)) == (in == 1 || row == 0));
+        ck_assert(isnan(tn_get(tn_grad(x[0]), 0)) && isnan(tn_get(tn_grad(x[1]), D)) &&
+                  isnan(tn_get(tn_grad(x[2]), 0)));
+    }
+}
+END_TEST
+
 /* With a mask that lets only some queries attend to the NaN, only those results are NaN. */
 START_TEST(nan_reaches_who_may_see_it)
 {
@@ -430,6 +452,7 @@ int main(void)
     TCase *c = tn_tcase(s, "attention");
     tcase_add_loop_test(c, loops, 0, 20);
     tcase_add_test(c, nothing_to_attend);
+    tcase_add_loop_test(c, any_nan, 0, 6);
     tcase_add_loop_test(c, nan_behind_a_mask, 0, 12);
     tcase_add_loop_test(c, nan_reaches_who_may_see_it, 0, 2);
     tcase_add_test(c, masks_agree);

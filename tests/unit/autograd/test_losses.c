@@ -172,6 +172,11 @@ START_TEST(cross_entropy_of_extremes)
     x = tn_from_data(TN_F32, TN_SHAPE(1, 3), (float[]){0, 0, -INFINITY});
     EXPECT(tn_cross_entropy(x, tn_from_data(TN_F32, TN_SHAPE(1, 3), (float[]){.5f, .5f, 0})), 1e-7, log(2));
     EXPECT(tn_cross_entropy(x, I64(2)), 0, inf);
+    /* smoothing of 1: the share of the target is 0, also 0 times an infinite loss */
+    tn_tensor *z = tn_from_data(TN_F32, TN_SHAPE(1, 1), ((float[]){1})), *ends = tn_zeros(TN_SHAPE(3));
+    tn_set(ends, 0, -INFINITY);
+    y = tn_linear_cross_entropy(z, tn_zeros(TN_SHAPE(3, 1)), ends, I64(0), .label_smoothing = 1);
+    ck_assert(isinf(tn_item(y)) && tn_item(y) > 0);
     /* if all targets have weight 0 there is nothing to average, for any smoothing */
     for (int k = 0; k < 2; k++) {
         tn_tensor *w = tn_from_data(TN_F32, TN_SHAPE(3), (float[]){0, 1, 2});

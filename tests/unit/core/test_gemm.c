@@ -128,6 +128,26 @@ START_TEST(threads)
 }
 END_TEST
 
+/* Columns of an a that is too large to be packed before the tasks. */
+START_TEST(columns_of_a_large_a)
+{
+    enum { M = 2056, N = 66, K = 4200 };
+    const tn__kernel_table *t = tn__kernels_of(isas[_i]);
+    for (int x = 0; x < 3 && t && !tn_test_slow(); x++) {
+        const tn_dtype dt = types[x];
+        if (same_below(t, dt)) continue;
+        matrix a = matrix_new(dt, M, K, COLUMNS), b = matrix_new(dt, K, N, ROWS), c = matrix_new(dt, M, N, ROWS);
+        const tn__gemm_call g = call_of(t, 1, &a, &b, 0, &c);
+        ck_assert(tn__gemm_run(&g));
+        for (int i = 0; i < 300; i++) {
+            const int64_t r = pick(M), s = pick(N);
+            expect(same(at(&c, r, s), expected(fused(t), 1, &a, &b, 0, &c, r, s)));
+        }
+        free(a.data), free(b.data), free(c.data);
+    }
+}
+END_TEST
+
 /* Rows of b anywhere, also several times, in one and in several blocks of k, in place: the chains are the same. */
 START_TEST(rows_anywhere)
 {
@@ -419,6 +439,7 @@ int main(void)
     tcase_add_loop_test(c, sizes, 0, ISAS);
     tcase_add_loop_test(c, layouts, 0, ISAS);
     tcase_add_loop_test(c, threads, 0, ISAS);
+    tcase_add_loop_test(c, columns_of_a_large_a, 0, ISAS);
     tcase_add_loop_test(c, rows_anywhere, 0, ISAS);
     tcase_add_loop_test(c, parts, 0, ISAS);
     tcase_add_test(c, even);
