@@ -73,7 +73,7 @@ typedef struct tn_mlm_config {
 
 /* Tensors belong to the open scope and are i64; padding is bool, true where a token is padding. */
 typedef struct {
-    tn_tensor *ids, *segments, *padding; /* [B, T]; segments: 1 for B and its sep, otherwise 0 */
+    tn_tensor *ids, *segments, *padding; /* [B, T]; segments: 1 for B and its sep, 2 for a permuted cls, else 0 */
     tn_tensor *masked_at, *masked_ids; /* [M]: positions row · T + column, ascending, and the original tokens there */
     tn_tensor *next;                   /* [B]: 0: B follows A; 1: it does not, or is swapped; NULL without pairs */
     tn_tensor *order;                  /* [B, T]: ranks from 0, -1 for the tokens before them; NULL if not permuted */

@@ -34,8 +34,9 @@ TN_API void               tn_windows_free(tn_windows *w);
 /* Windows of a text without the tokens of some spans, which the model predicts. In x i64 [batch, length] a sentinel
  * replaces each span, and .end follows; in y i64 [batch, T] each sentinel is followed by the tokens of its span, after
  * .begin and before .end. The first sentinel is .sentinel, the next ones have the ids below it. Spans have random
- * lengths and places; their number and the number of their tokens are equal in all windows. By default drawn from the
- * current generator: such a source has no epochs, so that tn_fit needs .steps. */
+ * lengths and places; their number and the number of their tokens are equal in all windows. With a .noise of 0.5, x can
+ * be one token shorter than .length. By default drawn from the current generator: such a source has no epochs, so that
+ * tn_fit needs .steps. */
 typedef struct tn_spans_config {
     int               zero_;
     int64_t batch     TN_IS(16), length TN_IS(128); /* windows per batch; tokens of x per window */

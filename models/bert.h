@@ -101,7 +101,7 @@ typedef struct tn_bert_args {
     tn_tensor  *ids;              /* i64 or i32 [B, T] */
     tn_tensor  *types;            /* segments, i64 or i32 [B, T]; NULL: all 0; ignored by models without segments */
     tn_tensor  *key_padding_mask; /* padding mask, bool [B, T]: true at padding; NULL: no padding */
-    bool        skip_padding;     /* the encoder does no work for padding: hidden states are 0 there */
+    bool        skip_padding;     /* do no work for padding: hidden states are 0 there; ignored by DeBERTa and XLNet */
     tn_tensor **weights;          /* out, may be NULL: one tensor per layer, attention weights [B, heads, T, T] */
     bool        for_words; /* hidden states for tn_bert_mlm_logits: .mask_decoder runs; other models ignore this */
     /* Gradient-disentangled embedding sharing (DeBERTa v3): the embeddings of this model, of the same widths, are added
@@ -110,7 +110,8 @@ typedef struct tn_bert_args {
     /* Positions in the flattened [B · T] whose hidden states alone are returned, i64 [N]; NULL: all. XLNet: those of
      * the query stream, which does not see the tokens there; order: see tn_permutation_mask. */
     tn_tensor *targets, *order;
-    /* XLNet: what the tokens before ids left (see tn_two_stream_args), one tensor per layer; both may be NULL */
+    /* XLNet: what the tokens before ids left (see tn_two_stream_args), one tensor per layer, in two arrays;
+     * both may be NULL */
     tn_tensor *const *memory;
     tn_tensor       **memory_out;
     int               end_;

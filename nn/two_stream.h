@@ -61,7 +61,7 @@ typedef struct tn_two_stream_args {
     tn_tensor *query, *targets;  /* [N, dim], and i64 [N]: their positions in the flattened [B · T]; both or none */
     /* What each layer read of the tokens before x, [B, M, dim], in segment 0: keys that all tokens see. NULL: none.
      * memory_out, may be NULL: what layers read now, appended, detached; of x the first `reuse` tokens (0: all), then
-     * the last memory_length of all (0: all). One tensor per layer. */
+     * the last memory_length of all (0: all); another array than memory. One tensor per layer. */
     tn_tensor *const *memory;
     tn_tensor       **memory_out;
     int64_t           memory_length, reuse;

@@ -76,6 +76,8 @@ typedef struct {
     int64_t     length, batch;                             /* tokens per example, examples per batch */
     uint64_t    seed;
 } texts_config;
+/* Sets how examples are formed for a kind of model: order, permuted, spans. */
+void texts_form(texts_config *c, tn_bert_kind kind);
 bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to);
 void texts_close(texts *t);
 /* For debug: "lines 3-5, 12" of the sentences that a row of a batch consists of (lines.c). */

@@ -130,6 +130,8 @@ static int run(int count, char **operands)
         weights_pack(m.bert, dtype);
         for (int i = 0; pool && i < 3; i++)
             if (!strcmp(pool, names[i])) how.pooling = (tn_bert_pooling)i;
+        if (m.bert->streams && how.pooling == TN_POOL_FIRST)
+            tn_raise(TN_EUNSUPPORTED, "XLNet's [CLS] is not the first token; use --pool mean or max");
         bar = progress_begin("embed", count, "text");
         bar.silent = bar.silent || isatty(STDOUT_FILENO);
         for (int at = 0; at < count && tn_error() == TN_OK; at += TEXTS)

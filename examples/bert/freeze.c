@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* The embeddings: the parts of the encoder outside of its layers. */
+/* The embeddings: the parts of the encoder below its layers. */
 static void freeze_embeddings(tn_bert *e, bool frozen)
 {
     tn_freeze(e->words, frozen);
@@ -12,7 +12,11 @@ static void freeze_embeddings(tn_bert *e, bool frozen)
     if (e->norm) tn_freeze(e->norm, frozen);
     if (e->types) tn_freeze(e->types, frozen);
     if (e->project) tn_freeze(e->project, frozen);
+    if (e->encoder && e->encoder->distances) tn_freeze(e->encoder->distances, frozen);
 }
+
+/* The norm after the last layer, which is frozen with it and has its learning rate; or NULL. */
+static void *last_norm(const tn_bert *e) { return e->encoder ? e->encoder->norm : NULL; }
 
 static tn_module_list *layers_of(const tn_bert *e) { return e->streams ? e->streams->layers : e->encoder->layers; }
 
@@ -22,6 +26,7 @@ static void freeze_layers(tn_bert *e, int64_t from, int64_t to, bool frozen)
     for (int64_t i = from; i < to && i < tn_length(layers_of(e)); i++) {
         void *layer = tn_at(layers_of(e), i);
         if (layer) tn_module_freeze(layer, frozen);
+        if (i + 1 == tn_length(layers_of(e)) && last_norm(e)) tn_module_freeze(last_norm(e), frozen);
     }
 }
 
@@ -49,6 +54,7 @@ tn_optimizer *tune_optimizer(tn_tuned *m, double lr, double rate, double decay)
         void *layer = tn_at(layers_of(m->encoder), i);
         if (layer) tn_group_new(o, .module = layer, .lr = lr * pow(rate, (double)(layers - i)));
     }
+    if (last_norm(m->encoder)) tn_group_new(o, .module = last_norm(m->encoder), .lr = lr * rate);
     tn_no_decay(o);
     return o;
 }

@@ -42,6 +42,24 @@ static bool can_pair(const texts_config *c, texts *to)
     return !single || to->single;
 }
 
+void texts_form(texts_config *c, tn_bert_kind kind)
+{
+    c->order = kind == TN_ALBERT, c->permuted = kind == TN_XLNET;
+    c->spans = kind == TN_ALBERT ? 3 : kind == TN_XLNET ? 5 : 0;
+}
+
+/* Examples must have the form in which the tokenizer encodes texts: XLNet's [CLS] is the last token. */
+static void check_form(const texts_config *c, const tn_tokenizer *t, tn_encoding *e)
+{
+    const int32_t cls = tn_tokenizer_special(t).first;
+    if (tn_error() != TN_OK || tn_tokenizer_encode(t, e, "", 0) != TN_OK) return;
+    if ((e->n > 1 && e->id[e->n - 1] == cls) == c->permuted) return;
+    tn_raise(TN_EUNSUPPORTED, c->permuted
+                                  ? "XLNet needs a tokenizer that puts [CLS] after the text; omit --vocab for a "
+                                    "new one, or give that of an XLNet"
+                                  : "this tokenizer puts [CLS] after the text, which only XLNet expects");
+}
+
 bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to)
 {
     *to = (texts){.encoding = tn_encoding_new()};
@@ -59,6 +77,7 @@ bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to)
                  : r.first < 0 ? "CLS"
                  : r.mask < 0  ? "MASK"
                                : "SEP");
+    check_form(c, t, to->encoding);
     if (tn_error() == TN_OK) to->corpus = open_corpus(c, t, to->encoding);
     if (to->corpus && !can_pair(c, to))
         tn_raise(TN_EFORMAT,
@@ -151,8 +170,9 @@ bool evaluate(model *m, const texts_config *c, evaluation *e)
         if ((more = tn_mlm_next(t.batches, &b))) {
             count(m->tokens, &b, counts);
             const bool streams = m->bert->streams != NULL;
-            tn_tensor *y = tn_bert_forward(m->bert, b.ids, .types = b.segments, .key_padding_mask = b.padding,
-                                           .targets = streams ? b.masked_at : NULL, .for_words = true);
+            tn_tensor *y =
+                tn_bert_forward(m->bert, b.ids, .types = b.segments, .key_padding_mask = b.padding,
+                                .targets = streams ? b.masked_at : NULL, .order = b.order, .for_words = true);
             if (tn_numel(b.masked_ids)) {
                 tn_tensor *scores = tn_bert_mlm_logits(m->bert, y, streams ? NULL : b.masked_at);
                 e->loss += tn_item(tn_cross_entropy(scores, b.masked_ids, .reduction = TN_SUM));

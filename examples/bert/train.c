@@ -13,6 +13,14 @@ static bool is(const bert_training *t, const char *name) { return !strcmp(t->obj
 static bool is_deberta(const bert_training *t) { return is(t, "deberta") || is(t, "deberta-v3"); }
 static bool has_generator(const bert_training *t) { return is(t, "electra") || is(t, "deberta-v3"); }
 static bool has_pairs(const bert_training *t) { return is(t, "bert") || is(t, "albert"); }
+static tn_bert_kind kind_of(const bert_training *t)
+{
+    return is(t, "albert")    ? TN_ALBERT
+           : is(t, "electra") ? TN_ELECTRA
+           : is_deberta(t)    ? TN_DEBERTA
+           : is(t, "xlnet")   ? TN_XLNET
+                              : TN_BERT;
+}
 
 static int check(training *t)
 {
@@ -43,14 +51,9 @@ static bool open_texts(training *t, bool valid, texts *to)
 {
     const bert_training *b = of(t);
     char                 cache[1024];
-    const texts_config   c = {.files = valid ? b->valid : b->text,
+    texts_config         c = {.files = valid ? b->valid : b->text,
                               .cache = in_folder(t->asked.out, valid ? "valid.tokens" : "corpus.tokens", cache),
                               .pairs = has_pairs(b),
-                              .order = is(b, "albert"),
-                              .spans = is(b, "albert")  ? 3
-                                       : is(b, "xlnet") ? 5
-                                                        : 0,
-                              .permuted = is(b, "xlnet"),
                               .fixed = valid,
                               .may_be_single = !b->objective && !valid,
                               .whole_words = b->whole_words,
@@ -58,6 +61,7 @@ static bool open_texts(training *t, bool valid, texts *to)
                               .length = b->length,
                               .batch = b->batch,
                               .seed = (uint64_t)t->asked.seed};
+    texts_form(&c, kind_of(b));
     return texts_open(&c, t->tokens, to);
 }
 
@@ -94,11 +98,7 @@ static void *make(training *t)
     c.vocab = tn_tokenizer_size(t->tokens), c.padding = tn_tokenizer_special(t->tokens).pad;
     c.no_next = c.no_pooler = !has_pairs(b);
     c.layers = a->layers, c.heads = a->heads, c.dim = a->dim;
-    c.kind = is(b, "albert")    ? TN_ALBERT
-             : is(b, "electra") ? TN_ELECTRA
-             : is_deberta(b)    ? TN_DEBERTA
-             : is(b, "xlnet")   ? TN_XLNET
-                                : TN_BERT;
+    c.kind = kind_of(b);
     c.norm_first = c.kind == TN_BERT && !b->norm_last;
     c.dropout = c.attention_dropout = a->dropout;
     c.memory = b->segment;

@@ -255,7 +255,7 @@ static const option options[] = {
                 .most = 0.5),
     OPTION_INT("length", 'l', "N", &asked.length,
                "t5: tokens of an input, sentinels included (default: 128; below 10 minutes: 64)", .least = 16,
-               .most = 4096),
+               .most = 1809), /* of which 100 spans, as many as there are sentinels */
     OPTION_TEXT("valid-src", 0, "FILE", &asked.valid_source, "source text of the validation set"),
     OPTION_TEXT("valid-tgt", 0, "FILE", &asked.valid_target, "target text of the validation set"),
     OPTION_TEXT("model", 0, "KIND", &asked.model, "network architecture",

@@ -251,7 +251,7 @@ static tn_tensor *encode(tn_bert *m, const tn_bert_args *a)
 
 tn_tensor *tn_bert_run(tn_bert *m, tn_bert_args a)
 {
-    tn_tensor **const lists[] = {a.weights, a.memory_out};
+    tn_tensor **const lists[] = {a.weights, a.memory_out == a.memory ? NULL : a.memory_out};
     const int64_t     n = m ? m->config.layers : 0;
     for (int k = 0; k < 2; k++)
         for (int64_t i = 0; lists[k] && i < n; i++) lists[k][i] = NULL;
@@ -335,6 +335,7 @@ static tn_tensor *replaced_loss(tn_bert *m, tn_tensor *y, const tn_bert_loss_arg
         tn_tensor *real = tn_logical_not(b->key_padding_mask);
         scores = tn_masked_select(scores, real), want = tn_masked_select(want, real);
     }
+    if (scores && !tn_numel(scores)) return tn_mul_scalar(tn_sum(y), 0);
     return tn_bce_with_logits(scores, want);
 }
 
@@ -371,6 +372,26 @@ static void targets_in(const tn_bert_loss_args *b, int64_t from, int64_t n, tn_t
 
 static tn_tensor *columns(tn_tensor *x, int64_t from, int64_t n) { return x ? tn_narrow(x, 1, from, n) : NULL; }
 
+/* True if the targets of a text that is read in segments fit; else raises. */
+static bool fit_segments(const tn_bert *m, const tn_bert_loss_args *b, int64_t most)
+{
+    if (m->config.reuse && m->config.reuse < b->segment)
+        return tn_raise_false(TN_EINVAL,
+                              "bert: .segment is %lld, but the model's .reuse keeps only the first %lld tokens of "
+                              "each; set .reuse to 0",
+                              (long long)b->segment, (long long)m->config.reuse);
+    if (b->masked && tn_numel(b->words) != tn_numel(b->masked))
+        return tn_raise_false(TN_ESHAPE, "bert: .masked has %lld positions, but .words %lld token ids",
+                              (long long)tn_numel(b->masked), (long long)tn_numel(b->words));
+    for (int64_t i = 0; b->masked && i < tn_numel(b->masked); i++) {
+        const int64_t t = tn_get_i64(b->masked, i);
+        if (t < 0 || t >= most)
+            return tn_raise_false(TN_EINDEX, "bert: .masked[%lld] is position %lld, outside 0 … %lld", (long long)i,
+                                  (long long)t, (long long)most - 1);
+    }
+    return tn_error() == TN_OK;
+}
+
 /* XLNet: the hidden states [N, dim] of the targets. Read in segments, they are in the order of the segments, and so are
  * b->words then. */
 static tn_tensor *target_states(tn_bert *m, tn_bert_loss_args *b)
@@ -380,6 +401,7 @@ static tn_tensor *target_states(tn_bert *m, tn_bert_loss_args *b)
     if (!b->segment || b->segment >= length)
         return tn_bert_forward(m, b->ids, .types = b->types, .key_padding_mask = b->key_padding_mask,
                                .targets = b->masked, .order = b->order, .shared = b->shared);
+    if (!fit_segments(m, b, tn_size(b->ids, 0) * length)) return NULL;
     tn_tensor **memory = tn_mem_get(bytes), **y = memory ? memory + 2 * layers : NULL, *at, *which, *all;
     int         n = 0, parts = (int)(length / b->segment + 1);
     for (int64_t from = 0; y && from < length && tn_error() == TN_OK; from += b->segment, n++) {

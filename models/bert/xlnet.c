@@ -20,6 +20,7 @@ void tn__xlnet_add(tn_bert *m, const tn_bert_config *c)
 tn_tensor *tn__xlnet_run(tn_bert *m, tn_tensor *words, const tn_bert_args *a)
 {
     tn_tensor *h = tn_call(m->dropout, words), *g = NULL, *blocked = NULL;
+    if (a->order && !a->targets) return tn_raise_null(TN_EINVAL, "bert: .order needs .targets");
     if (a->targets && h) {
         g = tn_call(m->dropout, tn_expand(tn_reshape(m->mask, TN_SHAPE(1, -1)), TN_SHAPE(tn_numel(a->targets), -1)));
         blocked = tn_permutation_mask(a->order, a->targets, tn_size(h, 0), tn_size(h, 1));

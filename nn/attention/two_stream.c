@@ -270,6 +270,11 @@ static bool fits(const tn_two_stream *m, const tn_two_stream_args *a)
     if (!a->query != !a->targets)
         return tn_raise_false(TN_EINVAL, "two_stream: .query and .targets must be set together");
     const int64_t b = tn_size(a->x, 0), t = tn_size(a->x, 1);
+    if (t < 1)
+        return tn_raise_false(TN_ESHAPE, "two_stream: x has no tokens, got %s",
+                              tn_shape_text(tn_shape_of(a->x), text, sizeof text));
+    if (a->memory && a->memory == (tn_tensor *const *)a->memory_out)
+        return tn_raise_false(TN_EINVAL, "two_stream: .memory_out must be another array than .memory");
     const int64_t before = a->memory && a->memory[0] && tn_ndim(a->memory[0]) == 3 ? tn_size(a->memory[0], 1) : 0;
     for (int64_t i = 0; a->memory && i < tn_length(m->layers); i++)
         if (!a->memory[i] || !expects(".memory", a->memory[i], TN_SHAPE(b, before, m->dim), false))
@@ -319,7 +324,7 @@ tn_tensor *tn_two_stream_run(tn_two_stream *m, tn_two_stream_args a)
     const int64_t n = m && m->layers ? tn_length(m->layers) : 0;
     for (int64_t i = 0; i < n; i++) {
         if (a.weights) a.weights[i] = NULL;
-        if (a.memory_out) a.memory_out[i] = NULL;
+        if (a.memory_out && a.memory_out != a.memory) a.memory_out[i] = NULL;
     }
     if (a.content) *a.content = NULL;
     if (!tn_ready(m)) return NULL;
@@ -368,6 +373,9 @@ tn_tensor *tn_permutation_mask(tn_tensor *order, tn_tensor *targets, int64_t row
         if (t < 0 || t >= rows * length)
             tn_raise(TN_EINDEX, "%s: target %lld is position %lld, outside 0 … %lld", who, (long long)i, (long long)t,
                      (long long)(rows * length - 1));
+        else if (order && rank[t] < 0)
+            tn_raise(TN_EINVAL, "%s: target %lld, position %lld, has the rank %lld; expected at least 0", who,
+                     (long long)i, (long long)t, (long long)rank[t]);
         else {
             if (!order) rank[t] = 0;
             sees[t] = rank[t];

@@ -272,6 +272,26 @@ cmp -s electra/model.safetensors gdes/model.safetensors && wrong "--sharing gdes
 "${train[@]}" --steps 4 --objective deberta --out deberta >/dev/null || wrong "--objective deberta failed"
 "$bert" info deberta | grep -q '^heads       masked tokens' || wrong "DeBERTa has not its head"
 "$bert" fill --model deberta -k 2 "The [MASK] is old." >/dev/null || wrong "DeBERTa does not fill"
+# Frozen weights keep their bits: with --freeze of all layers, and with --thaw in the first epoch, all of the encoder's.
+awk 'NF && n < 16 { print $0 "\t" (n++ % 2 ? "odd" : "even") }' demo/held-out.txt >labelled.tsv
+for how in "whole --freeze 2" "deberta --freeze 2" "whole --thaw" "deberta --thaw"; do
+    # shellcheck disable=SC2086 # words
+    "$bert" tune classify --quiet --model $how --train labelled.tsv --epochs 1 --lr 0.01 --batch 8 --out "cold $how" \
+        >/dev/null || wrong "bert tune --model $how failed"
+    changed=$(python3 - "${how%% *}/model.safetensors" "cold $how/model.safetensors" <<'END'
+import json, struct, sys
+def tensors(path):
+    data = open(path, "rb").read()
+    n = 8 + struct.unpack("<Q", data[:8])[0]
+    of = json.loads(data[8:n])
+    return {name: data[n + of[name]["data_offsets"][0]:n + of[name]["data_offsets"][1]] for name in of
+            if "embeddings" in name or ".encoder." in name}
+before, after = map(tensors, sys.argv[1:])
+print(*[name for name in before if before[name] != after.get(name, before[name])], sep="\n")
+END
+    ) || wrong "bert tune --model $how: weights are missing"
+    [ -z "$changed" ] || wrong "bert tune --model $how changes $changed"
+done
 "${train[@]}" --steps 6 --objective deberta-v3 --out v3 >/dev/null || wrong "--objective deberta-v3 failed"
 "${train[@]}" --steps 6 --objective deberta-v3 --out v3.parts >/dev/null 2>&1 &
 while [ ! -e v3.parts/checkpoints ] && kill -0 $! 2>/dev/null; do sleep 0.05; done
@@ -294,6 +314,10 @@ cmp -s xlnet/model.safetensors xlnet-cut/model.safetensors ||
 "$bert" info xlnet | grep -q '^context     any length, a memory of 16 tokens' || wrong "bert info: not XLNet's memory"
 "$bert" fill --model xlnet -k 2 "The [MASK] is old." >/dev/null || wrong "XLNet does not fill"
 "$bert" eval --model xlnet --json held.txt | grep -q '"words":[1-9]' || wrong "bert eval of XLNet: no words"
+given=("$bert" train --quiet --text demo/world.txt --size tiny --steps 2 --out refused)
+says 7 "XLNet needs a tokenizer that puts [CLS] after" "${given[@]}" --objective xlnet --vocab albert
+says 7 "this tokenizer puts [CLS] after the text" "${given[@]}" --vocab xlnet
+says 7 "XLNet's [CLS] is not the first token" "$bert" embed --model xlnet --pool cls "The man is old."
 says 2 "--segment is for --objective xlnet" "${train[@]}" --segment 8 --out nothing
 says 2 "--segment is 32, but must be less than --length, 32" "${train[@]}" --objective xlnet --segment 32 --out nothing
 says 2 "the teacher is an XLNet" "$bert" distil --teacher xlnet --text demo/world.txt --out nothing

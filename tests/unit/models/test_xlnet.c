@@ -292,6 +292,20 @@ START_TEST(wrong_use)
                "bert: .order and .segment, at least 0, are for XLNet, .next and .replaced for others; this is XLNet");
     ck_refused(tn_bert_loss(other, .ids = ids, .masked = at, .words = at, .segment = 4), TN_EINVAL,
                "bert: .order and .segment, at least 0, are for XLNet, .next and .replaced for others; this is BERT");
+    ck_refused(tn_bert_forward(m, ids, .order = of("order", 0)), TN_EINVAL, "bert: .order needs .targets");
+    ck_refused(tn_bert_forward(m, ids, .memory = memory, .memory_out = memory), TN_EINVAL,
+               "bert.encoder: two_stream: .memory_out must be another array than .memory");
+    ck_refused(tn_bert_forward(m, tn_zeros_of(TN_I64, TN_SHAPE(2, 0))), TN_ESHAPE,
+               "bert.encoder: two_stream: x has no tokens, got [2, 0, 12]");
+    m->config.reuse = 3;
+    ck_refused(tn_bert_loss(m, .ids = ids, .masked = at, .words = at, .segment = 4), TN_EINVAL,
+               "bert: .segment is 4, but the model's .reuse keeps only the first 3 tokens of each; set .reuse to 0");
+    m->config.reuse = 0;
+    tn_tensor *three = tn_from_data(TN_I64, TN_SHAPE(3), ((int64_t[]){0, -3, 2}));
+    ck_refused(tn_bert_loss(m, .ids = ids, .masked = three, .words = three, .segment = 4), TN_EINDEX,
+               "bert: .masked[1] is position -3, outside 0 … 23");
+    ck_refused(tn_bert_loss(m, .ids = ids, .masked = tn_narrow(three, 0, 0, 1), .words = three, .segment = 4),
+               TN_ESHAPE, "bert: .masked has 1 positions, but .words 3 token ids");
     tn_free(m), tn_free(other);
 }
 END_TEST
