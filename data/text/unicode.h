@@ -37,6 +37,12 @@ static inline int tn__lower(uint32_t c, uint32_t to[2])
     return to[0] = (uint32_t)utf8proc_tolower((utf8proc_int32_t)c), 1;
 }
 
+static inline bool tn__has_case(uint32_t c)
+{
+    const utf8proc_int32_t u = (utf8proc_int32_t)c;
+    return utf8proc_toupper(u) != u || utf8proc_tolower(u) != u;
+}
+
 /* Writes the full canonical decomposition of c; returns the number of code points, at most TN__DECOMPOSED. */
 enum { TN__DECOMPOSED = 8 };
 static inline int tn__decompose(uint32_t c, const utf8proc_property_t *p, uint32_t to[TN__DECOMPOSED])

@@ -1,6 +1,7 @@
 /* gguf_read.c — reads a model from a GGUF file as a config.json and a table of tensors with Hugging Face's names. */
 #include "core/files/safetensors.h"
 #include "core/tensor/tensor.h"
+#include "models/files/hf_config.h"
 #include "models/files/model_file.h"
 
 #include <math.h>
@@ -189,7 +190,7 @@ static void put_derived(const source *s, tn_json_writer *w)
     const int64_t dim = number(s, "embedding_length", 1), heads = number(s, "attention.head_count", 0),
                   head = number(s, "attention.key_length", heads > 0 ? dim / heads : 1);
     if (s->arch->part && head > 0)
-        tn_json_put_double(w, s->arch->part, (double)number(s, "rope.dimension_count", head) / (double)head);
+        tn_json_put_double(w, s->arch->part, tn__part_of_head(number(s, "rope.dimension_count", head), head));
     const int64_t types = is_bert(s) ? tn_safetensors_find(tn_gguf_tensors(s->g), "token_types.weight") : -1;
     if (types >= 0) {
         const tn_shape table = tn_safetensors_at(tn_gguf_tensors(s->g), types).shape;

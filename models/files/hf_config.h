@@ -104,6 +104,9 @@ static inline void tn__hf_begin(tn__hf_tables *to) { to->files = (tn_hf_files){t
 void               tn__hf_add_rows(tn__hf_tables *to, const tn_hf_row *rows, int n);
 void               tn__hf_add_rules(tn__hf_tables *to, const tn_rename *rules, int n);
 
+/* dim / head, such that dim is (int64_t)(head · it), as readers of a config.json compute it. */
+double tn__part_of_head(int64_t dim, int64_t head);
+
 /* For tn_class.names: copies at most `room` rules; returns their number. */
 int tn__hf_names(const tn_hf_files *f, tn_rename *to, int room);
 

@@ -256,6 +256,8 @@ static int64_t find_candidates(state *s, int64_t b, rows_of_scores r, candidate 
         text         *t = &alive[i];
         float        *row = r.from + t->row * s->vocab;
         const int64_t made = t->n - s->begin;
+        if (isnan(row[0])) /* all tokens are forbidden: log_softmax of -∞ alone is NaN */
+            for (int64_t w = 0; w < s->vocab; w++) row[w] = -INFINITY;
         if (made < s->least && s->end >= 0 && s->end < s->vocab) row[s->end] = -INFINITY;
         tn__forbid_repeats(row, s->vocab, t->words, t->n, s->a.no_repeat);
         const tn_next_token next = {b, t->n, made, s->vocab, t->words, row};

@@ -141,6 +141,7 @@ int64_t tn_prompt_cache_load(tn_decoding *base, tn_tensor *tokens, const char *p
     if (had) {
         int64_t most = tn_size(tokens, 1) - 1; /* the logits come from reading at least one token */
         if (d->room && most > d->room) most = d->room;
+        if (d->sinks && tn_size(tokens, 1) > d->room) most = 0; /* what is dropped depends on the parts that are read */
         while (n < most && n < tn_numel(had) && tn_get_i64(had, n) == tn_get_i64(tokens, n)) n++;
         tn_path_push(path);
         if (tn_kv_cache_take(d->cache, f, tn_numel(had), n) == TN_OK) d->read = n;

@@ -307,7 +307,7 @@ bool tn__llama_config_write(const tn_llama_config *c, const char *dir, tn__llama
     s->shares = c->expert_weights != TN_EXPERT_WEIGHTS_PROBABILITIES;
     if (c->rope.scaling == TN_ROPE_PLAIN) s->c.rope.factor = TN__LLAMA_NO_FACTOR;
     if (c->rope.scaling == TN_ROPE_LLAMA3) s->low = c->rope.low, s->high = c->rope.high, s->trained = c->rope.trained;
-    s->rotary_dim = c->rope.dim, s->partial = (double)c->rope.dim / (double)c->head_dim;
+    s->rotary_dim = c->rope.dim, s->partial = tn__part_of_head(c->rope.dim, c->head_dim);
     s->query_scale = c->scale > 0 ? query_scale(c) : c->head_dim;
     s->residual_dropout = c->dropout;
     store_kinds(c, s);

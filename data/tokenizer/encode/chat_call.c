@@ -1,5 +1,7 @@
 /* chat_call.c — the functions, methods, filters and tests of chat templates. */
 #define _POSIX_C_SOURCE 200809L /* localtime_r */
+#include "data/text/data_private.h"
+#include "data/text/unicode.h"
 #include "data/tokenizer/encode/chat_values.h"
 
 #include <string.h>
@@ -47,18 +49,22 @@ static tn__value strip_right(const arguments *c)
     return tn__value_stripped(text_of(c), chars.type == V_TEXT ? &chars : NULL, false, true);
 }
 
-/* ASCII letters in another case: 'u' upper, 'l' lower, 'c' capitalize, 't' title. */
+/* ASCII letters in another case: 'u' upper, 'l' lower, 'c' capitalize, 't' Python's title, 'T' Jinja's filter title,
+ * whose words begin after white space and some punctuation. */
 static tn__value in_case(const arguments *c, char how)
 {
     const tn__value x = text_of(c);
     char           *to = tn__chat_get(c->v, (size_t)x.n + 1);
     bool            begins = true;
-    for (int64_t i = 0; to && i < x.n; i++) {
-        const char l = x.text[i];
-        const bool letter = (l | 32) >= 'a' && (l | 32) <= 'z';
-        const bool up = how == 'u' || (how == 't' && begins) || (how == 'c' && !i);
-        to[i] = !letter ? l : (char)(up ? l & ~32 : l | 32);
-        begins = !letter;
+    for (size_t at = 0, from = 0; to && at < (size_t)x.n; from = at) {
+        const uint32_t u = tn_utf8_next(x.text, (size_t)x.n, &at, NULL), l = u | 32;
+        const bool     letter = u < 128 && l >= 'a' && l <= 'z';
+        if (letter)
+            to[from] = (char)(how == 'u' || ((how | 32) == 't' && begins) || (how == 'c' && !from) ? u & ~32u : l);
+        else memcpy(to + from, x.text + from, at - from);
+        if (u >= 128 && tn__has_case(u))
+            return tn__chat_fail(c->v, "letters beyond ASCII in another case are not supported"), x;
+        begins = how == 'T' ? tn__is_blank(u) || (u < 128 && u && strchr("-({[<", (int)u)) : !letter;
     }
     return to ? tn__text_value(to, (size_t)x.n) : x;
 }
@@ -66,17 +72,17 @@ static tn__value upper(const arguments *c) { return in_case(c, 'u'); }
 static tn__value lower(const arguments *c) { return in_case(c, 'l'); }
 static tn__value capitalize(const arguments *c) { return in_case(c, 'c'); }
 static tn__value title(const arguments *c) { return in_case(c, 't'); }
+static tn__value title_filter(const arguments *c) { return in_case(c, 'T'); }
 
-static tn__value begins_with(const arguments *c)
+/* True if the text begins, or ends, with argument 1. */
+static tn__value has_end(const arguments *c, bool begin)
 {
-    const tn__value x = text_of(c), y = argument(c, 1, "prefix", none);
-    return tn__bool_value(y.type == V_TEXT && y.n <= x.n && !memcmp(x.text, y.text, (size_t)y.n));
+    const tn__value x = text_of(c), y = argument(c, 1, "", none);
+    if (y.type != V_TEXT) return tn__chat_fail(c->v, "'%s' needs a text", begin ? "startswith" : "endswith"), x;
+    return tn__bool_value(y.n <= x.n && !memcmp(x.text + (begin ? 0 : x.n - y.n), y.text, (size_t)y.n));
 }
-static tn__value ends_with(const arguments *c)
-{
-    const tn__value x = text_of(c), y = argument(c, 1, "suffix", none);
-    return tn__bool_value(y.type == V_TEXT && y.n <= x.n && !memcmp(x.text + x.n - y.n, y.text, (size_t)y.n));
-}
+static tn__value begins_with(const arguments *c) { return has_end(c, true); }
+static tn__value ends_with(const arguments *c) { return has_end(c, false); }
 
 /* The place of y in x from byte `from`; -1: none. */
 static int64_t place(tn__value x, tn__value y, int64_t from)
@@ -135,14 +141,26 @@ static tn__value length(const arguments *c)
     if (n < 0) tn__chat_fail(c->v, "the value has no length");
     return tn__integer_value(n);
 }
-static tn__value first(const arguments *c)
+
+/* A list, or the keys of a dict. */
+static tn__value as_list(const arguments *c)
 {
-    return c->n ? tn__value_member(c->v, c->a[0], tn__integer_value(0)) : undefined;
+    const tn__value x = c->n ? c->a[0] : undefined;
+    if (x.type != V_DICT) {
+        if (x.type != V_LIST) tn__chat_fail(c->v, "'list' needs a list or a dict");
+        return x;
+    }
+    tn__value y = tn__new_list(c->v, x.members->n / 2);
+    for (int64_t i = 0; y.type == V_LIST && i < y.n; i++) y.list[i] = x.members->at[2 * i];
+    return y;
 }
-static tn__value last(const arguments *c)
+static tn__value end_of(const arguments *c, int64_t at)
 {
-    return c->n ? tn__value_member(c->v, c->a[0], tn__integer_value(-1)) : undefined;
+    const bool dict = c->n && c->a[0].type == V_DICT;
+    return c->n ? tn__value_member(c->v, dict ? as_list(c) : c->a[0], tn__integer_value(at)) : undefined;
 }
+static tn__value first(const arguments *c) { return end_of(c, 0); }
+static tn__value last(const arguments *c) { return end_of(c, -1); }
 
 static tn__value otherwise(const arguments *c)
 {
@@ -160,7 +178,9 @@ static tn__value as_text(const arguments *c)
 static tn__value to_json(const arguments *c)
 {
     tn_string s = {0};
-    if (c->n) tn__write_json(c->v, c->a[0], &s);
+    if (!c->n || c->a[0].type == V_UNDEFINED)
+        return tn__chat_fail(c->v, "'tojson' of a value that is not defined"), undefined;
+    tn__write_json(c->v, c->a[0], &s);
     return tn__kept_text(c->v, &s);
 }
 static tn__value same(const arguments *c) { return c->n ? c->a[0] : undefined; }
@@ -265,7 +285,10 @@ static tn__value      is_sequence(const arguments *c)
 }
 static tn__value is_odd(const arguments *c) { return tn__bool_value(c->n && c->a[0].n % 2 != 0); }
 static tn__value is_even(const arguments *c) { return tn__bool_value(c->n && c->a[0].n % 2 == 0); }
-static tn__value is_equal(const arguments *c) { return tn__bool_value(c->n == 2 && tn__value_equal(c->a[0], c->a[1])); }
+static tn__value is_equal(const arguments *c)
+{
+    return tn__bool_value(c->n == 2 && tn__value_equal(c->v, c->a[0], c->a[1]));
+}
 
 /* ---- the list ---------------------------------------------------------------------------------------------------- */
 
@@ -273,60 +296,81 @@ static const struct {
     uint8_t     op;
     const char *name;
     tn__value (*run)(const arguments *c);
+    int         most;  /* number of arguments by position, the operand included */
+    const char *names; /* of arguments by name, each after a space; NULL: any */
 } functions[] = {
-    {STEP_CALL, "raise_exception", raise},
-    {STEP_CALL, "namespace", new_dict},
-    {STEP_CALL, "dict", new_dict},
-    {STEP_CALL, "range", range},
-    {STEP_CALL, "strftime_now", date},
-    {STEP_METHOD, "strip", strip_both},
-    {STEP_METHOD, "lstrip", strip_left},
-    {STEP_METHOD, "rstrip", strip_right},
-    {STEP_METHOD, "upper", upper},
-    {STEP_METHOD, "lower", lower},
-    {STEP_METHOD, "title", title},
-    {STEP_METHOD, "capitalize", capitalize},
-    {STEP_METHOD, "startswith", begins_with},
-    {STEP_METHOD, "endswith", ends_with},
-    {STEP_METHOD, "replace", replace},
-    {STEP_METHOD, "split", split},
-    {STEP_METHOD, "get", get},
-    {STEP_METHOD, "items", items},
-    {STEP_FILTER, "trim", strip_both},
-    {STEP_FILTER, "upper", upper},
-    {STEP_FILTER, "lower", lower},
-    {STEP_FILTER, "title", title},
-    {STEP_FILTER, "capitalize", capitalize},
-    {STEP_FILTER, "replace", replace},
-    {STEP_FILTER, "length", length},
-    {STEP_FILTER, "count", length},
-    {STEP_FILTER, "first", first},
-    {STEP_FILTER, "last", last},
-    {STEP_FILTER, "join", join},
-    {STEP_FILTER, "default", otherwise},
-    {STEP_FILTER, "d", otherwise},
-    {STEP_FILTER, "string", as_text},
-    {STEP_FILTER, "tojson", to_json},
-    {STEP_FILTER, "safe", same},
-    {STEP_FILTER, "list", same},
-    {STEP_FILTER, "items", items},
-    {STEP_TEST, "defined", is_defined},
-    {STEP_TEST, "undefined", is_undefined},
-    {STEP_TEST, "none", is_none},
-    {STEP_TEST, "string", is_string},
-    {STEP_TEST, "number", is_number},
-    {STEP_TEST, "integer", is_integer},
-    {STEP_TEST, "boolean", is_boolean},
-    {STEP_TEST, "true", is_true},
-    {STEP_TEST, "false", is_false},
-    {STEP_TEST, "mapping", is_mapping},
-    {STEP_TEST, "sequence", is_sequence},
-    {STEP_TEST, "iterable", is_sequence},
-    {STEP_TEST, "odd", is_odd},
-    {STEP_TEST, "even", is_even},
-    {STEP_TEST, "equalto", is_equal},
-    {STEP_TEST, "eq", is_equal},
+    {STEP_CALL, "raise_exception", raise, 1, ""},
+    {STEP_CALL, "namespace", new_dict, 0, NULL},
+    {STEP_CALL, "dict", new_dict, 0, NULL},
+    {STEP_CALL, "range", range, 2, ""},
+    {STEP_CALL, "strftime_now", date, 1, " format"},
+    {STEP_METHOD, "strip", strip_both, 2, ""},
+    {STEP_METHOD, "lstrip", strip_left, 2, ""},
+    {STEP_METHOD, "rstrip", strip_right, 2, ""},
+    {STEP_METHOD, "upper", upper, 1, ""},
+    {STEP_METHOD, "lower", lower, 1, ""},
+    {STEP_METHOD, "title", title, 1, ""},
+    {STEP_METHOD, "capitalize", capitalize, 1, ""},
+    {STEP_METHOD, "startswith", begins_with, 2, ""},
+    {STEP_METHOD, "endswith", ends_with, 2, ""},
+    {STEP_METHOD, "replace", replace, 3, ""},
+    {STEP_METHOD, "split", split, 2, " sep"},
+    {STEP_METHOD, "get", get, 3, ""},
+    {STEP_METHOD, "items", items, 1, ""},
+    {STEP_FILTER, "trim", strip_both, 2, " chars"},
+    {STEP_FILTER, "upper", upper, 1, ""},
+    {STEP_FILTER, "lower", lower, 1, ""},
+    {STEP_FILTER, "title", title_filter, 1, ""},
+    {STEP_FILTER, "capitalize", capitalize, 1, ""},
+    {STEP_FILTER, "replace", replace, 3, " old new"},
+    {STEP_FILTER, "length", length, 1, ""},
+    {STEP_FILTER, "count", length, 1, ""},
+    {STEP_FILTER, "first", first, 1, ""},
+    {STEP_FILTER, "last", last, 1, ""},
+    {STEP_FILTER, "join", join, 2, " d"},
+    {STEP_FILTER, "default", otherwise, 3, " default_value boolean"},
+    {STEP_FILTER, "d", otherwise, 3, " default_value boolean"},
+    {STEP_FILTER, "string", as_text, 1, ""},
+    {STEP_FILTER, "tojson", to_json, 1, ""},
+    {STEP_FILTER, "safe", same, 1, ""},
+    {STEP_FILTER, "list", as_list, 1, ""},
+    {STEP_FILTER, "items", items, 1, ""},
+    {STEP_TEST, "defined", is_defined, 1, ""},
+    {STEP_TEST, "undefined", is_undefined, 1, ""},
+    {STEP_TEST, "none", is_none, 1, ""},
+    {STEP_TEST, "string", is_string, 1, ""},
+    {STEP_TEST, "number", is_number, 1, ""},
+    {STEP_TEST, "integer", is_integer, 1, ""},
+    {STEP_TEST, "boolean", is_boolean, 1, ""},
+    {STEP_TEST, "true", is_true, 1, ""},
+    {STEP_TEST, "false", is_false, 1, ""},
+    {STEP_TEST, "mapping", is_mapping, 1, ""},
+    {STEP_TEST, "sequence", is_sequence, 1, ""},
+    {STEP_TEST, "iterable", is_sequence, 1, ""},
+    {STEP_TEST, "odd", is_odd, 1, ""},
+    {STEP_TEST, "even", is_even, 1, ""},
+    {STEP_TEST, "equalto", is_equal, 2, ""},
+    {STEP_TEST, "eq", is_equal, 2, ""},
 };
+
+/* True if the arguments' number and names are those of functions[i]; else raises. */
+static bool fit(const arguments *c, size_t i, const char *kind)
+{
+    const char *name = functions[i].name, *names = functions[i].names;
+    const int   operand = functions[i].op != STEP_CALL;
+    if (c->n > functions[i].most)
+        return tn__chat_fail(c->v, "the %s '%s' with %d arguments is not supported", kind, name, c->n - operand);
+    for (int k = 0; names && k < c->named; k++) {
+        const tn__value x = c->a[c->n + 2 * k];
+        const char     *at = names;
+        while (*at && (strncmp(at + 1, x.text, (size_t)x.n) != 0 || (at[x.n + 1] && at[x.n + 1] != ' ')))
+            at += 1 + strcspn(at + 1, " ");
+        if (!*at)
+            return tn__chat_fail(c->v, "the argument '%.*s' of the %s '%s' is not supported", (int)x.n, x.text, kind,
+                                 name);
+    }
+    return true;
+}
 
 tn__value tn__chat_call(tn__chat_vm *v, const tn__chat_step *s, int n, const tn__value *a)
 {
@@ -334,7 +378,8 @@ tn__value tn__chat_call(tn__chat_vm *v, const tn__chat_step *s, int n, const tn_
     const tn__value          name = tn__text_value(v->c->text + s->a, (size_t)s->b);
     const arguments          c = {v, a, n - 2 * s->named, s->named};
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
-        if (functions[i].op == s->op && tn__value_is(name, functions[i].name)) return functions[i].run(&c);
+        if (functions[i].op == s->op && tn__value_is(name, functions[i].name))
+            return fit(&c, i, kinds[s->op - STEP_CALL]) ? functions[i].run(&c) : undefined;
     tn__chat_fail(v, "the %s '%.*s' is not supported", kinds[s->op - STEP_CALL], (int)name.n, name.text);
     return undefined;
 }

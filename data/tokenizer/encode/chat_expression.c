@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-enum { MOST_STEPS = 1 << 17, NUMBER_MOST = 1000000000 };
+enum { MOST_STEPS = 1 << 17, NUMBER_MOST = 1000000000, COMPARISON = 5 /* the rank of == and others */ };
 
 bool tn__parse_fail(const tn__parser *p, const char *fmt, ...)
 {
@@ -81,6 +81,7 @@ static bool string(tn__parser *p)
         const int         u = s[i] == '\\' && s[i + 1] == 'u' && i + 5 < end   ? hex(s + i + 2, 4)
                               : s[i] == '\\' && s[i + 1] == 'x' && i + 3 < end ? hex(s + i + 2, 2)
                                                                                : -1;
+        if (u >= 0xd800 && u < 0xe000) return tn__parse_fail(p, "a surrogate in a string is not supported");
         if (u >= 0) c->bytes += put_utf8(c->text + c->bytes, (uint32_t)u), i += s[i + 1] == 'u' ? 5 : 3;
         else if (e && s[i + 1]) c->text[c->bytes++] = is[e - from], i++;
         else if (s[i] == '\\' && s[i + 1] == '\n') i++;
@@ -212,6 +213,10 @@ static int part_start(const tn__parser *p, int first)
 
 static bool binary(tn__parser *p, int rank, int32_t a, int32_t b)
 {
+    reduce(p, rank + (rank == COMPARISON));
+    const tn__entry *e = p->depth ? &p->stack[p->depth - 1] : NULL;
+    if (rank == COMPARISON && e && e->kind == BINARY && e->rank == rank)
+        return tn__parse_fail(p, "comparisons in a row are not supported; join them with 'and'");
     reduce(p, rank);
     return push(p, (tn__entry){.kind = BINARY, .rank = rank, .a = a, .b = b}) && tn__parse_next(p);
 }
@@ -359,8 +364,9 @@ static int rank_of(const tn__parser *p)
     static const struct {
         const char *text;
         int         rank;
-    } ranks[] = {{"==", 5}, {"!=", 5}, {"<", 5}, {">", 5}, {"<=", 5}, {">=", 5}, {"in", 5},
-                 {"+", 6},  {"-", 6},  {"~", 7}, {"*", 8}, {"/", 8},  {"//", 8}, {"%", 8}};
+    } ranks[] = {{"==", COMPARISON}, {"!=", COMPARISON}, {"<", COMPARISON}, {">", COMPARISON}, {"<=", COMPARISON},
+                 {">=", COMPARISON}, {"in", COMPARISON}, {"+", 6},          {"-", 6},          {"~", 7},
+                 {"*", 8},           {"/", 8},           {"//", 8},         {"%", 8}};
     for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++)
         if (tn__parse_is(p, ranks[i].text)) return ranks[i].rank;
     return 0;
@@ -394,7 +400,7 @@ static bool not_in(tn__parser *p)
 {
     const int32_t a = p->t.a;
     if (!tn__parse_next(p)) return false;
-    return tn__parse_is(p, "in") ? binary(p, 5, a, 3) : tn__parse_fail(p, "expected 'in' after 'not'");
+    return tn__parse_is(p, "in") ? binary(p, COMPARISON, a, 3) : tn__parse_fail(p, "expected 'in' after 'not'");
 }
 
 static bool logical(tn__parser *p, bool both)

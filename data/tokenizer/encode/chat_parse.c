@@ -225,10 +225,12 @@ tn_chat *tn_chat_parse(const char *template, size_t bytes)
     tn__parser  *p = tn_mem_get(sizeof *p);
     if (c) *c = (tn_chat){.text_room = room, .text = tn_mem_get(room)};
     if (c && p && c->text) {
-        memcpy(c->text, template, bytes);
-        c->bytes = bytes;
-        *p = (tn__parser){.c = c, .n = bytes, .line = 1};
-        if (p->n && template[p->n - 1] == '\n') p->n--; /* as Jinja */
+        for (size_t i = 0; i < bytes; i++) { /* all line ends become \n, as in Jinja */
+            if (template[i] == '\n' && i && template[i - 1] == '\r') continue;
+            c->text[c->bytes++] = template[i] == '\r' ? '\n' : template[i];
+        }
+        *p = (tn__parser){.c = c, .n = c->bytes, .line = 1};
+        if (p->n && c->text[p->n - 1] == '\n') p->n--; /* as Jinja */
         read_all(p);
     }
     if (p) tn_mem_put(p, sizeof *p);

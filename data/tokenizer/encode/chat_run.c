@@ -99,8 +99,8 @@ static tn__value binary(tn__chat_vm *v, const tn__chat_step *s, tn__value x, tn_
 {
     const char c = s->a < 0 ? '~' : v->c->text[s->a]; /* 'a' 'b' */
     const bool two = s->b == 2;
-    if (c == '=') return tn__bool_value(tn__value_equal(x, y));
-    if (c == '!') return tn__bool_value(!tn__value_equal(x, y));
+    if (c == '=') return tn__bool_value(tn__value_equal(v, x, y));
+    if (c == '!') return tn__bool_value(!tn__value_equal(v, x, y));
     if (c == 'i') return tn__bool_value(tn__value_contains(v, x, y));
     if (c == 'n') return tn__bool_value(!tn__value_contains(v, x, y));
     if (c == '<') return tn__bool_value(order(v, x, y) < two);

@@ -40,13 +40,39 @@ bool tn__value_truth(const tn__chat_vm *v, tn__value x)
     return x.type >= V_BOOL && (x.type == V_LOOP || x.n != 0);
 }
 
-bool tn__value_equal(tn__value x, tn__value y)
+/* The elements of a list or, alternately, keys and values. */
+static const tn__value *elements(tn__value x, int64_t *n)
+{
+    *n = x.type == V_DICT ? x.members->n : x.n;
+    return x.type == V_DICT ? x.members->at : x.list;
+}
+
+/* The same list or dict, or equal scalars. */
+static bool same(tn__value x, tn__value y)
 {
     if (tn__is_numeric(x) && tn__is_numeric(y)) return x.n == y.n;
     if (x.type != y.type) return false;
     if (x.type == V_TEXT) return x.n == y.n && !memcmp(x.text, y.text, (size_t)x.n);
     if (x.type == V_LIST) return x.n == y.n && (x.n == 0 || x.list == y.list);
     return x.type <= V_NONE || (x.type == V_DICT && x.members == y.members);
+}
+
+bool tn__value_equal(tn__chat_vm *v, tn__value x, tn__value y)
+{
+    int64_t n, m;
+    if (same(x, y)) return true;
+    if (x.type != y.type || (x.type != V_LIST && x.type != V_DICT)) return false;
+    const tn__value *a = elements(x, &n), *b = elements(y, &m);
+    bool             equal = n == m;
+    for (int64_t i = 0; equal && i < n; i++) {
+        int64_t k = i;
+        if (x.type == V_DICT && i % 2 == 0) /* the value of this key in y */
+            for (i++, k = 1; k < m && !same(a[i - 1], b[k - 1]);) k += 2;
+        if (k < m && a[i].type == b[k].type && (a[i].type == V_LIST || a[i].type == V_DICT) && !same(a[i], b[k]))
+            return tn__chat_fail(v, "comparing nested lists or dicts is not supported");
+        equal = k < m && same(a[i], b[k]);
+    }
+    return equal;
 }
 
 static bool has_text(tn__value x, tn__value in)
@@ -62,7 +88,7 @@ bool tn__value_contains(tn__chat_vm *v, tn__value x, tn__value in)
     if (in.type == V_DICT) return tn__value_member(v, in, x).type != V_UNDEFINED;
     if (in.type != V_LIST) return tn__chat_fail(v, "'in' needs a text, a list or a dict");
     for (int64_t i = 0; i < in.n; i++)
-        if (tn__value_equal(in.list[i], x)) return true;
+        if (tn__value_equal(v, in.list[i], x)) return true;
     return false;
 }
 
@@ -100,7 +126,7 @@ void tn__set_member(tn__chat_vm *v, tn__value x, tn__value key, tn__value value)
     if (tn_error() != TN_OK || x.type != V_DICT) return;
     tn__members *m = x.members;
     for (int64_t i = 0; i < m->n; i += 2)
-        if (tn__value_equal(m->at[i], key)) {
+        if (same(m->at[i], key)) {
             m->at[i + 1] = value;
             return;
         }
@@ -134,7 +160,7 @@ tn__value tn__value_member(const tn__chat_vm *v, tn__value x, tn__value key)
     if (x.type == V_LOOP) return x.n < v->loops ? loop_member(&v->loop[x.n], key) : (tn__value){.type = V_UNDEFINED};
     if (x.type == V_DICT)
         for (int64_t i = 0; i < x.members->n; i += 2)
-            if (tn__value_equal(x.members->at[i], key)) return x.members->at[i + 1];
+            if (same(x.members->at[i], key)) return x.members->at[i + 1];
     if ((x.type == V_LIST || x.type == V_TEXT) && key.type == V_INTEGER) {
         const int64_t n = tn__value_length(v, x), i = key.n < 0 ? key.n + n : key.n;
         if (i >= 0 && i < n) return x.type == V_LIST ? x.list[i] : tn__substring(x, i, i + 1);

@@ -75,7 +75,7 @@ static inline bool      tn__is_numeric(tn__value x) { return x.type == V_BOOL ||
 bool                    tn__value_is(tn__value x, const char *text); /* the text */
 
 bool      tn__value_truth(const tn__chat_vm *v, tn__value x);
-bool      tn__value_equal(tn__value x, tn__value y);
+bool      tn__value_equal(tn__chat_vm *v, tn__value x, tn__value y); /* raises for nested lists and dicts */
 bool      tn__value_contains(tn__chat_vm *v, tn__value x, tn__value in);
 int64_t   tn__value_length(const tn__chat_vm *v, tn__value x); /* -1: it has none. Of a text: characters */
 tn__value tn__value_member(const tn__chat_vm *v, tn__value x, tn__value key); /* undefined: missing */

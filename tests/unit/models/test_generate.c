@@ -315,6 +315,27 @@ START_TEST(numbers_that_are_no_words)
 }
 END_TEST
 
+static tn_tensor *nothing(tn_decoding *d, tn_tensor *tokens)
+{
+    (void)d;
+    return tn_full(TN_SHAPE(tn_size(tokens, 0), WORDS), -INFINITY);
+}
+static tn_status unchanged(const tn_next_token *t, void *user) { return (void)t, (void)user, TN_OK; }
+
+/* A decoding that forbids all tokens ends the text, also if .adjust does nothing. */
+START_TEST(no_token_is_allowed)
+{
+    static const tn_decoding_kind nothing_kind = {sizeof(tn_decoding_kind), nothing, reorder, NULL};
+    for (int k = 0; k < 6; k++) {
+        tn_decoding  d = {&nothing_kind, 4, 16};
+        tn_generated g = tn_generate(&d, ones(1), .most = 3, .sample = k / 2 == 1, .beams = k / 2 == 2 ? 2 : 1,
+                                     .adjust = k % 2 ? unchanged : NULL);
+        fine();
+        ck_assert_int_eq(tn_get_i64(g.lengths, 0), 0);
+    }
+}
+END_TEST
+
 START_TEST(scores_that_are_no_numbers)
 {
     for (int k = 0; k < 8; k++) {
@@ -417,6 +438,7 @@ int main(void)
     tcase_add_test(c, repetition);
     tcase_add_test(c, each_word_is_told);
     tcase_add_test(c, numbers_that_are_no_words);
+    tcase_add_test(c, no_token_is_allowed);
     tcase_add_test(c, scores_that_are_no_numbers);
     tcase_add_test(c, unscored);
     tcase_add_test(c, wrong_use);

@@ -269,6 +269,13 @@ START_TEST(types_of_options)
         ck_assert_int_eq(tn_llama_save(m[i], tn_test_file("options")), want[i].writable ? TN_OK : TN_EUNSUPPORTED);
         tn_clear_error(), tn_free(m[i]);
     }
+    /* rotary positions of a part of each head: 44 · (30 / 44) is below 30 */
+    tn_llama *part = tn_llama_new(SIZES, .type = "phi3", .head_dim = 44, .rope.dim = 30), *again;
+    ck_assert_int_eq(tn_llama_save(part, tn_test_file("options")), TN_OK);
+    again = tn_llama_load(tn_test_file("options"));
+    fine();
+    ck_assert_int_eq(again->config.rope.dim, 30);
+    tn_free(part), tn_free(again);
     ck_refused(tn_llama_new(SIZES, .type = "llama", .qk_norm = TN_QK_NORM_HEAD), TN_EINVAL,
                "tn_llama_new: .type is 'llama', whose models do not have these options; unset .type");
     ck_refused(tn_llama_new(SIZES, .experts = 1025), TN_EINVAL,
