@@ -10,9 +10,14 @@
 /* May the page say "nan"? Only as a part of a name in run.json. */
 static bool says_nan(const uint8_t *data, size_t size)
 {
-    const uint8_t *log = memmem(data, size, "@log.csv", 8);
-    const size_t   n = log ? (size_t)(log - data) : size;
-    return memmem(data, n, "nan", 3) || memchr(data, '\\', n);
+    const uint8_t *end = data + size, *at = data;
+    while (at) {
+        const uint8_t *log = memmem(at, (size_t)(end - at), "@log.csv", 8);
+        const size_t   n = (size_t)((log ? log : end) - at);
+        if (memmem(at, n, "nan", 3) || memchr(at, '\\', n)) return true;
+        at = log ? memmem(log, (size_t)(end - log), "@run.json", 9) : NULL;
+    }
+    return false;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

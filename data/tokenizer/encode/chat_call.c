@@ -63,7 +63,7 @@ static tn__value in_case(const arguments *c, char how)
             to[from] = (char)(how == 'u' || ((how | 32) == 't' && begins) || (how == 'c' && !from) ? u & ~32u : l);
         else memcpy(to + from, x.text + from, at - from);
         if (u >= 128 && tn__has_case(u))
-            return tn__chat_fail(c->v, "letters beyond ASCII in another case are not supported"), x;
+            return tn__chat_fail(c->v, "changing the case of letters outside ASCII is not supported"), x;
         begins = how == 'T' ? tn__is_blank(u) || (u < 128 && u && strchr("-({[<", (int)u)) : !letter;
     }
     return to ? tn__text_value(to, (size_t)x.n) : x;
@@ -81,7 +81,7 @@ static tn__value has_end(const arguments *c, bool begin)
     if (y.type != V_TEXT) return tn__chat_fail(c->v, "'%s' needs a text", begin ? "startswith" : "endswith"), x;
     return tn__bool_value(y.n <= x.n && !memcmp(x.text + (begin ? 0 : x.n - y.n), y.text, (size_t)y.n));
 }
-static tn__value begins_with(const arguments *c) { return has_end(c, true); }
+static tn__value starts_with(const arguments *c) { return has_end(c, true); }
 static tn__value ends_with(const arguments *c) { return has_end(c, false); }
 
 /* The place of y in x from byte `from`; -1: none. */
@@ -271,7 +271,7 @@ static tn__value date(const arguments *c)
 static tn__value_type type_of(const arguments *c) { return c->n ? c->a[0].type : V_UNDEFINED; }
 static tn__value      is_defined(const arguments *c) { return tn__bool_value(type_of(c) != V_UNDEFINED); }
 static tn__value      is_undefined(const arguments *c) { return tn__bool_value(type_of(c) == V_UNDEFINED); }
-static tn__value      is_none(const arguments *c) { return tn__bool_value(type_of(c) == V_NONE); }
+static tn__value      is_null(const arguments *c) { return tn__bool_value(type_of(c) == V_NONE); }
 static tn__value      is_string(const arguments *c) { return tn__bool_value(type_of(c) == V_TEXT); }
 static tn__value      is_number(const arguments *c) { return tn__bool_value(c->n && tn__is_numeric(c->a[0])); }
 static tn__value      is_integer(const arguments *c) { return tn__bool_value(type_of(c) == V_INTEGER); }
@@ -297,60 +297,60 @@ static const struct {
     const char *name;
     tn__value (*run)(const arguments *c);
     int         most;  /* number of arguments by position, the operand included */
-    const char *names; /* of arguments by name, each after a space; NULL: any */
+    const char *names; /* of arguments by name, each after a space, " ": none; NULL: any */
 } functions[] = {
-    {STEP_CALL, "raise_exception", raise, 1, ""},
+    {STEP_CALL, "raise_exception", raise, 1, " "},
     {STEP_CALL, "namespace", new_dict, 0, NULL},
     {STEP_CALL, "dict", new_dict, 0, NULL},
-    {STEP_CALL, "range", range, 2, ""},
+    {STEP_CALL, "range", range, 2, " "},
     {STEP_CALL, "strftime_now", date, 1, " format"},
-    {STEP_METHOD, "strip", strip_both, 2, ""},
-    {STEP_METHOD, "lstrip", strip_left, 2, ""},
-    {STEP_METHOD, "rstrip", strip_right, 2, ""},
-    {STEP_METHOD, "upper", upper, 1, ""},
-    {STEP_METHOD, "lower", lower, 1, ""},
-    {STEP_METHOD, "title", title, 1, ""},
-    {STEP_METHOD, "capitalize", capitalize, 1, ""},
-    {STEP_METHOD, "startswith", begins_with, 2, ""},
-    {STEP_METHOD, "endswith", ends_with, 2, ""},
-    {STEP_METHOD, "replace", replace, 3, ""},
+    {STEP_METHOD, "strip", strip_both, 2, " "},
+    {STEP_METHOD, "lstrip", strip_left, 2, " "},
+    {STEP_METHOD, "rstrip", strip_right, 2, " "},
+    {STEP_METHOD, "upper", upper, 1, " "},
+    {STEP_METHOD, "lower", lower, 1, " "},
+    {STEP_METHOD, "title", title, 1, " "},
+    {STEP_METHOD, "capitalize", capitalize, 1, " "},
+    {STEP_METHOD, "startswith", starts_with, 2, " "},
+    {STEP_METHOD, "endswith", ends_with, 2, " "},
+    {STEP_METHOD, "replace", replace, 3, " "},
     {STEP_METHOD, "split", split, 2, " sep"},
-    {STEP_METHOD, "get", get, 3, ""},
-    {STEP_METHOD, "items", items, 1, ""},
+    {STEP_METHOD, "get", get, 3, " "},
+    {STEP_METHOD, "items", items, 1, " "},
     {STEP_FILTER, "trim", strip_both, 2, " chars"},
-    {STEP_FILTER, "upper", upper, 1, ""},
-    {STEP_FILTER, "lower", lower, 1, ""},
-    {STEP_FILTER, "title", title_filter, 1, ""},
-    {STEP_FILTER, "capitalize", capitalize, 1, ""},
+    {STEP_FILTER, "upper", upper, 1, " "},
+    {STEP_FILTER, "lower", lower, 1, " "},
+    {STEP_FILTER, "title", title_filter, 1, " "},
+    {STEP_FILTER, "capitalize", capitalize, 1, " "},
     {STEP_FILTER, "replace", replace, 3, " old new"},
-    {STEP_FILTER, "length", length, 1, ""},
-    {STEP_FILTER, "count", length, 1, ""},
-    {STEP_FILTER, "first", first, 1, ""},
-    {STEP_FILTER, "last", last, 1, ""},
+    {STEP_FILTER, "length", length, 1, " "},
+    {STEP_FILTER, "count", length, 1, " "},
+    {STEP_FILTER, "first", first, 1, " "},
+    {STEP_FILTER, "last", last, 1, " "},
     {STEP_FILTER, "join", join, 2, " d"},
     {STEP_FILTER, "default", otherwise, 3, " default_value boolean"},
     {STEP_FILTER, "d", otherwise, 3, " default_value boolean"},
-    {STEP_FILTER, "string", as_text, 1, ""},
-    {STEP_FILTER, "tojson", to_json, 1, ""},
-    {STEP_FILTER, "safe", same, 1, ""},
-    {STEP_FILTER, "list", as_list, 1, ""},
-    {STEP_FILTER, "items", items, 1, ""},
-    {STEP_TEST, "defined", is_defined, 1, ""},
-    {STEP_TEST, "undefined", is_undefined, 1, ""},
-    {STEP_TEST, "none", is_none, 1, ""},
-    {STEP_TEST, "string", is_string, 1, ""},
-    {STEP_TEST, "number", is_number, 1, ""},
-    {STEP_TEST, "integer", is_integer, 1, ""},
-    {STEP_TEST, "boolean", is_boolean, 1, ""},
-    {STEP_TEST, "true", is_true, 1, ""},
-    {STEP_TEST, "false", is_false, 1, ""},
-    {STEP_TEST, "mapping", is_mapping, 1, ""},
-    {STEP_TEST, "sequence", is_sequence, 1, ""},
-    {STEP_TEST, "iterable", is_sequence, 1, ""},
-    {STEP_TEST, "odd", is_odd, 1, ""},
-    {STEP_TEST, "even", is_even, 1, ""},
-    {STEP_TEST, "equalto", is_equal, 2, ""},
-    {STEP_TEST, "eq", is_equal, 2, ""},
+    {STEP_FILTER, "string", as_text, 1, " "},
+    {STEP_FILTER, "tojson", to_json, 1, " "},
+    {STEP_FILTER, "safe", same, 1, " "},
+    {STEP_FILTER, "list", as_list, 1, " "},
+    {STEP_FILTER, "items", items, 1, " "},
+    {STEP_TEST, "defined", is_defined, 1, " "},
+    {STEP_TEST, "undefined", is_undefined, 1, " "},
+    {STEP_TEST, "none", is_null, 1, " "},
+    {STEP_TEST, "string", is_string, 1, " "},
+    {STEP_TEST, "number", is_number, 1, " "},
+    {STEP_TEST, "integer", is_integer, 1, " "},
+    {STEP_TEST, "boolean", is_boolean, 1, " "},
+    {STEP_TEST, "true", is_true, 1, " "},
+    {STEP_TEST, "false", is_false, 1, " "},
+    {STEP_TEST, "mapping", is_mapping, 1, " "},
+    {STEP_TEST, "sequence", is_sequence, 1, " "},
+    {STEP_TEST, "iterable", is_sequence, 1, " "},
+    {STEP_TEST, "odd", is_odd, 1, " "},
+    {STEP_TEST, "even", is_even, 1, " "},
+    {STEP_TEST, "equalto", is_equal, 2, " "},
+    {STEP_TEST, "eq", is_equal, 2, " "},
 };
 
 /* True if the arguments' number and names are those of functions[i]; else raises. */

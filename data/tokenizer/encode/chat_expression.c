@@ -216,7 +216,7 @@ static bool binary(tn__parser *p, int rank, int32_t a, int32_t b)
     reduce(p, rank + (rank == COMPARISON));
     const tn__entry *e = p->depth ? &p->stack[p->depth - 1] : NULL;
     if (rank == COMPARISON && e && e->kind == BINARY && e->rank == rank)
-        return tn__parse_fail(p, "comparisons in a row are not supported; join them with 'and'");
+        return tn__parse_fail(p, "chained comparisons are not supported; join them with 'and'");
     reduce(p, rank);
     return push(p, (tn__entry){.kind = BINARY, .rank = rank, .a = a, .b = b}) && tn__parse_next(p);
 }
