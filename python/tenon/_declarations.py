@@ -6,6 +6,7 @@ CONSTANTS = {
     'TN_EACH_NAME': 16,
     'TN_EACH_PARAMETER': 1,
     'TN_EACH_SAVED': 4,
+    'TN_EINDEX': 5,
     'TN_EINVAL': 2,
     'TN_ESHAPE': 3,
 }

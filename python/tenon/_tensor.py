@@ -47,6 +47,7 @@ LAYOUTS: Dict[Dtype, Tuple[Any, str, Tuple[int, int]]] = {
     Dtype.u8: ("B", "u1", (1, 8)),
     Dtype.bool: ("?", "b1", (6, 8)),
 }
+INTEGERS = (Dtype.i64, Dtype.i32, Dtype.u8)
 NAMES = {
     "float32": "f32",
     "float64": "f64",
@@ -300,24 +301,27 @@ class Tensor(Methods):
             if mask.dtype is not Dtype.bool or not isinstance(value, (int, float)):
                 raise TypeError("only `x[mask] = number` is supported for a tensor as index; see index_copy and where")
             self.masked_fill_(mask, value)
+        elif isinstance(key, tuple) and any(is_array(k) for k in key):  # self[key] is a copy
+            raise TypeError("an assignment through a list or an array among several indices is not supported; use "
+                            "index_copy or where")
         else:
             self[key].copy_(value)
 
     # ---- operators: a number never widens the dtype ----
 
     def __add__(self, o):
-        return self.add_scalar(o) if isinstance(o, (int, float)) else self.add(o)
+        return self.add_scalar(o) if is_scalar(o, self) else self.add(o)
 
     __radd__ = __add__
 
     def __sub__(self, o):
-        return self.add_scalar(-o) if isinstance(o, (int, float)) else self.sub(o)
+        return self.add_scalar(-o) if is_scalar(o, self) else self.sub(o)
 
     def __rsub__(self, o):
-        return self.rsub_scalar(o) if isinstance(o, (int, float)) else operand(o).sub(self)
+        return self.rsub_scalar(o) if is_scalar(o, self) else operand(o).sub(self)
 
     def __mul__(self, o):
-        return self.mul_scalar(o) if isinstance(o, (int, float)) else self.mul(o)
+        return self.mul_scalar(o) if is_scalar(o, self) else self.mul(o)
 
     __rmul__ = __mul__
 
@@ -328,7 +332,7 @@ class Tensor(Methods):
         return operand(o).div(self)
 
     def __pow__(self, o):
-        return self.pow_scalar(o) if isinstance(o, (int, float)) else self.pow(o)
+        return self.pow_scalar(o) if is_scalar(o, self) else self.pow(o)
 
     def __rpow__(self, o):
         return operand(o).pow(self)
@@ -343,13 +347,13 @@ class Tensor(Methods):
         return operand(o).matmul(self)
 
     def __iadd__(self, o):
-        return self.add_scalar_(o) if isinstance(o, (int, float)) else self.add_(o)
+        return self.add_scalar_(o) if is_scalar(o, self) else self.add_(o)
 
     def __isub__(self, o):
-        return self.add_scalar_(-o) if isinstance(o, (int, float)) else self.sub_(o)
+        return self.add_scalar_(-o) if is_scalar(o, self) else self.sub_(o)
 
     def __imul__(self, o):
-        return self.mul_scalar_(o) if isinstance(o, (int, float)) else self.mul_(o)
+        return self.mul_scalar_(o) if is_scalar(o, self) else self.mul_(o)
 
     def __itruediv__(self, o):
         return self.div_scalar_(o) if isinstance(o, (int, float)) else self.div_(o)
@@ -401,7 +405,11 @@ class Tensor(Methods):
     def __int__(self) -> int:
         return int(self.item())
 
-    __index__ = __int__
+    def __index__(self) -> int:
+        if self.dtype not in INTEGERS and self.dtype is not Dtype.bool:
+            raise TypeError("only integer tensors can be an index, got one of %s" % self.dtype)
+        return int(self)
+
     __array_priority__ = 1000  # array * tensor is a tensor
 
     def __copy__(self) -> "Tensor":
@@ -436,6 +444,14 @@ def is_array(value: Any) -> bool:
     if isinstance(value, (Tensor, list)):
         return isinstance(value, list) or value.ndim > 0
     return getattr(value, "ndim", 1) > 0 and (hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__"))
+
+
+def is_scalar(value: Any, x: Tensor) -> bool:
+    """True for a number that C's ops of x and a scalar accept as a double. False for an int above 2**53 if x has an
+    integer dtype: a double would lose digits, so that the int becomes an i64 tensor. An int outside i64 is a scalar."""
+    if not isinstance(value, int):
+        return isinstance(value, float)
+    return abs(value) <= 2**53 or x.dtype not in INTEGERS or not -(2**63) <= value < 2**63
 
 
 def operand(value: Any) -> Tensor:

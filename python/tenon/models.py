@@ -148,6 +148,10 @@ class Tokenizer:
         s = type_of("tn_string")()
         try:
             args = filled("tn_decode_args", keep_special=keep_special, keep_spaces=keep_spaces)
+            for i, id in enumerate(ids):
+                if not -(2**31) <= id < 2**31:  # C reports ids of 32 bits
+                    raise Error("tn_tokenizer_decode: ids[%d] is %d, expected a token id from 0 to %d"
+                                % (i, id, len(self) - 1), "TN_EINDEX")
             call(lib.tn_tokenizer_decode_run, self.handle, (c_int32 * len(ids))(*ids), len(ids), args, byref(s))
             return ctypes.string_at(s.at, s.bytes).decode("utf8", "replace") if s.bytes else ""
         finally:
@@ -214,7 +218,8 @@ class Model:
         """Continues a text (a language model) or translates it (seq2seq). A list of texts gives a list; token ids,
         [T] or [B, T], give the tensor of the new ids [B, best, N], in which -1 follows the end. Greedy by default;
         options are those of tn_generate (models/generate.h): sample=True, temperature=0.8, top_p=0.9, beams=4 …
-        each=function is called with each new token id of a language model; False ends the text."""
+        each=function is called with each new token id of a language model; False ends the text. end=ID replaces the
+        model's end tokens; beams support one end token."""
         if isinstance(prompt, (list, tuple)) and prompt and isinstance(prompt[0], str):
             return [self.generate(p, tokens, **how) for p in prompt]
         ids = self._tokens(prompt)
@@ -222,16 +227,19 @@ class Model:
         if not isinstance(prompt, str):
             return made
         words = made[0, 0].tolist()
-        ends = self._ends()
+        ends = self._ends(how)
         words = words[: next((i for i, w in enumerate(words) if w < 0 or w in ends), len(words))]
         assert self.target is not None  # `prompt` was encoded
         return self.target.decode(words)
 
-    def _ends(self) -> List[int]:
+    def _ends(self, how: Dict[str, Any]) -> List[int]:
+        """The ids that end a text, each once: the option `end`, or those of the model and of its tokenizer."""
+        if "end" in how:
+            return [how["end"]]
         ends = self._opened.model.ends
         more = cast(ends.at, POINTER(c_int32))[: ends.n] if ends.n else []
         last = self.tokenizer.special.get("last") if self.tokenizer else None
-        return more + ([last] if last is not None else [])
+        return [i for i in more if i != last] + ([last] if last is not None else [])
 
     def _generated(self, ids: Tensor, tokens: int, how: Dict[str, Any]) -> Tensor:
         held: List[Any] = [ids]
@@ -242,8 +250,10 @@ class Model:
         if self.family != "decoder":
             raise Error("generate: a model of the family %r does not generate text" % self.family)
         rows, length = ids.shape
-        ends = self._ends()
-        if "end" not in how and ends:
+        ends = self._ends(how)
+        if len(ends) > 1 and args.beams > 1:
+            raise Error("generate: the model has %d end tokens, but beams support one; pass end=ID" % len(ends))
+        if ends:
             args.end = ends[-1]
         raised: List[BaseException] = []
 
@@ -254,7 +264,7 @@ class Model:
                 raised.append(e)
                 return False
 
-        if each or (len(ends) > 1 and "end" not in how and args.beams == 1):
+        if each or len(ends) > 1:
             held.append(CHOSEN(chosen))
             args.each = cast(held[-1], c_void_p)
         decoding = lib.tn_lm_decoding(self.module, rows * args.beams, length + tokens)

@@ -128,6 +128,63 @@ class Alone(unittest.TestCase):
         self.assertTrue(tenon.allclose(x, x + 1e-9))
         self.assertFalse(tenon.allclose(x, x + 1))
 
+    def test_an_assignment_is_not_lost(self):
+        """self[key] is a copy if a list or an array is among several indices."""
+
+        def assign(x, key):
+            x[key] = 7
+
+        array = tenon.tensor([0])
+        for key in ((0, [1, 2]), ([0, 1], 0), (slice(None), array), (Ellipsis, [0]), (None, [0]), (array, array)):
+            x = tenon.zeros(2, 3)
+            with self.assertRaisesRegex(TypeError, "among several indices is not supported; use index_copy or where"):
+                assign(x, key)
+            self.assertEqual(x.tolist(), [[0.0] * 3] * 2)
+        with self.assertRaises(TypeError):
+            x[0, [1, 2]] += 1
+        x[0, tenon.tensor(1)] = 7  # a 0-d tensor is a number
+        x[None, 1, ..., 1:] = 8
+        self.assertEqual(x.tolist(), [[0, 7, 0], [0, 8, 8]])
+
+    def test_a_floating_tensor_is_not_an_index(self):
+        x = tenon.arange(4)
+        for dtype in ("f32", "f64", "bf16"):
+            index = tenon.tensor(1.0, dtype=dtype)
+            for use in (lambda: x[index], lambda: [1, 2][index], lambda: x[index:], lambda: tenon.zeros(index)):
+                with self.assertRaisesRegex(TypeError, "only integer tensors can be an index, got one of " + dtype):
+                    use()
+            self.assertEqual(int(index), 1)
+        for dtype in ("i64", "i32", "u8", "bool"):
+            index = tenon.tensor(1, dtype=dtype)
+            self.assertEqual((x[index].item(), [1, 2][index], x[index:].tolist()), (1, 2, [1, 2, 3]))
+
+    def test_large_ints_are_exact(self):
+        """A double, which the ops of a scalar take, has 53 bits."""
+        for large in (2**53 + 1, -(2**53) - 1, 2**62 + 1):
+            x = tenon.tensor([3, -4])
+            for made, wanted in (
+                (x + large, [3 + large, -4 + large]), (large + x, [3 + large, -4 + large]),
+                (x - large, [3 - large, -4 - large]), (large - x, [large - 3, large + 4]),
+                (tenon.ones(2, dtype="i64") * large, [large] * 2), (large * tenon.ones(2, dtype="i64"), [large] * 2),
+            ):
+                self.assertEqual((made.dtype, made.tolist()), (tenon.i64, wanted))
+            y, z, w = x.clone(), x.clone(), tenon.ones(2, dtype="i64")
+            y += large
+            z -= large
+            w *= large
+            self.assertEqual((y.tolist(), z.tolist(), w.tolist()),
+                             ([3 + large, -4 + large], [3 - large, -4 - large], [large] * 2))
+        self.assertEqual((tenon.tensor([-1]) ** (2**53 + 1)).tolist(), [-1])
+        self.assertEqual((tenon.tensor([5]) - -(2**53)).tolist(), [5 + 2**53])
+        narrow = tenon.tensor([3], dtype="i32")
+        for made, wanted in ((narrow + (2**53 + 1), 4), (narrow * (2**53 + 1), 3), ((2**53 + 1) - narrow, -2)):
+            self.assertEqual((made.dtype, made.tolist()), (tenon.i32, [wanted]))  # modulo 2**32
+        self.assertEqual((tenon.ones(1) * 2**70).tolist(), [2.0**70])
+        self.assertEqual((tenon.ones(1, dtype="f64") + (2**53 + 2)).dtype, tenon.f64)
+        self.raises("TN_EDTYPE", "does not fit", lambda: x + 2**63)
+        for small in (1, 2**53 + 1):
+            self.raises("TN_EDTYPE", "does not support bool", lambda: tenon.tensor([True]) + small)
+
     def test_gradients(self):
         x = tenon.tensor([[1.0, 2.0], [3.0, 4.0]], dtype="f64", requires_grad=True)
         loss = (x * x * x).sum()
@@ -653,6 +710,34 @@ class Models(unittest.TestCase):
         with self.assertRaises(TypeError):
             m.generate(prompt, tokens=5, temprature=1)
 
+    def test_several_end_tokens(self):
+        m = tenon.open(self.path("gpt"))
+        prompt, last = "the cat", m.tokenizer.special["last"]
+        ids = tenon.tensor(m.tokenizer.encode(prompt))
+        made = m.generate(ids, tokens=6, end=-1).view(-1).tolist()
+        self.assertEqual(m.generate(ids, tokens=5, beams=2).shape[:2], (1, 1))  # both files have the same end token
+        with tempfile.TemporaryDirectory() as at:
+            m.save(at)
+            with open(os.path.join(at, "generation_config.json"), "w") as f:
+                f.write('{"eos_token_id": [%d, %d]}' % (last, made[2]))
+            os.remove(os.path.join(at, "SHA256SUMS"))  # the changed file is intended
+            m = tenon.open(at)
+        short = made[: made.index(made[2]) + 1]
+        self.assertNotIn(last, made)
+        self.assertEqual(m.generate(ids, tokens=6).view(-1).tolist(), short)
+        self.assertEqual(m.generate(prompt, tokens=6), m.tokenizer.decode(short[:-1]))
+        error = self.error(lambda: m.generate(ids, tokens=6, beams=2))
+        self.assertEqual(str(error), "generate: the model has 2 end tokens, but beams support one; pass end=ID")
+        self.assertEqual(m.generate(ids, tokens=6, beams=2, end=last).shape[:2], (1, 1))
+        seen = []
+        m.generate(ids, tokens=6, each=seen.append)
+        self.assertEqual(seen, short)
+        for end, wanted in ((-1, made), (last, made), (made[1], made[: made.index(made[1])])):
+            seen = []
+            text = m.generate(prompt, tokens=6, end=end, each=seen.append)
+            self.assertEqual([t for t in seen if t != end], wanted)
+            self.assertEqual(text, m.tokenizer.decode(wanted))
+
     def test_translation(self):
         m = tenon.open(self.path("translate"))
         self.assertEqual(m.family, "seq2seq")
@@ -688,6 +773,12 @@ class Models(unittest.TestCase):
         text = "the cat sees the dog"
         ids = t.encode(text)
         self.assertEqual(t.decode(ids), text)
+        for id in (len(t), -1, 2**31, 2**32 + ids[1], -(2**32) + ids[1], 2**64 + ids[1]):
+            error = self.error(t.decode, [ids[0], id])
+            self.assertEqual(error.status, "TN_EINDEX")
+            self.assertEqual(str(error), "tn_tokenizer_decode: ids[1] is %d, expected a token id from 0 to %d"
+                             % (id, len(t) - 1))
+        self.assertEqual(self.error(t.decode, tenon.tensor([2**32 + ids[1]])).status, "TN_EINDEX")
         e = t.encoding(text, max_length=4)
         self.assertEqual((len(e.ids), e.special[0]), (4, 1))
         self.assertEqual(text.encode()[e.starts[1] : e.ends[1]], b"the")
