@@ -321,8 +321,8 @@ static void TN__(row)(int64_t n, void *const *out, const void *const *in, const 
     const TN__REAL max = TN__(tn__row_max)(n, z), at = z[t];
     if (k->smoothing != 0) sum = TN__(tn__sum)(n, z) - (double)n * (double)max;
     const double all = TN__(tn__exp_sum)(n, k->gradient ? z : NULL, z, max);
-    *loss += log(all) - k->smoothing / (double)n * sum;
-    if (k->smoothing != 1) *loss -= (1 - k->smoothing) * (double)(at - max); /* 0 times an infinite loss is 0 */
+    const double own = k->smoothing != 1 ? (1 - k->smoothing) * (double)(at - max) : 0; /* 0 times infinity is 0 */
+    *loss += log(all) - own - k->smoothing / (double)n * sum;
     if (!k->gradient) return;
     const TN__REAL by = (TN__REAL)(k->scale / all), even = (TN__REAL)(k->scale * k->smoothing / (double)n);
     for (int64_t c = 0; c < n; c++) z[c] = TN__(tn__no_tiny)(z[c]);

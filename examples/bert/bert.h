@@ -67,17 +67,14 @@ typedef struct {
 } texts;
 
 typedef struct {
-    option_list files;
-    const char *cache;                                     /* file for the token ids */
-    bool        pairs, order, fixed, whole_words, by_rule; /* order: predict the order of pairs, as ALBERT */
-    bool        may_be_single;                             /* pairs only if there are several documents */
-    bool        permuted;                                  /* for XLNet; a sixth of the tokens are predicted */
-    int64_t     spans;                                     /* maximum length of a masked span; 0: single tokens */
-    int64_t     length, batch;                             /* tokens per example, examples per batch */
-    uint64_t    seed;
+    option_list  files;
+    const char  *cache; /* file for the token ids */
+    tn_bert_kind kind;  /* of the model, which decides the form of the examples */
+    bool         pairs, fixed, whole_words, by_rule;
+    bool         may_be_single; /* pairs only if there are several documents */
+    int64_t      length, batch; /* tokens per example, examples per batch */
+    uint64_t     seed;
 } texts_config;
-/* Sets how examples are formed for a kind of model: order, permuted, spans. */
-void texts_form(texts_config *c, tn_bert_kind kind);
 bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to);
 void texts_close(texts *t);
 /* For debug: "lines 3-5, 12" of the sentences that a row of a batch consists of (lines.c). */

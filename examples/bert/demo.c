@@ -87,15 +87,15 @@ static void ask(const model *m, int64_t first, int64_t n, double part[WORLD_KIND
 /* Evaluates on the validation text. */
 static bool measure(const bert_training *t, model *m, evaluation *e)
 {
-    char         cache[1024];
-    texts_config c = {.files = t->valid,
-                      .cache = in_folder(out, "held-out.tokens", cache),
-                      .pairs = m->bert->next != NULL,
-                      .fixed = true,
-                      .length = t->length,
-                      .batch = t->batch,
-                      .seed = 5};
-    texts_form(&c, m->bert->config.kind);
+    char               cache[1024];
+    const texts_config c = {.files = t->valid,
+                            .cache = in_folder(out, "held-out.tokens", cache),
+                            .kind = m->bert->config.kind,
+                            .pairs = m->bert->next != NULL,
+                            .fixed = true,
+                            .length = t->length,
+                            .batch = t->batch,
+                            .seed = 5};
     return evaluate(m, &c, e);
 }
 

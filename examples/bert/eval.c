@@ -49,8 +49,7 @@ static int run(int count, char **operands)
     if (model_open(dir, &m)) {
         evaluation e;
         asked.cache = cache ? cache : in_folder(dir, "eval.tokens", path);
-        asked.pairs = m.bert->next != NULL;
-        texts_form(&asked, m.bert->config.kind);
+        asked.kind = m.bert->config.kind, asked.pairs = m.bert->next != NULL;
         if (asked.length > m.bert->config.positions) asked.length = m.bert->config.positions;
         if (!m.bert->head) tn_raise(TN_EUNSUPPORTED, "'%s' has no head for masked tokens", dir);
         else if (evaluate(&m, &asked, &e) && json) {

@@ -37,33 +37,28 @@ static tn_corpus *open_corpus(const texts_config *c, const tn_tokenizer *t, tn_e
 /* Whether the documents suffice for pairs of sentences; sets to->single. */
 static bool can_pair(const texts_config *c, texts *to)
 {
-    const bool single = c->pairs && !c->order && tn_corpus_documents(to->corpus) < 2;
+    const bool single = c->pairs && c->kind != TN_ALBERT && tn_corpus_documents(to->corpus) < 2;
     to->single = single && c->may_be_single;
     return !single || to->single;
-}
-
-void texts_form(texts_config *c, tn_bert_kind kind)
-{
-    c->order = kind == TN_ALBERT, c->permuted = kind == TN_XLNET;
-    c->spans = kind == TN_ALBERT ? 3 : kind == TN_XLNET ? 5 : 0;
 }
 
 /* Examples must have the form in which the tokenizer encodes texts: XLNet's [CLS] is the last token. */
 static void check_form(const texts_config *c, const tn_tokenizer *t, tn_encoding *e)
 {
     const int32_t cls = tn_tokenizer_special(t).first;
+    const bool    last = c->kind == TN_XLNET;
     if (tn_error() != TN_OK || tn_tokenizer_encode(t, e, "", 0) != TN_OK) return;
-    if ((e->n > 1 && e->id[e->n - 1] == cls) == c->permuted) return;
-    tn_raise(TN_EUNSUPPORTED, c->permuted
-                                  ? "XLNet needs a tokenizer that puts [CLS] after the text; omit --vocab for a "
-                                    "new one, or give that of an XLNet"
-                                  : "this tokenizer puts [CLS] after the text, which only XLNet expects");
+    if ((e->n > 1 && e->id[e->n - 1] == cls) == last) return;
+    tn_raise(TN_EUNSUPPORTED, last ? "XLNet needs a tokenizer that puts [CLS] after the text; omit --vocab for a "
+                                     "new one, or give that of an XLNet"
+                                   : "this tokenizer puts [CLS] after the text, which only XLNet expects");
 }
 
 bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to)
 {
     *to = (texts){.encoding = tn_encoding_new()};
     const int64_t            vocab = tn_tokenizer_size(t);
+    const bool               albert = c->kind == TN_ALBERT, xlnet = c->kind == TN_XLNET;
     const tn_tokenizer_roles r = tn_tokenizer_special(t);
     uint8_t                 *kinds = to->encoding ? tn_mem_get((size_t)vocab) : NULL;
     for (int64_t i = 0; kinds && i < vocab; i++)
@@ -85,8 +80,11 @@ bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to)
                  "documents%s",
                  c->files.value[0], c->fixed ? "" : ", or train with --objective roberta");
     else if (to->corpus)
-        to->batches = tn_mlm_new(to->corpus, .pairs = c->pairs && !to->single, .order = c->order, .spans = c->spans,
-                                 .permuted = c->permuted, .rate = c->permuted ? 1.0 / 6 : 0.15, .max_tokens = c->length,
+        to->batches = tn_mlm_new(to->corpus, .pairs = c->pairs && !to->single, .order = albert,
+                                 .spans = albert  ? 3
+                                          : xlnet ? 5
+                                                  : 0,
+                                 .permuted = xlnet, .rate = xlnet ? 1.0 / 6 : 0.15, .max_tokens = c->length,
                                  .pad = r.pad, .cls = r.first, .sep = r.separator, .mask = r.mask, .kinds = kinds,
                                  .whole_words = c->whole_words, .fixed = c->fixed, .tokens = c->batch * c->length,
                                  .examples = c->batch, .seed = c->seed, .in_order = c->fixed);

@@ -51,8 +51,9 @@ static bool open_texts(training *t, bool valid, texts *to)
 {
     const bert_training *b = of(t);
     char                 cache[1024];
-    texts_config         c = {.files = valid ? b->valid : b->text,
+    const texts_config   c = {.files = valid ? b->valid : b->text,
                               .cache = in_folder(t->asked.out, valid ? "valid.tokens" : "corpus.tokens", cache),
+                              .kind = kind_of(b),
                               .pairs = has_pairs(b),
                               .fixed = valid,
                               .may_be_single = !b->objective && !valid,
@@ -61,7 +62,6 @@ static bool open_texts(training *t, bool valid, texts *to)
                               .length = b->length,
                               .batch = b->batch,
                               .seed = (uint64_t)t->asked.seed};
-    texts_form(&c, kind_of(b));
     return texts_open(&c, t->tokens, to);
 }
 

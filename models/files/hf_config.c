@@ -3,8 +3,8 @@
 #include "core/files/io.h"
 #include "core/files/safetensors.h"
 
-#include <stdio.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
