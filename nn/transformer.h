@@ -121,8 +121,7 @@ typedef struct tn_block_args {
     int64_t      layer; /* the cache's layer to use; for single blocks only */
     tn_tensor   *angles; /* rotary angles of x's positions; NULL: those after the cached positions */
     /* For a stack with padding masks: do no work for padding. The rows of the result that are not padding have the
-     * same bits, the others are 0. Ignored with hooks, looks, weights, other masks or a cache, which need padding, and
-     * in blocks that are .relative or .disentangled. */
+     * same bits, others are 0. Ignored with hooks, looks, weights, other masks, a cache, .relative or .disentangled. */
     bool               skip_padding;
     const tn_unpadded *unpadded, *memory_unpadded; /* x is [1, N, dim], memory [1, M, dim]; as in tn_mha_args */
     /* of .disentangled, for a single block: as in tn_mha_args. query: attends to x in place of x; block without

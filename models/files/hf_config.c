@@ -3,7 +3,6 @@
 #include "core/files/io.h"
 #include "core/files/safetensors.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -486,10 +485,4 @@ bool tn__init_and_activation(const char *who, double init, const char **activati
         return tn_raise_false(TN_EINVAL, "%s: unknown activation '%s'; use " TN__ACTIVATIONS, who, *activation);
     *activation = tn__activation_name(*activation);
     return true;
-}
-
-double tn__part_of_head(int64_t dim, int64_t head)
-{
-    const double part = (double)dim / (double)head;
-    return (int64_t)((double)head * part) == dim ? part : nextafter(part, 2);
 }

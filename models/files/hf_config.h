@@ -6,6 +6,8 @@
 #include "models/files/model_file.h"
 #include "models/models.h"
 
+#include <math.h>
+
 /* ---- a model's directory or file (hf_source.c) ------------------------------------------------------------------- */
 
 typedef struct {
@@ -105,7 +107,11 @@ void               tn__hf_add_rows(tn__hf_tables *to, const tn_hf_row *rows, int
 void               tn__hf_add_rules(tn__hf_tables *to, const tn_rename *rules, int n);
 
 /* dim / head, such that dim is (int64_t)(head · it), as readers of a config.json compute it. */
-double tn__part_of_head(int64_t dim, int64_t head);
+static inline double tn__part_of_head(int64_t dim, int64_t head)
+{
+    const double part = (double)dim / (double)head;
+    return (int64_t)((double)head * part) == dim ? part : nextafter(part, 2);
+}
 
 /* For tn_class.names: copies at most `room` rules; returns their number. */
 int tn__hf_names(const tn_hf_files *f, tn_rename *to, int room);
