@@ -91,7 +91,8 @@ set(TENON_FILES_FOR_SIZE autograd/ops/adaptive_pool.c autograd/ops/atan2.c autog
   autograd/ops/weight_norm.c autograd/rooms/attention_shapes.c autograd/rooms/einsum_equation.c
   autograd/rooms/losses.c autograd/rooms/norms.c autograd/rooms/op_map.c autograd/rooms/recurrent.c
   autograd/rooms/reductions.c autograd/rooms/rope_angles.c autograd/rooms/sequences.c autograd/rooms/windows.c
-  autograd/tape/replaced.c
+  autograd/tape/budget.c autograd/tape/checkpoint.c autograd/tape/history.c autograd/tape/replaced.c
+  autograd/tape/replay.c autograd/tape/reversible.c
   autograd/tools/gradcheck.c autograd/tools/graphviz.c autograd/tools/jacobian.c autograd/tools/profile_show.c
   core/base/cpus.c core/base/decimal.c core/kernels/q4.k.c core/kernels/word_pairs.k.c core/tensor/create.c
   core/tensor/info.c core/tensor/print.c core/tensor/transfer.c core/tensor/view.c optim/accumulate.c optim/chained.c

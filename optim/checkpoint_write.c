@@ -145,11 +145,9 @@ static void apply_schedule(tn_schedule *s, const tn_json *r)
 static const struct {
     unsigned    bit;
     const char *name;
-} flags[] = {{TN__NESTEROV, "nesterov"},
-             {TN__MAXIMIZE, "maximize"},
-             {TN__AMSGRAD, "amsgrad"},
-             {TN__CENTERED, "centered"},
-             {TN__LAZY, "lazy"}};
+} flags[] = {{TN__NESTEROV, "nesterov"},  {TN__MAXIMIZE, "maximize"}, {TN__AMSGRAD, "amsgrad"},
+             {TN__CENTERED, "centered"},  {TN__LAZY, "lazy"},         {TN__DECOUPLED, "decoupled"},
+             {TN__MATCH_RMS, "match_rms"}};
 enum { FLAGS = sizeof flags / sizeof *flags };
 
 void tn__record_optimizer(tn_json_writer *w, const char *key, const tn_optimizer *o)
@@ -252,8 +250,8 @@ bool tn__optimizer_fits(const tn_optimizer *o, const tn_json *record, const char
         for (int i = 0; i < schedules(o) && tn_error() == TN_OK; i++)
             schedule_fits(schedule_at(o, i), i, tn_json_at(list, i), keep, &m);
     if (tn_json_i64_or(tn_json_get(record, "follows"), -1) != (o->follower ? place_of(o, o->follower) : -1))
-        tn__mismatch_other(&m, "its steps are %sfollowed by a schedule, in the file they are %s",
-                           o->follower ? "" : "not ", o->follower ? "not" : "");
+        tn__mismatch_other(&m, "its steps are followed by %s, in the file by another one",
+                           o->follower ? "a schedule" : "no schedule");
     return tn_error() == TN_OK && tn__mismatch_none(&m, path, "optimizer", "that differ");
 }
 

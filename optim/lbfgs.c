@@ -98,8 +98,8 @@ static void move(tn_lbfgs *o, double t)
 static point evaluate_at(tn_lbfgs *o, double t)
 {
     move(o, t);
-    const double f = evaluate(o, TRIAL);
-    return (point){t, f, dot(o, vector(o, TRIAL), vector(o, DIRECTION)), TRIAL};
+    const double f = evaluate(o, TRIAL), slope = dot(o, vector(o, TRIAL), vector(o, DIRECTION));
+    return (point){t, isfinite(f) && isfinite(slope) ? f : INFINITY, slope, TRIAL}; /* never the best point */
 }
 
 /* ---- the line search --------------------------------------------------------------------------------------------- */
@@ -112,7 +112,7 @@ static double cubic_minimum(point a, point b, double least, double most)
         a = b, b = t;
     }
     const double d1 = a.slope + b.slope - 3 * (a.f - b.f) / (a.t - b.t), square = d1 * d1 - a.slope * b.slope;
-    if (!(square >= 0)) return (least + most) / 2;
+    if (!(square >= 0 && isfinite(square))) return (least + most) / 2;
     const double d2 = sqrt(square), t = b.t - (b.t - a.t) * ((b.slope + d2 - d1) / (b.slope - a.slope + 2 * d2));
     return fmin(fmax(t, least), most);
 }
@@ -240,7 +240,7 @@ static bool iterate(tn_lbfgs *o, double *f, bool last)
     if (first) t *= fmin(1, 1 / sum);
     const double slope = dot(o, vector(o, GRADIENT), vector(o, DIRECTION));
     o->rate = t;
-    if (slope > -o->c.tolerance_change) return false;
+    if (!(slope <= -o->c.tolerance_change)) return false; /* also if it is NaN */
     read_weights(o, vector(o, WEIGHTS));
     if (o->c.strong_wolfe) {
         const point p = line_search(o, (point){0, *f, slope, GRADIENT}, t);

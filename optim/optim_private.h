@@ -82,7 +82,7 @@ int64_t       tn__weight_find(const tn_optimizer *o, const tn_tensor *t);     /*
 bool tn__state_same(const tn_optimizer *o, const tn__weight *w, tn_shape *s); /* for .shape: the shape of the weight */
 /* Creates a state of that shape or, if only some elements are updated here, of those. The caller owns it; may raise. */
 tn_tensor *tn__state_make(const tn_optimizer *o, const tn__weight *w, tn_shape s);
-tn_status  tn__schedule_advance(tn_schedule *s);          /* the schedule's step after an update of its optimizer */
-void       tn__schedule_check_next(const tn_schedule *s); /* raises the foreseeable errors of tn__schedule_advance */
+void       tn__schedule_check_next(const tn_schedule *s); /* before an update: the checks of the schedule's next step */
+void       tn__schedule_advance(tn_schedule *s);          /* after the update: the step that was checked */
 
 #endif

@@ -76,14 +76,20 @@ bool tn__schedule_check_step(const tn_schedule *s, int64_t t)
     return true;
 }
 
-bool tn__schedule_set(tn_schedule *s, int64_t t)
+/* Sets what tn__schedule_check_step has computed for step t. */
+static void set(tn_schedule *s, int64_t t)
 {
     tn_optimizer *o = s->owner;
     double        momentum;
-    if (!tn__schedule_check_step(s, t)) return false;
     for (int g = 0; g < o->groups; g++) o->group[g].option[TN_OPT_LR] = s->value[g];
     if (s->kind->momentum && s->kind->momentum(s, t, &momentum)) set_momentum(o, momentum);
     s->t = t;
+}
+
+bool tn__schedule_set(tn_schedule *s, int64_t t)
+{
+    if (!tn__schedule_check_step(s, t)) return false;
+    set(s, t);
     return true;
 }
 
@@ -114,10 +120,7 @@ static tn_status move(const char *who, tn_schedule *s, int64_t t)
     return tn_error();
 }
 
-tn_status tn__schedule_advance(tn_schedule *s)
-{
-    return move("tn_schedule_step", s, s && s->t < INT64_MAX ? s->t + 1 : INT64_MAX);
-}
+static int64_t next_step(const tn_schedule *s) { return s && s->t < INT64_MAX ? s->t + 1 : INT64_MAX; }
 
 tn_status tn_schedule_step(tn_schedule *s)
 {
@@ -126,7 +129,7 @@ tn_status tn_schedule_step(tn_schedule *s)
         return tn_raise(TN_ESTATE,
                         "tn_schedule_step: this schedule follows its optimizer (tn_schedule_follow, or tn_fit), "
                         "whose tn_step already steps it; remove this call");
-    return tn__schedule_advance(s);
+    return move("tn_schedule_step", s, next_step(s));
 }
 
 tn_status tn_schedule_goto(tn_schedule *s, int64_t t)
@@ -145,8 +148,10 @@ tn_status tn_schedule_follow(tn_schedule *s)
 
 void tn__schedule_check_next(const tn_schedule *s)
 {
-    if (may_step("tn_step", s)) tn__schedule_possible(s, s->t + 1);
+    if (may_step("tn_step", s)) tn__schedule_check_step(s, next_step(s));
 }
+
+void tn__schedule_advance(tn_schedule *s) { set(s, next_step(s)); }
 
 int64_t       tn_schedule_now(const tn_schedule *s) { return s ? s->t : 0; }
 tn_optimizer *tn_schedule_optimizer(const tn_schedule *s) { return s ? s->owner : NULL; }

@@ -1,5 +1,6 @@
 /* replica.c — a rank's shards of a batch: runs them one after the other, each with its own gradients and random
  * numbers, and adds the gradients of siblings in the tree. */
+#include "optim/norm.h"
 #include "parallel/parallel_private.h"
 
 #include <math.h>
@@ -34,7 +35,7 @@ static bool check(const tn_replica_config *c)
     else if (c->bucket < LINE || c->bucket > MOST_BUCKET)
         tn_raise(TN_EINVAL, "tn_replica_new: .bucket is %lld, but must be from 64 bytes to 64 MiB",
                  (long long)c->bucket);
-    return tn_error() == TN_OK;
+    return tn_error() == TN_OK && tn__clip_check("tn_replica_new", &c->clip);
 }
 
 static bool is_trained(const tn_each *p) { return p->parameter && tn_dtype_is_float(tn_dtype_of(p->tensor)); }

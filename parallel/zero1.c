@@ -84,8 +84,10 @@ tn_status tn_replica_step(tn_replica *r, tn_optimizer *o)
     if (!r) return tn_error() == TN_OK ? tn_raise(TN_EINVAL, "tn_replica_step: r is NULL") : tn_error();
     if (tn_error() == TN_OK && !o) tn_raise(TN_EINVAL, "tn_replica_step: the optimizer is NULL");
     const uint64_t sum = tn_optimizer_sum(o); /* before its schedule advances */
-    if (tn_error() == TN_OK && (r->clip.norm > 0 || r->clip.value > 0))
-        r->norm = tn_clip_grads_run((tn_clip_grads_args){.module = r->module, .clip = r->clip});
+    tn_clip        clip = r->clip;
+    if (clip.error_if_nonfinite && !(clip.norm > 0)) clip.value = clip.value > 0 ? clip.value : INFINITY;
+    if (tn_error() == TN_OK && (clip.norm > 0 || clip.value > 0))
+        r->norm = tn_clip_grads_run((tn_clip_grads_args){.module = r->module, .clip = clip});
     if (tn_error() == TN_OK) {
         tn__zero3_open(r, true);
         if (r->zero) update_part(r, o);

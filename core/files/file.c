@@ -401,7 +401,8 @@ bool tn__sink_open(tn__sink *s, const char *label, const char *path, int64_t siz
         mode = old.st_mode & 0777;
     }
     if (!open_temporary(s, mode)) return tn__sink_end(s, false), false;
-    r = io.reserve(io.user, s->fd, size);
+    r = -EINTR;
+    for (int i = 0; i < TRIES && r == -EINTR; i++) r = io.reserve(io.user, s->fd, size);
     if (r == -EOPNOTSUPP || r == -ENOSYS || r == -EINVAL || r == -ENODEV) return true; /* it was only a precaution */
     if (r < 0) {
         char what[80];

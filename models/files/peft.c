@@ -373,7 +373,14 @@ static void pass_layer(const tn_lora_layer *l, const adapter *a, bool any, bool 
     const bool here = t[0] && t[1] && (!l->pieces || take_piece(a, l, a->rank, t));
     if (here && any && !has)
         tn_raise(TN_EFORMAT, "'%s': piece %d of '%s' has adapters in the file only", a->path, l->piece, l->name);
-    if (!copy || tn_error() != TN_OK || !has) return;
+    if (tn_error() != TN_OK || !has) return;
+    const int64_t had = tn_size(l->lora->a[l->part], 0), found = tn_size(t[0], 0);
+    if (had != found) /* a copy of rank 1 would be broadcast */
+        tn_raise(TN_ESHAPE,
+                 "'%s': the adapters of '%s' have rank %lld, those of the model %lld; load them into a model without "
+                 "adapters",
+                 a->path, l->name, (long long)found, (long long)had);
+    if (!copy || had != found) return;
     for (int b = 0; b < 2; b++) tn_copy_from(b ? l->lora->b[l->part] : l->lora->a[l->part], t[b]);
     l->lora->scale = a->alpha / (double)a->rank;
 }

@@ -123,9 +123,9 @@ void               tn__fit_validate(tn__fit *f); /* (fit_validate.c) */
 void               tn__fit_restore_modes(tn__fit *f);
 
 /* Write and read the best weights, a file with a checksum (fit_best.c). False: raised. */
-bool tn__fit_best_save(void *module, const char *path);
-bool tn__fit_best_load(void *module, const char *path);
-void tn__fit_best_sums(void *module, tn__run_entry *to); /* sets sums[0] to the hash of the weights */
+bool tn__fit_best_save(void *module, const char *path, int64_t step);
+bool tn__fit_best_load(void *module, const char *path, int64_t step); /* also raises if they are of another step */
+void tn__fit_best_sums(void *module, tn__run_entry *to);              /* sets sums[0] to the hash of the weights */
 
 /* .memory (fit_memory.c): creates the budget, and checks that weights, gradients and the optimizer's state fit; raises
  * the error of a step that does not fit; reports the choice of the last pass, if new. They do nothing without .memory.

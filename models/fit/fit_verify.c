@@ -398,7 +398,7 @@ static bool load_result(tn__fit *f)
         return tn_raise_false(TN_EIO, "tn_verify: '%.160s' has no training checkpoint of its last step, %lld",
                               f->c.folder, (long long)step_of(r, r->bounds - 1));
     }
-    tn__fit_best_load(f->c.module, tn__folder_best(&f->folder, path));
+    tn__fit_best_load(f->c.module, tn__folder_best(&f->folder, path), entry(r, best)->step);
     damage(r, entry(r, best)->step);
     if (!fine(r)) return false;
     tn__fit_best_sums(f->c.module, &e);

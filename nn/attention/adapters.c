@@ -247,6 +247,19 @@ static void merge(tn_module *layer, tn_lora_pair **at, tn_tensor *w)
     tn_scope_end(s);
 }
 
+/* Raises if the layer at e shares its weight with another module: merging would change that one, too. */
+static void check_tied(void *m, const tn_each *e, const tn_tensor *w)
+{
+    for (tn_each p = tn_module_each(m, TN_EACH_PARAMETER | TN_EACH_NAME); tn_next(&p);)
+        if (p.tensor == w && p.module != e->module) {
+            tn_raise(TN_EUNSUPPORTED,
+                     "tn_lora_merge: the weight of '%s' is tied: it is also '%s', which merging would change; keep the "
+                     "adapters, or give the layer its own weight",
+                     e->name, p.name);
+            return;
+        }
+}
+
 tn_status tn_module_lora_merge(void *m)
 {
     tn_lora_pair **at;
@@ -259,7 +272,8 @@ tn_status tn_module_lora_merge(void *m)
                             "tn_lora_merge: '%s' is packed (8 bits or f16), which would round the adapters away; save "
                             "them (tn_peft_save), and load and merge them in the model before it is packed",
                             e.name);
-        else if (at && *at && !tn__may_write("tn_lora_merge", w)) return tn_error();
+        else if (at && *at && tn__may_write("tn_lora_merge", w)) check_tied(m, &e, w);
+    if (tn_error() != TN_OK) return tn_error();
     for (tn_each e = tn_module_each(m, TN_EACH_MODULE); tn_error() == TN_OK && tn_next(&e);)
         if ((at = place_of(e.module, &w, &name)) && *at) merge(e.module, at, w);
     if (tn_error() == TN_OK) tn_module_freeze(m, false);

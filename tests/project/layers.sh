@@ -40,7 +40,7 @@ data/vectors     | text                          | core/base/toolbox.h core/kern
 data/images      | text source                   | core/base/toolbox.h core/files/io.h
 data/metrics     | text                          | core/base/toolbox.h core/tensor/print.h
 data/report      | text                          | core/base/toolbox.h
-parallel         |                               | core/base/toolbox.h
+parallel         |                               | core/base/toolbox.h optim/norm.h
 parallel/mpi     |                               |
 models/files     |                               | core/base/toolbox.h core/base/checked.h core/files
                  |                               | core/tensor/tensor.h

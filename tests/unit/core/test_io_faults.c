@@ -252,11 +252,8 @@ START_TEST(what_is_only_a_precaution)
     static const struct {
         const char *call;
         int         which, code;
-    } rows[] = {{"reserve", 0, EOPNOTSUPP},
-                {"reserve", 0, ENOSYS},
-                {"fsync", 1, EINVAL},
-                {"open", 0, EACCES},
-                {"close", 0, EINTR}};
+    } rows[] = {{"reserve", 0, EOPNOTSUPP}, {"reserve", 0, EINTR}, {"reserve", 0, ENOSYS},
+                {"fsync", 1, EINVAL},       {"open", 0, EACCES},   {"close", 0, EINTR}};
     const char *path = tn_test_file("precaution.bin");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         unlink(path);

@@ -121,6 +121,36 @@ START_TEST(damaged_best)
 }
 END_TEST
 
+static double always_better(void *net, void *user)
+{
+    static double value;
+    (void)net, (void)user;
+    return ++value;
+}
+
+/* A run killed between best.safetensors and its checkpoint: the file is newer than the run that resumes. */
+START_TEST(best_of_another_step)
+{
+    const char *folder[2] = {tn_test_file("longer"), tn_test_file("shorter")};
+    for (int i = 0; i < 3; i++) {
+        fit_case      c = fit_case_begin(0);
+        tn_fit_result r = tn_fit(USUAL(&c), .score = always_better, .rising = true, .valid_every = 3,
+                                 .restore_best = true, .steps = i ? 3 : 6, .folder = folder[i > 0], .resume = true);
+        if (i < 2) {
+            fine(r);
+            ck_assert_int_eq(r.best_step, i ? 3 : 6);
+        } else {
+            ck_assert(r.why == TN_FIT_FAILED);
+            ck_error_has(TN_EFORMAT, "has the weights of step 6, but the best value of this run is of step 3");
+        }
+        fit_case_end(&c);
+        if (i == 1)
+            ck_assert_int_eq(
+                rename(tn_test_in(folder[0], "best.safetensors"), tn_test_in(folder[1], "best.safetensors")), 0);
+    }
+}
+END_TEST
+
 /* ---- retention --------------------------------------------------------------------------------------------------- */
 
 START_TEST(keeps_the_newest)
@@ -495,5 +525,6 @@ int main(void)
     tcase_add_test(c, prolonged);
     tcase_add_test(c, rate_of_the_checkpoint);
     tcase_add_test(c, damaged_best);
+    tcase_add_test(c, best_of_another_step);
     return tn_check_main(s);
 }

@@ -358,6 +358,33 @@ START_TEST(mistakes)
 }
 END_TEST
 
+/* Merged, the adapters of both layers would be added to their one weight; an A of rank 1 would be broadcast. */
+START_TEST(tied_weights_and_other_ranks)
+{
+    const char *dir = tn_test_folder("ranks");
+    net        *m = net_new(TN_F32), *other = net_new(TN_F32);
+    tn_linear  *extra = tn_child(m, "extra", tn_linear_new(.in = 32, .out = 64));
+    tn_tie_to(m, "extra.weight", "up.weight");
+    ck_assert_int_eq(tn_lora(m, .rank = 1), TN_OK);
+    ck_assert_ptr_eq(extra->weight, m->up->weight);
+    tn_lora_merge(m);
+    ck_error(TN_EUNSUPPORTED,
+             "tn_lora_merge: the weight of 'up' is tied: it is also 'extra.weight', which merging would change; keep "
+             "the adapters, or give the layer its own weight");
+    ck_assert(tn_has_lora(m));
+    tn_free(m);
+    m = net_new(TN_F32);
+    tn_lora(m, .rank = 1);
+    shake(m);
+    ck_assert_int_eq(tn_peft_save(m, dir), TN_OK);
+    tn_lora(other, .rank = 2);
+    ck_assert_int_ne(tn_peft_load(other, dir), TN_OK);
+    ck_error_has(TN_ESHAPE, "the adapters of 'attention.in_proj_weight' have rank 1, those of the model 2");
+    tn_free(other);
+    tn_free(m);
+}
+END_TEST
+
 /* ---- joined weights ---------------------------------------------------------------------------------------------- */
 
 /* The adapters of weights that files join are one: of rank n r with blocks, or of rank r if their A are equal. Other
@@ -521,6 +548,7 @@ int main(void)
     tcase_add_test(c, own_module);
     tcase_add_test(c, checkpoints);
     tcase_add_test(c, mistakes);
+    tcase_add_test(c, tied_weights_and_other_ranks);
     tcase_add_loop_test(c, joined_weights, 0, 2);
     tcase_add_loop_test(c, equals_peft, 0, GOLDEN);
     tcase_add_loop_test(c, experts, 0, 2);

@@ -61,6 +61,38 @@ START_TEST(as_pytorch)
 }
 END_TEST
 
+static void start_at(tn_linear *m, double first)
+{
+    const tn_scope s = tn_no_grad_begin();
+    for (int i = 0; i < 3; i++) tn_set(m->weight, i, first + i);
+    tn_scope_end(s);
+}
+
+static tn_tensor *sum_minus_log(void *user)
+{
+    tn_tensor *w = ((tn_linear *)user)->weight;
+    return tn_sum(tn_sub(w, tn_log(w)));
+}
+
+/* A step too far gives NaN: it is worse than any other point, and the line search goes back. */
+START_TEST(a_loss_of_nan)
+{
+    tn_linear *m = tn_linear_new(.in = 3, .out = 1, .no_bias = true);
+    start_at(m, 5);
+    tn_lbfgs *o = tn_lbfgs_new(m, .lr = 1000, .strong_wolfe = true, .max_iter = 30);
+    double    loss = NAN;
+    for (int i = 0; i < 4; i++)
+        ck_assert_msg(tn_lbfgs_step(o, sum_minus_log, m, &loss) == TN_OK, "%s", tn_error_message());
+    for (int i = 0; i < 3; i++) ck_assert_double_lt(fabs(tn_get(m->weight, i) - 1), 1e-3);
+    ck_assert_double_lt(fabs(loss - 3), 1e-5);
+    start_at(m, -1); /* NaN already at the start: the weights stay */
+    const double before[2] = {tn_get(m->weight, 1), tn_get(m->weight, 2)};
+    ck_assert_int_eq(tn_lbfgs_step(o, sum_minus_log, m, &loss), TN_OK);
+    ck_assert(isnan(loss) && tn_get(m->weight, 1) == before[0] && tn_get(m->weight, 2) == before[1]);
+    tn_lbfgs_free(o), tn_free(m);
+}
+END_TEST
+
 /* A closure that fails at any evaluation: the weights are those of before, and the optimizer can be used. */
 START_TEST(closures_that_fail)
 {
@@ -133,6 +165,7 @@ int main(void)
     Suite *s = suite_create("lbfgs");
     TCase *t = tn_tcase(s, "lbfgs");
     tcase_add_loop_test(t, as_pytorch, 0, KINDS);
+    tcase_add_test(t, a_loss_of_nan);
     tcase_add_loop_test(t, closures_that_fail, 0, KINDS);
     tcase_add_test(t, mistakes);
     TCase *m = tcase_create("memory"); /* outside any scope: the allocator changes */

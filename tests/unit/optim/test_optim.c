@@ -261,6 +261,36 @@ START_TEST(what_shrinks_ends_at_zero)
 END_TEST
 #endif
 
+/* ---- checkpoints ------------------------------------------------------------------------------------------------- */
+
+static void refused(tn_optimizer *saved, tn_optimizer *here, const char *differs)
+{
+    tn_optimizer *all[] = {saved, here};
+    const char   *path = tn_test_file("rule.ckpt");
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(tn_checkpoint_save(path, .optimizer = all[i]), TN_OK);
+        tn_checkpoint_file *f = tn_checkpoint_open(path);
+        ck_assert_int_eq(tn_checkpoint_restore(f, .optimizer = all[i]), TN_OK);
+        ck_assert_int_ne(tn_checkpoint_restore(f, .optimizer = all[!i]), TN_OK);
+        ck_assert_msg(strstr(tn_error_message(), differs), "%s", tn_error_message());
+        tn_clear_error();
+        tn_checkpoint_close(f);
+    }
+    tn_optimizer_free(saved), tn_optimizer_free(here);
+}
+
+/* Options that change the rule of an update must be those of the checkpoint. */
+START_TEST(options_of_the_rule)
+{
+    tn_sequential *net = tn_case_new(TN_F32);
+    refused(tn_nadam_new(net), tn_nadam_new(net, .decoupled = true), "decoupled is ");
+    refused(tn_radam_new(net), tn_radam_new(net, .decoupled = true), "decoupled is ");
+    refused(tn_muon_new(net), tn_muon_new(net, .match_rms = true), "match_rms is ");
+    refused(tn_muon_new(net), tn_muon_new(net, .no_nesterov = true), "nesterov is ");
+    tn_free(net);
+}
+END_TEST
+
 int main(void)
 {
     golden = tn_safetensors_open(tn_test_data("golden/optim.safetensors"));
@@ -271,6 +301,7 @@ int main(void)
     tcase_add_test(t, averages);
     tcase_add_test(t, averages_that_are_the_weights);
     tcase_add_test(t, nothing_is_left_out);
+    tcase_add_test(t, options_of_the_rule);
     t = tn_tcase(s, "threads and memory");
     tcase_add_loop_test(t, any_number_of_threads, 0, KINDS);
     tcase_add_loop_test(t, steps_take_no_memory, 0, KINDS);

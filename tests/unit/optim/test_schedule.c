@@ -338,6 +338,20 @@ static double strange(int64_t t, int group, void *user)
     return t == 1 ? NAN : t == 3 ? -1 : 1;
 }
 
+/* The rate after the update is checked before it. */
+START_TEST(a_next_rate_that_is_invalid)
+{
+    tn_sequential *net = tn_case_new(TN_F32), *before = tn_copy(net);
+    tn_optimizer  *o = tn_sgd_new(net, .lr = 1);
+    tn_schedule_follow(tn_lambda_lr_new(o, .factor = strange));
+    ck_assert_int_ne(tn_case_steps(net, o, 1, 1, 2), TN_OK);
+    ck_error(TN_EINVAL, "tn_lambda_lr_new: at step 1 the learning rate of group 0 would be nan");
+    ck_assert(tn_case_same(net, before) && tn_steps(o) == 0);
+    tn_optimizer_free(o);
+    tn_free(net), tn_free(before);
+}
+END_TEST
+
 #define REFUSED(code, call, text)            \
     do {                                     \
         ck_assert_ptr_null(call);            \
@@ -487,6 +501,7 @@ int main(void)
     tcase_add_test(t, an_endless_best);
     tcase_add_test(t, joined);
     tcase_add_test(t, followed);
+    tcase_add_test(t, a_next_rate_that_is_invalid);
     tcase_add_test(t, wrong_use);
     return tn_check_main(s);
 }

@@ -357,6 +357,35 @@ START_TEST(a_line_that_is_cut)
 END_TEST
 
 /* One rank's schedule has another length: the rate of its first step is equal, that of its second is not. */
+/* The replica's own clipping is checked like an optimizer's, and may be .error_if_nonfinite alone. */
+static void clip_in_the_replica(tn_world *w, void *user)
+{
+    tn_linear    *m = tn_linear_new(.in = 2, .out = 1);
+    tn_optimizer *o = tn_sgd_new(m, .lr = 1);
+    const bool    wrong = *(const bool *)user;
+    tn_replica   *r =
+        wrong ? tn_replica_new(w, m, .clip.norm = -1) : tn_replica_new(w, m, .clip.error_if_nonfinite = true);
+    ck_assert_int_eq(r == NULL, wrong);
+    for (tn_part p = {0}; r && tn_replica_next(r, &p);) /* finite losses, gradients of NaN */
+        tn_replica_backward(r, tn_sum(tn_sqrt(tn_mul_scalar(m->weight, 0))), 1);
+    if (r) tn_replica_step(r, o);
+    if (r) ck_assert(isfinite(tn_get(m->weight, 0)));
+    tn_replica_free(r), tn_optimizer_free(o), tn_free(m);
+}
+
+START_TEST(clipping_of_a_replica)
+{
+    static const char *const said[] = {
+        "tn_clip_grads: the gradient of 'weight' has a NaN or Inf; nothing was changed",
+        "tn_replica_new: .clip.norm is -1, but must not be negative; 0 disables clipping"};
+    char text[TN_THREAD_RANKS][1100];
+    for (int wrong = 0; wrong < 2; wrong++) {
+        tn_thread_ranks(2, clip_in_the_replica, &(bool){wrong}, 0, text);
+        for (int i = 0; i < 2; i++) ck_assert_str_eq(text[i], said[wrong]);
+    }
+}
+END_TEST
+
 static void step_differently(tn_world *w, tn_linear *m)
 {
     tn_optimizer *o = tn_sgd_new(m, .lr = 1);
@@ -487,6 +516,7 @@ int main(void)
     tcase_add_loop_test(c, the_tape_tells, 0, 2);
     tcase_add_loop_test(c, an_error_reaches_all, 0, 2);
     tcase_add_loop_test(c, a_line_that_is_cut, 0, 2);
+    tcase_add_test(c, clipping_of_a_replica);
     tcase_add_test(c, ranks_that_differ);
     tcase_add_test(c, what_ranks_tell_each_other);
     tcase_add_test(c, mistakes);
