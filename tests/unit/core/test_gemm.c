@@ -1,6 +1,7 @@
 /* test_gemm.c — matrix products: every element is, to the bit, its chain of multiply-adds in the order of k, for every
  * instruction set that this CPU has, every layout, size, path and number of threads; and within the error bound of such
  * a sum. */
+#include "core/products/cost.h"
 #include "core/products/gemm_plan.h"
 #include "core/tensor/convert.h"
 #include "tests/common/gemm_reference.h"
@@ -414,6 +415,22 @@ static double busiest(int team, int64_t m, int64_t n, int64_t k, bool turned)
     return (double)most * team / ((double)m * (double)n);
 }
 
+/* Lots of several tasks make no thread busier than lots of the least size: 22 tasks on 8 threads are not 11 lots. */
+START_TEST(lots)
+{
+    for (int team = 1; team <= 16; team++)
+        for (int64_t tasks = 1; tasks <= 200; tasks++)
+            for (int64_t least = 1; least <= 4; least++) {
+                const int64_t grain = tn__cost_grain(tn__cost_task * (double)tasks / (double)least, tasks, team);
+                const int64_t all = (tasks - 1) / grain + 1, fewest = (tasks - 1) / least + 1;
+                ck_assert_msg((all + team - 1) / team * grain <= (fewest + team - 1) / team * least,
+                              "%lld tasks on %d: %lld at a time", (long long)tasks, team, (long long)grain);
+            }
+    ck_assert_int_eq(tn__cost_grain(1, 22, 8), 1);
+    ck_assert_int_eq(tn__cost_grain(1, 3, 2), 2);
+}
+END_TEST
+
 START_TEST(even) /* on two threads; with more, each may get a panel or a strip more than another */
 {
     const int64_t of[][3] = {{2048, 1024, 256}, {2048, 256, 1024}, {2048, 768, 256},  {2048, 256, 256},
@@ -442,6 +459,7 @@ int main(void)
     tcase_add_loop_test(c, columns_of_a_large_a, 0, ISAS);
     tcase_add_loop_test(c, rows_anywhere, 0, ISAS);
     tcase_add_loop_test(c, parts, 0, ISAS);
+    tcase_add_test(c, lots);
     tcase_add_test(c, even);
     c = tn_tcase(s, "tensors");
     tcase_add_test(c, batches);
