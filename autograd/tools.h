@@ -96,6 +96,12 @@ TN_API tn_tensor *tn_hvp(tn_check_fn fn, tn_tensor *x, tn_tensor *v, void *user)
  *     y = tn_scope_return(s, tn_call(net, x)); // as tn_functional_call(net, x, 1, &weight, &others) */
 TN_API tn_scope tn_functional_begin(int n, tn_tensor *const *of, tn_tensor *const *by);
 
+/* Replaces the gradient of a leaf by a copy of grad, in the leaf's dtype, for example after changing it, or to apply
+ * gradients from elsewhere. Calls no hooks (tn_on_grad).
+ *
+ *     tn_set_grad(weight, tn_mul_scalar(tn_grad(weight), 0.5)); */
+TN_API tn_status tn_set_grad(tn_tensor *leaf, tn_tensor *grad);
+
 /* ---- a callback for complete gradients --------------------------------------------------------------------------- */
 
 /* tn_backward(root, .seed = seed) that calls `ready`, in the order of the tape, for each gradient that is complete, so

@@ -117,7 +117,8 @@ TN_API tn_status tn_replica_backward(tn_replica *r, tn_tensor *loss, double weig
 /* All ranks. Use it instead of tn_step. Clips and updates; with .zero each rank updates its part and broadcasts it,
  * with the same bits as without .zero. (An optimizer's own .clip rounds differently and would see only that part.) With
  * .zero each of k ranks stores 1/k of the optimizer's state, or of the parameters for LAMB and Adafactor, which update
- * whole parameters. */
+ * whole parameters. If a rank has an error before the update, no rank changes its weights. Gradients are dense: rejects
+ * optimizers that are .lazy. */
 TN_API tn_status tn_replica_step(tn_replica *r, tn_optimizer *o);
 /* All ranks. Call it before saving a checkpoint, from which any number of ranks may resume: with .zero rank 0 gets the
  * state of all parameters, and all ranks get all rows of per-row buffers (tn_buffer_rows). After saving or restoring,

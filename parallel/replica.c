@@ -202,7 +202,7 @@ static void begin_batch(tn_replica *r)
     r->key = (uint64_t)tn_random_u32(g) << 32;
     r->key |= tn_random_u32(g);
     r->after = *g;
-    r->next = r->lo, r->waiting = 0, r->seconds = 0;
+    r->next = r->lo, r->waiting = 0, r->seconds = 0, r->told = false;
     memset(r->losses, 0, (size_t)r->shards * 2 * sizeof *r->losses);
     memset(r->has_grad, 0, (size_t)r->places);
     tn_module_zero_grad(r->module);
@@ -243,6 +243,7 @@ tn_status tn_replica_backward(tn_replica *r, tn_tensor *loss, double weight)
         return tn_raise(TN_ESTATE,
                         "tn_replica_backward: with .overlap only one call per shard is possible, and this is the "
                         "second");
+    r->told = true;
     if (!tn__world_begin(r->world, TN__PART, 0, NULL)) return tn_error();
     const double start = tn__seconds();
     if (!tn__replica_exchange_losses(r)) return tn_error();
@@ -282,22 +283,16 @@ static void end_shard(tn_replica *r)
 
 /* ---- the whole batch --------------------------------------------------------------------------------------------- */
 
-/* Sets the parameters' gradients to the sums, by a backward pass with each parameter as a root and its sum as seed. */
-static void put_gradients(tn_replica *r)
+/* Sets the parameters' gradients to the sums. Hooks were called for each shard's gradients. */
+static void put_gradients(const tn_replica *r)
 {
-    int            n = 0;
-    const tn_scope s = tn_scope_begin();
-    tn_tensor    **list = tn_mem_get((size_t)r->places * 2 * sizeof *list + 1);
-    for (int64_t i = 0; list && i < r->places; i++) {
+    for (int64_t i = 0; i < r->places && tn_error() == TN_OK; i++) {
         const tn__place *p = r->place + i;
         if (!(r->has_grad[i] & TN__HAS_GRAD)) continue;
-        tn_tensor *g = tn_borrow(p->wide, tn_shape_of(p->t), tn__sum_of(r, i), NULL, NULL);
-        if (tn_dtype_of(p->t) != p->wide) g = tn_to(g, tn_dtype_of(p->t));
-        list[n] = p->t, list[r->places + n] = g, n++;
+        const tn_scope s = tn_scope_begin();
+        tn_set_grad(p->t, tn_borrow(p->wide, tn_shape_of(p->t), tn__sum_of(r, i), NULL, NULL));
+        tn_scope_end(s);
     }
-    if (list && n) tn_backward_run((tn_backward_args){.count = n, .roots = list, .seeds = list + r->places});
-    tn_mem_put(list, (size_t)r->places * 2 * sizeof *list + 1);
-    tn_scope_end(s);
 }
 
 /* Exchanges the gradients. With .overlap, a rank whose last shard is empty has not started sending yet; an error during
@@ -306,7 +301,7 @@ static bool exchange(tn_replica *r)
 {
     if (!r->overlap) return tn__world_begin(r->world, TN__PART, 0, NULL) && tn__replica_exchange(r);
     if (!tn__overlap_running(r)) {
-        if (!tn__world_begin(r->world, TN__PART, 0, NULL) || !tn__replica_exchange_losses(r)) return false;
+        if (r->told || !tn__world_begin(r->world, TN__PART, 0, NULL) || !tn__replica_exchange_losses(r)) return false;
         tn__overlap_start_late(r);
     }
     tn__overlap_finish(r);
@@ -363,6 +358,7 @@ tn_shard tn_replica_shard(const tn_replica *r)
 void tn_replica_cancel(tn_replica *r, tn_part *p)
 {
     if (!r || !p || !p->open_) return;
+    if (tn__overlap_running(r)) tn__overlap_complete(r), tn__overlap_finish(r); /* the other ranks wait for it */
     tn_scope_end(p->scope_);
     *p = (tn_part){.open_ = false};
     r->next = -1;

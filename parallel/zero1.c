@@ -1,5 +1,6 @@
 /* zero1.c — the step of a replica: clips by the norm of whole gradients. With .zero (ZeRO-1: Rajbhandari and others,
  * 2020) each rank updates its part of the parameters and broadcasts their weights. */
+#include "optim/norm.h"
 #include "parallel/parallel_private.h"
 
 #include <math.h>
@@ -51,6 +52,12 @@ static void update_part(const tn_replica *r, tn_optimizer *o)
                                   "LAMB and Adafactor update whole weights and work with .zero");
         return;
     }
+    bool any = false;
+    for (int64_t i = 0; i < r->places; i++) any = any || r->has_grad[i] & TN__HAS_GRAD;
+    if (!any) {
+        tn_step(o); /* raises */
+        return;
+    }
     set_parts(r, o, false);
     for (int64_t i = 0; i < r->places; i++) {
         int64_t from, to;
@@ -88,15 +95,18 @@ tn_status tn_replica_step(tn_replica *r, tn_optimizer *o)
     if (clip.error_if_nonfinite && !(clip.norm > 0)) clip.value = clip.value > 0 ? clip.value : INFINITY;
     if (tn_error() == TN_OK && (clip.norm > 0 || clip.value > 0))
         r->norm = tn_clip_grads_run((tn_clip_grads_args){.module = r->module, .clip = clip});
-    if (tn_error() == TN_OK) {
-        tn__zero3_open(r, true);
-        if (r->zero) update_part(r, o);
-        else tn_step(o);
-        tn__zero3_open(r, false);
-    }
+    if (tn_error() == TN_OK && o->flags & TN__LAZY)
+        tn_raise(TN_EUNSUPPORTED,
+                 "tn_replica_step: the optimizer is .lazy, but the gradients of a replica are dense, so "
+                 "that it would update all rows; omit .lazy");
     if (!tn__world_begin(r->world, TN__STEP, sum,
                          "an optimizer of another kind, with another learning rate or other options"))
-        return tn_error();
+        return tn_error(); /* no rank has changed its weights */
+    tn__zero3_open(r, true);
+    if (r->zero) update_part(r, o);
+    else tn_step(o);
+    tn__zero3_open(r, false);
+    if (!tn__world_begin(r->world, TN__STEP, sum, NULL)) return tn_error();
     if (r->zero && r->world->t.size > 1) broadcast_weights(r, o);
     return tn_error();
 }

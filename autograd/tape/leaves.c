@@ -1,4 +1,4 @@
-/* leaves.c — leaves and their gradients: tn_requires_grad, tn_grad, tn_zero_grad, tn_detach. */
+/* leaves.c — leaves and their gradients: tn_requires_grad, tn_grad, tn_set_grad, tn_zero_grad, tn_detach. */
 #include "autograd/tape/history.h"
 
 tn_tensor *tn_requires_grad(tn_tensor *t)
@@ -58,6 +58,26 @@ tn_tensor *tn_grad_rows(const tn_tensor *t, tn_tensor **rows)
     const bool some = tn__alive("tn_grad_rows", t) && !t->node && t->rows;
     if (rows) *rows = some ? t->rows : NULL;
     return some ? t->grad : NULL;
+}
+
+tn_status tn_set_grad(tn_tensor *leaf, tn_tensor *grad)
+{
+    static const char who[] = "tn_set_grad";
+    char              a[192], b[192];
+    if (tn__blocked()) return tn__self.error;
+    if (!leaf || !grad) return tn_raise(TN_EINVAL, "%s: the %s is NULL", who, leaf ? "gradient" : "leaf");
+    if (!tn__alive(who, leaf) || !tn__alive(who, grad) || !tn__up_to_date(grad, who, "the gradient", -1))
+        return tn__self.error;
+    if (!leaf->leaf) return tn_raise(TN_ESTATE, "%s: this tensor is not a leaf (tn_requires_grad)", who);
+    if (!tn_shape_equal(leaf->l.shape, grad->l.shape))
+        return tn_raise(TN_ESHAPE, "%s: the gradient is %s, but must be %s, like the leaf", who,
+                        tn_shape_text(grad->l.shape, a, sizeof a), tn_shape_text(leaf->l.shape, b, sizeof b));
+    tn_tensor *own = tn__new_owned(leaf->dtype, leaf->l.shape);
+    if (!own) return tn__self.error;
+    tn__copy(own, grad);
+    tn_zero_grad(leaf);
+    leaf->grad = own;
+    return tn__self.error;
 }
 
 void tn_zero_grad(tn_tensor *t)

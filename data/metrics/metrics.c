@@ -18,29 +18,6 @@ tn__char_class tn__class_of(uint32_t c)
     return k >= UTF8PROC_CATEGORY_SM && k <= UTF8PROC_CATEGORY_SO ? TN__SYMBOL : TN__OTHER;
 }
 
-static bool is_cased(uint32_t c)
-{
-    int k = category(c);
-    return k == UTF8PROC_CATEGORY_LU || k == UTF8PROC_CATEGORY_LL || k == UTF8PROC_CATEGORY_LT;
-}
-
-static bool is_case_ignorable(uint32_t c)
-{
-    int k = category(c);
-    return k == UTF8PROC_CATEGORY_MN || k == UTF8PROC_CATEGORY_ME || k == UTF8PROC_CATEGORY_CF ||
-           k == UTF8PROC_CATEGORY_LM || k == UTF8PROC_CATEGORY_SK || c == '\'' || c == '.' || c == ':' || c == 0xb7 ||
-           c == 0x2019;
-}
-
-/* True if a capital sigma ends a word: a cased letter before it and none after it, ignoring marks between. */
-static bool ends_word(const tn__points *p, int64_t at)
-{
-    int64_t i = at - 1, j = at + 1;
-    while (i >= 0 && is_case_ignorable(p->at[i])) i--;
-    while (j < p->n && is_case_ignorable(p->at[j])) j++;
-    return i >= 0 && is_cased(p->at[i]) && (j == p->n || !is_cased(p->at[j]));
-}
-
 bool tn__points_lower(tn__points *p)
 {
     enum {
@@ -51,7 +28,7 @@ bool tn__points_lower(tn__points *p)
     int64_t dotted = 0, sigmas = 0;
     for (int64_t i = 0; i < p->n; i++) dotted += p->at[i] == DOTTED_I, sigmas += p->at[i] == SIGMA;
     for (int64_t i = 0; i < p->n && sigmas; i++)
-        if (p->at[i] == SIGMA && ends_word(p, i)) p->at[i] = FINAL_SIGMA;
+        if (p->at[i] == SIGMA && tn__final_sigma(p->at, p->n, i)) p->at[i] = FINAL_SIGMA;
     if (dotted && !tn__grown((void *)&p->at, &p->room, p->n + dotted, sizeof *p->at)) return false;
     for (int64_t from = p->n - 1, to = p->n + dotted - 1; from >= 0; from--) {
         uint32_t c = p->at[from], lower[2] = {c};

@@ -37,6 +37,10 @@ static inline int tn__lower(uint32_t c, uint32_t to[2])
     return to[0] = (uint32_t)utf8proc_tolower((utf8proc_int32_t)c), 1;
 }
 
+/* True if the capital sigma at c[at] ends a word, as in Python: after a cased character and before none, skipping those
+ * that are case-ignorable. */
+bool tn__final_sigma(const uint32_t *c, int64_t n, int64_t at);
+
 static inline bool tn__has_case(uint32_t c)
 {
     const utf8proc_int32_t u = (utf8proc_int32_t)c;

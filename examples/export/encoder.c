@@ -217,6 +217,7 @@ static void put_file(emitter *e, const encoder *x, const spelling *k, const char
     emit(e, "\n");
     const bool labelled = x->tuned && x->tuned->config.problem != TN_REGRESSION;
     if (labelled) emit(e, "#ifdef MODEL_MAIN\nstatic const char *const label[CLASSES];\n#endif\n");
+    emit_template(e, template_lines);
     emit_template(e, x->tuned || x->vectors ? template_task_main : template_encoder_main);
     emit_constants(e, "sizeof state", state_bytes(x) + 64);
     if (labelled) {

@@ -111,6 +111,7 @@ static void put_file(emitter *e, const tn_seq2seq *m, const spelling *k, const c
     emit_template(e, template_translator);
     spelling_emit_code(e, k, true);
     emit(e, "\n");
+    emit_template(e, template_lines);
     emit_template(e, template_translator_main);
     emit_constants(e, "sizeof state + sizeof decoder", state_bytes(m) + 64);
     spelling_emit_tables(e, k);

@@ -284,6 +284,28 @@ gcc -std=c99 -O1 -c faulty.c -o faulty.o
 replay llama faulty.o gcc >replayed 2>&1
 [ "$(cat replayed)" = "input 0: other logits" ] || wrong "no difference is found in faulty.c: $(cat replayed)"
 
+# ---- unusual input ----
+
+refuses() # NAME TEXT: the program fails with this text for standard input
+{
+    ! "./$1.exe" >printed 2>refused || wrong "$1.exe accepts what has to fail with '$2'"
+    grep -qF "$2" refused || wrong "$1.exe says '$(cat refused)', expected '$2'"
+}
+printf 'the sun\n \r\nman\n' | refuses films "a line is empty"
+printf 'the\tsun\n' | refuses films "a line with a tab is two texts"
+printf 'the %09000d\n' 0 | refuses films "a line has more than"
+for name in films names-8 bert vectors; do
+    [ -e $name.exe ] && printf 'the [MASK]\0sun\n' | refuses $name "a line has a NUL byte"
+done
+head -c 1000 images | refuses vit "expected images of 144 bytes"
+head -c 100 pixels | refuses vit "expected images of 144 bytes"
+{ printf '\0\0\x08\7' && tail -c +5 pixels; } | ./vit.exe >printed || wrong "vit.exe rejects the pixels 0 0 8 7"
+printf 'the [MASK] and\r\n' | ./bert.exe >printed
+printf 'the [MASK] and\r\n' | "$bert" fill --model bert 2>errors | cmp - printed || wrong "bert.exe: CRLF"
+printf 'caf\355\240\200 the\n' | ./names-8.exe >printed
+printf 'caf\355\240\200 the\n' | "$bert" tag --model names --dtype int8 2>errors | cmp - printed ||
+    wrong "names-8.exe: another text for invalid UTF-8"
+
 # ---- errors ----
 
 variant llama 's/"model_type": "llama"/"model_type": "mistral", "sliding_window": 8/; s/LlamaFor/MistralFor/' windowed

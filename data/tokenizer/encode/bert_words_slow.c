@@ -43,41 +43,13 @@ static void compose(chunk *x)
     x->n = (int)n;
 }
 
-/* Unicode's properties Case_Ignorable and Cased: by category, and exceptions by code point. */
-static bool ignorable(uint32_t c)
-{
-    static const uint16_t also[] = {0x27,   0x2e,   0x3a,   0xb7,   0x387,  0x55f,  0x5f4,  0x2018, 0x2019,
-                                    0x2024, 0x2027, 0xfe13, 0xfe52, 0xfe55, 0xff07, 0xff0e, 0xff1a};
-    const int             k = tn__category(c);
-    for (size_t i = 0; i < sizeof also / sizeof *also; i++)
-        if (also[i] == c) return true;
-    return k == UTF8PROC_CATEGORY_MN || k == UTF8PROC_CATEGORY_ME || k == UTF8PROC_CATEGORY_CF ||
-           k == UTF8PROC_CATEGORY_LM || k == UTF8PROC_CATEGORY_SK;
-}
-
-static bool cased(uint32_t c)
-{
-    const int k = tn__category(c);
-    return (k >= UTF8PROC_CATEGORY_LU && k <= UTF8PROC_CATEGORY_LT) || c == 0xaa || c == 0xba ||
-           (c >= 0x2160 && c <= 0x217f) || (c >= 0x24b6 && c <= 0x24e9) ||
-           (c >= 0x1f130 && c <= 0x1f189 && (c - 0x1f130) % 32 < 26); /* A to Z in squares, three times */
-}
-
-static bool final_sigma(const chunk *x, int i)
-{
-    int before = i - 1, after = i + 1;
-    while (before >= 0 && ignorable(x->code[before])) before--;
-    while (after < x->n && ignorable(x->code[after])) after++;
-    return before >= 0 && cased(x->code[before]) && !(after < x->n && cased(x->code[after]));
-}
-
 static bool flush(chunk *x)
 {
     if (x->n) compose(x);
     for (int i = 0; i < x->n; i++) {
         uint32_t small[2] = {x->code[i]};
         int      n = 1;
-        if (x->w.t->bert.lower && small[0] == 0x3a3) small[0] = final_sigma(x, i) ? 0x3c2 : 0x3c3;
+        if (x->w.t->bert.lower && small[0] == 0x3a3) small[0] = tn__final_sigma(x->code, x->n, i) ? 0x3c2 : 0x3c3;
         else if (x->w.t->bert.lower) n = tn__lower(x->code[i], small);
         for (int k = 0; k < n; k++)
             if (!tn__bert_put(&x->w, small[k], x->from[i], x->to[i])) return false;

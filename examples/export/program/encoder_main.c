@@ -2,11 +2,8 @@
 
 #ifdef MODEL_MAIN
 /* ---- the program: predicts the masked tokens of each line of standard input, like bert fill --------------------- */
-#include <stdio.h>
-
 enum { TOP = 5 }; /* tokens that are printed for each mask */
-static char line[TEXT_MOST + 2];
-static int  id[LENGTH];
+static int id[LENGTH];
 
 /* Prints the most likely tokens at token t. */
 static void print_best(int t)
@@ -28,15 +25,13 @@ static void print_best(int t)
 
 int main(void)
 {
-    for (int first = 1; fgets(line, sizeof line, stdin); first = 0) {
-        int bytes = 0, masks = 0, mask = 0;
-        while (line[bytes] && line[bytes] != '\n') bytes++;
-        if (bytes > TEXT_MOST) return fprintf(stderr, "a line has more than %d bytes\n", TEXT_MOST), 1;
-        line[bytes] = 0;
+    for (int first = 1, bytes; (bytes = read_line(0)) != -1; first = 0) {
+        int masks = 0, mask = 0;
+        if (bytes < 0) return 1;
         const int n = model_encode(line, bytes, id);
         for (int t = 0; t < n; t++) masks += id[t] == MASK;
-        if (masks == 0) return fprintf(stderr, "no %s in '%s'\n", piece[MASK].text, line), 1;
-        printf("%s%s\n", first ? "" : "\n", line);
+        if (masks == 0) return fprintf(stderr, "no %s in '%.*s'\n", piece[MASK].text, bytes, line), 1;
+        printf("%s%.*s\n", first ? "" : "\n", bytes, line);
         model_run(id, n);
         for (int t = 0; t < n; t++) {
             if (id[t] != MASK) continue;

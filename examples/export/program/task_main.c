@@ -1,20 +1,7 @@
 /* task_main.c — part of an exported program: main of a model that classifies or embeds texts, or tags words. */
 
 #ifdef MODEL_MAIN
-#include <stdio.h>
-
-static char line[TEXT_MOST + 2];
-static int  id[LENGTH];
-
-/* Reads a line of standard input without its end; its bytes, or -1: there is none. */
-static int read_line(void)
-{
-    int bytes = 0;
-    if (!fgets(line, sizeof line, stdin)) return -1;
-    while (line[bytes] && line[bytes] != '\n') bytes++;
-    line[bytes] = 0;
-    return bytes;
-}
+static int id[LENGTH];
 
 #if PICKS
 static int largest(const float *score)
@@ -39,7 +26,8 @@ static void tag_row(void)
     model_run(id, n);
     const float *scores = model_tag(n);
     for (int i = 0; i < words; i++) {
-        fwrite(line + word_at[i].from, 1, (size_t)word_at[i].bytes, stdout);
+        static char word[3 * TEXT_MOST];
+        fwrite(word, 1, (size_t)make_valid(line + word_at[i].from, word_at[i].bytes, 1, word), stdout);
         printf("\t%s\n", label[largest(scores + word_at[i].token * CLASSES_WIDE)]);
     }
     n = words = 0;
@@ -61,8 +49,8 @@ static int is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 int main(void)
 {
-    for (int bytes; (bytes = read_line()) >= 0;) {
-        if (bytes > TEXT_MOST) return fprintf(stderr, "a line has more than %d bytes\n", TEXT_MOST), 1;
+    for (int bytes; (bytes = read_line(0)) != -1;) {
+        if (bytes < 0) return 1;
         for (int at = 0, from = 0; at <= bytes; at++) {
             if (at < bytes && !is_blank(line[at])) continue;
             if (at > from) add_word(from, at - from);
@@ -98,10 +86,14 @@ static void print_result(const float *score)
 
 int main(void)
 {
-    for (int bytes; (bytes = read_line()) >= 0;) {
-        if (bytes > TEXT_MOST) return fprintf(stderr, "a line has more than %d bytes\n", TEXT_MOST), 1;
-        for (int i = 0; i < bytes; i++)
+    for (int bytes; (bytes = read_line(0)) != -1;) {
+        if (bytes < 0) return 1;
+        int blank = 1;
+        for (int i = 0; i < bytes; i++) {
             if (line[i] == '\t') return fprintf(stderr, "a line with a tab is two texts; expected one\n"), 1;
+            blank = blank && (line[i] == ' ' || line[i] == '\r');
+        }
+        if (blank) return fprintf(stderr, "a line is empty\n"), 1;
         model_run(id, model_encode(line, bytes, id));
         print_result(model_classify());
     }
@@ -128,8 +120,8 @@ static void print_number(float x)
 
 int main(void)
 {
-    for (int bytes; (bytes = read_line()) >= 0;) {
-        if (bytes > TEXT_MOST) return fprintf(stderr, "a line has more than %d bytes\n", TEXT_MOST), 1;
+    for (int bytes; (bytes = read_line(0)) != -1;) {
+        if (bytes < 0) return 1;
         const int    n = model_encode(line, bytes, id);
         const float *v = (model_run(id, n), model_embed(n));
         for (int i = 0; i < VECTOR; i++) i ? putchar(' ') : 0, print_number(v[i]);

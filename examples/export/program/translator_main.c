@@ -2,9 +2,7 @@
 
 #ifdef MODEL_MAIN
 /* ---- the program: translates the lines of standard input, like translate run --beam 1 ---------------------------- */
-#include <stdio.h>
-
-static char line[TEXT_MOST + 2], decoded[MODEL_TEXT];
+static char decoded[MODEL_TEXT];
 static int  id[MODEL_TOKENS], said[LENGTH];
 
 static int best_token(void)
@@ -29,11 +27,9 @@ static int translate(int n)
 
 int main(void)
 {
-    while (fgets(line, sizeof line, stdin)) {
-        int bytes = 0, blank = 1;
-        while (line[bytes] && line[bytes] != '\n') bytes++;
-        if (bytes > TEXT_MOST) return fprintf(stderr, "a line has more than %d bytes\n", TEXT_MOST), 1;
-        if (bytes > 0 && line[bytes - 1] == '\r') bytes--;
+    for (int bytes; (bytes = read_line(1)) != -1;) {
+        int blank = 1;
+        if (bytes < 0) return 1;
         for (int i = 0; i < bytes; i++) blank = blank && (line[i] == ' ' || line[i] == '\t');
         const int n = blank ? 0 : model_decode(said, translate(model_encode(line, bytes, id)), decoded);
         for (int i = 0; i < n; i++) putchar(decoded[i] == '\n' || decoded[i] == '\r' || !decoded[i] ? ' ' : decoded[i]);

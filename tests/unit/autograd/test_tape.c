@@ -581,6 +581,34 @@ START_TEST(limits_are_read_again)
 END_TEST
 #endif
 
+/* ---- gradients by hand ------------------------------------------------------------------------------------------- */
+
+static tn_tensor *no_hook(tn_tensor *g, void *user)
+{
+    (void)user;
+    ck_abort_msg("a hook was called");
+    return g;
+}
+
+START_TEST(gradients_that_are_set)
+{
+    tn_tensor *w = tn_requires_grad(tn_ones(TN_SHAPE(2, 3))), *g = tn_full_of(TN_F64, TN_SHAPE(3, 2), 4);
+    tn_on_grad(w, no_hook, NULL);
+    ck_assert_int_eq(tn_set_grad(w, tn_transpose(g, 0, 1)), TN_OK);
+    tn_set(g, 0, 5.0); /* it was copied */
+    ck_assert(tn_dtype_of(tn_grad(w)) == TN_F32 && tn_get(tn_grad(w), 0) == 4);
+    ck_assert_int_eq(tn_set_grad(w, tn_mul_scalar(tn_grad(w), 0.5)), TN_OK);
+    ck_assert(tn_get(tn_grad(w), 5) == 2);
+    tn_set_grad(w, g);
+    ck_error(TN_ESHAPE, "tn_set_grad: the gradient is [3, 2], but must be [2, 3], like the leaf");
+    tn_set_grad(g, g);
+    ck_error(TN_ESTATE, "tn_set_grad: this tensor is not a leaf (tn_requires_grad)");
+    tn_set_grad(w, NULL);
+    ck_error(TN_EINVAL, "tn_set_grad: the gradient is NULL");
+    ck_assert(tn_get(tn_grad(w), 5) == 2);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("tape");
@@ -613,5 +641,6 @@ int main(void)
     suite_add_tcase(s, f);
     tcase_add_test(f, handing_over);
     tcase_add_test(f, threads_end_in_any_order);
+    tcase_add_test(f, gradients_that_are_set);
     return tn_check_main(s);
 }

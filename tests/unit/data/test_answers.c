@@ -106,6 +106,10 @@ START_TEST(what_is_no_answer)
     ck_error(TN_EINVAL, "tn_squad_add: s is NULL");
     ck_assert(isnan(tn_squad_threshold(0, NULL, NULL, NULL, NULL, NULL)));
     ck_error(TN_EINVAL, "tn_squad_threshold: n is 0; expected at least 1 question");
+    tn_string words = {0};
+    ck_assert_int_eq(tn_squad_words(tn_text_of("\u039f\u03a3 \u039f\u03a3\u00aa \u2167\u03a3"), &words), TN_OK);
+    ck_assert_str_eq(words.at, "\u03bf\u03c2 \u03bf\u03c3\u00aa \u2177\u03c2"); /* as Python: a final sigma or not */
+    tn_string_free(&words);
     tn_squad_words(tn_text_of("x"), NULL);
     ck_error(TN_EINVAL, "tn_squad_words: an argument is NULL");
     ck_assert(one.n == 0 && tn_squad_f1(&one) == 0 && tn_squad_exact(NULL) == 0);

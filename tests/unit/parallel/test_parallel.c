@@ -357,6 +357,96 @@ START_TEST(a_line_that_is_cut)
 END_TEST
 
 /* One rank's schedule has another length: the rate of its first step is equal, that of its second is not. */
+/* ---- after an error ---------------------------------------------------------------------------------------------- */
+
+enum { BEFORE_BACKWARD, BEFORE_STEP, CANCELLED, HOW };
+
+/* Step 1 of 3 fails on one rank, or all ranks cancel it; the error is cleared. The ranks go on with equal weights. */
+static void fails_once(tn_world *w, void *user)
+{
+    const int     how = *(const int *)user % HOW, rank = tn_world_rank(w);
+    tn_linear    *m = tn_linear_new(.in = 2, .out = 2);
+    tn_optimizer *o = tn_sgd_new(m, .lr = 0.1);
+    tn_replica   *r = tn_replica_new(w, m, .shards = 6, .overlap = *(const int *)user >= HOW);
+    double        all[TN_THREAD_RANKS];
+    for (int step = 0; step < 3; step++) {
+        bool cancelled = false;
+        for (tn_part p = {0}; !cancelled && tn_replica_next(r, &p);) {
+            const tn_shard own = tn_replica_shard(r);
+            if (step == 1 && how == BEFORE_BACKWARD && rank == 1) tn_raise(TN_EIO, "no data");
+            tn_replica_backward(r, tn_sum(tn_square(tn_call(m, tn_ones(TN_SHAPE(1, 2))))), 1);
+            if (step != 1 || how != CANCELLED || p.shard.rank != own.rank + own.count - 1) continue;
+            tn_replica_cancel(r, &p);
+            cancelled = true;
+        }
+        if (step == 1 && how == BEFORE_STEP && rank == 1) tn_raise(TN_EIO, "no data");
+        if (!cancelled) tn_replica_step(r, o);
+        ck_assert_msg((tn_error() == TN_OK) == (step != 1 || cancelled), "step %d: %s", step, tn_error_message());
+        tn_clear_error();
+        tn_world_gather(w, tn_item(tn_sum(m->weight)), all);
+        for (int i = 0; i < tn_world_size(w); i++) ck_assert_double_eq(all[i], all[0]);
+    }
+    ck_assert_int_eq(tn_steps(o), 2);
+    tn_replica_free(r), tn_optimizer_free(o), tn_free(m);
+}
+
+START_TEST(goes_on_after_an_error)
+{
+    char text[TN_THREAD_RANKS][1100];
+    tn_thread_ranks(3, fails_once, &_i, 0, text);
+    for (int i = 0; i < 3; i++) ck_assert_str_eq(text[i], "");
+}
+END_TEST
+
+static int        calls;
+static tn_tensor *negated(tn_tensor *g, void *user)
+{
+    (void)user, calls++;
+    return tn_neg(g);
+}
+
+/* Hooks see the gradients of each shard, not their sum again. */
+static void with_a_hook(tn_world *w, void *user)
+{
+    (void)user;
+    tn_linear  *m = tn_linear_new(.in = 2, .out = 1);
+    tn_replica *r = tn_replica_new(w, m, .shards = 2);
+    tn_on_grad(m->weight, negated, NULL);
+    calls = 0;
+    for (tn_part p = {0}; tn_replica_next(r, &p);)
+        tn_replica_backward(r, tn_sum(tn_call(m, tn_ones(TN_SHAPE(1, 2)))), 1);
+    ck_assert(calls == 2 && tn_get(tn_grad(m->weight), 0) == -1);
+    tn_replica_free(r), tn_free(m);
+}
+
+/* Optimizers that would do something else than without a replica. */
+static void other_steps(tn_world *w, void *user)
+{
+    const bool    lazy = *(const bool *)user;
+    tn_linear    *m = tn_linear_new(.in = 2, .out = 1);
+    tn_optimizer *o = tn_adamw_new(m, .lazy = lazy);
+    tn_replica   *r = tn_replica_new(w, m, .shards = 2, .zero = !lazy);
+    for (tn_part p = {0}; tn_replica_next(r, &p);)
+        if (lazy) tn_replica_backward(r, tn_sum(tn_call(m, tn_ones(TN_SHAPE(1, 2)))), 1);
+    tn_replica_step(r, o);
+    tn_replica_free(r), tn_optimizer_free(o), tn_free(m);
+}
+
+START_TEST(hooks_and_other_steps)
+{
+    char text[TN_THREAD_RANKS][1100];
+    tn_thread_ranks(1, with_a_hook, NULL, 0, text);
+    ck_assert_str_eq(text[0], "");
+    for (int lazy = 0; lazy < 2; lazy++) {
+        tn_thread_ranks(2, other_steps, &(bool){lazy}, 0, text);
+        for (int i = 0; i < 2; i++)
+            ck_assert_msg(strstr(text[i], lazy ? "tn_replica_step: the optimizer is .lazy"
+                                               : "tn_step: none of the 2 parameters has a gradient"),
+                          "%s", text[i]);
+    }
+}
+END_TEST
+
 /* The replica's own clipping is checked like an optimizer's, and may be .error_if_nonfinite alone. */
 static void clip_in_the_replica(tn_world *w, void *user)
 {
@@ -517,6 +607,8 @@ int main(void)
     tcase_add_loop_test(c, an_error_reaches_all, 0, 2);
     tcase_add_loop_test(c, a_line_that_is_cut, 0, 2);
     tcase_add_test(c, clipping_of_a_replica);
+    tcase_add_loop_test(c, goes_on_after_an_error, 0, 2 * HOW);
+    tcase_add_test(c, hooks_and_other_steps);
     tcase_add_test(c, ranks_that_differ);
     tcase_add_test(c, what_ranks_tell_each_other);
     tcase_add_test(c, mistakes);
