@@ -4,11 +4,22 @@
 
 #include <string.h>
 
+/* The index of the first token whose id is not below; they are in the order of their ids. */
+static uint32_t place_of(const tn_tokenizer *t, int32_t id)
+{
+    uint32_t from = 0, to = t->added.n;
+    while (from < to) {
+        const uint32_t middle = from + (to - from) / 2;
+        if (t->added.token[middle].id < id) from = middle + 1;
+        else to = middle;
+    }
+    return from;
+}
+
 tn__added *tn__added_as(const tn_tokenizer *t, int32_t id)
 {
-    for (uint32_t i = 0; i < t->added.n; i++)
-        if (t->added.token[i].id == id) return t->added.token + i;
-    return NULL;
+    const uint32_t i = place_of(t, id);
+    return i < t->added.n && t->added.token[i].id == id ? t->added.token + i : NULL;
 }
 
 bool tn__tokenizer_add(tn_tokenizer *t, tn__added a)
@@ -21,7 +32,9 @@ bool tn__tokenizer_add(tn_tokenizer *t, tn__added a)
     if (t->added.n >= TN__ADDED_MAX) return tn_raise_false(TN_EUNSUPPORTED, "more than %d added tokens", TN__ADDED_MAX);
     if (!tn__grown((void *)&t->added.token, &t->added.room, (int64_t)t->added.n + 1, sizeof *t->added.token))
         return false;
-    t->added.token[t->added.n++] = a;
+    tn__added *at = t->added.token + place_of(t, a.id);
+    memmove(at + 1, at, (size_t)(t->added.token + t->added.n++ - at) * sizeof *at);
+    *at = a;
     if (a.outside && a.id < t->added.outside) t->added.outside = a.id;
     return true;
 }

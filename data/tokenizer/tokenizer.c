@@ -162,9 +162,8 @@ int64_t tn_tokenizer_id(const tn_tokenizer *t, const char *piece) { return t && 
 
 bool tn_tokenizer_is_special(const tn_tokenizer *t, int64_t id)
 {
-    for (uint32_t i = 0; t && i < t->added.n; i++)
-        if (t->added.token[i].id == id) return t->added.token[i].special;
-    return false;
+    const tn__added *a = t && id >= 0 && id < t->vocab.n ? tn__added_as(t, (int32_t)id) : NULL;
+    return a && a->special;
 }
 
 bool tn_tokenizer_is_inner(const tn_tokenizer *t, int64_t id)

@@ -27,13 +27,17 @@ static void clean(tn_string *to, size_t first, bool tokens)
                                           {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
     for (size_t i = 0; i < sizeof rule / sizeof *rule; i++) {
         if (!tokens && !strcmp(rule[i][0], " do not")) continue;
-        const size_t from = strlen(rule[i][0]), with = strlen(rule[i][1]);
-        for (char *at = to->at + first; (at = strstr(at, rule[i][0])); at += with) {
-            memcpy(at, rule[i][1], with);
-            memmove(at + with, at + from, (size_t)(to->at + to->bytes + 1 - (at + from)));
-            to->bytes -= from - with;
+        const size_t from = strlen(rule[i][0]), with = strlen(rule[i][1]), end = to->bytes;
+        for (size_t at = to->bytes = first; at < end;) {
+            if (end - at < from || memcmp(to->at + at, rule[i][0], from) != 0) {
+                to->at[to->bytes++] = to->at[at++];
+                continue;
+            }
+            memcpy(to->at + to->bytes, rule[i][1], with);
+            to->bytes += with, at += from;
         }
     }
+    to->at[to->bytes] = 0;
 }
 
 static bool add_word_piece(const tn_tokenizer *t, const char *piece, size_t n, bool first, bool spaces, tn_string *to)
@@ -119,7 +123,7 @@ static bool add_sentence(const tn_tokenizer *t, int32_t id, const char *piece, s
     }
     if (!typed) return add_space_token(t, piece, n, begun, to);
     if (type == TN_TYPE_CONTROL || tn_tokenizer_is_special(t, id)) return *begun = true, add(to, piece, n);
-    if (type == TN_TYPE_UNKNOWN) return *begun = true, add(to, r->unknown, r->unknown_bytes);
+    if (type == TN_TYPE_UNKNOWN) return *begun = *begun || r->unknown_bytes, add(to, r->unknown, r->unknown_bytes);
     if (first && r->decode_space && n >= 3 && !memcmp(piece, TN__SPACE, 3)) piece += 3, n -= 3, *begun = !r->decode_all;
     if (n) *begun = true;
     return add_spaces(t, piece, n, false, to);

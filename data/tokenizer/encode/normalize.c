@@ -118,7 +118,7 @@ static bool sentence(const tn_tokenizer *t, tn__encoding *s, const tn__step *ste
 /* ---- Hugging Face's rules ---------------------------------------------------------------------------------------- */
 
 /* Applies one rule to a whole grapheme of less than 6 bytes, the shortest that matches its start; else one to each
- * character. */
+ * character. Characters deleted at the start of the text belong to the first that remains. */
 static bool charsmap(const tn_tokenizer *t, tn__encoding *s, const tn__step *step, const input *in)
 {
     (void)step;
@@ -142,29 +142,71 @@ static bool charsmap(const tn_tokenizer *t, tn__encoding *s, const tn__step *ste
             if (!(rule ? replace(s, in, a, b, rule, strlen(rule)) : keep(s, in, a, b))) return false;
         }
     }
+    if (s->output_bytes) s->output_from[0] = begins(in, 0);
     return true;
 }
 
-/* Normalizes parts that start with an ASCII character: no form joins it to what precedes it. */
+/* Writes the decomposition of c; returns its code points. */
+enum { DECOMPOSED = 32 };
+static int decomposed(uint32_t c, utf8proc_option_t options, utf8proc_int32_t to[DECOMPOSED])
+{
+    int        boundary = 0;
+    const long n = (long)utf8proc_decompose_char((utf8proc_int32_t)c, to, DECOMPOSED, options, &boundary);
+    if (n >= 1 && n <= DECOMPOSED) return (int)n;
+    return to[0] = (utf8proc_int32_t)c, 1; /* unreachable: no decomposition has more than 18 */
+}
+
+static int order_of(utf8proc_int32_t c) { return utf8proc_get_property(c)->combining_class; }
+
+/* True if no form changes c because of what precedes it: not for marks, nor for vowels and finals of Hangul. */
+static bool starts(utf8proc_int32_t c)
+{
+    if (c < 0x300 || (c >= 0x1160 && c <= 0x11ff)) return c < 0x300;
+    const int category = tn__category((uint32_t)c);
+    return (category < UTF8PROC_CATEGORY_MN || category > UTF8PROC_CATEGORY_ME) && order_of(c) == 0;
+}
+
+/* Sorts each run of marks by their combining class, stably. A long run takes a pass for each class; room for n. */
+static void order_marks(utf8proc_int32_t *c, int64_t n, utf8proc_int32_t *room)
+{
+    enum { SHORT = 16, CLASSES = 256 };
+    for (int64_t i = 0, k; i < n; i = k + 1) {
+        for (k = i; k < n && order_of(c[k]) > 0;) k++;
+        int64_t to = 0;
+        for (int class = 1; k - i > SHORT && class < CLASSES; class ++)
+            for (int64_t j = i; j < k; j++)
+                if (order_of(c[j]) == class) room[to++] = c[j];
+        if (to) memcpy(c + i, room, (size_t)to * sizeof *c);
+        for (int64_t j = i + 1; j < k; j++)
+            for (int64_t at = j; at > i && order_of(c[at - 1]) > order_of(c[at]); at--) {
+                const utf8proc_int32_t higher = c[at - 1];
+                c[at - 1] = c[at], c[at] = higher;
+            }
+    }
+}
+
+/* Normalizes parts by themselves: a character and the marks after it. */
 static bool form(const tn_tokenizer *t, tn__encoding *s, const tn__step *step, const input *in)
 {
     (void)t;
     const utf8proc_option_t options = (utf8proc_option_t)step->form;
     for (size_t i = 0, k; i < in->n; i = k) {
-        for (k = i + 1; k < in->n && (unsigned char)in->text[k] < 128;) k++; /* ASCII; marks may follow the last one */
-        const bool begins_ascii = (unsigned char)in->text[i] < 128;
-        if (begins_ascii && k - i > 1 && k < in->n) k--;
-        if (begins_ascii && (k == in->n || (unsigned char)in->text[k] < 128)) {
+        utf8proc_int32_t part[DECOMPOSED];
+        int64_t          n = 0;
+        for (k = i; k < in->n && (unsigned char)in->text[k] < 128;) k++; /* marks may follow the last one */
+        if (k > i && k < in->n) k--;
+        if (k > i) {
             if (!keep(s, in, i, k)) return false;
             continue;
         }
-        if (!begins_ascii) k = i;
-        for (k += k == i; k < in->n && (unsigned char)in->text[k] >= 128;) k++;
-        const utf8proc_uint8_t *text = (const utf8proc_uint8_t *)in->text + i;
-        const int64_t           need = utf8proc_decompose(text, (utf8proc_ssize_t)(k - i), NULL, 0, options);
-        if (need < 0) return tn_raise_false(TN_EFORMAT, "a text of %zu bytes cannot be normalized", k - i);
-        if (!tn__grown((void *)&s->point, &s->point_room, need + 1, sizeof *s->point)) return false;
-        int64_t n = utf8proc_decompose(text, (utf8proc_ssize_t)(k - i), s->point, need, options);
+        for (size_t next = i; k < in->n; k = next) {
+            const int more = decomposed(tn_utf8_next(in->text, in->n, &next, NULL), options, part);
+            if (n && starts(part[0])) break;
+            if (!tn__grown((void *)&s->point, &s->point_room, 2 * (n + more), sizeof *s->point)) return false;
+            memcpy(s->point + n, part, (size_t)more * sizeof *part);
+            n += more;
+        }
+        order_marks(s->point, n, s->point + n);
         n = utf8proc_normalize_utf32(s->point, n, options);
         const size_t first = s->output_bytes;
         for (int64_t p = 0; p < n; p++) {

@@ -155,15 +155,24 @@ static bool read_metaspace(tn_tokenizer *t, const char *caller, const tn_json *v
     return true;
 }
 
+/* True if the step may write a space that was none before. */
+static bool writes_spaces(const tn__step *s)
+{
+    return s->kind == TN__STEP_CHARSMAP || (s->kind == TN__STEP_FORM && s->form & UTF8PROC_COMPAT) ||
+           memchr(s->content, ' ', s->content_bytes);
+}
+
 /* True if splitting at spaces has no effect, because a step has replaced all spaces. */
 static bool splits_nothing(const tn_tokenizer *t, const tn_json *v)
 {
     const tn_json *pattern = tn_json_get(tn_json_get(v, "pattern"), "String");
+    bool           none = false;
     if (!is(type_of(v), "Split") || !is(tn_json_string_or(pattern, ""), " ")) return false;
-    for (int i = 0; i < t->steps; i++)
-        if (t->step[i].kind == TN__STEP_REPLACE && is(t->step[i].pattern, " ") && !strchr(t->step[i].content, ' '))
-            return true;
-    return false;
+    for (int i = 0; i < t->steps; i++) {
+        const tn__step *s = t->step + i;
+        none = !writes_spaces(s) && (none || (s->kind == TN__STEP_REPLACE && is(s->pattern, " ")));
+    }
+    return none;
 }
 
 /* True for a regex "a|b" of texts that are all tokens: each match is that token. */

@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-enum { PIECES = 1, TRAINER = 2, NORMALIZER = 3 };                                                     /* the model's */
-enum { PIECE = 1, SCORE = 2, TYPE = 3 };                                                              /* a piece's */
+enum { PIECES = 1, TRAINER = 2, NORMALIZER = 3, DENORMALIZER = 5 }; /* the members of the model */
+enum { PIECE = 1, SCORE = 2, TYPE = 3 };                            /* a piece's */
 enum { MODEL_TYPE = 3, VOCAB_SIZE = 4, AS_SUFFIX = 24, FALLBACK = 35, UNK = 40, BOS = 41, EOS = 42 }; /* trainer's */
 enum { SURFACE = 44 };
 enum { NAME = 1, CHARSMAP = 2, PREFIX = 3, SQUEEZE = 4, ESCAPE = 5 }; /* the normalizer's */
@@ -18,6 +18,7 @@ typedef struct {
     int64_t type, unk, bos, eos;
     bool    as_suffix, fallback, prefix, squeeze, escape;
     tn_text charsmap, surface; /* surface.at NULL: the default */
+    bool    denormalizes;      /* has rules for decoding */
 } spec;
 
 static bool read_trainer(const char *caller, tn_text message, spec *s)
@@ -59,11 +60,15 @@ static bool read_spec(const char *caller, tn_text file, spec *s)
     for (tn__field f; tn__proto_next(&p, &f);) {
         if (f.number == TRAINER && !read_trainer(caller, tn__proto_text(&p, &f), s)) return false;
         if (f.number == NORMALIZER && !read_normalizer(caller, tn__proto_text(&p, &f), s)) return false;
+        spec after = {0};
+        if (f.number == DENORMALIZER && !read_normalizer(caller, tn__proto_text(&p, &f), &after)) return false;
+        if (after.charsmap.bytes) s->denormalizes = true;
     }
     if (tn_error() != TN_OK) return false;
     const char *unsupported = s->type != UNIGRAM && s->type != BPE ? "a model of words or characters (model_type)"
                               : s->as_suffix                       ? "treat_whitespace_as_suffix"
                               : !s->escape                         ? "escape_whitespaces: false"
+                              : s->denormalizes                    ? "a denormalizer_spec with rules"
                               : s->surface.bytes > TN__SURFACE     ? "an unk_surface of more than 64 bytes"
                                                                    : NULL;
     if (unsupported)

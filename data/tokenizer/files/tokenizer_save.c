@@ -251,7 +251,17 @@ static void put_role(const tn_tokenizer *t, tn_json_writer *w, const char *key, 
     if (tn_tokenizer_is_special(t, id)) tn_json_put_string(w, key, tn_tokenizer_token(t, id));
 }
 
-/* Returns the class whose rules, without a tokenizer.json, are the tokenizer's. */
+static bool has_options(const tn_tokenizer *t)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < t->added.n; i++) {
+        const tn__added *a = t->added.token + i;
+        any = any || a->left || a->right || a->word || a->normalized;
+    }
+    return any;
+}
+
+/* Returns the class whose rules, without a tokenizer.json, are the tokenizer's. Qwen2's resets options of tokens. */
 static const char *class_of(const tn_tokenizer *t)
 {
     const bool nfc =
@@ -260,8 +270,9 @@ static const char *class_of(const tn_tokenizer *t)
     if (t->kind != TN_BYTE_BPE) return "PreTrainedTokenizerFast";
     if (t->pair.n == 6 && !t->bytes.splitter && !t->steps) return "RobertaTokenizer";
     if (t->single.n == 1 && !t->bytes.splitter && !t->steps) return "GPT2Tokenizer";
-    return t->single.n == 1 && nfc && t->bytes.splitter == tn__splitter_named("qwen2") ? "Qwen2Tokenizer"
-                                                                                       : "PreTrainedTokenizerFast";
+    return t->single.n == 1 && nfc && !has_options(t) && t->bytes.splitter == tn__splitter_named("qwen2")
+               ? "Qwen2Tokenizer"
+               : "PreTrainedTokenizerFast";
 }
 
 static void put_roles(const tn_tokenizer *t, tn_json_writer *w)

@@ -399,6 +399,7 @@ static const struct {
     {FILE_OF("\x0a\x7f"
              "a"),
      "field 1 has 127 bytes, but only 1 are left"},
+    {FILE_OF("\x2a\x03\x12\x01x"), "the model requires a denormalizer_spec with rules, which Tenon does not support"},
     {FILE_OF("\x0b"), "field 1 has wire type 3, expected 0, 1, 2 or 5"},
     {FILE_OF("\x08\x01"), "field 1 has wire type 0, expected 2"},
     {FILE_OF("\x00\x01"), "invalid field number 0"},
