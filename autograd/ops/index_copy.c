@@ -47,14 +47,20 @@ static tn_tensor slice(const tn_tensor *t, int dim, int64_t i)
 }
 static void index_copy_forward(tn_ctx *c)
 {
-    int dim = TN_ARG(c, dim);
+    const tn_tensor *in[] = {c->in[1], c->in[2]};
+    tn_tensor *apart[2] = {NULL}; /* copies of inputs that share the memory of x: slices are written out of order */
+    int        dim = TN_ARG(c, dim);
     tn__wrap_dim("index_copy", &dim, c->in[0]->l.shape.n);
     if (c->out[0] != c->in[0]) tn__copy(c->out[0], c->in[0]); /* otherwise in place */
-    for (int64_t i = 0; i < c->in[1]->l.shape.d[0]; i++) {
-        tn_tensor       to = slice(c->out[0], dim, tn_get_i64(c->in[1], i));
-        const tn_tensor from = slice(c->in[2], dim, i);
+    for (int k = 0; k < 2; k++)
+        if (in[k]->storage == c->out[0]->storage && (in[k] = apart[k] = tn__new_owned(in[k]->dtype, in[k]->l.shape)))
+            tn__copy(apart[k], c->in[k + 1]);
+    for (int64_t i = 0; in[0] && in[1] && i < in[0]->l.shape.d[0]; i++) {
+        tn_tensor       to = slice(c->out[0], dim, tn_get_i64(in[0], i));
+        const tn_tensor from = slice(in[1], dim, i);
         tn__copy(&to, &from);
     }
+    tn_drop(apart[0]), tn_drop(apart[1]);
 }
 static void index_copy_backward_ops(tn_back *b)
 {

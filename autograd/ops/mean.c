@@ -25,9 +25,9 @@ static void mean_forward(tn_ctx *c)
 }
 static void mean_backward_ops(tn_back *b)
 {
-    tn_tensor *g = tn__unreduced(b->gy[0], b->in_shape[0], TN_ARG(b, dims), TN_ARG(b, keepdim));
-    g = tn_div_scalar(g, (double)tn__count_of(b->in_shape[0], TN_ARG(b, dims)));
-    b->gx[0] = tn_expand(g, b->in_shape[0]);
+    tn_tensor    *g = tn__unreduced(b->gy[0], b->in_shape[0], TN_ARG(b, dims), TN_ARG(b, keepdim));
+    const int64_t n = tn__count_of(b->in_shape[0], TN_ARG(b, dims));
+    b->gx[0] = tn_expand(tn_div_scalar(g, n ? (double)n : 1), b->in_shape[0]); /* of no elements: 0, not NaN, for gy */
 }
 
 static const tn__sample samples[] = {

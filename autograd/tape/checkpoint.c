@@ -160,6 +160,7 @@ static tn_tensor *checkpoint(tn_segment fn, void *user, int n, tn_tensor *const 
         return tn_raise_null(TN_EINVAL, "tn_checkpoint: needs a function and an array of inputs");
     for (int i = 0; i < n; i++)
         if (!in[i]) return tn_raise_null(TN_EINVAL, "tn_checkpoint: input %d is NULL", i);
+        else if (!tn__alive("tn_checkpoint", in[i])) return NULL;
         else if (!tn__self.mode.no_grad && !tn__up_to_date(in[i], "tn_checkpoint", "input", i)) return NULL;
     TN__UNWINDS   u = tn__unwind_begin();
     tn_generator *g = tn_current_generator();
@@ -170,8 +171,11 @@ static tn_tensor *checkpoint(tn_segment fn, void *user, int n, tn_tensor *const 
     if (count && !more) return NULL;
     for (int i = 0; i < n && more; i++) more[i] = tn__replacement(in[i]);
     if (more) in = more, tn__replaced_list(more + all, more + n);
+    bool ready = true;
+    for (int i = 0; more && !tn__self.mode.no_grad && i < all; i++)
+        ready = ready && tn__up_to_date(more[i], "tn_checkpoint", "a replacement", -1);
     if (tn__self.mode.no_grad) out = fn(in, n, user);
-    else out = first_run(&args, n, all, in, more ? more + all : NULL);
+    else if (ready) out = first_run(&args, n, all, in, more ? more + all : NULL);
     if (more) tn__mem_put(more, bytes);
     if (tn__self.error == TN_OK) return out;
     *g = args.before; /* a failed call draws no random numbers */

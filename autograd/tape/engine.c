@@ -203,11 +203,8 @@ static void end_run(tn__engine_run *r)
 {
     if (!r->open) return;
     r->open = false;
-    if (tn__tape.running == r) { /* an exception left it so */
-        undo(r);
-        tn__retain(r, false);
-        tn_span_end();
-    }
+    if (tn__tape.running == r) /* an exception left it so */
+        undo(r), tn__retain(r, false), tn_span_end();
     for (int64_t i = 0; i < r->nslots; i++)
         tn_drop(r->slots[i].leaf), tn_drop(r->slots[i].grad), tn_drop(r->slots[i].rows), tn_drop(r->slots[i].ready);
     tn__mem_put(r->slots, (size_t)r->capacity * sizeof *r->slots);
@@ -234,8 +231,9 @@ tn_status tn__backward(const tn__backward_pass *p)
     }
     tn__retain(&r, tn__self.error == TN_OK);
     tn__deliver_targets(&r);
-    if (tn__self.error == TN_OK && p->count && !p->retain && !p->create_graph)
-        for (tn__node *n = r.list; n; n = n->next) tn__node_release(n);
+    const bool consumes = tn__self.error == TN_OK && p->count && !p->retain && !p->create_graph;
+    for (tn__node *n = consumes ? r.list : NULL; n; n = n->next)
+        if (n->wanted) tn__node_release(n);
     tn__tape.running = r.around;
     end_run(&r);
     tn_span_end();

@@ -170,6 +170,20 @@ static void record(tn_replay *r, tn_tensor *(*step)(void *user), void *user)
                  "before the step, or call tn_eval if it is dropout");
 }
 
+/* Raises if a call overwrites the memory of source s, which the step made without an op: nothing makes it again. */
+static void check_constant(const tn_replay *r, const source *s)
+{
+    for (size_t i = 0; i < r->calls; i++) {
+        const tn_ctx *c = &r->call[i].c;
+        if (r->call[i].kind != IN_PLACE || c->out[0]->storage != s->storage || tn_error() != TN_OK) continue;
+        tn_raise(
+            TN_EUNSUPPORTED,
+            "tn_replay_record: %s_ changes a tensor that the step makes without an op (tn_zeros, tn_full); a replay "
+            "would change it again; use %s, or an op's result",
+            c->op->name, c->op->name);
+    }
+}
+
 tn_replay *tn_replay_record(tn_tensor *(*step)(void *user), void *user)
 {
     if (tn__blocked() || tn__unreplayable("tn_replay_record")) return NULL;
@@ -181,6 +195,7 @@ tn_replay *tn_replay_record(tn_tensor *(*step)(void *user), void *user)
     for (size_t i = 0; i < r->sources; i++) { /* a constant that the step made has no other owner */
         const int mine = 1 + (r->source[i].t == r->result);
         r->source[i].owners = atomic_load(&r->source[i].t->object.refs) > mine ? mine + 1 : mine;
+        if (r->source[i].owners == mine) check_constant(r, r->source + i);
     }
     if (tn_error() != TN_OK) tn_replay_free(r), r = NULL;
     return r;

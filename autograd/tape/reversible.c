@@ -70,6 +70,7 @@ static tn_tensor *run_back(tn_back *b, int64_t i, tn_tensor *x, tn_tensor *g, tn
     tn_tensor     *leaf = tn_requires_grad(tn_detach(x)), *grad = NULL, *y = NULL;
     tn__self.mode = a->mode;
     if (leaf) y = run(a, i, leaf, x);
+    if (y && !tn__up_to_date(y, "tn_reversible", "the function's result", -1)) y = NULL; /* written through a view */
     tn__self.mode = mode;
     *h = y ? tn_detach(y) : NULL;
     if (y && tn__needs_grad(y) && tn__self.error == TN_OK) {

@@ -94,7 +94,7 @@ static tn_status first(check *k)
     if (!(k->weight = random_like(y))) goto done;
     for (int i = 0; i < k->n; i++)
         if (k->x[i]->leaf) leaf[leaves] = k->x[i], of[leaves++] = i;
-    if (tn__needs_grad(y)) {
+    if (tn_needs_grad(y)) {
         tn_tensor *seed = tn_to(k->weight, y->dtype);
         tn_grad_of_run((tn_grad_of_args){.root = y, .seed = seed, .count = leaves, .wrt = leaf, .grad = grad});
     }
@@ -126,7 +126,7 @@ static tn_tensor *second_fn(tn_tensor *const *in, int n, void *user)
     tn_tensor *y = k->c.fn(in, n - 1, k->c.user);
     for (int i = 0; i < n - 1; i++)
         if (in[i]->leaf) leaf[leaves] = in[i], of[leaves++] = i;
-    if (y && tn__needs_grad(y)) {
+    if (y && tn_needs_grad(y)) {
         tn_grad_of_run((tn_grad_of_args){
             .root = y, .seed = in[n - 1], .count = leaves, .wrt = leaf, .grad = grad, .create_graph = true});
         for (int i = 0; i < leaves && tn__self.error == TN_OK; i++) {

@@ -116,6 +116,12 @@ static tn_tensor *overlaps(void *user)
     tn_tensor  *own = tn_clone(tn_view(d->x, TN_SHAPE(24)));
     return tn_add_(tn_narrow(own, 0, 1, 8), tn_narrow(own, 0, 0, 8));
 }
+static tn_tensor *adds_to_a_constant(void *user)
+{
+    tn_tensor *own = tn_zeros(TN_SHAPE(3, 6));
+    tn_add_(tn_select(own, 0, 1), tn_select(((data *)user)->x, 0, 0));
+    return own;
+}
 static tn_tensor *nothing(void *user) { return (void)user, NULL; }
 static tn_tensor *nests(void *user)
 {
@@ -140,6 +146,10 @@ START_TEST(refused)
     ck_refused(tn_replay_record(copies_from_the_host, &d), TN_EUNSUPPORTED, "tn_from_data" NOT);
     ck_refused(tn_replay_record(fills, &d), TN_EUNSUPPORTED, "tn_fill" NOT);
     ck_refused(tn_replay_record(writes, &d), TN_EUNSUPPORTED, "tn_data_mut" NOT);
+    ck_refused(
+        tn_replay_record(adds_to_a_constant, &d), TN_EUNSUPPORTED,
+        "tn_replay_record: add_ changes a tensor that the step makes without an op (tn_zeros, tn_full); a replay "
+        "would change it again; use add, or an op's result");
     ck_refused(tn_replay_record(nests, &d), TN_EUNSUPPORTED, "tn_replay_record" NOT);
     ck_refused(tn_replay_record(draws, &d), TN_EUNSUPPORTED,
                "tn_replay_record: the step draws random numbers, and a replay would repeat the same ones; draw them "

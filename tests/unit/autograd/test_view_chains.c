@@ -1,7 +1,9 @@
-/* test_view_chains.c — gradients through chains of views and into the parts of a tensor. */
+/* test_view_chains.c — gradients through chains of views and into the parts of a tensor; recomputation, checks and
+ * parts of the tape where values were written through views. */
 #include "tests/common/check_main.h"
 
 #include "autograd/autograd.h"
+#include "tests/common/errors.h"
 
 static int64_t below(int64_t n) { return tn_random_below(tn_current_generator(), n); }
 
@@ -145,6 +147,114 @@ START_TEST(windows_add_up_in_order)
 }
 END_TEST
 
+/* ---- values written through views -------------------------------------------------------------------------------- */
+
+/* 3 · the first element, written through a view of the result; the other half is 0. */
+static tn_tensor *tripled(int64_t block, int half, tn_tensor *x, tn_tensor **m, const void *user)
+{
+    (void)block, (void)m, (void)user;
+    tn_tensor *y = tn_mul_scalar(x, 1);
+    if (half == 0) tn_mul_scalar_(tn_select(y, 0, 1), 3);
+    return y;
+}
+
+START_TEST(reversible_with_a_view)
+{
+    tn_tensor *z = tn_zeros(TN_SHAPE(3)), *x = tn_requires_grad(tn_ones(TN_SHAPE(3))), *in[2] = {z, x}, *y[2];
+    ck_assert_msg(tn_reversible(tripled, NULL, 0, 1, in, y) == TN_OK, "%s", tn_error_message());
+    ck_assert_int_eq(tn_backward(tn_sum(y[0])), TN_OK);
+    ck_assert(tn_get(tn_grad(x), 0) == 1 && tn_get(tn_grad(x), 1) == 3 && tn_get(tn_grad(x), 2) == 1);
+}
+END_TEST
+
+static tn_tensor *scale; /* replaced below */
+static tn_tensor *scaled(tn_tensor *const *in, int n, void *user)
+{
+    (void)n, (void)user;
+    return tn_mul(in[0], scale);
+}
+static tn_tensor *a_constant(tn_tensor *const *in, int n, void *user)
+{
+    return (void)in, (void)n, (void)user, tn_ones(TN_SHAPE(3));
+}
+
+START_TEST(checkpoint_of_a_replacement)
+{
+    scale = tn_ones(TN_SHAPE(3));
+    tn_tensor *x = tn_ones(TN_SHAPE(3)), *leaf = tn_requires_grad(tn_ones(TN_SHAPE(3))), *by = tn_mul_scalar(leaf, 1);
+    tn_mul_scalar_(tn_narrow(by, 0, 0, 2), 5);
+    const tn_scope s = tn_functional_begin(1, &scale, &by);
+    tn_tensor     *y = tn_scope_return(s, tn_checkpoint(scaled, NULL, 1, &x));
+    ck_assert_int_eq(tn_backward(tn_sum(y)), TN_OK);
+    ck_assert(tn_get(tn_grad(leaf), 0) == 5 && tn_get(tn_grad(leaf), 1) == 5 && tn_get(tn_grad(leaf), 2) == 1);
+}
+END_TEST
+
+START_TEST(checkpoint_of_a_freed_input)
+{
+    tn_tensor     *leaf = tn_requires_grad(tn_ones(TN_SHAPE(3)));
+    const tn_scope s = tn_scope_begin();
+    tn_tensor     *x = tn_mul_scalar(leaf, 2);
+    tn_scope_end(s);
+    ck_assert_ptr_null(tn_checkpoint(a_constant, NULL, 1, &x));
+    ck_error_has(TN_ESTATE, "freed");
+}
+END_TEST
+
+/* Slices are written out of order, so the index and the source are read before. */
+START_TEST(index_copy_of_itself)
+{
+    tn_tensor *x = tn_to(tn_reshape(tn_arange(3), TN_SHAPE(3, 1)), TN_F32);
+    tn_tensor *i = tn_from_data(TN_I64, TN_SHAPE(3), (int64_t[]){1, 2, 0});
+    tn_index_copy_(x, 0, i, x);
+    ck_assert(tn_get(x, 0) == 2 && tn_get(x, 1) == 0 && tn_get(x, 2) == 1);
+    tn_tensor *index = tn_from_data(TN_I64, TN_SHAPE(2), (int64_t[]){1, 0});
+    tn_index_copy_(index, 0, index, tn_from_data(TN_I64, TN_SHAPE(2), (int64_t[]){1000000000, 5}));
+    ck_assert(tn_get_i64(index, 0) == 5 && tn_get_i64(index, 1) == 1000000000);
+}
+END_TEST
+
+/* Only the part of the tape that was computed is consumed. */
+START_TEST(the_other_part_of_the_tape)
+{
+    tn_tensor *w = tn_requires_grad(tn_full(TN_SHAPE(2), 3)), *x = tn_requires_grad(tn_ones(TN_SHAPE(2)));
+    tn_tensor *square = tn_square(w), *g = tn_grad_wrt(tn_sum(tn_mul(x, square)), x, false);
+    ck_assert(g && tn_get(g, 0) == 9);
+    ck_assert_int_eq(tn_backward(tn_sum(square)), TN_OK);
+    ck_assert(tn_get(tn_grad(w), 1) == 6);
+}
+END_TEST
+
+static tn_tensor *filled(tn_tensor *const *in, int n, void *user)
+{
+    (void)n, (void)user;
+    tn_tensor *y = tn_zeros_of(TN_F64, TN_SHAPE(3));
+    tn_copy_(tn_narrow(y, 0, 0, 2), tn_square(in[0]));
+    return y;
+}
+
+START_TEST(gradcheck_of_a_filled_constant)
+{
+    tn_tensor *x = tn_normal_of(TN_F64, TN_SHAPE(2), 0, 1);
+    ck_assert_msg(tn_gradcheck(filled, .input = x) == TN_OK, "%s", tn_error_message());
+}
+END_TEST
+
+START_TEST(mean_of_nothing_twice)
+{
+    tn_tensor *x = tn_requires_grad(tn_zeros(TN_SHAPE(0, 2))), *seed = tn_requires_grad(tn_ones(TN_SHAPE(2))), *g;
+    ck_assert_int_eq(tn_grad_of_run((tn_grad_of_args){.root = tn_mean(x, .dims = TN_DIMS(0)),
+                                                      .seed = seed,
+                                                      .count = 1,
+                                                      .wrt = &x,
+                                                      .grad = &g,
+                                                      .create_graph = true}),
+                     TN_OK);
+    ck_assert_int_eq(tn_backward(tn_sum(g)), TN_OK);
+    ck_assert(!tn_grad(seed) || tn_get(tn_grad(seed), 0) == 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("view chains");
@@ -152,5 +262,12 @@ int main(void)
     tcase_add_loop_test(c, chains, 0, 300);
     tcase_add_test(c, taken_apart);
     tcase_add_test(c, windows_add_up_in_order);
+    tcase_add_test(c, reversible_with_a_view);
+    tcase_add_test(c, checkpoint_of_a_replacement);
+    tcase_add_test(c, checkpoint_of_a_freed_input);
+    tcase_add_test(c, index_copy_of_itself);
+    tcase_add_test(c, the_other_part_of_the_tape);
+    tcase_add_test(c, gradcheck_of_a_filled_constant);
+    tcase_add_test(c, mean_of_nothing_twice);
     return tn_check_main(s);
 }
