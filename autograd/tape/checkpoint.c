@@ -41,13 +41,14 @@ static bool infer(tn_ctx *c)
 }
 static void forward(tn_ctx *c) { (void)c; }
 
-/* Moves the gradient that input i has from later ops to *to; NULL if it has none, or is a leaf. */
+/* Moves the gradient that input i has from later ops to *to, so that sums have the order of a pass without recomputation;
+ * NULL if it has none. */
 static void take_gradient(const tn_back *b, int i, tn_tensor **to)
 {
     tn__engine_run *r = ((void **)b->engine)[0];
     const tn__node *n = ((void **)b->engine)[1];
     bool            bad;
-    tn_tensor     **has = n->edge[i].node ? tn__target(r, n, i, &bad) : NULL;
+    tn_tensor     **has = tn__target(r, n, i, &bad);
     *to = has ? *has : NULL;
     if (has) *has = NULL;
 }

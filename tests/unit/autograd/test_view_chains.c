@@ -255,6 +255,27 @@ START_TEST(mean_of_nothing_twice)
 }
 END_TEST
 
+static tn_tensor *two_uses(tn_tensor *const *in, int n, void *user)
+{
+    (void)n, (void)user;
+    return tn_add(tn_mul_scalar(in[0], 0.1), tn_sin(in[0]));
+}
+
+/* A leaf that a segment and a later op use: the sum of its gradients has the same order with a checkpoint. */
+START_TEST(bits_of_a_leaf_in_a_segment)
+{
+    tn_tensor *grad[2];
+    for (int k = 0; k < 2; k++) {
+        tn_seed(3);
+        tn_tensor *x = tn_requires_grad(tn_uniform(TN_SHAPE(64), -1, 1)), *w = tn_uniform(TN_SHAPE(64), -1, 1);
+        tn_tensor *y = k ? tn_checkpoint(two_uses, NULL, 1, &x) : two_uses(&x, 1, NULL);
+        ck_assert_int_eq(tn_backward(tn_sum(tn_add(tn_mul(y, w), tn_exp(x)))), TN_OK);
+        grad[k] = tn_grad(x);
+    }
+    ck_assert_mem_eq(tn_data(grad[0]), tn_data(grad[1]), 256);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("view chains");
@@ -269,5 +290,6 @@ int main(void)
     tcase_add_test(c, the_other_part_of_the_tape);
     tcase_add_test(c, gradcheck_of_a_filled_constant);
     tcase_add_test(c, mean_of_nothing_twice);
+    tcase_add_test(c, bits_of_a_leaf_in_a_segment);
     return tn_check_main(s);
 }
