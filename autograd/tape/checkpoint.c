@@ -41,7 +41,7 @@ static bool infer(tn_ctx *c)
 }
 static void forward(tn_ctx *c) { (void)c; }
 
-/* Moves the gradient that input i has from later ops to *to, so that sums have the order of a pass without recomputation;
+/* Moves the gradient that input i has from later ops to *to, so that sums have the same order as without a checkpoint;
  * NULL if it has none. */
 static void take_gradient(const tn_back *b, int i, tn_tensor **to)
 {
