@@ -45,14 +45,24 @@ bool tn__is_outside(const tn_tokenizer *t, int64_t id)
     return a && a->outside;
 }
 
-void tn__added_index(tn_tokenizer *t)
+bool tn__added_index(tn_tokenizer *t)
 {
-    t->added.any_normalized = false;
+    const size_t bytes = ((size_t)t->added.n + 1) * sizeof(uint32_t);
+    uint32_t    *id = tn__mem_get(bytes);
+    bool         ok = id;
     memset(t->added.first, 0, sizeof t->added.first);
-    for (uint32_t i = 0; i < t->added.n; i++) {
-        size_t      n;
-        const char *text = tn__strings_text(&t->vocab, (uint32_t)t->added.token[i].id, &n);
-        t->added.first[t->added.token[i].normalized][(unsigned char)*text] = true;
-        t->added.any_normalized |= t->added.token[i].normalized;
+    for (int normalized = 0; ok && normalized < 2; normalized++) {
+        size_t n = 0, length;
+        for (uint32_t i = 0; i < t->added.n; i++) {
+            const tn__added *a = t->added.token + i;
+            const char      *text = tn__strings_text(&t->vocab, (uint32_t)a->id, &length);
+            if (a->hidden || a->normalized != normalized || !length) continue;
+            id[n++] = (uint32_t)a->id;
+            t->added.first[normalized][(unsigned char)*text] = true;
+        }
+        t->added.any_normalized = n > 0;
+        ok = tn__trie_build(&t->added.text[normalized], &t->vocab, id, n);
     }
+    tn__mem_put(id, bytes);
+    return ok;
 }

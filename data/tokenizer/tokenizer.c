@@ -46,6 +46,7 @@ void tn_tokenizer_free(tn_tokenizer *t)
     tn__mem_put(t->score64, (size_t)t->score64_room * sizeof *t->score64);
     tn__mem_put(t->type, (size_t)t->type_room);
     tn__trie_free(&t->trie), tn__trie_free(&t->user);
+    tn__trie_free(&t->added.text[0]), tn__trie_free(&t->added.text[1]);
     tn__charsmap_free(&t->charsmap);
     tn__mem_put(t->added.token, (size_t)t->added.room * sizeof *t->added.token);
     tn__strings_free(&t->vocab);
@@ -93,7 +94,7 @@ bool tn__tokenizer_finish(tn_tokenizer *t, const char *caller)
         tn__strings_text(&t->vocab, i, &n);
         if (n > t->longest_token) t->longest_token = n;
     }
-    tn__added_index(t);
+    if (!tn__added_index(t)) return false;
     for (int b = 0; b < 256 && t->kind == TN_BYTE_BPE; b++) {
         char letter[4];
         t->byte_token[b] = (int32_t)tn__model_find(t, letter, (size_t)tn_utf8_put(tn__byte_to_char(b), letter));

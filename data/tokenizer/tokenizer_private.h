@@ -84,10 +84,11 @@ typedef struct {
 
 /* Special tokens, and others that are matched in the text before the vocabulary. */
 typedef struct {
-    tn__added *token; /* [n] */
+    tn__added *token; /* [n], in the order of their ids */
     uint32_t   n;
     int64_t    room;
-    bool       first[2][256]; /* first bytes of the tokens; [1]: of the normalized ones */
+    tn__trie   text[2];       /* their texts; [1]: of the normalized ones */
+    bool       first[2][256]; /* first bytes of the texts */
     bool       any_normalized;
     int32_t    outside; /* the lowest id of a token that is outside; INT32_MAX: none */
 } tn__added_tokens;
@@ -161,7 +162,7 @@ tn_tokenizer *tn__tokenizer_new(tn_tokenizer_kind kind); /* with BERT's or GPT-2
 bool       tn__tokenizer_finish(tn_tokenizer *t, const char *caller);
 bool       tn__add_empty_token(tn_tokenizer *t); /* adds an id without a token */
 bool       tn__tokenizer_add(tn_tokenizer *t, tn__added a);
-void       tn__added_index(tn_tokenizer *t);                /* call after adding some */
+bool       tn__added_index(tn_tokenizer *t);                /* call after adding some; false: raised */
 tn__added *tn__added_as(const tn_tokenizer *t, int32_t id); /* NULL: not an added token */
 /* True if the token was added to the model's vocabulary: no word is split into it. */
 bool tn__is_outside(const tn_tokenizer *t, int64_t id);

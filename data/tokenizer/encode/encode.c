@@ -92,20 +92,14 @@ bool tn__each_word(const tn_tokenizer *t, tn_encoding *e, const char *text, size
            words(t, s, s->clean.at, 0, (int32_t)s->clean.bytes, &number);
 }
 
-/* Returns the longest special token at text[at], or NULL. */
+/* Returns the longest added token at text[at], or NULL. */
 static const tn__added *added_at(const tn_tokenizer *t, bool normalized, const char *text, int32_t at, int32_t to,
                                  size_t *bytes)
 {
-    const tn__added *best = NULL;
-    for (uint32_t i = 0; i < t->added.n; i++) {
-        size_t      n;
-        const char *piece = tn__strings_text(&t->vocab, (uint32_t)t->added.token[i].id, &n);
-        if (t->added.token[i].hidden || t->added.token[i].normalized != normalized || piece[0] != text[at] ||
-            n > (size_t)(to - at) || memcmp(piece, text + at, n) != 0)
-            continue;
-        if (!best || n > *bytes) best = t->added.token + i, *bytes = n;
-    }
-    return best;
+    int32_t id;
+    if (!t->added.first[normalized][(unsigned char)text[at]]) return NULL;
+    *bytes = tn__trie_longest(&t->added.text[normalized], text + at, (size_t)(to - at), &id);
+    return *bytes ? tn__added_as(t, id) : NULL;
 }
 
 /* The class \w of a regex. */
@@ -145,8 +139,7 @@ static bool split_at(const tn_tokenizer *t, tn__encoding *s, const char *text, i
     int32_t       next;
     for (int32_t at = from; at < to;) {
         size_t           n = 0;
-        const bool       may = t->added.first[normalized][(unsigned char)text[at]];
-        const tn__added *a = may ? added_at(t, normalized, text, at, to, &n) : NULL;
+        const tn__added *a = added_at(t, normalized, text, at, to, &n);
         if (!a) {
             at++;
             continue;

@@ -146,8 +146,7 @@ static bool set_rules(tn_tokenizer *t, const char *caller, const tn_tokenizer_co
     if (!marian && !add_special(t, caller, s->config, "bos_token", "<s>", &t->role.first)) return false;
     if (!marian && (first = source_language(t, caller, o->language, "en")) < 0) return false;
     tn__template_ends(t, first, t->role.last);
-    tn__added_index(t);
-    return tn_error() == TN_OK;
+    return tn__added_index(t) && tn_error() == TN_OK;
 }
 
 /* The files of a folder: the model's, the list's, and what kind of folder it is. */

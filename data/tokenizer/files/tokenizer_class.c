@@ -413,7 +413,6 @@ bool tn__side_files_apply(tn_tokenizer *t, const char *caller, tn__side_files *s
     if (!add_numbers(t, caller, s, class) || !add_roles(t, caller, s, class, id)) return false;
     apply_frame(t, class, id);
     if (class == TN__CLASS_BERT && id[UNK] >= 0) t->unknown = id[UNK];
-    tn__added_index(t);
     name_roles(t, id);
-    return true;
+    return tn__added_index(t);
 }
