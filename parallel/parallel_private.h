@@ -120,11 +120,11 @@ struct tn_replica {
     /* A stack of branches whose siblings are not complete yet, with the sums of their gradients. */
     tn__branch   branch[TN__BRANCHES];
     char        *sum[TN__BRANCHES];
-    int          waiting; /* number of branches on the stack */
-    int          next;    /* the next shard; -1: no batch has started */
-    bool         told;    /* with .overlap: the last shard's backward pass has made the batch's first collective call */
-    double      *losses;  /* [shards, 2]: weight times loss, and weight */
-    uint8_t     *has_grad; /* [places]: TN__HAS_GRAD if any shard has a gradient of it, TN__HAD_GRAD_EARLY */
+    int          waiting;     /* number of branches on the stack */
+    int          next;        /* the next shard; -1: no batch has started */
+    bool         part_called; /* with .overlap: the last shard's backward pass made the batch's first collective call */
+    double      *losses;      /* [shards, 2]: weight times loss, and weight */
+    uint8_t     *has_grad;    /* [places]: TN__HAS_GRAD if any shard has a gradient of it, TN__HAD_GRAD_EARLY */
     double       loss, seconds, scale; /* scale: factor of the sums, 1 / total weight */
     uint64_t     key;                  /* key of this batch's generators */
     tn_generator before, after;        /* state of the generator before and after the batch */

@@ -202,7 +202,7 @@ static void begin_batch(tn_replica *r)
     r->key = (uint64_t)tn_random_u32(g) << 32;
     r->key |= tn_random_u32(g);
     r->after = *g;
-    r->next = r->lo, r->waiting = 0, r->seconds = 0, r->told = false;
+    r->next = r->lo, r->waiting = 0, r->seconds = 0, r->part_called = false;
     memset(r->losses, 0, (size_t)r->shards * 2 * sizeof *r->losses);
     memset(r->has_grad, 0, (size_t)r->places);
     tn_module_zero_grad(r->module);
@@ -243,7 +243,7 @@ tn_status tn_replica_backward(tn_replica *r, tn_tensor *loss, double weight)
         return tn_raise(TN_ESTATE,
                         "tn_replica_backward: with .overlap only one call per shard is possible, and this is the "
                         "second");
-    r->told = true;
+    r->part_called = true;
     if (!tn__world_begin(r->world, TN__PART, 0, NULL)) return tn_error();
     const double start = tn__seconds();
     if (!tn__replica_exchange_losses(r)) return tn_error();
@@ -301,7 +301,8 @@ static bool exchange(tn_replica *r)
 {
     if (!r->overlap) return tn__world_begin(r->world, TN__PART, 0, NULL) && tn__replica_exchange(r);
     if (!tn__overlap_running(r)) {
-        if (r->told || !tn__world_begin(r->world, TN__PART, 0, NULL) || !tn__replica_exchange_losses(r)) return false;
+        if (r->part_called || !tn__world_begin(r->world, TN__PART, 0, NULL) || !tn__replica_exchange_losses(r))
+            return false;
         tn__overlap_start_late(r);
     }
     tn__overlap_finish(r);

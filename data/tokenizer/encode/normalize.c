@@ -173,9 +173,9 @@ static void order_marks(utf8proc_int32_t *c, int64_t n, utf8proc_int32_t *room)
     for (int64_t i = 0, k; i < n; i = k + 1) {
         for (k = i; k < n && order_of(c[k]) > 0;) k++;
         int64_t to = 0;
-        for (int class = 1; k - i > SHORT && class < CLASSES; class ++)
+        for (int order = 1; k - i > SHORT && order < CLASSES; order++)
             for (int64_t j = i; j < k; j++)
-                if (order_of(c[j]) == class) room[to++] = c[j];
+                if (order_of(c[j]) == order) room[to++] = c[j];
         if (to) memcpy(c + i, room, (size_t)to * sizeof *c);
         for (int64_t j = i + 1; j < k; j++)
             for (int64_t at = j; at > i && order_of(c[at - 1]) > order_of(c[at]); at--) {
