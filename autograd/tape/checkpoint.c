@@ -144,6 +144,7 @@ static tn_tensor *first_run(const args_t *args, int given, int n, tn_tensor *con
         tn__tape.budget = NULL;
         tn_tensor *y = args->fn(in, given, args->user);
         tn__tape.budget = open;
+        if (y && tn__self.error == TN_OK) tn__used_add(1, &y); /* a leaf of its own, which no op read */
         tn__used_end(&own->used);
         if (!y && tn__self.error == TN_OK) tn_raise(TN_EINVAL, "tn_checkpoint: the segment returned NULL");
         if (tn__self.error == TN_OK) out = tn__alias_owned(y, &y->l);

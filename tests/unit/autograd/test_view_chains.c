@@ -276,6 +276,21 @@ START_TEST(bits_of_a_leaf_in_a_segment)
 }
 END_TEST
 
+static tn_tensor *the_leaf(tn_tensor *const *in, int n, void *user) { return (void)in, (void)n, user; }
+
+/* A segment returns a leaf itself: its gradient is right, and an in-place op on the result, which writes the leaf, is
+ * detected by the backward. */
+START_TEST(segment_that_returns_a_leaf)
+{
+    tn_tensor *x = tn_requires_grad(tn_ones(TN_SHAPE(3))), *w = tn_requires_grad(tn_ones(TN_SHAPE(3)));
+    ck_assert_int_eq(tn_backward(tn_sum(tn_mul_scalar(tn_checkpoint(the_leaf, w, 1, &x), 5))), TN_OK);
+    for (int i = 0; i < 3; i++) ck_assert_double_eq(tn_get(tn_grad(w), i), 5);
+    tn_tensor *y = tn_checkpoint(the_leaf, w, 1, &x);
+    ck_assert_int_ne(tn_backward(tn_sum(tn_mul_scalar_(y, 2))), TN_OK);
+    ck_error_has(TN_ESTATE, "mul_scalar_ changed a leaf, which the function of tn_checkpoint used");
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("view chains");
@@ -291,5 +306,6 @@ int main(void)
     tcase_add_test(c, gradcheck_of_a_filled_constant);
     tcase_add_test(c, mean_of_nothing_twice);
     tcase_add_test(c, bits_of_a_leaf_in_a_segment);
+    tcase_add_test(c, segment_that_returns_a_leaf);
     return tn_check_main(s);
 }
