@@ -96,7 +96,7 @@ TN_API tn_tokenizer_traits tn_tokenizer_traits_of(const tn_tokenizer *t);
  * on the number of threads. Words of more than 1000 characters are ignored. Ties between pairs: BPE takes the pair of
  * lower ids, like Hugging Face; WordPiece the first in byte order, TN_SUBWORD the last, like subword-nmt. TN_UNIGRAM is
  * trained as in SentencePiece: from all frequent substrings down to vocab_size, each round removing the tokens whose
- * removal costs least. */
+ * removal costs least. A text with too few substrings or pairs gives a smaller vocabulary: tn_tokenizer_size tells. */
 typedef struct tn_tokenizer_train_args {
     int                zero_;
     tn_tokenizer_kind  kind;

@@ -124,7 +124,7 @@ typedef struct tn_fit_args {
     int64_t      valid_every;  /* steps; 0: after each epoch. Also at the end */
     int64_t      patience;     /* validations without improvement before the run ends; 0: no limit */
     double       enough;       /* a value at least this good ends the run; 0: none does */
-    double       min_delta;    /* minimum improvement over the best value, exclusive */
+    double       min_delta;    /* minimum improvement over the best value, exclusive; 0 for .enough */
     bool         restore_best; /* at the end load the weights (with .ema: the averages) of the best value */
 
     /* A folder of training checkpoints, step-000000001200.ckpt, best.safetensors, the best state dict (with adapters

@@ -45,7 +45,7 @@ TN_API tn_status   tn_surface_run(tn_surface_args a);
 
 typedef struct tn_probe_args {
     int           zero_;
-    tn_tensor    *x, *y, *test_x, *test_y; /* training set: [N, D], classes i64 [N]; test set */
+    tn_tensor    *x, *y, *test_x, *test_y; /* training set: [N, D], classes i64 [N], negative: ignored; test set */
     int64_t       hidden;                  /* width of a hidden layer; 0: a linear classifier */
     int64_t steps TN_IS(500);
     double lr     TN_IS(0.01);

@@ -109,7 +109,7 @@ void tn__gather(tn_tensor *y, const tn_tensor *x, int dim, const tn_tensor *inde
     tn_parallel_for(count, tn__max_i64(1, GRAIN / j.n), gather, &j);
 }
 
-/* y += x for n elements; in the dtype itself for f32, f64 and integers, in f32 for bf16 */
+/* y += x for n elements, in the dtype itself; see widen for bf16 */
 static void add(int64_t n, char *y, int64_t ys, const char *x, int64_t xs, tn_dtype dt)
 {
 #define ADD(type)                   \
@@ -121,12 +121,7 @@ static void add(int64_t n, char *y, int64_t ys, const char *x, int64_t xs, tn_dt
     case TN_I64: ADD(uint64_t); break;
     case TN_I32: ADD(uint32_t); break;
     case TN_U8: ADD(uint8_t); break;
-    case TN_BF16:
-        for (int64_t i = 0; i < n; i++) {
-            uint16_t *p = (uint16_t *)(void *)y + i * ys;
-            *p = tn__f32_to_bf16(tn__bf16_to_f32(*p) + tn__bf16_to_f32(((const uint16_t *)(const void *)x)[i * xs]));
-        }
-        break;
+    case TN_BF16: break;
     case TN_BOOL:
         for (int64_t i = 0; i < n; i++) y[i * ys] = y[i * ys] || x[i * xs];
         break;
@@ -178,8 +173,27 @@ static void scatter(int64_t from, int64_t to, void *user)
     }
 }
 
+/* bf16 sums are kept in f32 and rounded once: a sum in bf16 stops growing at 256 times one summand. wide: y and x in
+ * f32, in the open scope; false: raised. */
+static bool widen(const tn_tensor *y, const tn_tensor *x, tn_tensor *wide[2])
+{
+    const tn_tensor *const from[2] = {y, x};
+    for (int i = 0; i < 2; i++) {
+        if (!(wide[i] = tn__new(TN_F32, from[i]->l.shape))) return false;
+        tn__copy(wide[i], from[i]);
+    }
+    return true;
+}
+
 void tn__scatter(tn_tensor *y, int dim, const tn_tensor *index, const tn_tensor *src, tn__combine how)
 {
+    if (how == TN__ADD && y->dtype == TN_BF16) {
+        const tn_scope s = tn_scope_begin();
+        tn_tensor     *wide[2];
+        if (widen(y, src, wide)) tn__scatter(wide[0], dim, index, wide[1], how), tn__copy(y, wide[0]);
+        tn_scope_end(s);
+        return;
+    }
     job j = {.y = y, .x = src, .index = index, .size = tn__dtype_bytes(y->dtype), .how = how};
     if (tn_shape_numel(index->l.shape) == 0) return;
     int64_t count = lines(&j, dim);
@@ -267,6 +281,13 @@ static void add_rows(int64_t from, int64_t to, void *user)
 
 void tn__add_rows(tn_tensor *y, int dim, const tn_tensor *index, const tn_tensor *src, int64_t skip)
 {
+    if (y->dtype == TN_BF16) {
+        const tn_scope s = tn_scope_begin();
+        tn_tensor     *wide[2];
+        if (widen(y, src, wide)) tn__add_rows(wide[0], dim, index, wide[1], skip), tn__copy(y, wide[0]);
+        tn_scope_end(s);
+        return;
+    }
     rows_job j = {.y = y, .x = src, .index = index, .skip = skip};
     if (tn_shape_numel(src->l.shape) == 0) return;
     rows_setup(&j, y, src, dim);

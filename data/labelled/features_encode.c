@@ -144,6 +144,19 @@ static bool window(tn_features *f, int64_t example, const layout *l, int64_t at,
     return true;
 }
 
+/* Removes the white space at both ends of bytes [*s, *z), of which WordPiece has no tokens. */
+static void trim(const char *text, int64_t *s, int64_t *z)
+{
+    size_t        length = 1;
+    bool          inside = false;
+    const int64_t end = *z;
+    for (int64_t at = *s; at < end; at += (int64_t)length) {
+        if (tn__is_blank(tn__point(text + at, (size_t)(end - at), &length))) continue;
+        if (!inside) *s = at, inside = true;
+        *z = at + (int64_t)length;
+    }
+}
+
 static bool add_windows(tn_features *f, int64_t i, const tn_example *x)
 {
     const tn_encoding *e = f->encoding;
@@ -163,7 +176,8 @@ static bool add_windows(tn_features *f, int64_t i, const tn_example *x)
     const int64_t room = f->config.length - added - (l.question - l.drop);
     const int64_t step = room - f->config.stride > 0 ? room - f->config.stride : (room + 1) / 2;
     const bool    known = !f->config.no_label && x->labels;
-    const int64_t s = known ? x->start[0] : 0, z = known ? s + (int64_t)strlen(x->label[0]) : 0;
+    int64_t       s = known ? x->start[0] : 0, z = known ? s + (int64_t)strlen(x->label[0]) : 0;
+    trim(x->text[1], &s, &z);
     f->cut += all > room;
     for (int64_t at = 0;; at += step) {
         if (!window(f, i, &l, at, tn__min_i64(room, all - at), s, z)) return false;

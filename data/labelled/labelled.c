@@ -226,10 +226,10 @@ tn_status tn_labelled_only(tn_labelled *l, const tn_labels *known)
         else if (!tn__labelled_bad(l, e.line, "the label '%.60s' is not among the %lld of the training set%s", strange,
                                    (long long)tn_labels_count(known),
                                    l->config.kind == TN_LABELLED_WORDS ? " (in the sentence that starts here)" : ""))
-            return tn_error();
+            while (i < l->n) l->row[kept++] = l->row[i++]; /* raised: the rest stays as it is */
     }
     l->n = kept;
-    return TN_OK;
+    return tn_error();
 }
 
 tn_status tn_labelled_first(tn_labelled *l, int64_t most)

@@ -150,9 +150,10 @@ static const char *add_label(tn_labelled *l, tn_text cell)
     const char *bad = l->config.problem == TN_MULTI_LABEL && !cell.bytes ? NULL : tn__labelled_label_error(l, cell);
     if (bad) return bad;
     for (size_t from = 0; l->config.problem == TN_MULTI_LABEL && from < cell.bytes;) {
-        const char  *comma = memchr(cell.at + from, ',', cell.bytes - from);
-        const size_t to = comma ? (size_t)(comma - cell.at) : cell.bytes;
-        if (to > from) tn__labelled_label(l, stripped((tn_text){cell.at + from, to - from}), 0);
+        const char   *comma = memchr(cell.at + from, ',', cell.bytes - from);
+        const size_t  to = comma ? (size_t)(comma - cell.at) : cell.bytes;
+        const tn_text part = stripped((tn_text){cell.at + from, to - from});
+        if (part.bytes) tn__labelled_label(l, part, 0);
         from = to + 1;
     }
     if (l->config.problem != TN_MULTI_LABEL) tn__labelled_label(l, cell, 0);

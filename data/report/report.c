@@ -51,7 +51,8 @@ static void put_text(tn_string *to, const char *text)
                               : c == '>'  ? "&gt;"
                               : c == '"'  ? "&quot;"
                               : c == '\'' ? "&#39;"
-                              : c >= 0x110000 || (c < ' ' && c != '\n' && c != '\t') || (c >= 0x7f && c < 0xa0)
+                              : c >= 0x110000 || c == 0xfffe || c == 0xffff || (c < ' ' && c != '\n' && c != '\t') ||
+                                      (c >= 0x7f && c < 0xa0)
                                   ? "\xef\xbf\xbd"
                                   : NULL;
         if (at < n && !instead) continue;
@@ -109,7 +110,7 @@ void tn__report_figure(tn_report *r, const char *title, double width, double hei
 {
     r->figure_title.bytes = r->legend.bytes = 0;
     put_text(&r->figure_title, title);
-    r->width = (int)width, r->height = (int)height, r->margin = 0, r->figure_at = r->body.bytes;
+    r->width = (int)fmax(width, 1), r->height = (int)fmax(height, 1), r->margin = 0, r->figure_at = r->body.bytes;
 }
 
 void tn__report_svg(tn_report *r, const char *title, const char *about, double width, double height)

@@ -261,13 +261,13 @@ tn_tensor *tn_bert_run(tn_bert *m, tn_bert_args a)
     if (m->streams && tn_error() == TN_OK) x = tn__xlnet_run(m, x, &a);
     if ((!a.weights && !a.memory_out) || tn_error() != TN_OK) return tn_leave(f, x);
     /* Return x, the attention weights and the memory from the frame in one list. */
-    int         count = 0;
-    tn_tensor **all = tn_mem_get((size_t)(2 * n + 1) * sizeof *all);
+    int          count = 0;
+    tn_tensor ***all = tn_mem_get((size_t)(2 * n + 1) * sizeof *all);
     if (!all) return tn_leave(f, NULL);
-    all[count++] = x;
+    all[count++] = &x;
     for (int k = 0; k < 2; k++)
-        for (int64_t i = 0; lists[k] && i < n; i++) all[count++] = lists[k][i];
-    tn_scope_return_list(f.scope, count, all);
+        for (int64_t i = 0; lists[k] && i < n; i++) all[count++] = &lists[k][i];
+    tn_leave_list(f, count, all);
     tn_mem_put(all, (size_t)(2 * n + 1) * sizeof *all);
     return x;
 }

@@ -19,7 +19,7 @@
     USUAL_SIZES, {"attention.head_count_kv", "num_key_value_heads", false, false},                          \
     {"attention.key_length", "head_dim", false, false},                                                     \
     {"attention.sliding_window", "sliding_window", false, false},                                           \
-    {"attention.layer_norm_rms_epsilon", "rms_norm_eps", true, true}, {"rope.freq_base", "rope_theta", true, false}
+    {"attention.layer_norm_rms_epsilon", "rms_norm_eps", true, true}, {TN__GGUF_THETA, "rope_theta", true, false}
 #define ROUTER(experts) \
     {"expert_count", experts, false, true}, {"expert_used_count", "num_experts_per_tok", false, true}
 #define NO_MORE {NULL, NULL, false, false}
@@ -39,7 +39,7 @@ static const tn__gguf_member qwen3_moe_members[] = {
 };
 static const tn__gguf_member neox_members[] = {
     USUAL_SIZES, INNER("intermediate_size"), LAYER_NORM("layer_norm_eps"),
-    {"rope.freq_base", "rotary_emb_base", true, false}, NO_MORE,
+    {TN__GGUF_THETA, "rotary_emb_base", true, false}, NO_MORE,
 };
 static const tn__gguf_member gptj_members[] = {
     OLD_SIZES, INNER("n_inner"), LAYER_NORM("layer_norm_epsilon"),

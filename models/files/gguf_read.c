@@ -110,6 +110,7 @@ static void put_members(const source *s, tn_json_writer *w)
         key(s, m->gguf, k);
         if (tn_gguf_find(s->g, k).type == TN_GGUF_NONE) {
             if (m->needed) tn_raise(TN_EFORMAT, "'%s': %s is missing", s->path, k);
+            else if (!strcmp(m->gguf, TN__GGUF_THETA)) tn_json_put_float(w, m->hf, TN__GGUF_THETA_DEFAULT);
         } else if (m->real) tn_json_put_float(w, m->hf, (float)tn_gguf_double_or(s->g, k, 0));
         else tn_json_put_i64(w, m->hf, tn_gguf_i64_or(s->g, k, 0));
     }
@@ -135,7 +136,7 @@ static bool put_factors(const source *s, tn_json_writer *w, bool linear)
     bool          ones = true, fits = want != NULL;
     for (int64_t i = 0; i < n; i++) ones = ones && is[i] == 1;
     if (want) {
-        const double theta = tn_gguf_double_or(s->g, key(s, "rope.freq_base", k), 10000);
+        const double theta = tn_gguf_double_or(s->g, key(s, TN__GGUF_THETA, k), TN__GGUF_THETA_DEFAULT);
         tn__gguf_factors(theta, factor, low, high, (double)trained, n, want);
         for (int64_t i = 0; i < n; i++) fits = fits && fabsf(is[i] - want[i]) <= 1e-5F * fabsf(want[i]);
     }

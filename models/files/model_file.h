@@ -69,6 +69,9 @@ static inline int64_t tn__gguf_query_scale(const tn__gguf_arch *a, int64_t layer
 /* Writes a tensor's Hugging Face name, or with to_hf false its GGUF name, into `to`; NULL: unknown name. The Hugging
  * Face name of STACKED has a * for the expert's number. */
 const tn__gguf_name *tn__gguf_rename(const tn__gguf_arch *a, const char *name, bool to_hf, char *to, size_t size);
+/* Base of the rotary angles, and llama.cpp's value if a file has none; config.json's depend on the family. */
+#define TN__GGUF_THETA "rope.freq_base"
+#define TN__GGUF_THETA_DEFAULT 10000
 /* LLaMA 3's scaling as factors of the angles: rope_freqs.weight, one for each pair of a head. llama.cpp reads only this
  * table; Tenon also writes the parameters, to restore config.json exactly. */
 #define TN__GGUF_FACTOR "rope.llama3.factor"

@@ -121,7 +121,7 @@ static tn_fit_why train(tn__fit *f)
     while (tn_error() == TN_OK) {
         pause_between(f);
         if (tn_error() != TN_OK) break;
-        if (c->enough != 0 && (c->rising ? f->r.best >= c->enough : f->r.best <= c->enough)) return TN_FIT_ENOUGH;
+        if (tn__fit_is_enough(c, f->r.best)) return TN_FIT_ENOUGH;
         if (c->patience && f->since_best >= c->patience) return TN_FIT_PATIENCE;
         if (tn__fit_is_stopped(f)) return TN_FIT_STOPPED;
         if ((c->steps && f->r.steps >= c->steps) || (c->epochs && f->r.epochs >= c->epochs)) {

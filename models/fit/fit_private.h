@@ -121,6 +121,7 @@ bool               tn__fit_is_stopped(const tn__fit *f);
 static inline bool tn__fit_validates(const tn_fit_args *c) { return c->valid.next || c->score; }
 void               tn__fit_validate(tn__fit *f); /* (fit_validate.c) */
 void               tn__fit_restore_modes(tn__fit *f);
+bool               tn__fit_is_enough(const tn_fit_args *c, double v);
 
 /* Write and read the best weights, a file with a checksum (fit_best.c). False: raised. */
 bool tn__fit_best_save(void *module, const char *path, int64_t step);

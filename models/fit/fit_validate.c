@@ -81,10 +81,16 @@ static bool evaluate(tn__fit *f, double *v)
     return tn__fit_ranks_broadcast(f, v) && !tn__fit_is_stopped(f);
 }
 
-/* Records the value; returns true if it is better than the best. NaN is never better. */
+bool tn__fit_is_enough(const tn_fit_args *c, double v)
+{
+    return c->enough != 0 && (c->rising ? v >= c->enough : v <= c->enough);
+}
+
+/* Records the value; returns true if it is better than the best. NaN is never better. One that ends the run needs no
+ * minimum improvement. */
 static bool record_value(tn__fit *f, double v)
 {
-    const double best = f->r.best, d = f->c.min_delta;
+    const double best = f->r.best, d = tn__fit_is_enough(&f->c, v) ? 0 : f->c.min_delta;
     const bool   first = best != best, better = v == v && (first || (f->c.rising ? v > best + d : v < best - d));
     f->r.value = v, f->valid_at = f->r.steps;
     f->valid_due = false, f->unsaved = true;

@@ -54,8 +54,9 @@ static void *allocate(state *s, int64_t n, size_t size)
 static text *texts(state *s)
 {
     const int64_t n = s->prompts * s->beams, length = s->begin + s->most;
-    int64_t      *words = n <= INT64_MAX / (length + 1) ? allocate(s, n * length, sizeof *words) : NULL;
-    text         *t = words ? allocate(s, n, sizeof *t) : NULL;
+    if (n > INT64_MAX / (length + 1)) return tn_raise_null(TN_ENOMEM, "tn_generate: the texts do not fit in memory");
+    int64_t *words = allocate(s, n * length, sizeof *words);
+    text    *t = words ? allocate(s, n, sizeof *t) : NULL;
     for (int64_t i = 0; t && i < n; i++) t[i].words = words + i * length;
     return t;
 }

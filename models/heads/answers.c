@@ -5,13 +5,26 @@
 #include <math.h>
 #include <string.h>
 
+/* Sets all modules to eval mode, or, with the `was` of that call, to the modes they had; also after an error. */
+static void set_modes(tn_tuned *m, bool *was, bool back)
+{
+    int64_t i = 0;
+    for (tn_each e = tn_module_each(m, TN_EACH_MODULE); tn_next(&e); i++) {
+        if (!back) was[i] = e.module->training;
+        e.module->training = back && was[i];
+    }
+}
+
 tn_status tn_tuned_each(tn_tuned *m, tn_features *f, tn_tuned_listener take, void *user)
 {
     if (tn_error() != TN_OK || !tn_ready(m)) return tn_error();
     if (!f || !take) return tn_raise(TN_EINVAL, "tn_tuned_each: the features or the listener is NULL");
-    const bool      was = m->base.training;
+    size_t          modules = 0;
     const tn_source s = tn_features_source(f);
-    tn_eval(m);
+    for (tn_each e = tn_module_each(m, TN_EACH_MODULE); tn_next(&e);) modules++;
+    bool *was = tn__mem_get(modules);
+    if (!was) return tn_error();
+    set_modes(m, was, false);
     s.begin(s.user, NULL);
     for (bool more = true; more && tn_error() == TN_OK;) {
         const tn_scope scope = tn_no_grad_begin();
@@ -25,7 +38,8 @@ tn_status tn_tuned_each(tn_tuned *m, tn_features *f, tn_tuned_listener take, voi
         }
         tn_scope_end(scope);
     }
-    tn_train(m, was);
+    set_modes(m, was, true);
+    tn__mem_put(was, modules);
     return tn_error();
 }
 

@@ -25,6 +25,16 @@ static int64_t classes_of(const tn_tensor *y)
     return most + 1;
 }
 
+/* Removes the rows that have no class: ignored ones, such as the later tokens of a word. */
+static void keep_labelled(tn_tensor **x, tn_tensor **y)
+{
+    tn_tensor *at = tn_nonzero(tn_ge(*y, tn_zeros_of(TN_I64, TN_SHAPE(1))));
+    *x = tn_detach(*x);
+    if (!at || tn_size(at, 0) == tn_numel(*y)) return;
+    at = tn_select(at, 1, 0);
+    *x = tn_index_select(*x, 0, at), *y = tn_index_select(*y, 0, at);
+}
+
 /* Standardises columns to mean 0 and deviation 1, with the statistics of the training set. */
 static void standardise(tn_tensor **x, tn_tensor **test)
 {
@@ -58,12 +68,15 @@ double tn_probe_run(tn_probe_args a)
     double right = NAN;
     if (tn__blocked() || !check_rows("x", a.x, "y", a.y) || !check_rows("test_x", a.test_x, "test_y", a.test_y))
         return right;
-    if (classes_of(a.y) < 1) return tn_raise(TN_EINVAL, "tn_probe: .y has no class of at least 0"), right;
+    if (classes_of(a.y) < 1 || classes_of(a.test_y) < 1)
+        return tn_raise(TN_EINVAL, "tn_probe: .%s has no class of at least 0", classes_of(a.y) < 1 ? "y" : "test_y"),
+               right;
     if (a.steps < 1 || a.hidden < 0 || !(a.lr > 0))
         return tn_raise(TN_EINVAL, "tn_probe: .steps and .lr must be above 0, .hidden at least 0"), right;
     const tn_scope s = tn_scope_begin();
     tn_generator   g = {a.seed, 0}, *before = tn_use_generator(&g);
-    tn_tensor     *x = tn_detach(a.x), *test = tn_detach(a.test_x);
+    tn_tensor     *x = a.x, *test = a.test_x;
+    keep_labelled(&x, &a.y), keep_labelled(&test, &a.test_y);
     const int64_t  classes = tn__max_i64(classes_of(a.y), classes_of(a.test_y)), d = tn_size(x, 1);
     tn_sequential *net = tn_sequential_new();
     if (a.hidden) {

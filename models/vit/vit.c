@@ -145,11 +145,11 @@ tn_tensor *tn_vit_run(tn_vit *m, tn_vit_args a)
     if (!a.weights || tn_error() != TN_OK) return tn_leave(f, x);
     /* Return the attention weights and x from the frame in one list. */
     const int64_t n = m->config.layers;
-    tn_tensor   **all = tn__mem_get((size_t)(n + 1) * sizeof *all);
+    tn_tensor  ***all = tn__mem_get((size_t)(n + 1) * sizeof *all);
     if (!all) return tn_leave(f, NULL);
-    memcpy(all, a.weights, (size_t)n * sizeof *all);
-    all[n] = x;
-    tn_scope_return_list(f.scope, (int)n + 1, all);
+    all[0] = &x;
+    for (int64_t i = 0; i < n; i++) all[i + 1] = &a.weights[i];
+    tn_leave_list(f, (int)n + 1, all);
     tn__mem_put(all, (size_t)(n + 1) * sizeof *all);
     return x;
 }

@@ -27,9 +27,10 @@ static tn_tensor *mixed(tn_tensor *old, tn_tensor *now, double share)
 static void advance(tn_batch_norm *m, tn_tensor *rows)
 {
     const tn_scope s = tn_no_grad_begin();
-    const double   share = m->cumulative ? 1 / (1 + tn_item(tn_clone(m->num_batches_tracked))) : m->momentum;
-    tn_tensor     *mean = mixed(m->running_mean, tn_mean(rows, .dims = TN_DIMS(1)), share);
-    tn_tensor     *var = mixed(m->running_var, tn_var(rows, .dims = TN_DIMS(1)), share);
+    if (tn_dtype_of(rows) == TN_BF16) rows = tn_to(rows, tn_dtype_of(m->running_mean));
+    const double share = m->cumulative ? 1 / (1 + tn_item(tn_clone(m->num_batches_tracked))) : m->momentum;
+    tn_tensor   *mean = mixed(m->running_mean, tn_mean(rows, .dims = TN_DIMS(1)), share);
+    tn_tensor   *var = mixed(m->running_var, tn_var(rows, .dims = TN_DIMS(1)), share);
     if (tn_error() == TN_OK) {
         tn_copy_(m->running_mean, mean), tn_copy_(m->running_var, var);
         tn_add_scalar_(m->num_batches_tracked, 1);

@@ -79,7 +79,10 @@ static tn_tensor *rms_norm_forward(void *self, tn_tensor *x)
     const tn_rms_norm *m = self;
     const double       eps = eps_of(m, x);
     if (!norm_fits("rms_norm", x, m->shape)) return NULL;
-    if (m->weight) return tn_rms_norm(x, m->add_one ? tn_add_scalar(m->weight, 1) : m->weight, eps);
+    tn_tensor *weight = m->weight;
+    if (m->add_one) /* 1 + w is rounded after the product, not before */
+        weight = tn_add_scalar(tn_dtype_of(weight) == TN_BF16 ? tn_to(weight, TN_F32) : weight, 1);
+    if (weight) return tn_rms_norm(x, weight, eps);
     return tn_reshape(tn_rms_norm(join_dims(x, m->shape), NULL, eps), tn_shape_of(x));
 }
 

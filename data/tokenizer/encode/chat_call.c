@@ -23,10 +23,13 @@ static tn__value argument(const arguments *c, int at, const char *name, tn__valu
 }
 static const tn__value undefined = {.type = V_UNDEFINED}, none = {.type = V_NONE};
 
-/* Argument 0 as a text; an empty one (raised) otherwise. */
+static bool is_missing(const arguments *c) { return c->n && c->a[0].type == V_UNDEFINED; }
+
+/* Argument 0 as a text; an empty one (raised) otherwise. To filters undefined is an empty one, as in Jinja. */
 static tn__value text_of(const arguments *c)
 {
     if (c->n && c->a[0].type == V_TEXT) return c->a[0];
+    if (is_missing(c) && c->v->step->op == STEP_FILTER) return tn__text_value("", 0);
     tn__chat_fail(c->v, "expected a text%s", c->n && c->a[0].type == V_UNDEFINED ? ", the value is undefined" : "");
     return tn__text_value("", 0);
 }
@@ -84,14 +87,6 @@ static tn__value has_end(const arguments *c, bool begin)
 static tn__value starts_with(const arguments *c) { return has_end(c, true); }
 static tn__value ends_with(const arguments *c) { return has_end(c, false); }
 
-/* The place of y in x from byte `from`; -1: none. */
-static int64_t place(tn__value x, tn__value y, int64_t from)
-{
-    for (int64_t i = from; i + y.n <= x.n; i++)
-        if (!memcmp(x.text + i, y.text, (size_t)y.n)) return i;
-    return -1;
-}
-
 static tn__value replace(const arguments *c)
 {
     const tn__value x = text_of(c), old = argument(c, 1, "old", none), now = argument(c, 2, "new", none);
@@ -99,7 +94,7 @@ static tn__value replace(const arguments *c)
     int64_t         from = 0, at;
     if (old.type != V_TEXT || now.type != V_TEXT || !old.n)
         return tn__chat_fail(c->v, "'replace' needs two texts, the first not empty"), x;
-    for (; (at = place(x, old, from)) >= 0 && s.bytes <= TN__CHAT_MEMORY; from = at + old.n)
+    for (; (at = tn__place_of(c->v, old, x, from)) >= 0 && s.bytes <= TN__CHAT_MEMORY; from = at + old.n)
         tn_string_add(&s, (tn_text){x.text + from, (size_t)(at - from)}),
             tn_string_add(&s, (tn_text){now.text, (size_t)now.n});
     tn_string_add(&s, (tn_text){x.text + from, (size_t)(x.n - from)});
@@ -111,10 +106,10 @@ static tn__value split(const arguments *c)
     const tn__value x = text_of(c), by = argument(c, 1, "sep", none);
     int64_t         parts = 1, at = 0, from = 0;
     if (by.type != V_TEXT || !by.n) return tn__chat_fail(c->v, "'split' needs a text to split at"), x;
-    for (; (at = place(x, by, at)) >= 0; at += by.n) parts++;
+    for (; (at = tn__place_of(c->v, by, x, at)) >= 0; at += by.n) parts++;
     tn__value y = tn__new_list(c->v, parts);
     for (int64_t i = 0; y.type == V_LIST && i < parts; i++, from = at + by.n) {
-        at = i + 1 < parts ? place(x, by, from) : x.n;
+        at = i + 1 < parts ? tn__place_of(c->v, by, x, from) : x.n;
         y.list[i] = tn__text_value(x.text + from, (size_t)(at - from));
     }
     return y;
@@ -126,6 +121,7 @@ static tn__value join(const arguments *c)
 {
     const tn__value by = argument(c, 1, "d", tn__text_value("", 0));
     tn_string       s = {0};
+    if (is_missing(c)) return tn__text_value("", 0);
     if (!c->n || c->a[0].type != V_LIST || by.type != V_TEXT)
         return tn__chat_fail(c->v, "'join' needs a list"), undefined;
     for (int64_t i = 0; i < c->a[0].n && s.bytes <= TN__CHAT_MEMORY; i++) {
@@ -137,7 +133,7 @@ static tn__value join(const arguments *c)
 
 static tn__value length(const arguments *c)
 {
-    const int64_t n = c->n ? tn__value_length(c->v, c->a[0]) : -1;
+    const int64_t n = !c->n ? -1 : is_missing(c) ? 0 : tn__value_length(c->v, c->a[0]);
     if (n < 0) tn__chat_fail(c->v, "the value has no length");
     return tn__integer_value(n);
 }
@@ -146,6 +142,7 @@ static tn__value length(const arguments *c)
 static tn__value as_list(const arguments *c)
 {
     const tn__value x = c->n ? c->a[0] : undefined;
+    if (is_missing(c)) return tn__new_list(c->v, 0);
     if (x.type != V_DICT) {
         if (x.type != V_LIST) tn__chat_fail(c->v, "'list' needs a list or a dict");
         return x;
@@ -194,6 +191,7 @@ static tn__value get(const arguments *c)
 
 static tn__value items(const arguments *c)
 {
+    if (is_missing(c) && c->v->step->op == STEP_FILTER) return tn__new_list(c->v, 0);
     if (!c->n || c->a[0].type != V_DICT) return tn__chat_fail(c->v, "'items' needs a dict"), undefined;
     const tn__members *m = c->a[0].members;
     tn__value          y = tn__new_list(c->v, m->n / 2);
@@ -219,6 +217,13 @@ static tn__value new_dict(const arguments *c)
 {
     tn__value x = tn__new_dict(c->v);
     for (int i = 0; i < c->named; i++) tn__set_member(c->v, x, c->a[c->n + 2 * i], c->a[c->n + 2 * i + 1]);
+    return x;
+}
+
+static tn__value new_namespace(const arguments *c)
+{
+    const tn__value x = new_dict(c);
+    if (x.type == V_DICT) x.members->is_namespace = true;
     return x;
 }
 
@@ -278,13 +283,23 @@ static tn__value      is_integer(const arguments *c) { return tn__bool_value(typ
 static tn__value      is_boolean(const arguments *c) { return tn__bool_value(type_of(c) == V_BOOL); }
 static tn__value      is_true(const arguments *c) { return tn__bool_value(type_of(c) == V_BOOL && c->a[0].n); }
 static tn__value      is_false(const arguments *c) { return tn__bool_value(type_of(c) == V_BOOL && !c->a[0].n); }
-static tn__value      is_mapping(const arguments *c) { return tn__bool_value(type_of(c) == V_DICT); }
-static tn__value      is_sequence(const arguments *c)
+static tn__value      is_mapping(const arguments *c)
 {
-    return tn__bool_value(type_of(c) >= V_TEXT && type_of(c) <= V_DICT);
+    return tn__bool_value(type_of(c) == V_DICT && !tn__is_namespace(c->a[0]));
 }
-static tn__value is_odd(const arguments *c) { return tn__bool_value(c->n && c->a[0].n % 2 != 0); }
-static tn__value is_even(const arguments *c) { return tn__bool_value(c->n && c->a[0].n % 2 == 0); }
+static tn__value is_sequence(const arguments *c) /* undefined is an empty one */
+{
+    const tn__value_type t = type_of(c);
+    return tn__bool_value(t == V_UNDEFINED || (t >= V_TEXT && t <= V_DICT && !(c->n && tn__is_namespace(c->a[0]))));
+}
+/* The remainder of argument 0 by 2. */
+static int64_t half(const arguments *c)
+{
+    if (!c->n || !tn__is_numeric(c->a[0])) return tn__chat_fail(c->v, "'odd' and 'even' need a number"), 0;
+    return c->a[0].n & 1;
+}
+static tn__value is_odd(const arguments *c) { return tn__bool_value(half(c)); }
+static tn__value is_even(const arguments *c) { return tn__bool_value(!half(c)); }
 static tn__value is_equal(const arguments *c)
 {
     return tn__bool_value(c->n == 2 && tn__value_equal(c->v, c->a[0], c->a[1]));
@@ -300,7 +315,7 @@ static const struct {
     const char *names; /* of arguments by name, each after a space, " ": none; NULL: any */
 } functions[] = {
     {STEP_CALL, "raise_exception", raise, 1, " "},
-    {STEP_CALL, "namespace", new_dict, 0, NULL},
+    {STEP_CALL, "namespace", new_namespace, 0, NULL},
     {STEP_CALL, "dict", new_dict, 0, NULL},
     {STEP_CALL, "range", range, 2, " "},
     {STEP_CALL, "strftime_now", date, 1, " format"},

@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-enum { MOST_STEPS = 1 << 17, NUMBER_MOST = 1000000000, COMPARISON = 5 /* the rank of == and others */ };
+enum { MOST_STEPS = 1 << 17, NUMBER_MOST = 1000000000, COMPARISON = 5 /* the rank of == and others */, NEGATION = 9 };
 
 bool tn__parse_fail(const tn__parser *p, const char *fmt, ...)
 {
@@ -42,23 +42,27 @@ void tn__parse_land(tn__parser *p, int at)
 
 /* ---- tokens ------------------------------------------------------------------------------------------------------ */
 
-static int hex(const char *s, int n)
+/* Decodes an escape of a string, s[0 … n - 1] from its backslash, as Python does; returns its bytes. A backslash before
+ * another character stays. *code: the character, or -1: none. */
+static size_t escape(const tn__parser *p, const char *s, size_t n, int64_t *code)
 {
-    int v = 0;
-    for (int i = 0; i < n; i++) {
-        const char *digits = "0123456789abcdef", *d = s[i] ? strchr(digits, s[i] | 32) : NULL;
-        if (!d) return -1;
-        v = 16 * v + (int)(d - digits);
+    static const char from[] = "nrtabfv\\'\"", is[] = "\n\r\t\a\b\f\v\\'\"", hex[] = "0123456789abcdef";
+    const char        kind = n > 1 ? s[1] : 0, *e = kind ? strchr(from, kind) : NULL;
+    const size_t      digits = kind == 'x' ? 2 : kind == 'u' ? 4 : kind == 'U' ? 8 : 0;
+    size_t            at = 2;
+    *code = kind == '\n' ? -1 : e ? is[e - from] : digits ? 0 : '\\';
+    if (kind >= '0' && kind <= '7')
+        for (at = 1, *code = 0; at < n && at < 4 && s[at] >= '0' && s[at] <= '7'; at++) *code = 8 * *code + s[at] - '0';
+    else if (!e && !digits && kind != '\n') at = 1;
+    for (; digits && at < 2 + digits; at++) {
+        const char *d = at < n && s[at] ? strchr(hex, s[at] >= 'A' ? s[at] | 32 : s[at]) : NULL;
+        if (!d) return tn__parse_fail(p, "'\\%c' in a string needs %zu hexadecimal digits", kind, digits), n;
+        *code = 16 * *code + (d - hex);
     }
-    return v;
-}
-
-static size_t put_utf8(char *to, uint32_t u)
-{
-    if (u < 0x80) return to[0] = (char)u, 1;
-    if (u < 0x800) return to[0] = (char)(0xc0 | u >> 6), to[1] = (char)(0x80 | (u & 63)), 2;
-    to[0] = (char)(0xe0 | u >> 12), to[1] = (char)(0x80 | (u >> 6 & 63)), to[2] = (char)(0x80 | (u & 63));
-    return 3;
+    if (kind == 'N') tn__parse_fail(p, "names of characters in a string, '\\N', are not supported");
+    else if (*code >= 0xd800 && *code < 0xe000) tn__parse_fail(p, "a surrogate in a string is not supported");
+    else if (*code > 0x10ffff) tn__parse_fail(p, "'\\U' in a string is beyond 10ffff");
+    return at;
 }
 
 /* A string from p->at, which is at its quote. With escapes it is copied to the end of c->text: never longer. */
@@ -75,21 +79,15 @@ static bool string(tn__parser *p)
     }
     if (end >= p->n) return tn__parse_fail(p, "a string has no end");
     p->t = (tn__chat_token){.kind = T_STRING, .a = (int32_t)p->at + 1, .b = (int32_t)(end - p->at - 1)};
-    for (size_t i = p->at + 1; !plain && i < end; i++) {
-        static const char from[] = "nrt0abfv\\'\"", is[] = "\n\r\t\0\a\b\f\v\\'\"";
-        const char       *e = s[i] == '\\' ? strchr(from, s[i + 1]) : NULL;
-        const int         u = s[i] == '\\' && s[i + 1] == 'u' && i + 5 < end   ? hex(s + i + 2, 4)
-                              : s[i] == '\\' && s[i + 1] == 'x' && i + 3 < end ? hex(s + i + 2, 2)
-                                                                               : -1;
-        if (u >= 0xd800 && u < 0xe000) return tn__parse_fail(p, "a surrogate in a string is not supported");
-        if (u >= 0) c->bytes += put_utf8(c->text + c->bytes, (uint32_t)u), i += s[i + 1] == 'u' ? 5 : 3;
-        else if (e && s[i + 1]) c->text[c->bytes++] = is[e - from], i++;
-        else if (s[i] == '\\' && s[i + 1] == '\n') i++;
-        else c->text[c->bytes++] = s[i];
+    for (size_t i = p->at + 1; !plain && i < end && tn_error() == TN_OK;) {
+        int64_t code;
+        if (s[i] != '\\') c->text[c->bytes++] = s[i++];
+        else if (i += escape(p, s + i, end - i, &code), code >= 0 && tn_error() == TN_OK)
+            c->bytes += (size_t)tn_utf8_put((uint32_t)code, c->text + c->bytes);
     }
     if (!plain) p->t.a = (int32_t)to, p->t.b = (int32_t)(c->bytes - to);
     p->at = end + 1;
-    return true;
+    return tn_error() == TN_OK;
 }
 
 static bool is_word(char c) { return (c | 32) >= 'a' && (c | 32) <= 'z' ? true : c == '_' || (c >= '0' && c <= '9'); }
@@ -191,15 +189,20 @@ static int exchange(tn__parser *p, int start, int cond)
     return start + c + x + 1;
 }
 
+/* Completes x if c, without an else: it is undefined if c is false. */
+static void end_if(tn__parser *p)
+{
+    const tn__entry e = p->stack[--p->depth];
+    const int       at = exchange(p, e.at, e.start);
+    tn__parse_emit(p, STEP_NAME, 0, 0, 0), tn__parse_land(p, at);
+}
+
 /* Completes everything back to the innermost open bracket. */
 static void finish(tn__parser *p)
 {
     for (reduce(p, 0); p->depth && p->stack[p->depth - 1].kind >= IF; reduce(p, 0)) {
-        const tn__entry e = p->stack[--p->depth];
-        if (e.kind == IF) { /* without else: undefined */
-            const int at = exchange(p, e.at, e.start);
-            tn__parse_emit(p, STEP_NAME, 0, 0, 0), tn__parse_land(p, at);
-        } else tn__parse_land(p, e.at);
+        if (p->stack[p->depth - 1].kind == IF) end_if(p);
+        else tn__parse_land(p, p->stack[--p->depth].at);
     }
 }
 
@@ -226,9 +229,10 @@ static bool open_call(tn__parser *p, uint8_t op, int32_t a, int32_t b, bool nega
     return push(p, (tn__entry){.kind = CALL, .op = op, .a = a, .b = b, .negated = negated}) && tn__parse_next(p);
 }
 
-/* After '|' or 'is': a name, perhaps with arguments. */
+/* After '|' or 'is': a name, perhaps with arguments. -x | f is (-x) | f. */
 static bool filter_or_test(tn__parser *p, uint8_t op)
 {
+    reduce(p, NEGATION);
     if (!tn__parse_next(p)) return false;
     const bool negated = op == STEP_TEST && tn__parse_is(p, "not");
     if (negated && !tn__parse_next(p)) return false;
@@ -347,7 +351,7 @@ static bool read_operand(tn__parser *p)
         return tn__parse_emit(p, STEP_INTEGER, 0, t.number, 0), p->operand = false, tn__parse_next(p);
     if (tn__parse_is(p, "not")) return push(p, (tn__entry){.kind = NOT, .rank = 4}) && tn__parse_next(p);
     if (t.kind == T_NAME) return name(p);
-    if (tn__parse_is(p, "-")) return push(p, (tn__entry){.kind = NEGATE, .rank = 9}) && tn__parse_next(p);
+    if (tn__parse_is(p, "-")) return push(p, (tn__entry){.kind = NEGATE, .rank = NEGATION}) && tn__parse_next(p);
     if (tn__parse_is(p, "(")) return push(p, (tn__entry){.kind = GROUP}) && tn__parse_next(p);
     if (tn__parse_is(p, "[")) return push(p, (tn__entry){.kind = LIST}) && tn__parse_next(p);
     if (tn__parse_is(p, "{")) return p->braces++, push(p, (tn__entry){.kind = DICT}) && tn__parse_next(p);
@@ -372,10 +376,11 @@ static int rank_of(const tn__parser *p)
     return 0;
 }
 
-/* x if …: what follows is the condition. */
+/* x if …: what follows is the condition. In `x if c if d`, x if c is the x of d. */
 static bool condition(tn__parser *p, int first)
 {
     reduce(p, 0);
+    if (p->depth && p->stack[p->depth - 1].kind == IF) end_if(p);
     return push(p, (tn__entry){.kind = IF, .at = part_start(p, first)}) && tn__parse_next(p);
 }
 

@@ -125,7 +125,19 @@ static bool tag_endset(tn__parser *p)
     tn__parse_emit(p, STEP_CAPTURED, 0, 0, 0), tn__parse_emit(p, STEP_SET, 0, b->a, b->b);
     return end_block(p, b), tn__parse_next(p);
 }
-static bool tag_nothing(tn__parser *p) { return tn__parse_next(p); }
+/* A block with its own variables. */
+static bool tag_generation(tn__parser *p)
+{
+    tn__parse_emit(p, STEP_CAPTURE, 0, 0, 0);
+    return open_block(p, (tn__open_tag){.kind = 'g', .at = -1, .ends = -1}) && tn__parse_next(p);
+}
+static bool tag_endgeneration(tn__parser *p)
+{
+    const tn__open_tag *b = innermost(p, "g", "endgeneration");
+    if (!b) return false;
+    tn__parse_emit(p, STEP_CAPTURED, 0, 0, 0), tn__parse_emit(p, STEP_PRINT, 0, 0, 0);
+    return end_block(p, b), tn__parse_next(p);
+}
 
 static const struct {
     const char *name;
@@ -138,8 +150,8 @@ static const struct {
             {"endfor", tag_endfor},
             {"set", tag_set},
             {"endset", tag_endset},
-            {"generation", tag_nothing},
-            {"endgeneration", tag_nothing}};
+            {"generation", tag_generation},
+            {"endgeneration", tag_endgeneration}};
 
 static bool statement(tn__parser *p)
 {

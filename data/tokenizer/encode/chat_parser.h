@@ -28,7 +28,7 @@ typedef struct {
 /* An open {% if %}, {% for %} or {% set %}: `at` is a jump to complete at its next part, `ends` a list of those at its
  * end, linked by their .a. */
 typedef struct {
-    char    kind; /* 'i', 'f', 'e' (the else of a for), 's' */
+    char    kind; /* 'i', 'f', 'e' (the else of a for), 's', 'g' (generation) */
     int     at, ends;
     int32_t a, b;
 } tn__open_tag;

@@ -30,10 +30,12 @@ static int find(const tn__chat_vm *v, tn__value name, int from)
     return -1;
 }
 
-/* Sets a variable of the innermost loop, or outside of loops. */
+/* Sets a variable of the innermost loop or {% set %} block, or outside of them. */
 static void set(tn__chat_vm *v, tn__value name, tn__value x)
 {
-    const int from = v->loops ? v->loop[v->loops - 1].names : 0, at = find(v, name, from);
+    const int in_loop = v->loops ? v->loop[v->loops - 1].names : 0,
+              in_block = v->captures ? v->capture[v->captures - 1].names : 0,
+              at = find(v, name, in_loop > in_block ? in_loop : in_block);
     if (at >= 0) {
         v->variable[at].value = x;
         return;
@@ -48,7 +50,10 @@ static void set(tn__chat_vm *v, tn__value name, tn__value x)
 
 static tn__value value_of(const tn__chat_vm *v, tn__value name)
 {
-    const int at = find(v, name, 0);
+    static const char *const others[] = {"pad_token", "unk_token", "sep_token", "cls_token", "mask_token"};
+    const int                at = find(v, name, 0);
+    for (size_t i = 0; at < 0 && i < sizeof others / sizeof *others; i++)
+        if (tn__value_is(name, others[i])) tn__chat_fail(v, "'%s' is not supported", others[i]);
     return at < 0 ? (tn__value){.type = V_UNDEFINED} : v->variable[at].value;
 }
 
@@ -115,10 +120,10 @@ static tn__value binary(tn__chat_vm *v, const tn__chat_step *s, tn__value x, tn_
     return arithmetic(v, c, two, x, y);
 }
 
-/* x.name or x[i]: of undefined an error, as in Jinja. */
+/* x.name or x[i]: of undefined an error, of none undefined, as in Jinja. */
 static tn__value member(tn__chat_vm *v, tn__value x, tn__value key)
 {
-    if (x.type == V_UNDEFINED || x.type == V_NONE)
+    if (x.type == V_UNDEFINED)
         tn__chat_fail(v, "'%.*s' of a value that is not defined", key.type == V_TEXT ? (int)key.n : 4,
                       key.type == V_TEXT ? key.text : "item");
     return tn__value_member(v, x, key);
@@ -190,13 +195,17 @@ static int32_t next_turn(tn__chat_vm *v, const tn__chat_step *s)
 static void write(tn__chat_vm *v, tn__value x)
 {
     tn__write_value(v, x, v->to);
-    if (v->to->bytes > TN__CHAT_MEMORY) tn__chat_fail(v, "the text has more than %d MiB", TN__CHAT_MEMORY >> 20);
+    if (v->to->bytes - v->before > TN__CHAT_MEMORY)
+        tn__chat_fail(v, "the text has more than %d MiB", TN__CHAT_MEMORY >> 20);
 }
 
 static void capture(tn__chat_vm *v)
 {
     if (v->captures == TN__CHAT_LOOPS) tn__chat_fail(v, "'set' is nested more than %d deep", TN__CHAT_LOOPS);
-    else v->capture[v->captures++] = v->to->bytes;
+    else {
+        v->capture[v->captures].bytes = v->to->bytes;
+        v->capture[v->captures++].names = v->names;
+    }
 }
 static void captured(tn__chat_vm *v)
 {
@@ -204,8 +213,9 @@ static void captured(tn__chat_vm *v)
         tn__chat_fail(v, "'endset' has no beginning");
         return;
     }
-    const size_t from = v->capture[--v->captures];
+    const size_t from = v->capture[--v->captures].bytes;
     tn_string    s = {0};
+    v->names = v->capture[v->captures].names;
     tn_string_add(&s, (tn_text){v->to->at ? v->to->at + from : "", v->to->bytes - from});
     v->to->bytes = from;
     push(v, tn__kept_text(v, &s));
@@ -262,7 +272,8 @@ static int32_t run(tn__chat_vm *v, const tn__chat_step *s)
     case STEP_SET: return set(v, text_at(v, s->a, s->b), pop(v)), 0;
     case STEP_SET_MEMBER:
         y = pop(v), x = pop(v);
-        if (x.type != V_DICT) tn__chat_fail(v, "only a namespace has members to set");
+        if (!tn__is_namespace(x)) tn__chat_fail(v, "only a namespace has members to set");
+        if (y.type == V_LOOP) tn__chat_fail(v, "'loop' in a namespace is not supported");
         return tn__set_member(v, x, text_at(v, s->a, s->b), y), 0;
     case STEP_FOR: return start_loop(v, s);
     case STEP_NEXT: return next_turn(v, s);
@@ -307,16 +318,16 @@ tn_status tn_chat_text_run(const tn_chat *c, int64_t n, const tn_message *messag
                             messages[i].role ? "content" : "role");
     tn__chat_vm *v = tn_mem_get(sizeof *v);
     if (!v) return tn_error();
-    const size_t before = to->bytes;
     memset(v, 0, offsetof(tn__chat_vm, stack));
-    v->c = c, v->args = a, v->to = to;
+    v->c = c, v->args = a, v->to = to, v->before = to->bytes;
     define_all(v, n, messages);
     for (int64_t at = 0; at >= 0 && at < c->steps && tn_error() == TN_OK;) {
         v->step = &c->step[at];
-        if (v->steps++ == TN__CHAT_STEPS)
+        if (v->steps++ >= TN__CHAT_STEPS)
             tn__chat_fail(v, "more than %d steps: does the template loop?", TN__CHAT_STEPS);
         else at += 1 + run(v, v->step);
     }
+    const size_t before = v->before;
     for (tn__chat_block *b = v->memory, *next; b; b = next) next = b->next, tn_mem_put(b, b->bytes);
     tn_mem_put(v, sizeof *v);
     if (tn_error() == TN_OK) tn_string_add(to, (tn_text){"", 0});

@@ -1,4 +1,5 @@
 /* chat_values.c — values of a running chat template: texts, lists, dicts, with Python's rules. */
+#define _GNU_SOURCE /* memmem */
 #include "data/text/data_private.h"
 #include "data/tokenizer/encode/chat_values.h"
 
@@ -35,7 +36,7 @@ bool tn__value_is(tn__value x, const char *text)
 
 bool tn__value_truth(const tn__chat_vm *v, tn__value x)
 {
-    if (x.type == V_DICT) return x.members->n > 0;
+    if (x.type == V_DICT) return x.members->n > 0 || x.members->is_namespace;
     (void)v;
     return x.type >= V_BOOL && (x.type == V_LOOP || x.n != 0);
 }
@@ -75,17 +76,20 @@ bool tn__value_equal(tn__chat_vm *v, tn__value x, tn__value y)
     return equal;
 }
 
-static bool has_text(tn__value x, tn__value in)
+int64_t tn__place_of(tn__chat_vm *v, tn__value x, tn__value in, int64_t from)
 {
-    for (int64_t i = 0; i + x.n <= in.n; i++)
-        if (!memcmp(in.text + i, x.text, (size_t)x.n)) return true;
-    return false;
+    enum { BYTES_PER_STEP = 256 };
+    if (from > in.n) return -1;
+    const char *at = memmem(in.text + from, (size_t)(in.n - from), x.text, (size_t)x.n);
+    v->steps += ((at ? at - in.text : in.n) - from) / BYTES_PER_STEP;
+    return at ? at - in.text : -1;
 }
 
 bool tn__value_contains(tn__chat_vm *v, tn__value x, tn__value in)
 {
-    if (in.type == V_TEXT && x.type == V_TEXT) return has_text(x, in);
-    if (in.type == V_DICT) return tn__value_member(v, in, x).type != V_UNDEFINED;
+    if (in.type == V_TEXT && x.type == V_TEXT) return tn__place_of(v, x, in, 0) >= 0;
+    if (in.type == V_UNDEFINED) return false;
+    if (in.type == V_DICT && !in.members->is_namespace) return tn__value_member(v, in, x).type != V_UNDEFINED;
     if (in.type != V_LIST) return tn__chat_fail(v, "'in' needs a text, a list or a dict");
     for (int64_t i = 0; i < in.n; i++)
         if (tn__value_equal(v, in.list[i], x)) return true;
@@ -104,12 +108,13 @@ int64_t tn__value_length(const tn__chat_vm *v, tn__value x)
     if (x.type == V_TEXT) return characters(x);
     if (x.type == V_LIST) return x.n;
     (void)v;
-    return x.type == V_DICT ? x.members->n / 2 : -1;
+    return x.type == V_DICT && !x.members->is_namespace ? x.members->n / 2 : -1;
 }
 
 tn__value tn__new_list(tn__chat_vm *v, int64_t n)
 {
-    tn__value *list = n >= 0 && n < TN__CHAT_MEMORY ? tn__chat_get(v, (size_t)(n + 1) * sizeof *list) : NULL;
+    const int64_t most = n >= 0 && n < TN__CHAT_MEMORY ? n : TN__CHAT_MEMORY; /* of which tn__chat_get raises */
+    tn__value    *list = tn__chat_get(v, (size_t)(most + 1) * sizeof *list);
     return list ? (tn__value){.type = V_LIST, .n = n, .list = list} : (tn__value){.type = V_UNDEFINED};
 }
 
@@ -140,9 +145,11 @@ void tn__set_member(tn__chat_vm *v, tn__value x, tn__value key, tn__value value)
     m->at[m->n] = key, m->at[m->n + 1] = value, m->n += 2;
 }
 
-static tn__value loop_member(const tn__loop *l, tn__value key)
+static tn__value loop_member(const tn__loop *l, int64_t depth, tn__value key)
 {
     const int64_t i = l->at, n = l->list.n;
+    if (tn__value_is(key, "depth")) return tn__integer_value(depth + 1);
+    if (tn__value_is(key, "depth0")) return tn__integer_value(depth);
     if (tn__value_is(key, "index")) return tn__integer_value(i + 1);
     if (tn__value_is(key, "index0")) return tn__integer_value(i);
     if (tn__value_is(key, "revindex")) return tn__integer_value(n - i);
@@ -157,7 +164,8 @@ static tn__value loop_member(const tn__loop *l, tn__value key)
 
 tn__value tn__value_member(const tn__chat_vm *v, tn__value x, tn__value key)
 {
-    if (x.type == V_LOOP) return x.n < v->loops ? loop_member(&v->loop[x.n], key) : (tn__value){.type = V_UNDEFINED};
+    if (x.type == V_LOOP)
+        return x.n < v->loops ? loop_member(&v->loop[x.n], x.n, key) : (tn__value){.type = V_UNDEFINED};
     if (x.type == V_DICT)
         for (int64_t i = 0; i < x.members->n; i += 2)
             if (same(x.members->at[i], key)) return x.members->at[i + 1];
@@ -258,8 +266,11 @@ void tn__write_json(tn__chat_vm *v, tn__value x, tn_string *to)
     const int64_t    n = dict ? x.members->n : x.n;
     tn_string_add(to, tn_text_of(dict ? "{" : "["));
     for (int64_t i = 0; i < n; i++) {
+        const bool quoted = dict && i % 2 == 0 && at[i].type != V_TEXT; /* a key is a text */
         if (i) tn_string_add(to, tn_text_of(dict && i % 2 ? ": " : ", "));
+        if (quoted) tn_string_add(to, tn_text_of("\""));
         write_scalar(v, at[i], to);
+        if (quoted) tn_string_add(to, tn_text_of("\""));
     }
     tn_string_add(to, tn_text_of(dict ? "}" : "]"));
 }

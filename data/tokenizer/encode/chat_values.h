@@ -11,6 +11,7 @@ typedef struct tn__value tn__value;
 typedef struct {
     tn__value *at;
     int64_t    n, room;
+    bool       is_namespace;
 } tn__members;
 
 struct tn__value {
@@ -50,10 +51,14 @@ typedef struct {
     size_t               used;
     int64_t              steps;
     tn_string           *to;
-    size_t               capture[TN__CHAT_LOOPS];
-    int                  captures, depth, names, loops;
-    tn__value            stack[TN__CHAT_STACK];
-    tn__loop             loop[TN__CHAT_LOOPS];
+    size_t               before; /* bytes of *to that are not of this run */
+    struct {
+        size_t bytes; /* of *to, and the number of variables, before the block */
+        int    names;
+    } capture[TN__CHAT_LOOPS];
+    int       captures, depth, names, loops;
+    tn__value stack[TN__CHAT_STACK];
+    tn__loop  loop[TN__CHAT_LOOPS];
     struct {
         const char *name;
         size_t      bytes;
@@ -72,10 +77,13 @@ static inline tn__value tn__text_value(const char *text, size_t n)
 static inline tn__value tn__bool_value(bool b) { return (tn__value){.type = V_BOOL, .n = b}; }
 static inline tn__value tn__integer_value(int64_t n) { return (tn__value){.type = V_INTEGER, .n = n}; }
 static inline bool      tn__is_numeric(tn__value x) { return x.type == V_BOOL || x.type == V_INTEGER; }
+static inline bool      tn__is_namespace(tn__value x) { return x.type == V_DICT && x.members->is_namespace; }
 bool                    tn__value_is(tn__value x, const char *text); /* the text */
 
-bool      tn__value_truth(const tn__chat_vm *v, tn__value x);
-bool      tn__value_equal(tn__chat_vm *v, tn__value x, tn__value y); /* raises for nested lists and dicts */
+bool tn__value_truth(const tn__chat_vm *v, tn__value x);
+bool tn__value_equal(tn__chat_vm *v, tn__value x, tn__value y); /* raises for nested lists and dicts */
+/* The byte of text `in` where text x is, at or after `from`; -1: none. Takes linear time, which counts as steps. */
+int64_t   tn__place_of(tn__chat_vm *v, tn__value x, tn__value in, int64_t from);
 bool      tn__value_contains(tn__chat_vm *v, tn__value x, tn__value in);
 int64_t   tn__value_length(const tn__chat_vm *v, tn__value x); /* -1: it has none. Of a text: characters */
 tn__value tn__value_member(const tn__chat_vm *v, tn__value x, tn__value key); /* undefined: missing */

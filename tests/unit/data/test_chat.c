@@ -99,6 +99,22 @@ START_TEST(expressions)
         {"  {%- if true %}  a\n  {% endif %}\n  b {#- c -#}  d\n", "  a\n  b"
                                                                    "d"},
         {"a\n  {% if true %}\nb\n  {%+ endif +%}\nc{{ '' -}}  d", "a\nb\n  \ncd"},
+        {"{{ 'a' if true if false else 'd' }}{{ 'a' if true if true else 'd' }}{{ (not 'b' if not 1 if u else 'n') }}",
+         "dan"},
+        {"{{ 'a' if 0 else 'b' if 1 if 1 else 'c' }}{{ [1 if 0 if 1, 'z' if 1] | length }}", "b2"},
+        {"{{ -1 is number }} {{ -2 is even }} {{ -3|string ~ 'x' }} {{ 5 - 2|string|length }}", "True True -3x 4"},
+        {"{{ u is iterable }}{{ u is sequence }}{{ u|length }}{{ 'a' in u }}{{ u|trim }}{{ u|upper }}"
+         "{{ u|replace('a', 'b') }}{{ u|join(',') }}{{ u|list|length }}{{ u|items|list|length }}",
+         "TrueTrue0False00"},
+        {"{{ tools.foo is defined }}{{ none.foo }}{{ tools['foo'] }}x", "Falsex"},
+        {"{{ '\\101\\60\\12\\U0001F600\\xe9\\8\\q' }}", "A0\n\xf0\x9f\x98\x80\xc3\xa9\\8\\q"},
+        {"{% if namespace() %}1{% endif %}{% set n = namespace(a=1) %}{{ n is mapping }}{{ n is iterable }}",
+         "1FalseFalse"},
+        {"{{ {1: 2, true: none} | tojson }} {{ {none: 'x'} | tojson }}", "{\"1\": null} {\"null\": \"x\"}"},
+        {"{% set x %}{% set y = 1 %}a{% endset %}{{ y }}{{ x }}", "a"},
+        {"{% set y = 0 %}{% generation %}{% set y = 1 %}{{ y }}{% endgeneration %}{{ y }}", "10"},
+        {"{% for a in [1] %}{{ loop.depth }}{% for b in [1] %}{{ loop.depth }}{{ loop.depth0 }}{% endfor %}{%endfor%}",
+         "121"},
         {"{{ strftime_now('%d %b %Y') }}{{ bos_token }}{{ eos_token is defined }}{{ tools is none }}", NULL},
         {"{{ raise_exception('no') }}", NULL},
     };
@@ -153,6 +169,25 @@ START_TEST(refuses)
         {"\n{{ 1 | foo }}", "chat template, line 2: the filter 'foo' is not supported", TN_EINVAL},
         {"{{ x.y }}", "chat template, line 1: 'y' of a value that is not defined", TN_EINVAL},
         {"{{ 'a' + 1 }}", "chat template, line 1: '+' joins two texts, but one operand is not a text", TN_EINVAL},
+        {"{{ - messages|length }}", "chat template, line 1: '-' needs two numbers", TN_EINVAL},
+        {"{{ pad_token }}", "chat template, line 1: 'pad_token' is not supported", TN_EINVAL},
+        {"{% for i in range(17000000) %}x{% endfor %}", "chat template, line 1: the values need more than 16 MiB",
+         TN_EINVAL},
+        {"{{ '\\x4' }}", "chat template, line 1: '\\x' in a string needs 2 hexadecimal digits", TN_EUNSUPPORTED},
+        {"{{ '\\U00110000' }}", "chat template, line 1: '\\U' in a string is beyond 10ffff", TN_EUNSUPPORTED},
+        {"{{ '\\N{DASH}' }}", "chat template, line 1: names of characters in a string, '\\N', are not supported",
+         TN_EUNSUPPORTED},
+        {"{% for m in messages %}{% set m.content = 'x' %}{% endfor %}",
+         "chat template, line 1: only a namespace has members to set", TN_EINVAL},
+        {"{% set n = namespace() %}{% for i in [1] %}{% set n.l = loop %}{% endfor %}",
+         "chat template, line 1: 'loop' in a namespace is not supported", TN_EINVAL},
+        {"{{ 'abc' is odd }}", "chat template, line 1: 'odd' and 'even' need a number", TN_EINVAL},
+        {"{{ namespace(a=1)|length }}", "chat template, line 1: the value has no length", TN_EINVAL},
+        {"{% generation %}", "chat template, line 1: a tag is not closed", TN_EUNSUPPORTED},
+        {"{% endgeneration %}", "chat template, line 1: 'endgeneration' has no beginning", TN_EUNSUPPORTED},
+        {"{% set n = namespace(s='a') %}{% for i in range(20) %}{% set n.s = n.s ~ n.s %}{% endfor %}"
+         "{% for i in range(99999) %}{{ 'b' in n.s }}{% endfor %}",
+         "chat template, line 1: more than 1000000 steps: does the template loop?", TN_EINVAL},
         {"{{ messages }}", "chat template, line 1: writing a list or a dict without tojson is not supported",
          TN_EINVAL},
         {"{% set r = range(9999) %}{% for a in r %}{% for b in r %}{% endfor %}{% endfor %}",
@@ -178,6 +213,20 @@ START_TEST(refuses)
 }
 END_TEST
 
+/* The limit of a text counts what one call appends, and a search takes linear time. */
+START_TEST(many_in_one_text)
+{
+    const char *letters = "{% set n = namespace(s='a') %}{% for i in range(19) %}{% set n.s = n.s ~ n.s %}{% endfor %}"
+                          "{{ (n.s[:262144] ~ 'b') in n.s }}{{ n.s }}";
+    tn_string   to = {0};
+    tn_chat    *c = tn_chat_parse(letters, strlen(letters));
+    for (int i = 0; i < 40; i++) ck_assert_msg(!tn_chat_text(c, 0, NULL, &to), "%s", tn_error_message());
+    ck_assert_uint_eq(to.bytes, 40 * ((1 << 19) + 5));
+    tn_chat_free(c);
+    tn_string_free(&to);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("chat");
@@ -185,5 +234,6 @@ int main(void)
     tcase_add_test(c, equals_golden);
     tcase_add_test(c, expressions);
     tcase_add_test(c, refuses);
+    tcase_add_test(c, many_in_one_text);
     return tn_check_main(s);
 }

@@ -52,7 +52,7 @@ static const struct {
     {"a\tb\tx\n", {.form = "tsv", .pairs = true}, "a|b=x;"},
     {"a\tlabel\nb\ty\n", {.form = "tsv", .no_header = true}, "a=label;b=y;"},
     {"7\ta\tb\tx\n", {.form = "tsv", .text = "2", .pair = "3", .label = "1"}, "a|b=7;"},
-    {"a\tx,y\nb\t\n", {.form = "tsv", .problem = TN_MULTI_LABEL}, "a=x,y;b;"},
+    {"a\tx, ,y,,\nb\t ,\n", {.form = "tsv", .problem = TN_MULTI_LABEL}, "a=x,y;b;"},
     {"a\t-1.5\n", {.form = "tsv", .problem = TN_REGRESSION}, "a=-1.5;"},
     {"a\nb\n", {.form = "tsv", .no_label = true}, "a;b;"},
     {"{\"text\": \"a\", \"label\": 1}\n\n{\"label\": true, \"text\": \"b\"}", {.form = "jsonl"}, "a=1;b=1;"},
@@ -279,6 +279,11 @@ START_TEST(labels)
     other = READ("a\tx\nb\ty\n", .form = "tsv");
     ck_assert_int_eq(tn_labelled_only(other, s), TN_EFORMAT);
     ck_error(TN_EFORMAT, "line 2: the label 'y' is not among the 4 of the training set");
+    tn_labelled_free(other);
+    other = READ("a\tx\nb\ty\nc\tx\nd\tz\n", .form = "tsv", .skip = 1);
+    ck_assert_int_eq(tn_labelled_only(other, s), TN_EFORMAT);
+    ck_error_has(TN_EFORMAT, "line 4: the label 'z' is not among");
+    ck_assert_str_eq(shown(other), "a=x;c=x;d=z;");
     tn_labelled_free(other);
     other = READ("a\tx\nb\ty\n", .form = "tsv", .skip = 1);
     ck_assert_int_eq(tn_labelled_only(other, s), TN_OK);
@@ -587,14 +592,16 @@ START_TEST(budget_of_tokens)
 }
 END_TEST
 
-/* Windows overlap, and each that contains the answer gives its position. */
+/* Windows overlap, and each that contains the answer gives its position, without the spaces at its ends. */
 START_TEST(answers_as_features)
 {
-    static const char text[] =
-        "{\"data\":[{\"paragraphs\":[{\"context\":\"the cat sat on the mat the dogs ran to a hat\","
-        "\"qas\":[{\"question\":\"who ran\",\"answers\":[{\"text\":\"the dogs\","
-        "\"answer_start\":23}]}]}]}]}";
-    tn_labelled *l = READ(text, .kind = TN_LABELLED_ANSWERS);
+    static const char *const said[] = {"\"the dogs\",\"answer_start\":23", "\" the dogs \",\"answer_start\":22"};
+    char                     text[300];
+    snprintf(text, sizeof text,
+             "{\"data\":[{\"paragraphs\":[{\"context\":\"the cat sat on the mat the dogs ran to a hat\","
+             "\"qas\":[{\"question\":\"who ran\",\"answers\":[{\"text\":%s}]}]}]}]}",
+             said[_i]);
+    tn_labelled *l = tn_labelled_parse(text, strlen(text), .kind = TN_LABELLED_ANSWERS);
     fine();
     tn_features *f = tn_features_new(l, tokens, NULL, .batch = 4, .length = 12, .stride = 3, .fixed = true);
     fine();
@@ -682,7 +689,7 @@ int main(void)
     tcase_add_test(c, sentences_by_their_pieces);
     tcase_add_test(c, steps_in_parts);
     tcase_add_test(c, budget_of_tokens);
-    tcase_add_test(c, answers_as_features);
+    tcase_add_loop_test(c, answers_as_features, 0, 2);
     tcase_add_test(c, choices_as_features);
     tcase_add_test(c, a_position_is_found_again);
     return tn_check_main(s);

@@ -201,11 +201,11 @@ START_TEST(saved_figures)
     const char         *path = tn_test_file("figure.svg");
     const tn_series s[] = {{.name = "train <a>", .n = 4, .x = x, .y = y}, {.name = "valid", .n = 4, .x = x, .y = y}};
     tn_report      *r = tn_report_new(NULL);
-    ck_assert_int_eq(tn_report_curves(r, "Loss & more", "step", "nats", 2, s), TN_OK);
+    ck_assert_int_eq(tn_report_curves(r, "Loss & more \xef\xbf\xbe\xef\xbf\xbf", "step", "nats", 2, s), TN_OK);
     ck_assert_int_eq(tn_report_save_figure(r, path), TN_OK);
     const char *svg = text_of(path);
     ck_assert_ptr_nonnull(strstr(svg, "viewBox=\"0 -48 860 368\""));
-    ck_assert_ptr_nonnull(strstr(svg, ">Loss &amp; more</text>"));
+    ck_assert_ptr_nonnull(strstr(svg, ">Loss &amp; more \xef\xbf\xbd\xef\xbf\xbd</text>"));
     ck_assert_ptr_nonnull(strstr(svg, ">train &lt;a&gt;</text>"));
     ck_assert_ptr_nonnull(strstr(svg, ">valid</text>"));
     const uint8_t   grey[12] = {0};
@@ -215,6 +215,9 @@ START_TEST(saved_figures)
     ck_assert_int_eq(tn_report_save_figure(r, path), TN_OK);
     svg = text_of(path);
     ck_assert(strstr(svg, ">a seven</text>") && !strstr(svg, "valid") && !strstr(svg, "Loss"));
+    i.image = tn_zeros_of(TN_U8, TN_SHAPE(1, 1000)); /* flat */
+    ck_assert(tn_report_images(r, "", 1, &i) == TN_OK && tn_report_save_figure(r, path) == TN_OK);
+    ck_assert_ptr_nonnull(strstr(text_of(path), "viewBox=\"0 -24 112 25\""));
     tn_scope_end(scope);
     tn_report_free(r);
 }

@@ -92,6 +92,11 @@ START_TEST(trimmed_by_words)
     ck_error(TN_EINVAL, "tn_cached_decoding_trim: length is 711, but 710 tokens have been read");
     tn_decoding_free(d);
 
+    tn_decoding *four = tn_lm_rolling(full, 4, 32, 4); /* .most is that of the decoding, without a limit */
+    ck_assert_ptr_null(tn_generate(four, tn_zeros_of(TN_I64, TN_SHAPE(4, 2)), .end = 0).tokens);
+    ck_error(TN_ENOMEM, "tn_generate: the texts do not fit in memory");
+    tn_decoding_free(four);
+
     tn_decoding *r = tn_lm_rolling(full, 1, 32, 4), *same = tn_lm_rolling(full, 1, 32, 4);
     r->kind->scores(r, tn_narrow(tokens, 1, 0, 60)), same->kind->scores(same, tn_narrow(tokens, 1, 0, 58));
     ck_assert_int_eq(tn_cached_decoding_trim(r, 58), TN_OK);

@@ -176,6 +176,13 @@ START_TEST(good_enough)
             ck_assert_str_eq(tn_fit_why_text(r.why), "good enough");
             ck_assert(r.steps == 4 && r.begin == 4 * k && r.best_step == 4 && fabs(r.best) == 3);
         }
+        fit_case e = fit_case_begin(0); /* also if it is not better by .min_delta; then it is the best, too */
+        e.rising = i;
+        const tn_fit_result r = tn_fit(e.net, .train = e.train, .loss = fit_case_loss, .user = &e, .steps = 6,
+                                       .valid = e.valid, .valid_every = 1, .measure = scripted, .rising = i,
+                                       .enough = i ? -4 : 4, .min_delta = 3, .on = fit_case_listen, .on_user = &e);
+        ck_assert(r.why == TN_FIT_ENOUGH && r.steps == 2 && r.best_step == 2 && fabs(r.best) == 4);
+        fit_case_end(&e);
         tn_fit(d.net, .train = d.train, .loss = fit_case_loss, .user = &d, .steps = 100, .valid = d.valid, .rising = !i,
                .folder = folder, .resume = true);
         ck_error_has(TN_EINVAL, i ? "from a run whose best value is the largest (.rising), but this run's is the "

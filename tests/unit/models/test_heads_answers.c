@@ -37,6 +37,12 @@ static void hear(void *user, int64_t feature, int64_t pieces_, int64_t n, const 
     memcpy(h->scores[feature], scores, (size_t)(pieces_ * n) * sizeof *scores);
 }
 
+static void hear_and_raise(void *user, int64_t feature, int64_t pieces_, int64_t n, const float *scores)
+{
+    (void)user, (void)feature, (void)pieces_, (void)n, (void)scores;
+    tn_raise(TN_EINVAL, "heard enough");
+}
+
 static const char tagged[] = "the D\nold J\nman N\n\nthe D\nsea N\nand O\nthe D\nboat N\nsat V\n\nboat N\n\n"
                              "a D\nman N\nin O\nthe D\nold J\nold J\nold J\nsea N\nsat V\nin O\na D\nboat N\n";
 
@@ -72,6 +78,14 @@ START_TEST(each_feature_is_told_of_once)
     ck_assert_int_gt(n, tn_labelled_count(w.l));
     ck_assert_int_eq(tn_tuned_each(w.m, w.f, hear, &h), TN_OK);
     ck_assert(w.m->base.training && h.rows == n && h.n == 5);
+    tn_eval(w.m->encoder); /* frozen: each module keeps its mode, also after an error */
+    ck_assert_int_eq(tn_tuned_each(w.m, w.f, hear, &h), TN_OK);
+    ck_assert(w.m->base.training && !w.m->encoder->base.training);
+    ck_assert_int_eq(tn_tuned_each(w.m, w.f, hear_and_raise, &h), TN_EINVAL);
+    ck_error_has(TN_EINVAL, "heard enough");
+    ck_assert(w.m->base.training && !w.m->encoder->base.training);
+    memset(&h, 0, sizeof h);
+    ck_assert_int_eq(tn_tuned_each(w.m, w.f, hear, &h), TN_OK);
     tn_eval(w.m);
     for (int64_t i = 0; i < n; i++) {
         const tn_feature x = tn_features_at(w.f, i);

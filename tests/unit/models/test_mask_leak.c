@@ -165,6 +165,16 @@ START_TEST(padding_is_not_read)
             ck_assert_msg((l.size > 0) == (f == PADDING), "%lld: %s", (long long)n, l.path);
             if (f == PADDING) ck_assert(l.row == 1 && l.from == -1 && !strncmp(l.path, "second.", 7));
         }
+        /* on the left, where the first token is padding, too */
+        tn_tensor *left = tn_zeros_of(TN_BOOL, TN_SHAPE(3, n)), *ids = tn_zeros_of(TN_I64, TN_SHAPE(3, n));
+        tn_set_i64(left, n, 1), tn_set_i64(ids, 2 * n - 1, 5);
+        for (fault f = RIGHT; f <= PADDING; f += PADDING)
+            ck_assert((leak_of(m, (input){ids, left, f}).size > 0) == (f == PADDING));
+        tn_set_i64(ids, 2 * n - 1, 0);
+        ck_assert(
+            tn_mask_leak(.model = m, .run = run, .user = &(input){ids, left, PADDING}, .tokens = ids, .padding = left)
+                .size == 0);
+        ck_error(TN_EINVAL, "tn_mask_leak: no token where .padding is true can be another one of its row");
     }
     tn_free(m);
 }

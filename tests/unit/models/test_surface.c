@@ -163,6 +163,12 @@ START_TEST(probes_and_alignment)
     ck_assert_double_lt(none, 0.5);
     ck_assert_double_eq(right, tn_probe(.x = x, .y = y, .test_x = test, .test_y = other, .steps = 200));
     ck_assert_double_gt(tn_probe(.x = x, .y = y, .test_x = test, .test_y = other, .steps = 200, .hidden = 16), 0.88);
+    /* rows without a class are not counted, and their vectors have no effect */
+    tn_tensor *more_x = tn_cat(0, x, tn_full(TN_SHAPE(100, 6), 1e6)),
+              *more = tn_cat(0, test, tn_full(TN_SHAPE(99, 6), 1e6)),
+              *more_y = tn_cat(0, y, tn_full_of(TN_I64, TN_SHAPE(100), -100)),
+              *more_other = tn_cat(0, other, tn_full_of(TN_I64, TN_SHAPE(99), -100));
+    ck_assert_double_eq(right, tn_probe(.x = more_x, .y = more_y, .test_x = more, .test_y = more_other, .steps = 200));
     /* any scale of the vectors, but not constant columns */
     tn_tensor *small = tn_mul_scalar(x, 1e-12), *still = tn_mul_scalar(test, 1e-12);
     ck_assert_double_eq_tol(right, tn_probe(.x = small, .y = y, .test_x = still, .test_y = other, .steps = 200), 0.02);
