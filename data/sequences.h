@@ -21,7 +21,7 @@ typedef struct tn_windows_config {
     int           zero_;
     int64_t batch TN_IS(16), length TN_IS(128); /* windows per batch; tokens per window */
     bool          in_order;                     /* one window after the other, each once in an epoch: for validation */
-    int64_t       most; /* with .in_order: tokens per epoch, plus at most a window, spread over the text; 0: all */
+    int64_t       most;                         /* with .in_order: tokens per epoch and up to a window more; 0: all */
     int           end_;
 } TN_KEYWORDS_ONLY        tn_windows_config;
 typedef struct tn_windows tn_windows;
@@ -46,7 +46,7 @@ typedef struct tn_spans_config {
     int64_t sentinels TN_IS(100);                   /* number of sentinels: the maximum number of spans */
     bool              in_order; /* one window after the other, each once in an epoch, with spans from .seed: for
                                    validation */
-    int64_t           most;     /* with .in_order: tokens per epoch, plus at most a window, spread over the text; 0: all */
+    int64_t           most;     /* with .in_order: tokens per epoch and up to a window more; 0: all */
     uint64_t          seed;
     int               end_;
 } TN_KEYWORDS_ONLY      tn_spans_config;
