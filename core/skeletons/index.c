@@ -109,7 +109,7 @@ void tn__gather(tn_tensor *y, const tn_tensor *x, int dim, const tn_tensor *inde
     tn_parallel_for(count, tn__max_i64(1, GRAIN / j.n), gather, &j);
 }
 
-/* y += x for n elements, in the dtype itself; see widen for bf16 */
+/* y += x for n elements, in the dtype itself; see add_in_f32 for bf16 */
 static void add(int64_t n, char *y, int64_t ys, const char *x, int64_t xs, tn_dtype dt)
 {
 #define ADD(type)                   \
@@ -121,7 +121,7 @@ static void add(int64_t n, char *y, int64_t ys, const char *x, int64_t xs, tn_dt
     case TN_I64: ADD(uint64_t); break;
     case TN_I32: ADD(uint32_t); break;
     case TN_U8: ADD(uint8_t); break;
-    case TN_BF16: break;
+    case TN_BF16: break; /* does not come here */
     case TN_BOOL:
         for (int64_t i = 0; i < n; i++) y[i * ys] = y[i * ys] || x[i * xs];
         break;
@@ -173,25 +173,24 @@ static void scatter(int64_t from, int64_t to, void *user)
     }
 }
 
-/* bf16 sums are kept in f32 and rounded once: a sum in bf16 stops growing at 256 times one summand. wide: y and x in
- * f32, in the open scope; false: raised. */
-static bool widen(const tn_tensor *y, const tn_tensor *x, tn_tensor *wide[2])
+/* y += src by index in f32, rounded once: a sum in bf16 stops growing at 256 times one summand. whole: whole rows. */
+static void add_in_f32(tn_tensor *y, int dim, const tn_tensor *index, const tn_tensor *src, bool whole, int64_t skip)
 {
-    const tn_tensor *const from[2] = {y, x};
-    for (int i = 0; i < 2; i++) {
-        if (!(wide[i] = tn__new(TN_F32, from[i]->l.shape))) return false;
-        tn__copy(wide[i], from[i]);
+    const tn_scope s = tn_scope_begin();
+    tn_tensor     *sum = tn__new(TN_F32, y->l.shape), *wide = sum ? tn__new(TN_F32, src->l.shape) : NULL;
+    if (wide) {
+        tn__copy(sum, y), tn__copy(wide, src);
+        if (whole) tn__add_rows(sum, dim, index, wide, skip);
+        else tn__scatter(sum, dim, index, wide, TN__ADD);
+        tn__copy(y, sum);
     }
-    return true;
+    tn_scope_end(s);
 }
 
 void tn__scatter(tn_tensor *y, int dim, const tn_tensor *index, const tn_tensor *src, tn__combine how)
 {
     if (how == TN__ADD && y->dtype == TN_BF16) {
-        const tn_scope s = tn_scope_begin();
-        tn_tensor     *wide[2];
-        if (widen(y, src, wide)) tn__scatter(wide[0], dim, index, wide[1], how), tn__copy(y, wide[0]);
-        tn_scope_end(s);
+        add_in_f32(y, dim, index, src, false, -1);
         return;
     }
     job j = {.y = y, .x = src, .index = index, .size = tn__dtype_bytes(y->dtype), .how = how};
@@ -282,10 +281,7 @@ static void add_rows(int64_t from, int64_t to, void *user)
 void tn__add_rows(tn_tensor *y, int dim, const tn_tensor *index, const tn_tensor *src, int64_t skip)
 {
     if (y->dtype == TN_BF16) {
-        const tn_scope s = tn_scope_begin();
-        tn_tensor     *wide[2];
-        if (widen(y, src, wide)) tn__add_rows(wide[0], dim, index, wide[1], skip), tn__copy(y, wide[0]);
-        tn_scope_end(s);
+        add_in_f32(y, dim, index, src, true, skip);
         return;
     }
     rows_job j = {.y = y, .x = src, .index = index, .skip = skip};

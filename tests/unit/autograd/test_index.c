@@ -171,6 +171,19 @@ START_TEST(slices_are_replaced)
 }
 END_TEST
 
+/* bf16 sums are rounded once: one of 1000 ones would end at 256 if each sum were rounded. */
+START_TEST(many_bf16_summands)
+{
+    tn_tensor *at = tn_zeros_of(TN_I64, TN_SHAPE(1000)), *zero = tn_zeros_of(TN_BF16, TN_SHAPE(2, 3));
+    tn_tensor *one = tn_ones_of(TN_BF16, TN_SHAPE(1000, 3)), *x = tn_requires_grad(tn_ones_of(TN_BF16, TN_SHAPE(2, 3)));
+    ck_assert_double_eq(tn_get(tn_index_add(zero, 0, at, one), 1), 1000);
+    ck_assert_double_eq(tn_get(tn_scatter_add(zero, 0, tn_expand(tn_unsqueeze(at, -1), TN_SHAPE(1000, 3)), one), 1),
+                        1000);
+    ck_assert_int_eq(tn_backward(tn_sum(tn_index_select(x, 0, at))), TN_OK);
+    for (int i = 0; i < 6; i++) ck_assert_double_eq(tn_get(tn_grad(x), i), i < 3 ? 1000 : 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("index");
@@ -184,5 +197,6 @@ int main(void)
     tcase_add_test(t, the_same_bits);
     tcase_add_test(t, i32_indices);
     tcase_add_loop_test(t, slices_are_replaced, 0, 14);
+    tcase_add_test(t, many_bf16_summands);
     return tn_check_main(s);
 }
