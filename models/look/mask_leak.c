@@ -17,7 +17,7 @@ typedef struct {
     const int64_t           *was;     /* [rows, width]: the tokens as they were */
     const bool              *padding; /* [rows, width]; NULL: see from */
     int64_t                  rows, width, from, compared;
-    bool                     changed; /* a token is another one */
+    bool                     hidden, changed; /* a token must be another one; one is */
 } search;
 
 static bool is_other(const search *s, int64_t row, int64_t at)
@@ -31,6 +31,7 @@ static void change(search *s, int64_t *to)
     for (int64_t i = 0; i < s->rows * s->width; i++) {
         const int64_t at = i % s->width, *row = s->was + i - at;
         if (!is_other(s, i / s->width, at) || (!s->padding && row[at] == s->a->padding_id)) continue;
+        s->hidden = true;
         int64_t of = s->padding ? 0 : (at + s->from) % s->width;
         while (!s->padding && row[of] == s->a->padding_id) of = (of + 1) % s->width;
         while (s->padding && of < s->width - 1 && (row[of] == row[at] || is_other(s, i / s->width, of))) of++;
@@ -129,7 +130,7 @@ static void find(search *s, int64_t *tokens, tn_leak *to)
         compare_all(s, to);
         memcpy(tokens, s->was, (size_t)(s->rows * s->width) * sizeof *tokens);
     }
-    if (tn_error() == TN_OK && s->padding && !s->changed)
+    if (tn_error() == TN_OK && s->padding && s->hidden && !s->changed)
         tn_raise(TN_EINVAL, "tn_mask_leak: no token where .padding is true can be another one of its row");
     else if (tn_error() == TN_OK && !s->compared)
         tn_raise(TN_EINVAL, "tn_mask_leak: no module of .model has a result [%lld, %lld, …] in .run",

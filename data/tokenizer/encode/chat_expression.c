@@ -42,27 +42,40 @@ void tn__parse_land(tn__parser *p, int at)
 
 /* ---- tokens ------------------------------------------------------------------------------------------------------ */
 
+/* The digits of \x, \u and \U in s[2 …] from its backslash, as a number; -1 sets the error. */
+static int64_t hexadecimal(const tn__parser *p, const char *s, size_t n, size_t digits)
+{
+    static const char hex[] = "0123456789abcdef";
+    int64_t           code = 0;
+    for (size_t at = 2; at < 2 + digits; at++) {
+        const char *d = at < n && s[at] ? strchr(hex, s[at] >= 'A' ? s[at] | 32 : s[at]) : NULL;
+        if (!d) return tn__parse_fail(p, "'\\%c' in a string needs %zu hexadecimal digits", s[1], digits), -1;
+        code = 16 * code + (d - hex);
+    }
+    if (code >= 0xd800 && code < 0xe000) tn__parse_fail(p, "a surrogate in a string is not supported");
+    else if (code > 0x10ffff) tn__parse_fail(p, "'\\U' in a string is beyond 10ffff");
+    return code;
+}
+
 /* Decodes an escape of a string, s[0 … n - 1] from its backslash, as Python does; returns its bytes. A backslash before
  * another character stays. *code: the character, or -1: none. */
 static size_t escape(const tn__parser *p, const char *s, size_t n, int64_t *code)
 {
-    static const char from[] = "nrtabfv\\'\"", is[] = "\n\r\t\a\b\f\v\\'\"", hex[] = "0123456789abcdef";
+    static const char from[] = "nrtabfv\\'\"", is[] = "\n\r\t\a\b\f\v\\'\"";
     const char        kind = n > 1 ? s[1] : 0, *e = kind ? strchr(from, kind) : NULL;
     const size_t      digits = kind == 'x' ? 2 : kind == 'u' ? 4 : kind == 'U' ? 8 : 0;
-    size_t            at = 2;
-    *code = kind == '\n' ? -1 : e ? is[e - from] : digits ? 0 : '\\';
-    if (kind >= '0' && kind <= '7')
-        for (at = 1, *code = 0; at < n && at < 4 && s[at] >= '0' && s[at] <= '7'; at++) *code = 8 * *code + s[at] - '0';
-    else if (!e && !digits && kind != '\n') at = 1;
-    for (; digits && at < 2 + digits; at++) {
-        const char *d = at < n && s[at] ? strchr(hex, s[at] >= 'A' ? s[at] | 32 : s[at]) : NULL;
-        if (!d) return tn__parse_fail(p, "'\\%c' in a string needs %zu hexadecimal digits", kind, digits), n;
-        *code = 16 * *code + (d - hex);
+    size_t            at = 1;
+    *code = '\\';
+    if (kind >= '0' && kind <= '7') {
+        for (*code = 0; at < n && at < 4 && s[at] >= '0' && s[at] <= '7'; at++) *code = 8 * *code + s[at] - '0';
+        return at;
     }
+    if (digits) return *code = hexadecimal(p, s, n, digits), 2 + digits;
     if (kind == 'N') tn__parse_fail(p, "names of characters in a string, '\\N', are not supported");
-    else if (*code >= 0xd800 && *code < 0xe000) tn__parse_fail(p, "a surrogate in a string is not supported");
-    else if (*code > 0x10ffff) tn__parse_fail(p, "'\\U' in a string is beyond 10ffff");
-    return at;
+    if (kind == '\n') *code = -1;
+    else if (e) *code = is[e - from];
+    else return 1;
+    return 2;
 }
 
 /* A string from p->at, which is at its quote. With escapes it is copied to the end of c->text: never longer. */

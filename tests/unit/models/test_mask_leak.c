@@ -175,6 +175,8 @@ START_TEST(padding_is_not_read)
             tn_mask_leak(.model = m, .run = run, .user = &(input){ids, left, PADDING}, .tokens = ids, .padding = left)
                 .size == 0);
         ck_error(TN_EINVAL, "tn_mask_leak: no token where .padding is true can be another one of its row");
+        /* rows without padding: nothing is hidden */
+        ck_assert(leak_of(m, (input){ids, tn_zeros_of(TN_BOOL, TN_SHAPE(3, n)), PADDING}).size == 0);
     }
     tn_free(m);
 }
