@@ -229,6 +229,36 @@ START_TEST(added_tokens_and_a_form)
 }
 END_TEST
 
+/* A charsmap that deletes U+0001: the text starts at the first character that remains, as in tokenizers 0.23.3. */
+START_TEST(deleted_at_the_start)
+{
+    static const char *const scheme[] = {"first", "always"};
+    static const struct {
+        const char *text, *gives[2];
+    } rows[] = {{"\1\1a a", {S " a " S " a", S " a " S " a"}},
+                {"a\1a", {S " a a", S " a a"}},
+                {"<m>\1a", {"<m> a", "<m> " S " a"}},
+                {"\1<m>a", {"<m> a", "<m> " S " a"}},
+                {"\1 a", {S " a", S " a"}},
+                {"\1a<m>\1a", {S " a <m> a", S " a <m> " S " a"}}};
+    char zeros[1345] = "", json[2048]; /* of the table of 256 units, all but the first four */
+    memset(zeros, 'A', sizeof zeros - 1);
+    for (int k = 0; k < 2; k++) {
+        snprintf(json, sizeof json,
+                 "{\"added_tokens\":[{\"id\":3,\"content\":\"<m>\",\"normalized\":false}],\"normalizer\":{\"type\":"
+                 "\"Precompiled\",\"precompiled_charsmap\":\"AAQAAAAIAAAAAAAAAAAAgAEFAAAA%s\"},\"pre_tokenizer\":{"
+                 "\"type\":\"Metaspace\",\"replacement\":\"" S
+                 "\",\"prepend_scheme\":\"%s\",\"split\":true},\"model\":{"
+                 "\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"<unk>\",0],[\"a\",-1.5],[\"" S "\",-2]]}}",
+                 zeros, scheme[k]);
+        tn_tokenizer *t = tn_tokenizer_parse(json, strlen(json));
+        ck_assert_msg(t != NULL, "%s", tn_error_message());
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) gives(t, rows[i].text, rows[i].gives[k], true);
+        tn_tokenizer_free(t);
+    }
+}
+END_TEST
+
 /* SmolLM's: each number is a word, and white space before it is not cut. */
 START_TEST(digits_apart)
 {
@@ -563,6 +593,7 @@ int main(void)
     tcase_add_test(c, pieces_refused);
     tcase_add_test(c, splits_by_name);
     tcase_add_test(c, added_tokens_and_a_form);
+    tcase_add_test(c, deleted_at_the_start);
     tcase_add_test(c, digits_apart);
     tcase_add_test(c, scores_as_tokenizers_reads_them);
     c = tn_tcase(s, "models");

@@ -21,7 +21,8 @@ static void puts_tensor(tn_gguf_writer *w, const char *name, tn_shape shape)
     ck_assert_int_eq(tn_safetensors_put(tn_gguf_writer_tensors(w), name, tn_normal(shape, 0, 0.5)), TN_OK);
 }
 
-static tn_gguf_writer *begun(void)
+/* experts: 0, or their number: a Mixtral. */
+static tn_gguf_writer *begun_with(int experts)
 {
     static const char *const keys[] = {"llama.context_length", "llama.embedding_length", "llama.block_count",
                                        "llama.feed_forward_length", "llama.attention.head_count"};
@@ -40,11 +41,20 @@ static tn_gguf_writer *begun(void)
         puts_tensor(w, "blk.0.attn_k.weight", TN_SHAPE(DIM, DIM));
     puts_tensor(w, "blk.0.attn_v.weight", TN_SHAPE(DIM, DIM));
     puts_tensor(w, "blk.0.attn_output.weight", TN_SHAPE(DIM, DIM));
+    if (experts) {
+        tn_gguf_put_u32(w, "llama.expert_count", experts), tn_gguf_put_u32(w, "llama.expert_used_count", 1);
+        puts_tensor(w, "blk.0.ffn_gate_inp.weight", TN_SHAPE(experts, DIM));
+        puts_tensor(w, "blk.0.ffn_gate_exps.weight", TN_SHAPE(experts, FF, DIM));
+        puts_tensor(w, "blk.0.ffn_up_exps.weight", TN_SHAPE(experts, FF, DIM));
+        puts_tensor(w, "blk.0.ffn_down_exps.weight", TN_SHAPE(experts, DIM, FF));
+        return w;
+    }
     puts_tensor(w, "blk.0.ffn_gate.weight", TN_SHAPE(FF, DIM)),
         puts_tensor(w, "blk.0.ffn_up.weight", TN_SHAPE(FF, DIM));
     puts_tensor(w, "blk.0.ffn_down.weight", TN_SHAPE(DIM, FF));
     return w;
 }
+static tn_gguf_writer *begun(void) { return begun_with(0); }
 
 static tn_model opened(tn_gguf_writer *w)
 {
@@ -109,6 +119,18 @@ static void scale(tn_gguf_writer *w, const char *type, double factor, double old
     if (factor >= 0) tn_gguf_put_float(w, SCALING "factor", factor);
     if (older >= 0) tn_gguf_put_float(w, "llama.rope.scale_linear", older);
 }
+
+/* Without a base the angles have llama.cpp's, not the one of the family's config.json, which is 1e6 for a Mixtral. */
+START_TEST(no_base)
+{
+    for (int experts = 0; experts <= 2; experts += 2) {
+        tn_gguf_writer *given = begun_with(experts), *other = begun_with(experts);
+        tn_gguf_put_float(given, "llama.rope.freq_base", 1e4), tn_gguf_put_float(other, "llama.rope.freq_base", 1e6);
+        tn_tensor *y = scored(begun_with(experts));
+        ck_assert_msg(tn_same_bits(y, scored(given)) && !tn_same_bits(y, scored(other)), "%d experts", experts);
+    }
+}
+END_TEST
 
 /* A factor without a type is linear. */
 START_TEST(scales_without_a_type)
@@ -648,6 +670,7 @@ int main(void)
     Suite *s = suite_create("gguf_models");
     TCase *c = tn_tcase(s, "read");
     tcase_add_test(c, stacks_of_experts);
+    tcase_add_test(c, no_base);
     tcase_add_test(c, scales_without_a_type);
     tcase_add_test(c, scales_once);
     tcase_add_test(c, scales_no_attention);

@@ -25,6 +25,48 @@ static double          apart(tn_tensor *a, tn_tensor *b)
         tn_amax(tn_reshape(tn_abs(tn_sub(tn_to(a, TN_F64), tn_to(b, TN_F64))), TN_SHAPE(-1)), .dims = TN_DIMS(0)));
 }
 
+/* ---- results ----------------------------------------------------------------------------------------------------- */
+
+/* A module that calls its part with .weights. */
+typedef struct {
+    tn_module base;
+    tn_bert  *bert;
+    tn_vit   *vit;
+} outer;
+static tn_tensor *outer_forward(outer *m, tn_tensor *x)
+{
+    tn_tensor     *weights[2];
+    const tn_frame f = tn_enter(m);
+    return tn_leave(f, m->bert ? tn_bert_forward(m->bert, x, .weights = weights)
+                               : tn_vit_forward(m->vit, x, .weights = weights));
+}
+TN_MODULE(outer);
+
+/* The result of a part is recorded, with .weights too; so is what a change returns. */
+static tn_tensor *doubled(const char *path, tn_tensor *t, void *user)
+{
+    (void)path, (void)user;
+    return tn_mul_scalar(t, 2);
+}
+START_TEST(results_with_weights)
+{
+    outer *m = tn_module_new(outer);
+    if (_i) m->vit = tn_child(m, "part", tn_vit_new(.image = 4, .patch = 2, .dim = 8, .layers = 2, .heads = 2));
+    else m->bert = tn_child(m, "part", tn_bert_new(.vocab = 9, .dim = 8, .layers = 2, .heads = 2, .positions = 8));
+    tn_eval(tn_built(m));
+    fine();
+    tn_tensor *x = _i ? tn_normal(TN_SHAPE(1, 3, 4, 4), 0, 1) : tn_zeros_of(TN_I64, TN_SHAPE(1, 3));
+    tn_tensor *want = outer_forward(m, x);
+    tn_look   *look = tn_look_new();
+    tn_look_request(look, "part", .change = doubled);
+    const tn_scope s = tn_look_begin(look);
+    tn_tensor     *y = tn_scope_return(s, outer_forward(m, x));
+    ck_assert(apart(y, tn_mul_scalar(want, 2)) == 0 && apart(tn_look_at(look, "part"), y) == 0);
+    tn_look_free(look);
+    tn_free(m);
+}
+END_TEST
+
 /* ---- importance -------------------------------------------------------------------------------------------------- */
 
 static tn_tensor *bert_loss(void *m, void *user)
@@ -407,6 +449,7 @@ int main(void)
     Suite *s = suite_create("what parts are for");
     TCase *c = tn_tcase(s, "look");
     tcase_add_checked_fixture(c, open_golden, close_golden);
+    tcase_add_loop_test(c, results_with_weights, 0, 2);
     tcase_add_loop_test(c, importance_as_autograd_has_it, 0, 3);
     tcase_add_test(c, importance_in_a_translator);
     tcase_add_test(c, layers_that_share_one_block);

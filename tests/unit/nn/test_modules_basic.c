@@ -1,6 +1,7 @@
 /* test_modules_basic.c — the simple modules: gradients by finite differences, also of empty and smallest sizes;
  * training and evaluation; failing allocations; and the errors of wrong calls. Values are in test_golden_modules.c. */
 #include "nn/base/nn_private.h"
+#include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
 #include "tests/common/faults.h"
@@ -192,6 +193,18 @@ START_TEST(embeddings_may_be_given)
     ck_assert_double_eq(tn_get_at(tn_grad(e->weight), TN_SHAPE(1, 0)), 2);
     ck_assert_double_eq(tn_get_at(tn_grad(e->weight), TN_SHAPE(2, 0)), 0);
     tn_free(e);
+}
+END_TEST
+
+/* The statistics of bf16 rows are those of their values in f32. */
+START_TEST(batch_norm_of_bf16)
+{
+    tn_tensor     *x = tn_to(tn_normal(TN_SHAPE(400, 3), 2, 1), TN_BF16);
+    tn_batch_norm *m = tn_batch_norm1d_new(.features = 3), *want = tn_batch_norm1d_new(.features = 3);
+    tn_call(m, x), tn_call(want, tn_to(x, TN_F32));
+    ck_assert(tn_same_bits(m->running_mean, want->running_mean) && tn_same_bits(m->running_var, want->running_var));
+    ck_assert(tn_get(m->running_mean, 0) != 0 && tn_error() == TN_OK);
+    tn_free(m), tn_free(want);
 }
 END_TEST
 
@@ -483,6 +496,23 @@ START_TEST(epsilon_of_rms_norm)
 }
 END_TEST
 
+/* 1 + w in f32: 1 + 0.0102 would be 1.0078 or 1.0156 in bf16. */
+START_TEST(add_one_of_bf16)
+{
+    tn_tensor     *x = tn_to(tn_normal(TN_SHAPE(40, 64), 0, 3), TN_BF16);
+    tn_rms_norm   *m = tn_rms_norm_new(.dim = 64, .add_one = true, .eps = 1e-6, .dtype = TN_BF16);
+    tn_rms_norm   *want = tn_rms_norm_new(.dim = 64, .add_one = true, .eps = 1e-6);
+    const tn_scope s = tn_no_grad_begin();
+    tn_copy_(m->weight, tn_uniform(TN_SHAPE(64), -0.02, 0.02)), tn_copy_(want->weight, m->weight);
+    tn_tensor *y = tn_call(m, x), *z = tn_call(want, tn_to(x, TN_F32));
+    ck_assert_msg(tn_error() == TN_OK && tn_dtype_of(y) == TN_BF16, "%s", tn_error_message());
+    for (int64_t i = 0; i < 40 * 64; i++)
+        ck_assert_double_le(fabs(tn_get(y, i) - tn_get(z, i)), 0x1.01p-8 * fabs(tn_get(z, i)));
+    tn_scope_end(s);
+    tn_free(m), tn_free(want);
+}
+END_TEST
+
 START_TEST(wrong_inputs)
 {
     tn_module *m[11];
@@ -601,12 +631,14 @@ int main(void)
     tcase_add_test(c, embeddings_may_be_given);
     tcase_add_test(c, an_empty_bag_is_zero);
     c = tn_tcase(s, "memory");
+    tcase_add_test(c, batch_norm_of_bf16);
     tcase_add_test(c, a_failed_batch_norm_advances_nothing);
     tcase_add_loop_test(c, every_allocation, 0, 3);
     tcase_add_loop_test(c, a_failed_constructor_leaves_no_trace, 0, 8);
     c = tn_tcase(s, "mistakes");
     tcase_add_test(c, wrong_configs);
     tcase_add_test(c, epsilon_of_rms_norm);
+    tcase_add_test(c, add_one_of_bf16);
     tcase_add_test(c, wrong_inputs);
     tcase_add_test(c, cosine_of_short_rows);
     tcase_add_test(c, wrong_bags);
