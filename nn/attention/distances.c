@@ -61,7 +61,8 @@ static tn_tensor *used_rows(const tn_distances *m, int64_t length, int64_t *firs
     tn_tensor *at = tn_empty_of(TN_I64, TN_SHAPE(length, length));
     int64_t   *to = at ? tn_data_mut(at) : NULL;
     if (!to) return NULL;
-    *first = row_of(m, 1 - length), *count = row_of(m, length - 1) - *first + 1;
+    const int64_t most = length ? length - 1 : 0;
+    *first = row_of(m, -most), *count = row_of(m, most) - *first + 1;
     for (int64_t i = 0; i < length; i++) /* the first row and column hold all relative positions */
         to[i] = row_of(m, -i) - *first, to[i * length] = row_of(m, i) - *first;
     for (int64_t i = 1; i < length; i++)
@@ -77,7 +78,7 @@ tn_tensor *tn_distances_forward(tn_distances *m, int64_t length, tn_tensor **at)
     tn_tensor     *rows = NULL, *index = NULL;
     int64_t        first = 0, count = 0;
     if (!at) tn_raise(TN_EINVAL, "distances: at is NULL; pass the address of a tensor");
-    else if (tn__within("distances", "length", length, 1, INT32_MAX)) index = used_rows(m, length, &first, &count);
+    else if (tn__within("distances", "length", length, 0, INT32_MAX)) index = used_rows(m, length, &first, &count);
     if (index) rows = tn_narrow(m->weight, 0, first, count);
     if (rows && m->norm) rows = tn_call(m->norm, rows);
     tn_leave_n(f, &rows, &index);

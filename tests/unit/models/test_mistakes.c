@@ -51,7 +51,7 @@ static void *positions(void *m, tn_tensor *x) { return tn_positions_forward(m, x
 static void *a_relative(void) { return tn_relative_positions_new(.heads = 2); }
 static void *relative(void *m, tn_tensor *x) { return tn_relative_positions_forward(m, x ? 1 : 2, 1); }
 static void *some_distances(void) { return tn_distances_new(.dim = 4, .distance = 3); }
-static void *distances(void *m, tn_tensor *x) { return tn_distances_forward(m, x != NULL, out); }
+static void *distances(void *m, tn_tensor *x) { return tn_distances_forward(m, x ? 1 : -1, out); }
 static void *a_block(void) { return tn_block_new(.dim = 4, .heads = 2, .ff = 4); }
 static void *block(void *m, tn_tensor *x) { return tn_block_forward((tn_block *)m, x, .weights = out); }
 static void *some_experts(void) { return tn_experts_new(.dim = 4, .ff = 4, .experts = 2); }
@@ -254,7 +254,7 @@ static const struct forward {
      0},
     {"tn_relative_positions_forward", "relative_positions: 2 queries, but must be from 0 to the number of keys, 1",
      a_relative, relative, 0},
-    {"tn_distances_forward", "distances: .length is 0, but must be from 1", some_distances, distances, 1},
+    {"tn_distances_forward", "distances: .length is -1, but must be from 0", some_distances, distances, 1},
     {"tn_experts", "experts: x must be [..., 4], got NULL", some_experts, experts, 1},
     {"tn_two_stream", "two_stream: x must be [B, T, 4], got NULL", two_streams, two_stream, 1},
     {"tn_block", "self_attn: mha: query is NULL", a_block, block, 1},

@@ -227,6 +227,25 @@ START_TEST(same_bits)
 }
 END_TEST
 
+/* Without rows or without tokens the result is empty, and so are the gradients of all but the parameters, which are 0. */
+START_TEST(empty)
+{
+    tn_blocks *m = tn_blocks_new(.layers = 2, .dim = DIM, .heads = HEADS, .ff = 4,
+                                 .disentangled = {.distance = 8, .buckets = 4, .c2p = true, .p2c = true});
+    for (int64_t n = 0; n < 2; n++) {
+        tn_tensor *x = tn_zeros(TN_SHAPE(n ? 0 : B, n ? T : 0, DIM)), *y;
+        tn_requires_grad(x);
+        y = tn_blocks_forward(m, x, .mask_decoder = n ? NULL : x, .key_padding_mask = NULL);
+        ck_assert_msg(y && tn_shape_equal(tn_shape_of(y), tn_shape_of(x)), "%s", tn_error_message());
+        tn_backward(tn_sum(y));
+        for (tn_each p = tn_parameters(m); tn_next(&p);)
+            if (tn_grad(p.tensor)) ck_assert(tn_item(tn_sum(tn_abs(tn_grad(p.tensor)))) == 0);
+        ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
+    }
+    tn_free(m);
+}
+END_TEST
+
 START_TEST(wrong_use)
 {
     static const char at[] = "mha: .disentangled needs .distances and .distance_at; pass the results of "
@@ -265,8 +284,8 @@ START_TEST(wrong_use)
     tn_blocks *stack = tn_blocks_new(.layers = 1, .dim = DIM, .heads = HEADS, .ff = 4);
     ck_refused(tn_blocks_forward(stack, x, .query = x), TN_EINVAL, "blocks: .query is for a single block");
     tn_distances *distances = tn_distances_new(.dim = 2, .distance = 3);
-    ck_refused(tn_distances_forward(distances, 0, &index), TN_EINVAL,
-               "distances: .length is 0, but must be from 1 to 2147483647");
+    ck_refused(tn_distances_forward(distances, -1, &index), TN_EINVAL,
+               "distances: .length is -1, but must be from 0 to 2147483647");
     ck_refused(tn_distances_forward(distances, 2, NULL), TN_EINVAL,
                "distances: at is NULL; pass the address of a tensor");
     tn_kv_cache_free(cache);
@@ -283,6 +302,7 @@ int main(void)
     tcase_add_loop_test(c, weights_by_the_formula, 1, 6);
     tcase_add_loop_test(c, masks_and_pruned_heads, 0, 2);
     tcase_add_loop_test(c, gradients, 0, 2);
+    tcase_add_test(c, empty);
     tcase_add_test(c, same_bits);
     tcase_add_test(c, wrong_use);
     return tn_check_main(s);
