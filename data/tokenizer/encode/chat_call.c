@@ -30,7 +30,7 @@ static tn__value text_of(const arguments *c)
 {
     if (c->n && c->a[0].type == V_TEXT) return c->a[0];
     if (is_missing(c) && c->v->step->op == STEP_FILTER) return tn__text_value("", 0);
-    tn__chat_fail(c->v, "expected a text%s", c->n && c->a[0].type == V_UNDEFINED ? ", the value is undefined" : "");
+    tn__chat_fail(c->v, "expected a text%s", is_missing(c) ? ", the value is undefined" : "");
     return tn__text_value("", 0);
 }
 

@@ -227,7 +227,7 @@ START_TEST(same_bits)
 }
 END_TEST
 
-/* Without rows or without tokens the result is empty, and so are the gradients of all but the parameters, which are 0. */
+/* Without rows or without tokens the result is empty, and the gradients of the parameters are 0. */
 START_TEST(empty)
 {
     tn_blocks *m = tn_blocks_new(.layers = 2, .dim = DIM, .heads = HEADS, .ff = 4,
