@@ -4,7 +4,7 @@
 #define _GNU_SOURCE /* setenv, getrusage */
 #endif
 #include "bench/bench.h"
-#include "examples/common/ranks.h"
+#include "programs/common/ranks.h"
 
 #include <math.h>
 #include <stdlib.h>

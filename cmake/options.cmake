@@ -48,7 +48,7 @@ endif()
 
 option(TENON_DEVELOPER "Enable compiler warnings for developers of Tenon" ${PROJECT_IS_TOP_LEVEL})
 option(TENON_TESTS "Build the tests (needs Check)" ${tests})
-option(TENON_PROGRAMS "Build the examples and the benchmarks" ${PROJECT_IS_TOP_LEVEL})
+option(TENON_PROGRAMS "Build the programs, the examples and the benchmarks" ${PROJECT_IS_TOP_LEVEL})
 option(TENON_INSTALL "Install rules" ${PROJECT_IS_TOP_LEVEL})
 
 option(TENON_PACKAGES "Rules for packages; packaging/deb sets it" OFF)

@@ -1,7 +1,7 @@
 /* sentence_attention.c — attention at its simplest: the cosines between the word vectors of a sentence, and the
  * attention weights softmax(Q Kᵀ / √d) if the vectors themselves are queries and keys. Printed as two tables, and
  * optionally written as an HTML page of figures. */
-#include "common/options.h"
+#include "programs/common/options.h"
 
 #include <math.h>
 #include <string.h>

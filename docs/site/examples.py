@@ -64,10 +64,10 @@ def test_of(path):
 
 def elsewhere(root):
     """Functions of lessons, programs and unit tests."""
-    for pattern in ("examples/*.c", "examples/*/*.c", "tests/unit/*/test_*.c"):
+    for pattern in ("examples/*.c", "examples/*/*.c", "programs/*.c", "programs/*/*.c", "tests/unit/*/test_*.c"):
         for path in sorted(glob.glob(os.path.join(root, pattern))):
             name = os.path.relpath(path, root)
-            if name.startswith("examples/common/"):
+            if name.startswith("programs/common/"):
                 continue
             with open(path, encoding="utf8") as f:
                 text = f.read()

@@ -1,7 +1,7 @@
 /* fuzz_entities.c — any bytes as the columns that `bert score entities` reads from standard input; any word may be a
  * tag. They give a table and JSON, or are rejected with the line number. Nothing stays allocated. */
 #define _GNU_SOURCE
-#include "examples/bert/tune.h"
+#include "programs/bert/tune.h"
 #include "tests/fuzz/silent.h"
 #include <string.h>
 

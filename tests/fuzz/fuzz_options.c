@@ -2,7 +2,7 @@
  * kind. It is rejected with a message, or the command runs with numbers within their limits, valid choices, and no word
  * lost. */
 #define _GNU_SOURCE
-#include "examples/common/options.h"
+#include "programs/common/options.h"
 #include "tests/fuzz/silent.h"
 #include <string.h>
 

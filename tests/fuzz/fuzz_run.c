@@ -1,8 +1,8 @@
 /* fuzz_run.c — any bytes as the files of a training run: run.json and log.csv. They are read, as a number of steps, as
  * facts and as curves, or rejected. Nothing stays allocated. */
 #define _GNU_SOURCE
-#include "examples/common/page.h"
-#include "examples/common/record.h"
+#include "programs/common/page.h"
+#include "programs/common/record.h"
 #include "tests/fuzz/memory_folder.h"
 
 #define CHECK(x) ((x) ? (void)0 : abort())

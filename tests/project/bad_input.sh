@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Bad input: files that are not text, models that do not match, folders of other models, full disks. Each gives an error
-# that names the cause, with the exit code of its kind (see examples/common/options.h), and leaves no partial file.
+# that names the cause, with the exit code of its kind (see programs/common/options.h), and leaves no partial file.
 . "$(dirname "$0")/common.sh"
 fresh bad_input
 bert=$build/bin/bert

@@ -17,7 +17,7 @@ cmake -S "$root" -B programs -DTENON_PROGRAMS=ON >programs.log 2>&1 ||
     wrong "does not configure without Check: $(cat programs.log)"
 grep -q 'Check is not installed; the tests are not built' programs.log || wrong "does not report the missing tests"
 [ ! -e programs/tests ] || wrong "the tests are built without Check"
-[ -e programs/examples ] || wrong "the programs are not built"
+[ -e programs/programs ] || wrong "the programs are not built"
 
 ! cmake -S "$root" -B programs -DTENON_TESTS=ON >tests.log 2>&1 || wrong "-DTENON_TESTS=ON does not ask for Check"
 grep -q "'check'" tests.log || wrong "-DTENON_TESTS=ON does not name Check: $(cat tests.log)"

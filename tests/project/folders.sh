@@ -5,7 +5,7 @@
 most_lines=500 # of the library
 most_test_lines=700
 
-for folder in $(folders) tests bench docs docs/adr examples; do
+for folder in $(folders) tests bench docs docs/adr examples programs; do
     [ -s "$root/$folder/README.md" ] || wrong "$folder has no README.md"
 done
 while read -r folder; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs clang-tidy with .clang-tidy on the library, the benchmarks and the examples. A file without findings is checked
-# again only if it, a header or the rules have changed. The static analyzer takes nine tenths of the time: it runs only
-# with `tidy.sh analyzer`, in --full as project.analyzer.
+# Runs clang-tidy with .clang-tidy on the library, the programs, the benchmarks and the examples. A file without
+# findings is checked again only if it, a header or the rules have changed. The static analyzer takes nine tenths of the
+# time: it runs only with `tidy.sh analyzer`, in --full as project.analyzer.
 . "$(dirname "$0")/common.sh"
 need clang-tidy
 export checks=-clang-analyzer-* kind=${1:-tidy}

@@ -17,7 +17,7 @@ texts()
     files -name '*.[ch]' -o -name '*.sh' -o -name '*.py' -o -name '*.awk' -o -name '*.md' -o -name '*.1' \
         -o -name CMakeLists.txt -o -path ./tests/run -o -path ./tests/quality -o -path ./bench/run \
         -o -path ./examples/run |
-        grep -vE '^(docs/style\.md|docs/quality\.md|tests/project/words\.awk|examples/common/words\.c)$|^build'
+        grep -vE '^(docs/style\.md|docs/quality\.md|tests/project/words\.awk|programs/common/words\.c)$|^build'
 }
 
 counted() # a line "file comment-lines comments strings pages" each

@@ -1,13 +1,13 @@
-/* test_program.c — code shared by all programs (examples/common): command line, its errors and help, exit codes,
+/* test_program.c — code shared by all programs (programs/common): command line, its errors and help, exit codes,
  * Ctrl-C, progress bar. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 
-#include "examples/common/messages.h"
-#include "examples/common/options.h"
-#include "examples/common/record.h"
-#include "examples/common/stop.h"
-#include "examples/common/train.h"
+#include "programs/common/messages.h"
+#include "programs/common/options.h"
+#include "programs/common/record.h"
+#include "programs/common/stop.h"
+#include "programs/common/train.h"
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>

@@ -1,0 +1,76 @@
+/* debug.h — shared by the files of the command debug: what a step of a training read and computed. */
+#ifndef TENON_PROGRAMS_COMMON_DEBUG_H
+#define TENON_PROGRAMS_COMMON_DEBUG_H
+
+#include "replay.h"
+
+/* ---- one step (debug_step.c) ------------------------------------------------------------------------------------- */
+
+/* A row of a batch. */
+typedef struct {
+    int64_t   row, same; /* its index; of the first row with the same content, if that is another one, else -1 */
+    double    loss;      /* of the row alone, in eval mode; a recurrent model starts with zero states. NaN: not known */
+    uint64_t  hash;
+    char      place[64]; /* in the data: "line 12"; "": not known */
+    tn_string text;
+} debug_row;
+
+/* The values of a module's results, or of its own gradients. */
+typedef struct {
+    char    path[256];
+    int64_t n, bad;                      /* finite values; NaN and infinite ones */
+    double  sum, squares, most, weights; /* of the finite ones; most: of |x|; weights: squares of the parameters */
+} debug_values;
+
+typedef struct {
+    debug_row    *row;
+    debug_values *result, *gradient; /* by module path, in the order of the calls, of the modules */
+    int64_t       rows, results, gradients;
+    double        loss, lr, norm; /* norm: of all gradients before clipping; NaN: not computed */
+    bool          masked;         /* the batch has padding, or an order of tokens: */
+    tn_leak       leak;           /* whether a result depends on what a mask must hide */
+    int64_t       items;
+} debug_step;
+
+/* Sets the rows of a batch, with `losses` also their losses. Parts of a batch add up. */
+void debug_rows(debug_step *s, training *t, const tn_batch *b, tn_fit_loss loss, bool losses);
+/* Sets leak; after debug_rows. */
+void debug_leak(debug_step *s, training *t, const tn_batch *b, tn_fit_loss loss);
+/* The loss, observed: sets rows, results and leak, too. The bits of the training do not change. */
+tn_tensor *debug_loss(debug_step *s, training *t, const tn_batch *b, tn_fit_loss loss);
+void       debug_gradients(debug_step *s, void *module); /* sets gradients and norm */
+double     debug_norm(void *module);                     /* of all gradients */
+double     debug_worst(const debug_step *s);             /* the largest loss of a row; NaN: not known */
+int64_t    debug_copies(const debug_step *s);            /* the number of rows that are the same as an earlier one */
+void       debug_forget(debug_step *s);
+/* Prints `most` rows, those with the largest losses first; tables of modules of at most `depth` parts. 0: all. */
+void debug_print(const debug_step *s, int64_t most, int64_t depth);
+void debug_print_text(tn_text text, size_t most); /* in one line of at most `most` bytes; 0: no limit */
+
+/* ---- repeating steps (debug.c) ----------------------------------------------------------------------------------- */
+
+typedef struct {
+    training      *t;
+    const command *train;
+    const char    *run;
+    history        h;
+    char           scratch[1024]; /* temporary folder; "": none */
+    const char    *folder;        /* of the repeated run: scratch, or --out */
+    const char    *config;
+    bool           used;                           /* t->net is not the initial model any more */
+    bool           without;                        /* the run is not the recorded one */
+    int64_t        done, limit, show, from, found; /* steps; show: to observe; from, found: of --when; 0: none */
+    tn_fit_loss    loss;                           /* of the training, without observation */
+    debug_step     seen;
+    double        *other, *other_valid; /* [room], --without: losses, values of validations */
+    int64_t        room;
+    tn_fit_why     why;
+    progress       bar;
+} debugging;
+
+/* Repeats steps up to `until`, from the newest training checkpoint before step `first`. False: raised. */
+bool debug_repeat(debugging *d, int64_t first, int64_t until);
+/* --without (debug_without.c). out: folder for the model; NULL: none. False: raised. */
+bool debug_without(debugging *d, int64_t line, const char *out);
+
+#endif

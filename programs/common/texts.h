@@ -1,0 +1,44 @@
+/* texts.h — reads text files and encodes them as token ids; tokenizers of characters and of words. */
+#ifndef TENON_PROGRAMS_COMMON_TEXTS_H
+#define TENON_PROGRAMS_COMMON_TEXTS_H
+
+#include "options.h"
+
+/* The advice in every message about text that is not UTF-8. */
+#define TEXTS_CONVERT "convert it, for example with iconv -f latin1 -t utf-8"
+
+/* Appends the contents of all files to `to`: of files, of folders (recursively, sorted by name) and of "-", standard
+ * input. False: raised, also if all are empty. */
+bool texts_read(const option_list *files, tn_string *to);
+/* Reads the training text, *bytes, and then the validation text into one string. Without validation files, the last
+ * `part` of the training text, from the start of a line if it has one, is the validation text. */
+bool texts_read_both(const option_list *text, const option_list *valid, double part, tn_string *to, size_t *bytes);
+/* Checks a training's options --text, --valid and --valid-part. *part: the fraction of the text to validate on if there
+ * is no `valid`; NaN: not given, and set to `usual`. Returns 0 or program_usage. */
+int texts_check(const tn_world *w, const option_list *text, const option_list *valid, double *part, double usual);
+/* Raises if validation files were given but hold no item (held < 1). least: the smallest valid text, for the
+ * message. */
+bool texts_check_valid(const option_list *valid, int64_t held, const char *least);
+/* Appends a text's token ids to `to`. Unless literal, the text of a special token becomes that token. */
+bool texts_encode(const tn_tokenizer *t, tn_text text, bool literal, tn_ids *to);
+/* A byte-level BPE tokenizer whose tokens are the bytes and the characters of a text. */
+tn_tokenizer *texts_characters(tn_text text);
+/* A tokenizer of words separated by white space: the `most` most frequent words of a text, with <unk> for all other
+ * words and <eos>, which texts_lines adds to the end of each line. texts_are_words: is t such a tokenizer? */
+tn_tokenizer *texts_words(tn_text text, int64_t most);
+bool          texts_are_words(const tn_tokenizer *t);
+bool          texts_lines(tn_text text, tn_string *to); /* appends to `to`; false: an error is set */
+
+/* For debug: the lines of a text where `part`, which a tokenizer decoded, first occurs: "line 12"; "": nowhere. */
+void texts_place(tn_text all, tn_text part, char place[64]);
+
+/* The next word of a line from byte *at, which is advanced. tn_is_space separates words. False: no more. */
+bool texts_word(tn_text line, size_t *at, tn_text *word);
+/* The same for lines of columns: only ASCII white space separates words; a word may contain other white space. */
+bool texts_column(tn_text line, size_t *at, tn_text *word);
+
+/* A copy with U+FFFD in place of each invalid byte, because JSON must be UTF-8. The caller frees it. NULL: raised. */
+char *texts_valid(const char *text);
+void  texts_put(tn_json_writer *w, const char *key, const char *text); /* tn_json_put_string of that copy */
+
+#endif
