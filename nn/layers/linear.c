@@ -20,7 +20,12 @@ static void linear_describe(const void *self, char *text, size_t size)
 }
 
 static const tn_class tn_linear_class = {
-    sizeof(tn_class), "Linear", sizeof(tn_linear), linear_forward, linear_describe, NULL, NULL, NULL, NULL};
+    .size = sizeof(tn_class),
+    .name = "Linear",
+    .bytes = sizeof(tn_linear),
+    .forward = linear_forward,
+    .describe = linear_describe,
+};
 
 bool tn__is_linear(const tn_module *m) { return m->kind == &tn_linear_class; }
 

@@ -242,23 +242,21 @@ static void close_all(training *t)
     pairs_free(&c->all), pairs_free(&c->held);
 }
 
-static const train_kind kind = {"Sentence embeddings",
-                                500,
-                                10,
-                                check,
-                                NULL,
-                                tokenizer,
-                                open_all,
-                                make,
-                                say,
-                                describe,
-                                save,
-                                close_all,
-                                NULL,
-                                "bert embed --model %s \"a sentence\" \"another one\"",
-                                "sentence-similarity",
-                                NULL,
-                                NULL};
+static const train_kind kind = {
+    .title = "Sentence embeddings",
+    .max_interval = 500,
+    .minutes = 10,
+    .check = check,
+    .tokenizer = tokenizer,
+    .open = open_all,
+    .make = make,
+    .print_info = say,
+    .describe = describe,
+    .save = save,
+    .close = close_all,
+    .next = "bert embed --model %s \"a sentence\" \"another one\"",
+    .tag = "sentence-similarity",
+};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

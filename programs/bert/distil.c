@@ -164,23 +164,21 @@ static void close_all(training *t)
     of(t)->teacher = NULL;
 }
 
-static const train_kind distil_kind = {"A distilled model",
-                                       500,
-                                       20,
-                                       check,
-                                       NULL,
-                                       tokenizer,
-                                       open_all,
-                                       make,
-                                       say,
-                                       describe,
-                                       save,
-                                       close_all,
-                                       NULL,
-                                       "bert fill --model %s \"The [MASK] is here.\"",
-                                       "fill-mask",
-                                       NULL,
-                                       NULL};
+static const train_kind distil_kind = {
+    .title = "A distilled model",
+    .max_interval = 500,
+    .minutes = 20,
+    .check = check,
+    .tokenizer = tokenizer,
+    .open = open_all,
+    .make = make,
+    .print_info = say,
+    .describe = describe,
+    .save = save,
+    .close = close_all,
+    .next = "bert fill --model %s \"The [MASK] is here.\"",
+    .tag = "fill-mask",
+};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

@@ -160,23 +160,22 @@ static void row(training *t, const tn_batch *b, int64_t i, const tn_ids *ids, ch
         texts_lines_of(&a->texts, &a->text, a->by_rule, t->tokens, ids, place);
 }
 
-const train_kind bert_kind = {"A masked language model",
-                              500,
-                              20,
-                              check,
-                              NULL,
-                              tokenizer,
-                              open_all,
-                              make,
-                              say,
-                              describe,
-                              save,
-                              close_all,
-                              NULL,
-                              "bert fill --model %s \"The [MASK] is here.\"",
-                              "fill-mask",
-                              row,
-                              NULL};
+const train_kind bert_kind = {
+    .title = "A masked language model",
+    .max_interval = 500,
+    .minutes = 20,
+    .check = check,
+    .tokenizer = tokenizer,
+    .open = open_all,
+    .make = make,
+    .print_info = say,
+    .describe = describe,
+    .save = save,
+    .close = close_all,
+    .next = "bert fill --model %s \"The [MASK] is here.\"",
+    .tag = "fill-mask",
+    .row = row,
+};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

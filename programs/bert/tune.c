@@ -327,8 +327,18 @@ static tn_tokenizer *tokenizer(training *b, progress *bar)
     return tn_tokenizer_load(of(b)->model);
 }
 
-static const train_kind kind = {"Fine-tuning", 500,  0,         check, NULL, tokenizer, open_all, make, say,
-                                describe,      save, close_all, NULL,  NULL, NULL,      NULL,     NULL};
+static const train_kind kind = {
+    .title = "Fine-tuning",
+    .max_interval = 500,
+    .check = check,
+    .tokenizer = tokenizer,
+    .open = open_all,
+    .make = make,
+    .print_info = say,
+    .describe = describe,
+    .save = save,
+    .close = close_all,
+};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

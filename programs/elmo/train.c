@@ -208,23 +208,22 @@ static void close_all(training *t)
     tn_string_free(&g->all);
 }
 
-static const train_kind kind = {"A bidirectional language model",
-                                1000,
-                                20,
-                                check,
-                                look,
-                                tokenizer,
-                                open_all,
-                                make,
-                                say,
-                                describe,
-                                save,
-                                close_all,
-                                NULL,
-                                "echo \"a sentence\" | elmo embed --model %s",
-                                "feature-extraction",
-                                NULL,
-                                NULL};
+static const train_kind kind = {
+    .title = "A bidirectional language model",
+    .max_interval = 1000,
+    .minutes = 20,
+    .check = check,
+    .read = look,
+    .tokenizer = tokenizer,
+    .open = open_all,
+    .make = make,
+    .print_info = say,
+    .describe = describe,
+    .save = save,
+    .close = close_all,
+    .next = "echo \"a sentence\" | elmo embed --model %s",
+    .tag = "feature-extraction",
+};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

@@ -155,23 +155,24 @@ static void row(training *t, const tn_batch *b, int64_t i, const tn_ids *ids, ch
     texts_place((tn_text){of(t)->all.at, of(t)->bytes}, (tn_text){text->at, text->bytes}, place);
 }
 
-const train_kind gpt_kind = {"A language model",
-                             500,
-                             20,
-                             check,
-                             look,
-                             tokenizer,
-                             open_all,
-                             make,
-                             say,
-                             describe,
-                             save,
-                             close_all,
-                             NULL,
-                             "gpt write --model %s --prompt \"Once\"",
-                             "text-generation",
-                             row,
-                             "x"};
+const train_kind gpt_kind = {
+    .title = "A language model",
+    .max_interval = 500,
+    .minutes = 20,
+    .check = check,
+    .read = look,
+    .tokenizer = tokenizer,
+    .open = open_all,
+    .make = make,
+    .print_info = say,
+    .describe = describe,
+    .save = save,
+    .close = close_all,
+    .next = "gpt write --model %s --prompt \"Once\"",
+    .tag = "text-generation",
+    .row = row,
+    .causal = "x",
+};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

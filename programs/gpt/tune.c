@@ -238,23 +238,21 @@ static void close_all(training *b)
     talks_free(&t->talk), talks_free(&t->held_talk);
 }
 
-static const train_kind kind = {"A tuned language model",
-                                500,
-                                0,
-                                check,
-                                look,
-                                tokenizer,
-                                open_all,
-                                make,
-                                say,
-                                describe,
-                                save,
-                                close_all,
-                                NULL,
-                                "gpt write --model %s --prompt \"Once\"",
-                                "text-generation",
-                                NULL,
-                                NULL};
+static const train_kind kind = {
+    .title = "A tuned language model",
+    .max_interval = 500,
+    .check = check,
+    .read = look,
+    .tokenizer = tokenizer,
+    .open = open_all,
+    .make = make,
+    .print_info = say,
+    .describe = describe,
+    .save = save,
+    .close = close_all,
+    .next = "gpt write --model %s --prompt \"Once\"",
+    .tag = "text-generation",
+};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

@@ -329,23 +329,23 @@ static void row(training *t, const tn_batch *b, int64_t i, const tn_ids *ids, ch
     else snprintf(place, 64, "line %lld", (long long)line);
 }
 
-static const train_kind kind = {"A recurrent language model",
-                                2000,
-                                20,
-                                check,
-                                look,
-                                tokenizer,
-                                open_all,
-                                make,
-                                say,
-                                describe,
-                                save,
-                                close_all,
-                                NULL,
-                                "lm write --model %s --prompt \"Once\"",
-                                "text-generation",
-                                row,
-                                NULL};
+static const train_kind kind = {
+    .title = "A recurrent language model",
+    .max_interval = 2000,
+    .minutes = 20,
+    .check = check,
+    .read = look,
+    .tokenizer = tokenizer,
+    .open = open_all,
+    .make = make,
+    .print_info = say,
+    .describe = describe,
+    .save = save,
+    .close = close_all,
+    .next = "lm write --model %s --prompt \"Once\"",
+    .tag = "text-generation",
+    .row = row,
+};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

@@ -172,20 +172,21 @@ static void row(training *t, const tn_batch *b, int64_t i, const tn_ids *ids, ch
     tn_ids_free(&target), tn_string_free(&part);
 }
 
-const train_kind t5_kind = {"Pretraining of T5",
-                            1000,
-                            60,
-                            check,
-                            read_text,
-                            tokenizer,
-                            open_all,
-                            new_model,
-                            print_summary,
-                            describe,
-                            save,
-                            close_all,
-                            NULL,
-                            "translate tune --model %s --src FILE --tgt FILE --out DIR",
-                            "text2text-generation",
-                            row,
-                            "y"};
+const train_kind t5_kind = {
+    .title = "Pretraining of T5",
+    .max_interval = 1000,
+    .minutes = 60,
+    .check = check,
+    .read = read_text,
+    .tokenizer = tokenizer,
+    .open = open_all,
+    .make = new_model,
+    .print_info = print_summary,
+    .describe = describe,
+    .save = save,
+    .close = close_all,
+    .next = "translate tune --model %s --src FILE --tgt FILE --out DIR",
+    .tag = "text2text-generation",
+    .row = row,
+    .causal = "y",
+};

@@ -214,23 +214,24 @@ static void row(training *t, const tn_batch *b, int64_t i, const tn_ids *ids, ch
     if (line >= 0) snprintf(place, 64, "line %lld", (long long)tn_pairs_line(of(t)->pairs.pairs, line) + 1);
 }
 
-const train_kind translate_kind = {"Training of a translation model",
-                                   1000,
-                                   60,
-                                   check,
-                                   check_files,
-                                   tokenizer,
-                                   open_all,
-                                   new_model,
-                                   print_summary,
-                                   describe,
-                                   save,
-                                   close_all,
-                                   NULL,
-                                   "echo \"a sentence\" | translate run --model %s",
-                                   "translation",
-                                   row,
-                                   "y"};
+const train_kind translate_kind = {
+    .title = "Training of a translation model",
+    .max_interval = 1000,
+    .minutes = 60,
+    .check = check,
+    .read = check_files,
+    .tokenizer = tokenizer,
+    .open = open_all,
+    .make = new_model,
+    .print_info = print_summary,
+    .describe = describe,
+    .save = save,
+    .close = close_all,
+    .next = "echo \"a sentence\" | translate run --model %s",
+    .tag = "translation",
+    .row = row,
+    .causal = "y",
+};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

@@ -127,23 +127,21 @@ static void close_all(training *b)
     model_close(&of(b)->from);
 }
 
-static const train_kind kind = {"A tuned translation model",
-                                500,
-                                0,
-                                check,
-                                look,
-                                tokenizer,
-                                open_all,
-                                make,
-                                say,
-                                describe,
-                                save,
-                                close_all,
-                                NULL,
-                                "echo \"a sentence\" | translate run --model %s",
-                                "translation",
-                                NULL,
-                                NULL};
+static const train_kind kind = {
+    .title = "A tuned translation model",
+    .max_interval = 500,
+    .check = check,
+    .read = look,
+    .tokenizer = tokenizer,
+    .open = open_all,
+    .make = make,
+    .print_info = say,
+    .describe = describe,
+    .save = save,
+    .close = close_all,
+    .next = "echo \"a sentence\" | translate run --model %s",
+    .tag = "translation",
+};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

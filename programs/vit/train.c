@@ -175,23 +175,23 @@ void vit_row(training *t, const tn_batch *b, int64_t i, const tn_ids *ids, char 
     (void)!tn_string_add(text, tn_text_of(label)); /* the caller sees the error */
 }
 
-const train_kind vit_kind = {"Training of an image classifier",
-                             500,
-                             4,
-                             check,
-                             check_images,
-                             NULL,
-                             vit_open,
-                             new_model,
-                             vit_print_info,
-                             vit_describe,
-                             save,
-                             vit_close,
-                             vit_show,
-                             "vit classify --model %s image.png",
-                             "image-classification",
-                             vit_row,
-                             NULL};
+const train_kind vit_kind = {
+    .title = "Training of an image classifier",
+    .max_interval = 500,
+    .minutes = 4,
+    .check = check,
+    .read = check_images,
+    .open = vit_open,
+    .make = new_model,
+    .print_info = vit_print_info,
+    .describe = vit_describe,
+    .save = save,
+    .close = vit_close,
+    .show = vit_show,
+    .next = "vit classify --model %s image.png",
+    .tag = "image-classification",
+    .row = vit_row,
+};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 

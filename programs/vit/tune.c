@@ -194,23 +194,22 @@ static void close_all(training *b)
     model_close(&of(b)->from);
 }
 
-static const train_kind kind = {"A tuned image classifier",
-                                500,
-                                0,
-                                check,
-                                look,
-                                NULL,
-                                open_images,
-                                make,
-                                print_info,
-                                describe,
-                                save,
-                                close_all,
-                                vit_show,
-                                "vit classify --model %s image.png",
-                                "image-classification",
-                                vit_row,
-                                NULL};
+static const train_kind kind = {
+    .title = "A tuned image classifier",
+    .max_interval = 500,
+    .check = check,
+    .read = look,
+    .open = open_images,
+    .make = make,
+    .print_info = print_info,
+    .describe = describe,
+    .save = save,
+    .close = close_all,
+    .show = vit_show,
+    .next = "vit classify --model %s image.png",
+    .tag = "image-classification",
+    .row = vit_row,
+};
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
