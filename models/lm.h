@@ -9,6 +9,7 @@
 #define TENON_MODELS_LM_H
 
 #include "../nn/nn.h"
+#include "../data/data.h"
 #include "generate.h"
 
 TN_C_BEGIN_
@@ -36,8 +37,12 @@ TN_API tn_tensor *tn_lm_run(void *m, tn_decoder_args a);
 TN_API tn_tensor *tn_lm_loss(void *m, tn_tensor *ids, tn_tensor *targets);
 TN_API tn_blocks *tn_lm_blocks(void *m); /* tn_blocks_cache(tn_lm_blocks(m), rows, length, 0): a cache for tn_lm_run */
 TN_API tn_decoding *tn_lm_decoding(void *m, int64_t rows, int64_t length);
-TN_API tn_lm       *tn_lm_load(const char *dir);
-TN_API tn_status    tn_lm_save(void *m, const char *dir) TN_CHECKED;
+/* Writes the log probabilities of n texts, in nats, to to[n]: the sum over a text's tokens of log p(token | those
+ * before it), in eval mode; the mode is restored. The first token follows what the tokenizer's template puts before a
+ * text or, without a template, a line break. A text has the same score in any list. With masked models: tn_bert_scores. */
+TN_API tn_status tn_lm_scores(void *m, const tn_tokenizer *t, int64_t n, const char *const *texts, double *to);
+TN_API tn_lm    *tn_lm_load(const char *dir);
+TN_API tn_status tn_lm_save(void *m, const char *dir) TN_CHECKED;
 
 /* The functions of a language model, a static object that its class names: tn_class.lm. Required: info, and hidden or
  * both run and loss. m is ready, see tn_ready; hidden runs within tn_enter and tn_leave. */

@@ -3,6 +3,7 @@
 #include "bert.h"
 
 #include "../common/numbers.h"
+#include "../common/sentence_pairs.h"
 #include "../common/texts.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char  *dir, *cache;
+static const char  *dir, *cache, *pairs;
 static texts_config asked = {.length = 128, .batch = 16, .seed = 7, .fixed = true};
 static bool         json;
 
@@ -38,8 +39,30 @@ static bool spool_input(int count, char **operands, char path[1024], int *index)
     return tn_error() == TN_OK;
 }
 
+static tn_status score(void *bert, const tn_tokenizer *t, int64_t n, const char *const *text, double *to)
+{
+    return tn_bert_scores(bert, t, n, text, to);
+}
+
+static int run_pairs(void)
+{
+    model          m;
+    sentence_pairs p;
+    stop_begin("ending");
+    if (!pairs_open(pairs, 0, &p)) return program_end();
+    if (model_open(dir, &m)) {
+        if (pairs_measure(&p, score, m.bert, m.tokens, false)) pairs_print(&p, json);
+        model_close(&m);
+    }
+    pairs_close(&p);
+    return program_end();
+}
+
 static int run(int count, char **operands)
 {
+    if (pairs && count) return program_usage("--pairs has its own sentences; omit '%s'", operands[0]);
+    if (!pairs && !count) return program_usage("no text to measure on; give a FILE, or --pairs");
+    if (pairs) return run_pairs();
     model m;
     char  path[1024], input[1024], input_cache[1100] = "";
     int   from_input;
@@ -77,10 +100,13 @@ static const option options[] = {
     OPTION_FLAG("by-rule", 0, &asked.by_rule, "end sentences at . ! ? instead of at the end of a line"),
     OPTION_TEXT("cache", 0, "FILE", &cache,
                 "file for the texts' token ids (default: eval.tokens in the model's folder)"),
+    OPTION_PAIRS(&pairs),
     OPTION_FLAG("json", 0, &json, "print one line of JSON"),
     {0},
 };
 const command eval_command =
-    COMMAND("eval", "measure a model on text files", options, .operands = "FILE...", .least = 1, .most = -1,
+    COMMAND("eval", "measure a model on text files", options, .operands = "[FILE...]", .most = -1,
             .text = "Masks tokens as in training, the same ones in each run, and prints the mean cross-entropy and the "
-                    "accuracy of the model's predictions in percent.");
+                    "accuracy of the model's predictions in percent. With --pairs, prints the percentage of pairs in "
+                    "which the acceptable sentence has the higher pseudo-log-likelihood: each token is masked in turn, "
+                    "and the log probabilities are summed. Equal scores count as wrong.");

@@ -2,6 +2,7 @@
 #include "gpt.h"
 
 #include "../common/numbers.h"
+#include "../common/sentence_pairs.h"
 
 #include <math.h>
 
@@ -77,12 +78,29 @@ bool measure(const model *m, tn_text text, int64_t length, int64_t stride, measu
     return tn_error() == TN_OK;
 }
 
-static const char *dir, *tokenizer, *type, *cache;
+static const char *dir, *tokenizer, *type, *cache, *pairs;
 static int64_t     length, stride;
 static bool        json;
 
+static int run_pairs(void)
+{
+    model          m;
+    sentence_pairs p;
+    stop_begin("ending");
+    if (!pairs_open(pairs, 0, &p)) return program_end();
+    if (model_open_to_infer(dir, tokenizer, false, type, &m)) {
+        if (pairs_measure(&p, tn_lm_scores, m.net, m.tokens, false)) pairs_print(&p, json);
+        model_close(&m);
+    }
+    pairs_close(&p);
+    return program_end();
+}
+
 static int run(int count, char **operands)
 {
+    if (pairs && count) return program_usage("--pairs has its own sentences; omit '%s'", operands[0]);
+    if (!pairs && !count) return program_usage("no text to measure on; give a FILE, or --pairs");
+    if (pairs) return run_pairs();
     model             m;
     measured          e;
     tn_string         text = {0};
@@ -114,11 +132,14 @@ static const option options[] = {
                .most = 1e6),
     OPTION_INT("stride", 0, "N", &stride, "distance between windows in tokens (default: half a window)", .least = 1,
                .most = 1e6),
+    OPTION_PAIRS(&pairs),
     OPTION_FLAG("json", 0, &json, "print one line of JSON"),
     {0},
 };
-const command eval_command =
-    COMMAND("eval", "measure a model on text files", options, .operands = "FILE...", .least = 1, .most = -1,
-            .text = "Prints the mean cross-entropy of a token given the tokens before it, its exponential (the "
-                    "perplexity), and the bits per byte of text, which do not depend on the tokenizer. Windows "
-                    "overlap, so that every token but the first ones has at least half a window before it.");
+const command eval_command = COMMAND(
+    "eval", "measure a model on text files", options, .operands = "[FILE...]", .most = -1,
+    .text = "Prints the mean cross-entropy of a token given the tokens before it, its exponential (the "
+            "perplexity), and the bits per byte of text, which do not depend on the tokenizer. Windows "
+            "overlap, so that every token but the first ones has at least half a window before it. With --pairs, "
+            "prints the percentage of pairs in which the acceptable sentence has the higher log probability. "
+            "Equal scores count as wrong.");
