@@ -1,10 +1,9 @@
 /* corpus.h — texts of any size as batches for a masked language model. Part of data.h: include that one.
  *
  *     const char *files[] = {"a.txt", "b.txt"};
- *     tn_corpus *corpus = tn_corpus_open(.files = files, .n = 2, .cache = "out/corpus.tokens", .encoder = encoder,
- *                                        .vocabulary = 8000);
- *     tn_mlm *batches = tn_mlm_new(corpus, .cls = 2, .sep = 3, .mask = 4, .kinds = kinds, .seed = 1);
- *     tn_fit(model, .train = tn_mlm_source(batches), .loss = bert_loss, .steps = 10000);
+ *     tn_corpus *corpus = tn_corpus_open(.files = files, .n = 2, .cache = "out/corpus.tokens", .tokenizer = t);
+ *     tn_mlm *batches = tn_mlm_new(corpus, .tokenizer = t, .seed = 1);
+ *     tn_fit(bert, .train = tn_mlm_source(batches), .loss = tn_bert_fit_loss, .steps = 10000);
  *
  * The texts are read once, in blocks; their token ids are written to the cache, a file that is read from then on.
  * Memory holds an index: at most 12 bytes per sentence and about 40 per example. */
@@ -13,19 +12,21 @@
 
 #include "lines.h"
 #include "source.h"
+#include "tokenizer.h"
 
 TN_C_BEGIN_
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
 
 typedef struct tn_corpus_config {
-    int                zero_;
-    const char *const *files; /* UTF-8; an empty line or the end of a file ends a document */
-    int                n;
-    const char        *cache;       /* cache file; written if missing or made from other texts or settings */
-    tn_encoder         encoder;     /* encodes a sentence, without special tokens */
-    uint64_t           encoder_sum; /* identifies the encoder, e.g. a checksum of the vocabulary */
-    int64_t            vocabulary;  /* token ids are below this number */
+    int                 zero_;
+    const char *const  *files; /* UTF-8; an empty line or the end of a file ends a document */
+    int                 n;
+    const char         *cache;       /* cache file; written if missing or made from other texts or settings */
+    const tn_tokenizer *tokenizer;   /* for the next three members where they are 0; NULL: set them */
+    tn_encoder          encoder;     /* encodes a sentence, without special tokens */
+    uint64_t            encoder_sum; /* identifies the encoder, e.g. a checksum of the vocabulary */
+    int64_t             vocabulary;  /* token ids are below this number */
     bool by_rule; /* true: join lines and split sentences at . ! ? before a capital; false: one per line */
     int  end_;
 } TN_KEYWORDS_ONLY tn_corpus_config;
@@ -55,20 +56,21 @@ typedef struct tn_mlm_config {
     bool order; /* for pairs: B always follows A, and the two are swapped with probability 0.5 */
     /* for XLNet, without pairs: examples end in sep cls, cls has segment 2, no token is replaced; the tokens to
      * predict, sep and cls are in a random order, the others come before them (tn_permutation_mask, nn/two_stream.h) */
-    bool               permuted;
-    int64_t max_tokens TN_IS(128); /* tokens per example, special tokens included: 128; at most 16384 */
-    int32_t            pad, cls, sep, mask;
-    const uint8_t     *kinds;       /* [vocabulary], copied; NULL: all are ordinary first tokens of words */
-    double rate        TN_IS(0.15); /* fraction of tokens to predict: 0.15 (80 % mask, 10 % random, 10 % unchanged) */
-    bool               whole_words; /* mask all tokens of a word or none */
-    int64_t            spans;       /* maximum tokens or words in a masked run; n has probability ∝ 1/n; 0: one */
-    bool               fixed;       /* same pairs and masks in every epoch, for validation */
-    int64_t tokens     TN_IS(4096); /* maximum per batch, padding included: 4096; a longer example is alone */
-    int64_t            examples;    /* maximum per batch; 0: no limit */
-    uint64_t           seed;
-    bool               in_order; /* keep the order of the files, for validation */
-    int ahead          TN_IS(2); /* batches that a thread prepares in advance: 2; 0: no thread */
-    int                end_;
+    bool                permuted;
+    int64_t max_tokens  TN_IS(128); /* tokens per example, special tokens included: 128; at most 16384 */
+    const tn_tokenizer *tokenizer;  /* that of the corpus: sets pad, cls, sep, mask and kinds; NULL: set them */
+    int32_t             pad, cls, sep, mask;
+    const uint8_t      *kinds;       /* [vocabulary], copied; NULL: all are ordinary first tokens of words */
+    double rate         TN_IS(0.15); /* fraction of tokens to predict: 0.15 (80 % mask, 10 % random, 10 % unchanged) */
+    bool                whole_words; /* mask all tokens of a word or none */
+    int64_t             spans;       /* maximum tokens or words in a masked run; n has probability ∝ 1/n; 0: one */
+    bool                fixed;       /* same pairs and masks in every epoch, for validation */
+    int64_t tokens      TN_IS(4096); /* maximum per batch, padding included: 4096; a longer example is alone */
+    int64_t             examples;    /* maximum per batch; 0: no limit */
+    uint64_t            seed;
+    bool                in_order; /* keep the order of the files, for validation */
+    int ahead           TN_IS(2); /* batches that a thread prepares in advance: 2; 0: no thread */
+    int                 end_;
 } TN_KEYWORDS_ONLY tn_mlm_config;
 
 /* Tensors belong to the open scope and are i64; padding is bool, true where a token is padding. */

@@ -127,6 +127,7 @@ TN_API const char *tn_tokenizer_token(const tn_tokenizer *t, int64_t id);
 TN_API int64_t     tn_tokenizer_id(const tn_tokenizer *t, const char *piece);
 TN_API bool        tn_tokenizer_is_special(const tn_tokenizer *t, int64_t id);
 TN_API bool        tn_tokenizer_is_inner(const tn_tokenizer *t, int64_t id); /* WordPiece: true inside a word */
+TN_API uint64_t    tn_tokenizer_checksum(const tn_tokenizer *t); /* of all tokens, in the order of their ids */
 
 typedef struct {
     int32_t pad, unknown, first, separator, mask, last; /* token ids, -1: none. As the files specify; else first:

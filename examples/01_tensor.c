@@ -1,5 +1,6 @@
 /* 01_tensor.c — lesson 1: tensors. Creation, views, arithmetic, ownership by scopes, errors; at the end, attention
- * computed by hand. Explained line by line in docs/guide/01_tensor.md. */
+ * computed by hand. Explained line by line in docs/guide/01_tensor.md.
+ * Build: cc -O2 01_tensor.c -o 01_tensor $(pkg-config --cflags --libs tenon) -lm */
 #include <math.h>
 #include <stdio.h>
 #include <tenon/tenon.h>

@@ -1,5 +1,6 @@
 /* 02_autograd.c — lesson 2: gradients. The tape, backward, second derivatives, checking a gradient by finite
- * differences, and fitting a line by hand. Explained line by line in docs/guide/02_autograd.md. */
+ * differences, and fitting a line by hand. Explained line by line in docs/guide/02_autograd.md.
+ * Build: cc -O2 02_autograd.c -o 02_autograd $(pkg-config --cflags --libs tenon) */
 #include <stdio.h>
 #include <tenon/tenon.h>
 

@@ -1,6 +1,7 @@
 /* 03_module.c — lesson 3: modules. A network as a custom struct: its parts, its summary, a training loop with an
  * optimizer, saving and loading. It learns which points are inside a ring. Explained line by line in
- * docs/guide/03_module.md. */
+ * docs/guide/03_module.md.
+ * Build: cc -O2 03_module.c -o 03_module $(pkg-config --cflags --libs tenon) */
 #include <stdio.h>
 #include <tenon/tenon.h>
 

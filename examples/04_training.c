@@ -1,6 +1,7 @@
 /* 04_training.c — lesson 4: the training loop. tn_fit with batches, validation, early stopping, checkpoints, and a
  * listener that reports progress; the network separates two spirals. Explained line by line in
- * docs/guide/04_training.md. */
+ * docs/guide/04_training.md.
+ * Build: cc -O2 04_training.c -o 04_training $(pkg-config --cflags --libs tenon) -lm */
 #include <math.h>
 #include <stdio.h>
 #include <tenon/tenon.h>

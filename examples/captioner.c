@@ -1,5 +1,6 @@
 /* captioner.c — describes images in words: a convolution makes patches, a decoder attends to them (cross-attention),
- * and tn_generate writes the captions by beam search. The program makes the images: a shape in a corner, and noise. */
+ * and tn_generate writes the captions by beam search. The program makes the images: a shape in a corner, and noise.
+ * Build: cc -O2 captioner.c -o captioner $(pkg-config --cflags --libs tenon) */
 #include <stdio.h>
 #include <tenon/tenon.h>
 

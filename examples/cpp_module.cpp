@@ -1,5 +1,6 @@
 // cpp_module.cpp — Tenon in C++: a module class, scopes that end by themselves, errors and callbacks as exceptions.
 // C++11 and later; with C++20 calls have keywords as in C. Trains a network on the exclusive or.
+// Build: c++ -O2 cpp_module.cpp -o cpp_module $(pkg-config --cflags --libs tenon)
 #include <cmath>
 #include <cstdio>
 #include <memory>

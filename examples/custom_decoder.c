@@ -1,6 +1,7 @@
 /* custom_decoder.c — a complete custom decoder-only model with config, files and decoding: LLaMA's architecture, stored
  * as Hugging Face's LlamaForCausalLM, built from the library's block. It is a tn_lm, so the library computes its loss
- * and generates with it. It learns to count by threes, is saved, loaded, and continues a sequence. */
+ * and generates with it. It learns to count by threes, is saved, loaded, and continues a sequence.
+ * Build: cc -O2 custom_decoder.c -o custom_decoder $(pkg-config --cflags --libs tenon) */
 #include <stdio.h>
 #include <sys/stat.h>
 #include <tenon/tenon.h>

@@ -1,5 +1,6 @@
 /* embed_gpt.c — a small program that generates text: embed_gpt PATH "The old man" 100 [TOKENIZER]. PATH is a folder of
- * Hugging Face's libraries or of gpt train, a .gguf file, or a .bin file of llama2.c. */
+ * Hugging Face's libraries or of gpt train, a .gguf file, or a .bin file of llama2.c.
+ * Build: cc -O2 embed_gpt.c -o embed_gpt $(pkg-config --cflags --libs tenon) */
 #include <stdio.h>
 #include <stdlib.h>
 #include <tenon/tenon.h>

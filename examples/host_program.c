@@ -1,5 +1,6 @@
 /* host_program.c — Tenon inside a program of your own: threads with their own seeds, errors and memory limits, a small
- * stack, and fork. */
+ * stack, and fork.
+ * Build: cc -O2 host_program.c -o host_program $(pkg-config --cflags --libs tenon) -pthread */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 #include <stdio.h>

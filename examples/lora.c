@@ -1,5 +1,6 @@
 /* lora.c — low-rank adapters (LoRA, Hu et al. 2021): a GPT has learned to count by threes; adapters on its feed-forward
- * layers teach it to count by fives, and are then merged into its weights. nn/lora.h explains the calls. */
+ * layers teach it to count by fives, and are then merged into its weights. nn/lora.h explains the calls.
+ * Build: cc -O2 lora.c -o lora $(pkg-config --cflags --libs tenon) */
 #include <stdio.h>
 #include <tenon/tenon.h>
 

@@ -1,5 +1,6 @@
 /* ranks.c — several processes train one network, with MPI: mpirun -n 4 build/bin/ranks. The last line is the same for
- * any number of processes, to the last digit. Built without MPI, or started without mpirun, the program is one rank. */
+ * any number of processes, to the last digit. Built without MPI, or started without mpirun, the program is one rank.
+ * Build: cc -O2 ranks.c -o ranks $(pkg-config --cflags --libs tenon) */
 #include <stdio.h>
 #include <tenon/tenon.h>
 

@@ -1,5 +1,6 @@
 /* readme.c — the program in README.md (a test compares the two): fits sin(x) with a network that has one hidden
- * layer. */
+ * layer.
+ * Build: cc -O2 readme.c -o readme $(pkg-config --cflags --libs tenon) */
 #include <stdio.h>
 #include <tenon/tenon.h>
 

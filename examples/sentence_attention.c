@@ -1,15 +1,16 @@
 /* sentence_attention.c — attention at its simplest: the cosines between the word vectors of a sentence, and the
  * attention weights softmax(Q Kᵀ / √d) if the vectors themselves are queries and keys. Printed as two tables, and
- * optionally written as an HTML page of figures. */
-#include "programs/common/options.h"
-
+ * optionally written as an HTML page of figures:
+ *     sentence_attention VECTORS ["a sentence" [SCALE [PAGE.html]]]
+ * VECTORS is a file of word2vec, GloVe, FastText or safetensors; SCALE replaces √d if it is not 0.
+ * Build: cc -O2 sentence_attention.c -o sentence_attention $(pkg-config --cflags --libs tenon) -lm */
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <tenon/tenon.h>
 
 enum { WORDS = 40, BYTES = 64 }; /* maximum words of a sentence; bytes of a word, with NUL */
-
-static const char *vectors, *html, *sentence = "i must go back to my ship and to my crew";
-static double      scale = 0;
 
 typedef struct {
     int         n;
@@ -19,7 +20,7 @@ typedef struct {
 } words;
 
 /* Splits a sentence at blanks and finds the vectors of its words. False: raised. */
-static bool look_up(const tn_vectors *v, const char *from, words *to)
+static bool look_up(const tn_vectors *v, const char *vectors, const char *from, words *to)
 {
     float *at;
     to->n = 0;
@@ -27,10 +28,11 @@ static bool look_up(const tn_vectors *v, const char *from, words *to)
     if (!to->rows || !(at = tn_data_mut(to->rows))) return false;
     for (size_t bytes; tn_error() == TN_OK && *(from += strspn(from, " \t\n\r")); from += bytes, to->n++) {
         bytes = strcspn(from, " \t\n\r");
-        if (to->n == WORDS || bytes >= BYTES)
-            return tn_raise_false(TN_EINVAL,
-                                  "the sentence is too long; expected at most %d words of fewer than %d bytes each",
-                                  WORDS, BYTES);
+        if (to->n == WORDS || bytes >= BYTES) {
+            tn_raise(TN_EINVAL, "the sentence is too long; expected at most %d words of fewer than %d bytes each",
+                     WORDS, BYTES);
+            return false;
+        }
         memcpy(to->text[to->n], from, bytes);
         to->text[to->n][bytes] = 0;
         to->word[to->n] = to->text[to->n];
@@ -68,7 +70,7 @@ static void print_table(const char *title, const words *w, const tn_tensor *tabl
 }
 
 /* Writes the HTML page. Negative cosines are drawn in white. */
-static void draw(const words *w, const tn_tensor *cosine, tn_tensor *weights)
+static void draw(const char *html, const char *sentence, const words *w, const tn_tensor *cosine, tn_tensor *weights)
 {
     tn_report *r = tn_report_new("Attention within a sentence");
     tn_report_paragraph(r, sentence);
@@ -82,50 +84,30 @@ static void draw(const words *w, const tn_tensor *cosine, tn_tensor *weights)
     tn_report_free(r);
 }
 
-static int run(int count, char **operands)
+int main(int argc, char **argv)
 {
+    if (argc < 2 || argc > 5)
+        return fprintf(stderr, "Usage: sentence_attention VECTORS [SENTENCE [SCALE [PAGE]]]\n"), 2;
+    const char    *sentence = argc > 2 ? argv[2] : "i must go back to my ship and to my crew";
+    double         scale = argc > 3 ? strtod(argv[3], NULL) : 0;
     static words   w;
     const tn_scope s = tn_no_grad_begin();
-    tn_vectors    *v = tn_vectors_load(vectors, TN_VECTORS_ANY);
-    if (count) sentence = operands[0];
-    if (v && look_up(v, sentence, &w)) {
-        const double by = scale > 0 ? scale : sqrt((double)tn_vectors_dim(v));
-        tn_tensor   *length = tn_clamp(tn_norm(w.rows, .dims = TN_DIMS(-1), .keepdim = true), 1e-12, INFINITY);
-        tn_tensor   *unit = tn_div(w.rows, length);
-        tn_tensor   *cosine = tn_matmul(unit, tn_transpose(unit, 0, 1));
-        tn_tensor   *weights = tn_softmax(tn_mul_scalar(tn_matmul(w.rows, tn_transpose(w.rows, 0, 1)), 1 / by), -1);
+    tn_vectors    *v = tn_vectors_load(argv[1], TN_VECTORS_ANY);
+    if (v && look_up(v, argv[1], sentence, &w)) {
+        if (!(scale > 0)) scale = sqrt((double)tn_vectors_dim(v));
+        tn_tensor *length = tn_clamp(tn_norm(w.rows, .dims = TN_DIMS(-1), .keepdim = true), 1e-12, INFINITY);
+        tn_tensor *unit = tn_div(w.rows, length);
+        tn_tensor *cosine = tn_matmul(unit, tn_transpose(unit, 0, 1));
+        tn_tensor *scores = tn_matmul(w.rows, tn_transpose(w.rows, 0, 1));
+        tn_tensor *weights = tn_softmax(tn_mul_scalar(scores, 1 / scale), -1);
         if (tn_error() == TN_OK) {
             print_table("cosine", &w, cosine);
             print_table("\nsoftmax(QK^T/sqrt(d))", &w, weights);
-            if (html) draw(&w, cosine, weights);
+            if (argc > 4) draw(argv[4], sentence, &w, cosine, weights);
         }
     }
     tn_vectors_free(v);
     tn_scope_end(s);
-    return program_end();
-}
-
-static const option options[] = {
-    OPTION_TEXT("vectors", 'v', "FILE", &vectors, "word vectors: a file of word2vec, GloVe, FastText or safetensors",
-                .required = true),
-    OPTION_TEXT("html", 'o', "FILE", &html, "HTML page to write, with both tables as figures"),
-    OPTION_REAL("scale", 0, "X", &scale, "divisor of QK^T; 0: the square root of the vectors' dimension", .least = 0,
-                .most = 1e6),
-    {0},
-};
-
-int main(int argc, char **argv)
-{
-    const command commands[] = {{.summary = "show attention between the words of a sentence",
-                                 .options = options,
-                                 .run = run,
-                                 .operands = "[SENTENCE]",
-                                 .least = 0,
-                                 .most = 1,
-                                 .text = "The default sentence is \"i must go back to my ship and to my crew\"."},
-                                {0}};
-    const program p = {.name = "sentence_attention",
-                       .summary = "show attention between the words of a sentence",
-                       .commands = commands};
-    return program_main(&p, argc, argv);
+    if (tn_error()) fprintf(stderr, "%s\n", tn_error_message());
+    return tn_error() != TN_OK;
 }

@@ -1,4 +1,5 @@
-/* train_gpt.c — trains a GPT on a text file and lets it continue a prompt: train_gpt FILE STEPS "The old man". */
+/* train_gpt.c — trains a GPT on a text file and lets it continue a prompt: train_gpt FILE STEPS "The old man".
+ * Build: cc -O2 train_gpt.c -o train_gpt $(pkg-config --cflags --libs tenon) */
 #include <stdio.h>
 #include <stdlib.h>
 #include <tenon/tenon.h>

@@ -1,5 +1,6 @@
 /* tune_classifier.c — fine-tunes a model to a classifier, in thirty lines: tune_classifier MODEL TRAIN.tsv OUT. Lines
- * are text <tab> label; `bert classify --model OUT` uses the result. */
+ * are text <tab> label; `bert classify --model OUT` uses the result.
+ * Build: cc -O2 tune_classifier.c -o tune_classifier $(pkg-config --cflags --libs tenon) */
 #include <stdio.h>
 #include <tenon/tenon.h>
 

@@ -21,6 +21,7 @@
 #ifndef TENON_MODELS_SEQ2SEQ_H
 #define TENON_MODELS_SEQ2SEQ_H
 
+#include "../data/source.h"
 #include "../nn/nn.h"
 #include "generate.h"
 
@@ -152,6 +153,8 @@ typedef struct tn_seq2seq_loss_args {
     int        end_;
 } TN_KEYWORDS_ONLY tn_seq2seq_loss_args;
 TN_API tn_tensor  *tn_seq2seq_loss_run(tn_seq2seq *m, tn_seq2seq_loss_args a);
+/* The loss of a batch of tn_pairs_source or tn_spans_source, without smoothing: a tn_fit_loss. user is not used. */
+TN_API tn_tensor *tn_seq2seq_fit_loss(void *seq2seq, const tn_batch *b, void *user);
 
 /* State for tn_generate: `beams` rows of at most `length` tokens, including .begin, for each row of source. */
 TN_API tn_decoding *tn_seq2seq_decoding(tn_seq2seq *m, tn_tensor *source, int64_t beams, int64_t length);

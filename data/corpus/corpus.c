@@ -120,7 +120,7 @@ static bool check(const tn_corpus_config *c)
 {
     const char *wrong = c->n < 1 || !c->files                    ? ".files is empty; name at least one text file"
                         : !c->cache || !*c->cache                ? ".cache is empty; name the cache file"
-                        : !c->encoder.encode                     ? ".encoder is missing"
+                        : !c->encoder.encode                     ? "there is no encoder; set .tokenizer or .encoder"
                         : c->vocabulary < 1                      ? ".vocabulary must be at least 1"
                         : c->vocabulary > (int64_t)INT32_MAX + 1 ? ".vocabulary is larger than 2^31"
                                                                  : NULL;
@@ -130,10 +130,9 @@ static bool check(const tn_corpus_config *c)
     return !wrong;
 }
 
-tn_corpus *tn_corpus_open_run(tn_corpus_config config)
+static tn_corpus *open_corpus(tn_corpus_config config)
 {
-    if (tn__blocked() || !check(&config)) return NULL;
-    tn_corpus *c = tn__mem_zeroed(sizeof *c);
+    tn_corpus *c = check(&config) ? tn__mem_zeroed(sizeof *c) : NULL;
     if (!c) return NULL;
     c->source.fd = -1;
     tn__label(c->label, "tn_corpus_open", config.cache);
@@ -151,6 +150,20 @@ tn_corpus *tn_corpus_open_run(tn_corpus_config config)
                      c->label);
     }
     if (!done) tn_corpus_close(c), c = NULL;
+    return c;
+}
+
+tn_corpus *tn_corpus_open_run(tn_corpus_config config)
+{
+    if (tn__blocked()) return NULL;
+    const tn_tokenizer *t = config.tokenizer;
+    if (!t) return open_corpus(config);
+    tn_encoding *e = config.encoder.encode ? NULL : tn_encoding_new();
+    if (e) config.encoder = tn_tokenizer_encoder(t, e);
+    if (!config.encoder_sum) config.encoder_sum = tn_tokenizer_checksum(t);
+    if (!config.vocabulary) config.vocabulary = tn_tokenizer_size(t);
+    tn_corpus *c = tn_error() == TN_OK ? open_corpus(config) : NULL;
+    tn_encoding_free(e);
     return c;
 }
 

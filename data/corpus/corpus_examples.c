@@ -76,16 +76,47 @@ static bool add_document(tn__examples *x, uint32_t document)
     return true;
 }
 
+/* Sets the special tokens to those of .tokenizer. */
+static bool take_roles(tn_mlm_config *m, const tn_corpus *c)
+{
+    const tn_tokenizer_roles r = tn_tokenizer_special(m->tokenizer);
+    const long long          size = tn_tokenizer_size(m->tokenizer), vocabulary = (long long)c->footer.vocabulary;
+    if (size != vocabulary)
+        return tn_raise_false(TN_EINVAL, "tn_mlm_new: .tokenizer has %lld tokens, but that of the corpus has %lld",
+                              size, vocabulary);
+    if (r.first < 0 || r.separator < 0 || r.mask < 0 || r.pad < 0)
+        return tn_raise_false(TN_EUNSUPPORTED,
+                              "the tokenizer has no [%s]; masked language models need [PAD], [CLS], [SEP] and [MASK] "
+                              "in the vocabulary",
+                              r.pad < 0     ? "PAD"
+                              : r.first < 0 ? "CLS"
+                              : r.mask < 0  ? "MASK"
+                                            : "SEP");
+    m->pad = r.pad, m->cls = r.first, m->sep = r.separator, m->mask = r.mask;
+    return true;
+}
+
+/* The kinds of the tokens, as .kinds or .tokenizer states. */
+static bool take_kinds(tn__examples *x)
+{
+    const tn_tokenizer *t = x->config.tokenizer;
+    const uint64_t      n = x->corpus->footer.vocabulary;
+    if (!t && !x->config.kinds) return true;
+    if (!(x->kinds = tn__mem_get((size_t)n))) return false;
+    for (uint64_t i = 0; i < n; i++)
+        x->kinds[i] = !t ? x->config.kinds[i]
+                         : (uint8_t)((tn_tokenizer_is_special(t, (int64_t)i) ? TN_TOKEN_SPECIAL : 0) |
+                                     (tn_tokenizer_is_inner(t, (int64_t)i) ? TN_TOKEN_INNER : 0));
+    return true;
+}
+
 bool tn__examples_new(tn__examples *x, const tn_corpus *c, const tn_mlm_config *config)
 {
     *x = (tn__examples){.corpus = c, .config = *config};
+    if (config->tokenizer && !take_roles(&x->config, c)) return false;
     if (!check(&x->config, c)) return false;
-    bool done = true;
-    if (config->kinds) {
-        done = (x->kinds = tn__mem_get((size_t)c->footer.vocabulary));
-        if (done) memcpy(x->kinds, config->kinds, (size_t)c->footer.vocabulary);
-    }
-    x->config.kinds = NULL;
+    bool done = take_kinds(x);
+    x->config.kinds = NULL, x->config.tokenizer = NULL; /* the caller's */
     for (uint32_t d = 0; done && d < c->footer.documents; d++) done = add_document(x, d);
     if (done && !x->n)
         done = false, tn_raise(TN_EINVAL, "tn_mlm_new: no document has the two sentences that .pairs needs");

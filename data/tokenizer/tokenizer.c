@@ -167,6 +167,16 @@ bool tn_tokenizer_is_special(const tn_tokenizer *t, int64_t id)
     return a && a->special;
 }
 
+uint64_t tn_tokenizer_checksum(const tn_tokenizer *t)
+{
+    uint64_t sum = TN__FNV1A;
+    for (int64_t i = 0, n = tn_tokenizer_size(t); i < n; i++) {
+        const char *token = tn_tokenizer_token(t, i);
+        sum = tn__fnv1a(sum, token, strlen(token) + 1);
+    }
+    return sum;
+}
+
 bool tn_tokenizer_is_inner(const tn_tokenizer *t, int64_t id)
 {
     if (!t || t->kind != TN_WORDPIECE || id < 0 || id >= t->vocab.n) return false;

@@ -1,5 +1,6 @@
 /* main.c — generates a text by a rule: constrain prefix|ban|answers|json PATH PROMPT ARGUMENT... The rules are one file
- * each; answers prints all of them with their log-probabilities, the most likely first. */
+ * each; answers prints all of them with their log-probabilities, the most likely first.
+ * Build: cc -O2 *.c -o constrain $(pkg-config --cflags --libs tenon) */
 #include "constrain.h"
 
 #include <stdio.h>

@@ -450,3 +450,13 @@ tn_tensor *tn_bert_loss_run(tn_bert *m, tn_bert_loss_args b)
     if (b.next_loss) *b.next_loss = next;
     return loss;
 }
+
+tn_tensor *tn_bert_fit_loss(void *bert, const tn_batch *b, void *segment)
+{
+    tn_bert *m = bert;
+    if (!tn_ready(m) || !tn__not_null("tn_bert_fit_loss", "the batch", b)) return NULL;
+    return tn_bert_loss(m, .ids = b->x, .types = tn_batch_get(b, "segments"),
+                        .key_padding_mask = tn_batch_get(b, "padding"), .masked = tn_batch_get(b, "masked_at"),
+                        .words = b->y, .next = tn_batch_find(b, "next"), .order = tn_batch_find(b, "order"),
+                        .segment = segment ? *(const int64_t *)segment : 0);
+}

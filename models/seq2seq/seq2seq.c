@@ -152,6 +152,14 @@ tn_tensor *tn_seq2seq_loss_run(tn_seq2seq *m, tn_seq2seq_loss_args a)
     return tn_leave(f, tn_sum(y, .dims = TN_DIMS(1)));
 }
 
+tn_tensor *tn_seq2seq_fit_loss(void *seq2seq, const tn_batch *b, void *user)
+{
+    (void)user;
+    tn_seq2seq *m = seq2seq;
+    if (!tn_ready(m) || !tn__not_null("tn_seq2seq_fit_loss", "the batch", b)) return NULL;
+    return tn_seq2seq_loss(m, b->x, b->y);
+}
+
 /* ---- generating -------------------------------------------------------------------------------------------------- */
 
 typedef struct {

@@ -1,6 +1,5 @@
 /* texts.c — text files as batches of masked tokens, and the loss on them. */
 #include "../common/messages.h"
-#include "../common/checksum.h"
 #include "../common/numbers.h"
 #include "../common/ranks.h"
 #include "../common/texts.h"
@@ -25,9 +24,8 @@ static tn_status encode(void *user, tn_text line, tn_ids *to)
 static tn_corpus *open_corpus(const texts_config *c, const tn_tokenizer *t, tn_encoding *e)
 {
     counting_encoder encoder = {.inner = tn_tokenizer_encoder(t, e)};
-    tn_corpus       *corpus =
-        tn_corpus_open(.files = c->files.value, .n = c->files.count, .cache = c->cache, .encoder = {encode, &encoder},
-                       .encoder_sum = checksum_pieces(t), .vocabulary = tn_tokenizer_size(t), .by_rule = c->by_rule);
+    tn_corpus       *corpus = tn_corpus_open(.files = c->files.value, .n = c->files.count, .cache = c->cache,
+                                             .encoder = {encode, &encoder}, .tokenizer = t, .by_rule = c->by_rule);
     if (encoder.broken && !settings.quiet && ranks_first())
         tell("note: '%s'%s: %lld sentences are not valid UTF-8; if the file has another encoding, " TEXTS_CONVERT "\n",
              c->files.value[0], c->files.count > 1 ? " and others" : "", (long long)encoder.broken);
@@ -57,21 +55,7 @@ static void check_form(const texts_config *c, const tn_tokenizer *t, tn_encoding
 bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to)
 {
     *to = (texts){.encoding = tn_encoding_new()};
-    const int64_t            vocab = tn_tokenizer_size(t);
-    const bool               albert = c->kind == TN_ALBERT, xlnet = c->kind == TN_XLNET;
-    const tn_tokenizer_roles r = tn_tokenizer_special(t);
-    uint8_t                 *kinds = to->encoding ? tn_mem_get((size_t)vocab) : NULL;
-    for (int64_t i = 0; kinds && i < vocab; i++)
-        kinds[i] = (uint8_t)((tn_tokenizer_is_special(t, i) ? TN_TOKEN_SPECIAL : 0) |
-                             (tn_tokenizer_is_inner(t, i) ? TN_TOKEN_INNER : 0));
-    if (kinds && (r.first < 0 || r.separator < 0 || r.mask < 0 || r.pad < 0))
-        tn_raise(TN_EUNSUPPORTED,
-                 "the tokenizer has no [%s]; masked language models need [PAD], [CLS], [SEP] and [MASK] in the "
-                 "vocabulary",
-                 r.pad < 0     ? "PAD"
-                 : r.first < 0 ? "CLS"
-                 : r.mask < 0  ? "MASK"
-                               : "SEP");
+    const bool albert = c->kind == TN_ALBERT, xlnet = c->kind == TN_XLNET;
     check_form(c, t, to->encoding);
     if (tn_error() == TN_OK) to->corpus = open_corpus(c, t, to->encoding);
     if (to->corpus && !can_pair(c, to))
@@ -80,15 +64,14 @@ bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to)
                  "documents%s",
                  c->files.value[0], c->fixed ? "" : ", or train with --objective roberta");
     else if (to->corpus)
-        to->batches = tn_mlm_new(to->corpus, .pairs = c->pairs && !to->single, .order = albert,
-                                 .spans = albert  ? 3
-                                          : xlnet ? 5
-                                                  : 0,
-                                 .permuted = xlnet, .rate = xlnet ? 1.0 / 6 : 0.15, .max_tokens = c->length,
-                                 .pad = r.pad, .cls = r.first, .sep = r.separator, .mask = r.mask, .kinds = kinds,
-                                 .whole_words = c->whole_words, .fixed = c->fixed, .tokens = c->batch * c->length,
-                                 .examples = c->batch, .seed = c->seed, .in_order = c->fixed);
-    if (kinds) tn_mem_put(kinds, (size_t)vocab);
+        to->batches =
+            tn_mlm_new(to->corpus, .pairs = c->pairs && !to->single, .order = albert,
+                       .spans = albert  ? 3
+                                : xlnet ? 5
+                                        : 0,
+                       .permuted = xlnet, .rate = xlnet ? 1.0 / 6 : 0.15, .max_tokens = c->length, .tokenizer = t,
+                       .whole_words = c->whole_words, .fixed = c->fixed, .tokens = c->batch * c->length,
+                       .examples = c->batch, .seed = c->seed, .in_order = c->fixed);
     if (to->batches && tn_error() == TN_OK) return true;
     texts_close(to);
     return false;
@@ -123,11 +106,8 @@ void texts_note_labelled(const tn_labelled *l, const char *path)
 
 tn_tensor *texts_loss(void *bert, const tn_batch *b, void *user)
 {
-    const bert_training *t = user;
-    return tn_bert_loss((tn_bert *)bert, .ids = b->x, .types = tn_batch_get(b, "segments"),
-                        .key_padding_mask = tn_batch_get(b, "padding"), .masked = tn_batch_get(b, "masked_at"),
-                        .words = b->y, .next = tn_batch_find(b, "next"), .order = tn_batch_find(b, "order"),
-                        .segment = t ? t->segment : 0);
+    bert_training *t = user;
+    return tn_bert_fit_loss(bert, b, t ? &t->segment : NULL);
 }
 
 /* Counts the occurrences of each token, and of these the masked ones: [2, pieces]. */

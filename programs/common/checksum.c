@@ -27,13 +27,6 @@ uint64_t checksum_ids(const tn_ids *ids)
     return sum;
 }
 
-uint64_t checksum_pieces(const tn_tokenizer *t)
-{
-    uint64_t sum = CHECKSUM;
-    for (int64_t i = 0; i < tn_tokenizer_size(t); i++) sum = checksum_string(sum, tn_tokenizer_token(t, i));
-    return sum;
-}
-
 uint64_t checksum_file(uint64_t sum, const char *path)
 {
     unsigned char part[1 << 16];

@@ -99,7 +99,7 @@ static bool check_tokenizer(const training *t)
     const train_asked *a = &t->asked;
     if (!a->resume || !program_typed("vocab") || !t->tokens) return tn_error() == TN_OK;
     tn_tokenizer *named = tn_tokenizer_load(a->vocab);
-    if (tn_error() == TN_OK && checksum_pieces(named) != checksum_pieces(t->tokens))
+    if (tn_error() == TN_OK && tn_tokenizer_checksum(named) != tn_tokenizer_checksum(t->tokens))
         tn_raise(
             TN_EINVAL,
             "the run in '%s' has another tokenizer than '%s'; omit --vocab to resume with the run's own, or choose "

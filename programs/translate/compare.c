@@ -141,14 +141,14 @@ static bool try_model(int k, result *o)
     int64_t         todo = steps;
     tn_fit_result   r = {.why = TN_FIT_FAILED};
     if (net && minutes > 0) {
-        const double seconds = step_seconds(tn_copy(net), source, pairs_plain_loss, NULL, false, 0);
+        const double seconds = step_seconds(tn_copy(net), source, tn_seq2seq_fit_loss, NULL, false, 0);
         todo = (int64_t)(60 * minutes / MODELS / seconds) + 1;
     }
     o->step = calloc((size_t)todo + 1, sizeof *o->step), o->loss = calloc((size_t)todo + 1, sizeof *o->loss);
     if (!o->step || !o->loss) tn_raise(TN_ENOMEM, "no memory for the loss curves of %lld steps", (long long)todo);
     fit_watcher w = {.bar = progress_begin(names[k], todo, "step"), .o = o, .every = todo / 200 + 1};
     if (tn_error() == TN_OK)
-        r = tn_fit(net, .train = source, .loss = pairs_plain_loss, .steps = todo, .lr = lr, .on = on_event,
+        r = tn_fit(net, .train = source, .loss = tn_seq2seq_fit_loss, .steps = todo, .lr = lr, .on = on_event,
                    .on_user = &w, .stop = &stop_flag);
     o->seconds = r.seconds, o->rate = (double)w.items / r.seconds;
     if (r.why == TN_FIT_DONE) tn_eval(net);

@@ -99,8 +99,3 @@ tn_tensor *pairs_loss(void *net, const tn_batch *b, void *user)
     (void)user;
     return tn_seq2seq_loss((tn_seq2seq *)net, b->x, b->y, .label_smoothing = 0.1);
 }
-tn_tensor *pairs_plain_loss(void *net, const tn_batch *b, void *user)
-{
-    (void)user;
-    return tn_seq2seq_loss((tn_seq2seq *)net, b->x, b->y);
-}

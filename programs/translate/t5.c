@@ -74,12 +74,6 @@ static bool check_sentinels(const tn_tokenizer *t, int32_t first)
     return tn_error() == TN_OK;
 }
 
-static tn_tensor *spans_loss(void *net, const tn_batch *b, void *user)
-{
-    (void)user;
-    return tn_seq2seq_loss((tn_seq2seq *)net, b->x, b->y);
-}
-
 static bool open_all(training *t)
 {
     translate_training *p = of(t);
@@ -101,7 +95,7 @@ static bool open_all(training *t)
                          .end = end, .sentinel = sentinel, .in_order = true, .most = MOST_MEASURED, .seed = 1);
         t->fit.valid = tn_spans_source(p->held_spans), t->fit.restore_best = true, t->fit.patience = p->patience;
     }
-    t->fit.train = tn_spans_source(p->spans), t->fit.loss = spans_loss;
+    t->fit.train = tn_spans_source(p->spans), t->fit.loss = tn_seq2seq_fit_loss;
     t->uniform = log((double)tn_tokenizer_size(t->tokens));
     t->batches = p->ids.n / (batch * p->length) + 1, t->width = batch * p->length, t->every = p->valid_every;
     snprintf(t->each, sizeof t->each, "%lld inputs of %lld tokens", (long long)batch, (long long)p->length);

@@ -110,7 +110,7 @@ static bool open_all(training *t)
     if (!pairs_open(&p->held, t->tokens, own_ids, p->valid_source, p->valid_target, p->pieces, positions_of(p) - 1, 1,
                     true))
         return false;
-    t->fit.valid = tn_pairs_source(p->held.batches), t->fit.measure = pairs_plain_loss;
+    t->fit.valid = tn_pairs_source(p->held.batches), t->fit.measure = tn_seq2seq_fit_loss;
     t->fit.restore_best = true, t->fit.patience = p->patience;
     if (!bleu) return true;
     t->fit.score = bleu_set_score, t->fit.user = &p->bleu, t->fit.rising = true, t->score = "BLEU";

@@ -39,8 +39,7 @@ typedef struct {
 bool pairs_open(pairs *p, const tn_tokenizer *t, pair_ids ids, const char *source, const char *target, int64_t tokens,
                 int64_t longest, uint64_t seed, bool in_order);
 void pairs_close(pairs *p);
-tn_tensor *pairs_loss(void *net, const tn_batch *b, void *user);       /* with label smoothing 0.1, as in the paper */
-tn_tensor *pairs_plain_loss(void *net, const tn_batch *b, void *user); /* without: for validation */
+tn_tensor *pairs_loss(void *net, const tn_batch *b, void *user); /* with label smoothing 0.1, as in the paper */
 
 /* ---- alignments (align.c) ---------------------------------------------------------------------------------------- */
 

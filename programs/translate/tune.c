@@ -68,13 +68,13 @@ static bool open_all(training *b)
     if (!pairs_open(&t->pairs, b->tokens, ids, t->source, t->target, t->tokens, t->longest < most ? t->longest : most,
                     (uint64_t)b->asked.seed, false))
         return false;
-    b->fit.train = tn_pairs_source(t->pairs.batches), b->fit.loss = pairs_plain_loss;
+    b->fit.train = tn_pairs_source(t->pairs.batches), b->fit.loss = tn_seq2seq_fit_loss;
     b->uniform = log((double)c->target_words);
     b->batches = tn_pairs_batches_count(t->pairs.batches), b->width = t->tokens, b->every = t->valid_every;
     snprintf(b->each, sizeof b->each, "at most %lld tokens", (long long)t->tokens);
     if (!t->valid_source) return true;
     if (!pairs_open(&t->held, b->tokens, ids, t->valid_source, t->valid_target, t->tokens, most, 1, true)) return false;
-    b->fit.valid = tn_pairs_source(t->held.batches), b->fit.measure = pairs_plain_loss;
+    b->fit.valid = tn_pairs_source(t->held.batches), b->fit.measure = tn_seq2seq_fit_loss;
     b->fit.restore_best = true, b->fit.patience = t->patience;
     return true;
 }

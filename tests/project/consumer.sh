@@ -83,6 +83,17 @@ for language in c cpp; do
     fi
 done
 
+# The build line of each example.
+here=$PWD
+while IFS=: read -r file line; do
+    command=${line##*Build: } command=${command% \*/}
+    (cd "$(dirname "$root/examples/$file")" && eval "${command/ -o / -o $here/}") >out 2>&1 ||
+        wrong "examples/$file does not build by its line: $(cat out)"
+done < <(cd "$root/examples" && grep -rHE '^( \*|//) Build: ' . | sed 's,^\./,,')
+while read -r file; do
+    wrong "$file has no line that builds it"
+done < <(cd "$root" && grep -LE '^( \*|//) Build: ' examples/*.c examples/*.cpp examples/*/main.c)
+
 # A plugin that computes with several threads and is then closed.
 cat >plugin.c <<'END'
 #include <tenon/tenon.h>

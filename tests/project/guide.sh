@@ -54,6 +54,16 @@ done
     wrong "captioner: $(tail -n 5 captioner.out)"
 "$build/bin/lora" >lora.out 2>&1 && grep -qx 'with new adapters: 7 10 13 16 19 2 5' lora.out &&
     grep -qx 'merged: 7 12 17 2 7 12 17' lora.out || wrong "lora: $(tail -n 5 lora.out)"
+for i in {1..150}; do
+    printf '%s\n\n' 'the cat drinks milk.' 'the horse eats grass.' 'the bird sings songs.' 'the fish likes water.'
+done >animals
+"$build/bin/bert_mlm" animals 120 'the horse eats [MASK].' >mlm.out 2>mlm.err && grep -q '^grass 0\.[89]' mlm.out ||
+    wrong "bert_mlm does not fill in what it has read: $(cat mlm.err mlm.out)"
+"$build/bin/translate" sample-pairs --src dates --tgt iso --lines 300 -q
+"$build/bin/seq2seq" dates iso 200 "$(head -n 1 dates)" >pairs.out 2>pairs.err && cmp -s pairs.out <(head -n 1 iso) ||
+    wrong "seq2seq does not translate what it has read: $(cat pairs.err pairs.out)"
+findings < <(cd "$root" && wc -l examples/*.c examples/*.cpp examples/*/*.c |
+    awk '$2 == "total" ? $1 > 2700 : $1 > 150 { print $2 " has " $1 " lines: an example has at most 150, all 2,700" }')
 
 # Pages of commands: each ```sh block, and each ```python block where Python has transformers.
 for page in "$root"/docs/guide/*.md; do

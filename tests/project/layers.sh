@@ -32,7 +32,7 @@ data/tokenizer/encode | text tokenizer           | core/base/toolbox.h
 data/tokenizer/files | text tokenizer tokenizer/encode | core/base/toolbox.h
 data/tokenizer/train | text tokenizer tokenizer/encode | core/base/toolbox.h core/base/parallel.h
 data/source      | text                          | core/base/toolbox.h
-data/corpus      | text source                   | core/base/toolbox.h
+data/corpus      | text source tokenizer tokenizer/encode | core/base/toolbox.h
 data/pairs       | text source corpus            | core/base/toolbox.h
 data/labelled    | text source corpus tokenizer tokenizer/encode | core/base/toolbox.h
 data/vectors     | text                          | core/base/toolbox.h core/kernels/kernels.h

@@ -16,7 +16,7 @@ language models | 120 | data/sequences.h
 judge, report  |  300 | data/metrics.h data/report.h data/runlog.h
 words, vectors |  200 | data/vectors.h
 several ranks  |  200 | parallel/parallel.h
-use the models |  640 | models/models.h models/fit.h models/generate.h models/gpt.h models/llama.h
+use the models |  650 | models/models.h models/fit.h models/generate.h models/gpt.h models/llama.h
                |      | models/lm.h models/seq2seq.h
 encoders, heads, images | 615 | models/bert.h models/model.h models/heads.h data/labelled.h models/vit.h data/images.h
 prove a run    |   80 | models/verify.h

@@ -215,9 +215,9 @@ printf 'a\0b' >nul && ends 3 'byte 1 is NUL; expected text' "$v" phrases --text 
 # The table of a sentence: for two words with vectors (3, 4) and (4, 3) the cosine is 0.96, and the softmax of 24/√2 and
 # 25/√2 gives 0.33.
 printf 'ship 3 4\ncrew 4 3\n' >two
-"$build/bin/sentence_attention" --vectors two --html two.html "ship crew" >table
+"$build/bin/sentence_attention" two "ship crew" 0 two.html >table
 [ "$(awk '$1 == "ship" && NF == 3 { print $2, $3 }' table | paste -sd' ')" = "1.00 0.96 0.67 0.33" ] ||
     wrong "sentence_attention prints: $(cat table)"
 grep -q '<svg' two.html || wrong "sentence_attention draws nothing"
-ends 1 "'dog' has no vector in 'two'" "$build/bin/sentence_attention" --vectors two "ship dog"
+ends 1 "'dog' has no vector in 'two'" "$build/bin/sentence_attention" two "ship dog"
 exit $wrong

@@ -1,0 +1,71 @@
+/* test_corpus_tokenizer.c — a corpus and its batches from a tokenizer. */
+#include "tests/common/check_main.h"
+
+#include "data/data.h"
+#include "tests/common/bits.h"
+#include "tests/common/errors.h"
+#include <stdio.h>
+#include <string.h>
+
+static const char *file(const char *name, const char *text)
+{
+    const char *path = tn_test_file(name);
+    ck_assert_int_eq(tn_file_write(path, text, strlen(text)), TN_OK);
+    return path;
+}
+
+/* A tokenizer gives the corpus and its batches what the caller would otherwise collect. */
+START_TEST(of_a_tokenizer)
+{
+    const char              *texts[] = {file("pets", "the old cats ran.\na dog sees the cats.\n\nthe sea is old.\n")};
+    tn_tokenizer            *t = tn_tokenizer_train(1, texts, .vocab_size = 60, .min_count = 1);
+    tn_encoding             *e = tn_encoding_new();
+    const tn_tokenizer_roles r = tn_tokenizer_special(t);
+    uint8_t                  kinds[64] = {0};
+    remove(tn_test_file("pets.tokens"));
+    for (int64_t i = 0; i < tn_tokenizer_size(t); i++)
+        kinds[i] = (uint8_t)((tn_tokenizer_is_special(t, i) ? TN_TOKEN_SPECIAL : 0) |
+                             (tn_tokenizer_is_inner(t, i) ? TN_TOKEN_INNER : 0));
+    tn_corpus *c = tn_corpus_open(.files = texts, .n = 1, .cache = tn_test_file("pets.tokens"), .tokenizer = t);
+    tn_corpus *same = tn_corpus_open(.files = texts, .n = 1, .cache = tn_test_file("pets.tokens"),
+                                     .encoder = tn_tokenizer_encoder(t, e), .encoder_sum = tn_tokenizer_checksum(t),
+                                     .vocabulary = tn_tokenizer_size(t));
+    ck_assert_int_eq(tn_error(), TN_OK);
+    ck_assert(tn_corpus_made(c) && !tn_corpus_made(same));
+    tn_mlm *a = tn_mlm_new(c, .tokenizer = t, .rate = 0.5, .whole_words = true, .seed = 3);
+    tn_mlm *b = tn_mlm_new(same, .pad = r.pad, .cls = r.first, .sep = r.separator, .mask = r.mask, .kinds = kinds,
+                           .rate = 0.5, .whole_words = true, .seed = 3);
+    const tn_scope s = tn_scope_begin();
+    tn_mlm_batch   x, y;
+    ck_assert(tn_mlm_next(a, &x) && tn_mlm_next(b, &y));
+    ck_assert(tn_same_bits(x.ids, y.ids));
+    ck_assert(tn_same_bits(x.masked_at, y.masked_at));
+    ck_assert_int_gt(tn_numel(x.masked_at), 0);
+    tn_scope_end(s);
+    tn_mlm_free(a), tn_mlm_free(b), tn_corpus_close(same);
+
+    static const char *const names[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[HIDE]", NULL};
+    tn_tokenizer *maskless = tn_tokenizer_train(1, texts, .vocab_size = 60, .min_count = 1, .special = names);
+    ck_assert_int_eq(tn_error(), TN_OK);
+    ck_assert(!tn_mlm_new(c, .tokenizer = maskless));
+    ck_error(TN_EUNSUPPORTED, "the tokenizer has no [MASK]; masked language models need [PAD], [CLS], [SEP] and [MASK] "
+                              "in the vocabulary");
+    ck_assert_int_ne((int64_t)tn_tokenizer_checksum(t), (int64_t)tn_tokenizer_checksum(maskless));
+    tn_corpus_close(c);
+    c = tn_corpus_open(.files = texts, .n = 1, .cache = tn_test_file("pets.tokens"), .tokenizer = maskless);
+    ck_assert_int_eq(tn_error(), TN_OK);
+    ck_assert(tn_corpus_made(c)); /* encoded again */
+    tn_tokenizer *small = tn_tokenizer_train(1, texts, .vocab_size = 30);
+    ck_assert(!tn_mlm_new(c, .tokenizer = small));
+    ck_error(TN_EINVAL, "tn_mlm_new: .tokenizer has 30 tokens, but that of the corpus has 45");
+    tn_corpus_close(c), tn_encoding_free(e), tn_tokenizer_free(t), tn_tokenizer_free(maskless),
+        tn_tokenizer_free(small);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("corpus_tokenizer");
+    tcase_add_test(tn_tcase(s, "all"), of_a_tokenizer);
+    return tn_check_main(s);
+}
