@@ -65,12 +65,15 @@ typedef struct tn_mlm_config {
     bool                whole_words; /* mask all tokens of a word or none */
     int64_t             spans;       /* maximum tokens or words in a masked run; n has probability ∝ 1/n; 0: one */
     bool                fixed;       /* same pairs and masks in every epoch, for validation */
-    int64_t tokens      TN_IS(4096); /* maximum per batch, padding included: 4096; a longer example is alone */
-    int64_t             examples;    /* maximum per batch; 0: no limit */
-    uint64_t            seed;
-    bool                in_order; /* keep the order of the files, for validation */
-    int ahead           TN_IS(2); /* batches that a thread prepares in advance: 2; 0: no thread */
-    int                 end_;
+    /* without pairs: use only the sentences that start in this part of the tokens, from 0 to 1, for example to hold out
+     * the end of the texts for validation; .to 0: to the end */
+    double         from, to;
+    int64_t tokens TN_IS(4096); /* maximum per batch, padding included: 4096; a longer example is alone */
+    int64_t        examples;    /* maximum per batch; 0: no limit */
+    uint64_t       seed;
+    bool           in_order; /* keep the order of the files, for validation */
+    int ahead      TN_IS(2); /* batches that a thread prepares in advance: 2; 0: no thread */
+    int            end_;
 } TN_KEYWORDS_ONLY tn_mlm_config;
 
 /* Tensors belong to the open scope and are i64; padding is bool, true where a token is padding. */

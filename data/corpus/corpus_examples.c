@@ -31,6 +31,13 @@ static bool check(const tn_mlm_config *m, const tn_corpus *c)
         return tn_raise_false(TN_EINVAL, "tn_mlm_new: .ahead is %d, expected 0 to 64", m->ahead);
     if (m->spans < 0 || m->spans > 64)
         return tn_raise_false(TN_EINVAL, "tn_mlm_new: .spans is %lld, expected 0 to 64", (long long)m->spans);
+    const double to = m->to > 0 ? m->to : 1;
+    if (!(m->from >= 0 && m->from < to && m->to <= 1))
+        return tn_raise_false(TN_EINVAL, "tn_mlm_new: .from is %g and .to %g, expected 0 ≤ from < to ≤ 1", m->from,
+                              m->to);
+    if (m->pairs && (m->from > 0 || to < 1))
+        return tn_raise_false(TN_EINVAL,
+                              "tn_mlm_new: .pairs takes sentences from the whole corpus; unset .from and .to");
     if (m->permuted && m->pairs) return tn_raise_false(TN_EINVAL, "tn_mlm_new: .permuted excludes .pairs");
     if (m->order && !m->pairs) return tn_raise_false(TN_EINVAL, "tn_mlm_new: .order needs .pairs");
     if (m->pairs && !m->order && c->footer.documents < 2)
@@ -51,12 +58,26 @@ static bool add(tn__examples *x, tn__example e)
     return true;
 }
 
+/* The first of sentences [from, to) that starts at this part of the corpus's tokens or after it; `to` if none does. */
+static uint32_t sentence_at(const tn_corpus *c, double part, uint32_t from, uint32_t to)
+{
+    const double token = part * (double)c->footer.tokens;
+    while (from < to) {
+        const uint32_t middle = from + (to - from) / 2;
+        if ((double)c->start[middle] < token) from = middle + 1;
+        else to = middle;
+    }
+    return from;
+}
+
 static bool add_document(tn__examples *x, uint32_t document)
 {
     const tn_corpus *c = x->corpus;
     const int64_t    room = x->config.max_tokens - (x->config.pairs ? 3 : 2);
     uint32_t         end = c->document[document + 1];
-    for (uint32_t i = c->document[document]; i < end;) {
+    uint32_t         i = sentence_at(c, x->config.from, c->document[document], end);
+    if (x->config.to > 0) end = sentence_at(c, x->config.to, i, end);
+    while (i < end) {
         tn__example e = {.first = i, .document = document};
         while (i < end) {
             int64_t n = c->start[i + 1] - c->start[i];
@@ -119,7 +140,9 @@ bool tn__examples_new(tn__examples *x, const tn_corpus *c, const tn_mlm_config *
     x->config.kinds = NULL, x->config.tokenizer = NULL; /* the caller's */
     for (uint32_t d = 0; done && d < c->footer.documents; d++) done = add_document(x, d);
     if (done && !x->n)
-        done = false, tn_raise(TN_EINVAL, "tn_mlm_new: no document has the two sentences that .pairs needs");
+        done = false,
+        tn_raise(TN_EINVAL, config->pairs ? "tn_mlm_new: no document has the two sentences that .pairs needs"
+                                          : "tn_mlm_new: no sentence starts between .from and .to");
     if (!done) tn__examples_free(x);
     return done;
 }

@@ -62,6 +62,7 @@ typedef struct {
     tn_corpus   *corpus;
     tn_mlm      *batches;
     bool         single; /* one document, opened without pairs */
+    tn_mlm      *held;   /* batches of the part that .held sets aside; NULL: none */
     tn_ids       ids;    /* of all sentences, and their starts [sentences + 1] and lines [sentences]: see lines.c */
     int64_t     *start, *line;
 } texts;
@@ -73,10 +74,14 @@ typedef struct {
     bool         pairs, fixed, whole_words, by_rule;
     bool         may_be_single; /* pairs only if there are several documents */
     int64_t      length, batch; /* tokens per example, examples per batch */
+    double       rate;          /* fraction of tokens that are masked; 0: 0.15, XLNet 1/6 */
+    double       held;          /* fraction of the tokens, at the end, for .held; 0: none */
     uint64_t     seed;
 } texts_config;
 bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to);
 void texts_close(texts *t);
+/* The mean loss, in nats, of predicting the tokens of `of` by their frequencies in t; `of` may be t. NaN: raised. */
+double texts_unigram(const texts *t, const texts *of, int64_t vocab);
 /* For debug: "lines 3-5, 12" of the sentences that a row of a batch consists of (lines.c). */
 void texts_lines_of(texts *t, const option_list *files, bool by_rule, const tn_tokenizer *tokens, const tn_ids *row,
                     char place[64]);
@@ -88,10 +93,11 @@ tn_tensor *texts_loss(void *bert, const tn_batch *b, void *user); /* user: a ber
 typedef struct {
     training    base;
     option_list text, valid;
-    const char *objective;                /* NULL: bert, or roberta for one document */
+    const char *objective;                /* NULL: modernbert */
     int64_t     batch, length, embedding; /* embedding: width, ALBERT and ELECTRA only; 0: min(128, dim) */
     const char *sharing;                  /* of the embeddings of two models; NULL: tied, of deberta-v3 gdes */
     bool        cased, norm_last, whole_words, by_rule;
+    double      valid_part;   /* held-out fraction of the text; NaN: the default */
     int64_t     word_vectors; /* epochs of skip-gram before the training; 0: no skip-gram */
     int64_t     segment;      /* XLNet: tokens of a segment; 0: examples are one segment */
     texts       texts, held;
@@ -118,10 +124,10 @@ typedef struct {
 electra   *electra_new(tn_bert_config discriminator, const char *sharing);
 tn_tensor *electra_loss(void *net, const tn_batch *b, void *user);
 bool       electra_save(electra *m, const tn_tokenizer *tokens, const char *dir);
-#define BERT_TRAINING                                                                                         \
-    {                                                                                                         \
-        .base = {.kind = &bert_kind, .asked = {TRAIN_DEFAULTS, .size = "mini", .dropout = 0.1}}, .batch = 16, \
-        .length = 128                                                                                         \
+#define BERT_TRAINING                                                                                  \
+    {                                                                                                  \
+        .base = {.kind = &bert_kind, .asked = {TRAIN_DEFAULTS_ALL_CHOSEN, .lr = NAN, .dropout = NAN}}, \
+        .valid_part = NAN                                                                              \
     }
 
 /* Results on a validation text. */

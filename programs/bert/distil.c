@@ -140,6 +140,7 @@ static bool open_all(training *t)
             TN_EFORMAT, "'%s': the tokenizer has more tokens than the model; the files belong to different models",
             b->teacher_dir);
     if (!bert_kind.open(t)) return false;
+    t->unigram = 0; /* the loss is a weighted sum */
     t->fit.loss = loss;
     return true;
 }

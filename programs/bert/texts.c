@@ -52,6 +52,13 @@ static void check_form(const texts_config *c, const tn_tokenizer *t, tn_encoding
                                    : "this tokenizer puts [CLS] after the text, which only XLNet expects");
 }
 
+/* The fraction of the corpus to hold out: at most MOST_HELD tokens, so that a validation takes seconds. */
+static double held_part(const tn_corpus *c, double part)
+{
+    enum { MOST_HELD = 1 << 17 };
+    return fmin(part, MOST_HELD / (double)tn_corpus_tokens(c));
+}
+
 bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to)
 {
     *to = (texts){.encoding = tn_encoding_new()};
@@ -63,15 +70,23 @@ bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to)
                  "'%s' is one document, but predicting the next sentence needs several; put an empty line between "
                  "documents%s",
                  c->files.value[0], c->fixed ? "" : ", or train with --objective roberta");
-    else if (to->corpus)
-        to->batches =
-            tn_mlm_new(to->corpus, .pairs = c->pairs && !to->single, .order = albert,
-                       .spans = albert  ? 3
-                                : xlnet ? 5
-                                        : 0,
-                       .permuted = xlnet, .rate = xlnet ? 1.0 / 6 : 0.15, .max_tokens = c->length, .tokenizer = t,
-                       .whole_words = c->whole_words, .fixed = c->fixed, .tokens = c->batch * c->length,
-                       .examples = c->batch, .seed = c->seed, .in_order = c->fixed);
+    else if (to->corpus) {
+        tn_mlm_config m =
+            TN_WITH(tn_mlm_config, TN_MLM_DEFAULTS, .pairs = c->pairs && !to->single, .order = albert,
+                    .spans = albert  ? 3
+                             : xlnet ? 5
+                                     : 0,
+                    .permuted = xlnet,
+                    .rate = c->rate > 0 ? c->rate
+                            : xlnet     ? 1.0 / 6
+                                        : 0.15,
+                    .max_tokens = c->length, .tokenizer = t, .whole_words = c->whole_words, .fixed = c->fixed,
+                    .tokens = c->batch * c->length, .examples = c->batch, .seed = c->seed, .in_order = c->fixed);
+        if (c->held > 0) m.to = 1 - held_part(to->corpus, c->held);
+        to->batches = tn_mlm_create(to->corpus, m);
+        if (c->held > 0) m.from = m.to, m.to = 1, m.fixed = m.in_order = true, m.rate = 0.15;
+        if (c->held > 0 && to->batches) to->held = tn_mlm_create(to->corpus, m);
+    }
     if (to->batches && tn_error() == TN_OK) return true;
     texts_close(to);
     return false;
@@ -79,12 +94,39 @@ bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to)
 
 void texts_close(texts *t)
 {
-    tn_mlm_free(t->batches);
+    tn_mlm_free(t->batches), tn_mlm_free(t->held);
     tn_corpus_close(t->corpus);
     tn_encoding_free(t->encoding);
     tn_ids_free(&t->ids);
     free(t->start), free(t->line);
     *t = (texts){.encoding = NULL};
+}
+
+/* Counts the tokens of a corpus. */
+static bool count_tokens(const tn_corpus *c, int64_t vocab, double *count)
+{
+    tn_ids ids = {0};
+    for (int64_t i = 0; tn_error() == TN_OK && i < tn_corpus_sentences(c); i++) {
+        ids.n = 0;
+        if (tn_corpus_sentence(c, i, &ids) != TN_OK) break;
+        for (int64_t k = 0; k < ids.n; k++)
+            if (ids.at[k] < vocab) count[ids.at[k]]++;
+    }
+    tn_ids_free(&ids);
+    return tn_error() == TN_OK;
+}
+
+double texts_unigram(const texts *t, const texts *of, int64_t vocab)
+{
+    const size_t bytes = 2 * (size_t)vocab * sizeof(double);
+    double      *count = tn_mem_get(bytes), *there = count + vocab, all = (double)vocab, n = 0, loss = 0;
+    for (int64_t i = 0; count && i < 2 * vocab; i++) count[i] = i < vocab; /* each token of the text once more */
+    if (count && count_tokens(t->corpus, vocab, count) && count_tokens(of->corpus, vocab, there)) {
+        all += (double)tn_corpus_tokens(t->corpus);
+        for (int64_t i = 0; i < vocab; i++) n += there[i], loss -= there[i] * log(count[i] / all);
+    }
+    if (count) tn_mem_put(count, bytes);
+    return tn_error() == TN_OK && n > 0 ? loss / n : NAN;
 }
 
 /* Prints a note about texts of invalid UTF-8. They are used, but their accents are lost. */

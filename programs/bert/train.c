@@ -7,25 +7,49 @@
 
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static bert_training *of(training *t) { return (bert_training *)t; }
-static bool is(const bert_training *t, const char *name) { return !strcmp(t->objective ? t->objective : "bert", name); }
-static bool is_deberta(const bert_training *t) { return is(t, "deberta") || is(t, "deberta-v3"); }
-static bool has_generator(const bert_training *t) { return is(t, "electra") || is(t, "deberta-v3"); }
-static bool has_pairs(const bert_training *t) { return is(t, "bert") || is(t, "albert"); }
+static bool           is(const bert_training *t, const char *name)
+{
+    return !strcmp(t->objective ? t->objective : "modernbert", name);
+}
+static bool         is_deberta(const bert_training *t) { return is(t, "deberta") || is(t, "deberta-v3"); }
+static bool         has_generator(const bert_training *t) { return is(t, "electra") || is(t, "deberta-v3"); }
+static bool         has_pairs(const bert_training *t) { return is(t, "bert") || is(t, "albert"); }
 static tn_bert_kind kind_of(const bert_training *t)
 {
-    return is(t, "albert")    ? TN_ALBERT
-           : is(t, "electra") ? TN_ELECTRA
-           : is_deberta(t)    ? TN_DEBERTA
-           : is(t, "xlnet")   ? TN_XLNET
-                              : TN_BERT;
+    return is(t, "albert")       ? TN_ALBERT
+           : is(t, "electra")    ? TN_ELECTRA
+           : is_deberta(t)       ? TN_DEBERTA
+           : is(t, "xlnet")      ? TN_XLNET
+           : is(t, "modernbert") ? TN_MODERNBERT
+                                 : TN_BERT;
 }
+
+/* What a run gets where the user sets nothing (docs/results.md has the trials). Short examples first: most of what a
+ * small model can learn in an hour is within a sentence. */
+static const train_choice choices[] = {
+    {0, "tiny", 32, 64}, {4, "mini", 64, 64}, {120, "small", 64, 64}, {.size = NULL}};
+static const train_choice others[] = {{0, "mini", 16, 128}, {.size = NULL}};
 
 static int check(training *t)
 {
+    bert_training       *a = of(t);
+    const bool           modern = is(a, "modernbert");
+    const train_choice  *chosen = train_choose(t, modern ? choices : others);
     const tn_bert_config b = tn_bert_size(t->asked.size);
-    const bert_training *a = of(t);
+    if (!a->batch) a->batch = chosen->batch;
+    if (!a->length) a->length = chosen->length;
+    if (isnan(t->asked.dropout)) t->asked.dropout = modern ? 0 : 0.1;
+    if (isnan(t->asked.lr) && !modern) t->asked.lr = 1e-3;
+    if (a->valid.count && !isnan(a->valid_part))
+        return program_usage("--valid and --valid-part exclude each other; give only one of them");
+    if (has_pairs(a) && a->valid_part > 0)
+        return program_usage("--valid-part cannot hold out a part with --objective %s, whose sentence pairs come from "
+                             "the whole text; use --valid",
+                             a->objective);
+    if (isnan(a->valid_part)) a->valid_part = a->valid.count || has_pairs(a) || is(a, "xlnet") ? 0 : 0.1;
     if (t->asked.vocab && a->cased)
         return program_usage("--cased is for a new tokenizer, but --vocab names an existing one");
     if (a->embedding && !is(a, "albert") && !is(a, "electra"))
@@ -38,6 +62,19 @@ static int check(training *t)
         return program_usage("--segment is %lld, but must be less than --length, %lld", (long long)a->segment,
                              (long long)a->length);
     return train_shape(t, b.layers, b.heads, b.dim);
+}
+
+/* Sets the vocabulary's size by that of the text. */
+static bool look(training *t)
+{
+    const bert_training *b = of(t);
+    size_t               bytes = 0;
+    for (int i = 0; i < b->text.count; i++) {
+        struct stat st;
+        if (!stat(b->text.value[i], &st)) bytes += S_ISREG(st.st_mode) ? (size_t)st.st_size : 1 << 24; /* a folder */
+    }
+    if (is(b, "modernbert")) train_choose_vocabulary(t, bytes);
+    return true;
 }
 
 static tn_tokenizer *tokenizer(training *t, progress *bar)
@@ -54,9 +91,10 @@ static bool open_texts(training *t, bool valid, texts *to)
     const texts_config   c = {.files = valid ? b->valid : b->text,
                               .cache = in_folder(t->asked.out, valid ? "valid.tokens" : "corpus.tokens", cache),
                               .kind = kind_of(b),
+                              .rate = is(b, "modernbert") && !valid ? 0.3 : 0,
+                              .held = valid ? 0 : b->valid_part,
                               .pairs = has_pairs(b),
                               .fixed = valid,
-                              .may_be_single = !b->objective && !valid,
                               .whole_words = b->whole_words,
                               .by_rule = b->by_rule,
                               .length = b->length,
@@ -69,12 +107,12 @@ static bool open_all(training *t)
 {
     bert_training *b = of(t);
     if (!open_texts(t, false, &b->texts)) return false;
-    if (!b->objective) b->objective = b->texts.single ? "roberta" : "bert";
-    if (b->texts.single && !settings.quiet && ranks_first())
-        fprintf(stderr, "note: '%s' is one document, so there is no next sentence to predict: --objective roberta\n",
-                b->text.value[0]);
     if (b->valid.count && !open_texts(t, true, &b->held)) return false;
-    t->fit.train = tn_mlm_source(b->texts.batches), t->fit.valid = tn_mlm_source(b->held.batches);
+    t->fit.train = tn_mlm_source(b->texts.batches);
+    t->fit.valid = tn_mlm_source(b->texts.held ? b->texts.held : b->held.batches);
+    const texts *measured = b->valid.count ? &b->held : &b->texts;
+    if (!has_generator(b)) /* the loss of two models is a weighted sum */
+        t->unigram = texts_unigram(&b->texts, measured, tn_tokenizer_size(t->tokens)) + (has_pairs(b) ? log(2) : 0);
     t->fit.loss = has_generator(b) ? electra_loss : texts_loss;
     if (is(b, "xlnet")) t->fit.user = t;
     t->uniform = log((double)tn_tokenizer_size(t->tokens)) + (has_pairs(b) ? log(2) : 0);
@@ -100,6 +138,8 @@ static void *make(training *t)
     c.layers = a->layers, c.heads = a->heads, c.dim = a->dim;
     c.kind = kind_of(b);
     c.norm_first = c.kind == TN_BERT && !b->norm_last;
+    if (c.kind == TN_MODERNBERT) /* all layers see the whole example; the feed-forward has the size of BERT's */
+        c.eps = 1e-5, c.global_every = 1, c.theta = 1e4, c.ff = (c.dim * 8 / 3 + 31) / 32 * 32;
     c.dropout = c.attention_dropout = a->dropout;
     c.memory = b->segment;
     if (c.kind == TN_DEBERTA) c.types = 0, c.eps = 1e-7, c.mask_decoder = is(b, "deberta");
@@ -119,6 +159,9 @@ static void say(training *t)
     const tn_corpus *c = of(t)->texts.corpus;
     tell("text     %lld documents, %lld sentences, %lld tokens\n", (long long)tn_corpus_documents(c),
          (long long)tn_corpus_sentences(c), (long long)tn_corpus_tokens(c));
+    if (t->unigram > 0)
+        fprintf(stderr, "unigram  %.3f nats: the loss of a model that knows only the frequencies of tokens\n",
+                t->unigram);
 }
 
 static void describe(const training *t, tn_json_writer *w)
@@ -127,7 +170,8 @@ static void describe(const training *t, tn_json_writer *w)
     checksum_put(w, "text", tn_corpus_checksum(b->texts.corpus));
     if (b->valid.count) checksum_put(w, "valid", tn_corpus_checksum(b->held.corpus));
     tn_json_put_bool(w, "cased", b->cased);
-    tn_json_put_string(w, "objective", b->objective);
+    tn_json_put_string(w, "objective", b->objective ? b->objective : "modernbert");
+    if (b->valid_part > 0) tn_json_put_double(w, "valid_part", b->valid_part);
     tn_json_put_i64(w, "batch", b->batch);
     tn_json_put_i64(w, "length", b->length);
     tn_json_put_bool(w, "norm_last", b->norm_last);
@@ -165,6 +209,7 @@ const train_kind bert_kind = {
     .max_interval = 500,
     .minutes = 20,
     .check = check,
+    .read = look,
     .tokenizer = tokenizer,
     .open = open_all,
     .make = make,
@@ -191,13 +236,17 @@ static const option options[] = {
     OPTION_LIST("text", 't', "FILE", &asked.text, "training text: files or folders; an empty line ends a document",
                 .required = true),
     OPTION_LIST("valid", 0, "FILE", &asked.valid, "validation text"),
+    OPTION_REAL("valid-part", 0, "P", &asked.valid_part,
+                "fraction of the text, from its end, to validate on instead of --valid, at most 131,072 tokens "
+                "(default: 0.1; with sentence pairs 0)",
+                .least = 0, .most = 0.5),
     OPTION_TEXT(
         "objective", 0, "NAME", &asked.objective,
-        "bert: masked tokens and next sentence; roberta: masked tokens, examples of full length; albert: "
+        "modernbert: masked tokens, rotary positions, gated feed-forward; bert: masked tokens and next sentence; "
+        "roberta: masked tokens, examples of full length; albert: "
         "masked spans and sentence order; electra: replaced tokens; deberta: masked tokens, disentangled attention; "
-        "deberta-v3: the same with replaced tokens; xlnet: spans in a random order (default: bert, or roberta if the "
-        "text is one document)",
-        .choices = "bert|roberta|albert|electra|deberta|deberta-v3|xlnet"),
+        "deberta-v3: the same with replaced tokens; xlnet: spans in a random order (default: modernbert)",
+        .choices = "modernbert|bert|roberta|albert|electra|deberta|deberta-v3|xlnet"),
     OPTION_TEXT("sharing", 0, "HOW", &asked.sharing,
                 "how the two models of electra and deberta-v3 share embeddings; gdes: gradient-disentangled (default: "
                 "tied, of deberta-v3 gdes)",
@@ -211,15 +260,18 @@ static const option options[] = {
     OPTION_INT("word-vectors", 0, "N", &asked.word_vectors,
                "start with word vectors from N epochs of skip-gram on the text; 0: start with random ones", .least = 0,
                .most = 1000),
-    OPTION_INT("batch", 'b', "N", &asked.batch, "examples per step", .least = 1, .most = 65536),
-    OPTION_INT("length", 'l', "N", &asked.length, "tokens per example", .least = 8, .most = 16384),
+    OPTION_INT("batch", 'b', "N", &asked.batch,
+               "examples per step (default: 64; below 4 minutes 32; other objectives than modernbert 16)", .least = 1,
+               .most = 65536),
+    OPTION_INT("length", 'l', "N", &asked.length, "tokens per example (default: 64; other objectives 128)", .least = 8,
+               .most = 16384),
     OPTION_FLAG("norm-last", 0, &asked.norm_last,
                 "norms after the sublayers, as in BERT: harder to train; ALBERT, ELECTRA, DeBERTa and XLNet always "
                 "have this"),
     OPTION_FLAG("whole-words", 0, &asked.whole_words, "mask whole words instead of single tokens"),
     OPTION_FLAG("by-rule", 0, &asked.by_rule, "end sentences at . ! ? instead of at the end of a line"),
     OPTION_FLAG("cased", 0, &asked.cased, "keep capital letters and accents"),
-    TRAIN_OPTIONS(asked.base.asked, 's', "tiny|mini|small|medium|base|large", "20"),
+    TRAIN_OPTIONS_CHOSEN(asked.base.asked, 's', "tiny|mini|small|medium|base|large", "20"),
     {0},
 };
 const command train_command = COMMAND(

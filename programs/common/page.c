@@ -304,7 +304,8 @@ bool run_curves(tn_report *r, const run_page *p)
     static const char *const scale[] = {"linear", "log loss", "log loss and log steps"};
     char                     path[1024];
     run_log                  l[MOST_RUNS];
-    tn_series                s[2 * MOST_RUNS];
+    tn_series                s[2 * MOST_RUNS + 1];
+    double                   unigram[] = {p->unigram, p->unigram}, steps[2];
     int                      runs = 0, others = p->compare ? p->compare->count : 0;
     if (!log_open(in_folder(p->folder, "log.csv", path), &l[runs++])) return false;
     l[0].curve[LOSS].name = "training (running mean)", l[0].curve[VALID].name = "validation";
@@ -314,6 +315,10 @@ bool run_curves(tn_report *r, const run_page *p)
     for (int i = 0; i < runs; i++) l[i].curve[LOSS].smooth = l[i].curve[LOSS].n < FEW ? 0 : 0.9;
     if (l[0].curve[LOSS].n < FEW) l[0].curve[LOSS].name = "training";
     int n = gather(l, runs, LOSS, VALID, s);
+    if (p->unigram > 0 && s[0].n > 1) {
+        steps[0] = s[0].x[0], steps[1] = s[0].x[s[0].n - 1];
+        s[n++] = (tn_series){.name = "token frequencies alone", .n = 2, .x = steps, .y = unigram};
+    }
     for (int k = 0; k < 3; k++) {
         tn_report_choice(r, "Loss", scale[k], k == 0);
         tn_report_scales(r, k > 1, k > 0);

@@ -17,6 +17,7 @@ typedef struct {
     bool               rising;  /* larger scores are better */
     bool               live;    /* the run continues: an open page is loaded again and again */
     const option_list *compare; /* log.csv of other runs, for the curves; NULL: none */
+    double             unigram; /* the loss of a guess by the tokens' frequencies, drawn as a line; 0: not known */
     /* For the card: a command to try, and its pipeline_tag (NULL: none); a line of C that opens the model (NULL:
      * tn_model_open; "": none). %s is the folder. */
     const char *next, *tag, *load;

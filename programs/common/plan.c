@@ -5,6 +5,17 @@
 #include "train.h"
 
 #include <math.h>
+#include <string.h>
+
+/* The dtype of the run to resume, or the fastest one of this CPU. */
+static const char *choose_dtype(const char *run)
+{
+    tn_json    *j = run ? record_asked(run) : NULL;
+    const char *was = tn_json_string_or(tn_json_get(tn_json_get(j, "asked"), "dtype"), "");
+    const bool  narrow = run ? !strcmp(was, "bf16") : tn_has_bf16();
+    tn_json_free(j);
+    return narrow ? "bf16" : "f32";
+}
 
 const train_choice *train_choose(training *t, const train_choice *rows)
 {
@@ -16,6 +27,7 @@ const train_choice *train_choose(training *t, const train_choice *rows)
     while (rows[1].size && minutes >= rows[1].minutes) rows++;
     t->chosen = !a->size;
     if (t->chosen) a->size = rows->size;
+    if (!a->dtype) a->dtype = choose_dtype(again ? a->out : NULL);
     return rows;
 }
 

@@ -321,6 +321,7 @@ run_page train_page(const training *t, bool live)
                       .score = t->score,
                       .rising = t->fit.rising,
                       .live = live,
+                      .unigram = t->unigram,
                       .compare = &t->asked.compare,
                       .next = k->next,
                       .tag = k->tag,
@@ -334,6 +335,10 @@ static bool finish(const training *t, const tn_fit_result *r)
     return run_end(&p, r->seconds) && run_write(&p) && (r->why == TN_FIT_STOPPED || run_card(&p));
 }
 
+/* True if a loss is not clearly below that of a guess by the tokens' frequencies. A model that has learned only those
+ * and a few neighbours is a few percent below it; one that uses its context falls far below within minutes. */
+static bool only_frequencies(const training *t, double loss) { return t->unigram > 0 && loss > 0.92 * t->unigram; }
+
 typedef struct {
     record    rec;
     training *t;
@@ -345,6 +350,9 @@ static void on_event(const tn_fit_event *e, void *user)
     plan_watch(&l->t->plan, e, &l->rec.bar);
     if (e->what == TN_FIT_END && l->t->plan.steps) return; /* it goes on with another number of steps */
     record_fit(e, &l->rec);
+    if (e->what == TN_FIT_VALID && !l->t->score && only_frequencies(l->t, e->value))
+        progress_say(&l->rec.bar, "step %lld: the model knows only word frequencies so far, whose loss is %.4f",
+                     (long long)e->step, l->t->unigram);
     const tn_fit_what when = has_validation(l->t) ? TN_FIT_VALID : TN_FIT_SAVED;
     if ((e->what == TN_FIT_START || e->what == when) && tn_error() == TN_OK) {
         const run_page p = train_page(l->t, true);
@@ -403,6 +411,12 @@ static void advise(const training *t)
 /* A run that ends above the loss of a uniform guess has learned nothing: its learning rate was too large. */
 static void warn_diverged(const training *t, const tn_fit_result *r)
 {
+    const double loss = isfinite(r->value) && !t->score ? r->value : r->loss;
+    if (!settings.quiet && only_frequencies(t, loss) && r->loss <= 1.1 * t->uniform && r->why != TN_FIT_STOPPED)
+        fprintf(stderr,
+                "warning: the model knows only word frequencies: its loss is %.4g, that of the frequencies alone %.4g; "
+                "train longer, or on more text, or with another --lr than %g\n",
+                loss, t->unigram, t->asked.lr);
     if (settings.quiet || t->uniform <= 0 || r->loss <= 1.1 * t->uniform) return;
     fprintf(
         stderr,

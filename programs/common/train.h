@@ -24,7 +24,9 @@ typedef struct {
 } train_asked;
 #define TRAIN_DEFAULTS .lr = 1e-3, TRAIN_DEFAULTS_CHOSEN
 /* For a kind that calls train_choose, which sets `size` and lr, too. */
-#define TRAIN_DEFAULTS_CHOSEN .dtype = "f32", .warmup = 0.1, .seed = 1
+#define TRAIN_DEFAULTS_CHOSEN .dtype = "f32", TRAIN_DEFAULTS_ALL_CHOSEN
+/* The same, and train_choose also sets dtype: bf16 if the CPU has products of it. */
+#define TRAIN_DEFAULTS_ALL_CHOSEN .warmup = 0.1, .seed = 1
 #define TRAIN_OPTIONS(a, letter_of_size, sizes, minutes_)                                                       \
     TRAIN_SIZE(a, letter_of_size, sizes, NULL), TRAIN_HEADS(a), TRAIN_WIDTH(a), TRAIN_TEXT(a, "default: 8000"), \
         TRAIN_RUN(a, "texts", minutes_, NULL), TRAIN_KEEP(a), TRAIN_RANKS(a)
@@ -111,6 +113,7 @@ typedef struct {
     tn_fit_args       fit;            /* open sets the sources, the loss, and how the best model is selected */
     int64_t           batches, width; /* set by open: batches per epoch; approximate tokens per step */
     double            uniform;        /* set by open: the loss of a uniform guess; 0: not known */
+    double            unigram;        /* set by open: the loss of a guess by the tokens' frequencies; 0: not known */
     plan              plan;
     int64_t           every;            /* steps between two checkpoints; 0: depends on the number of steps */
     char              each[64];         /* description of a step: "16 examples of at most 128 tokens" */

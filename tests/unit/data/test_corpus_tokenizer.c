@@ -1,4 +1,4 @@
-/* test_corpus_tokenizer.c — a corpus and its batches from a tokenizer. */
+/* test_corpus_tokenizer.c — a corpus and its batches from a tokenizer; a held-out part of a corpus. */
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
@@ -63,9 +63,58 @@ START_TEST(of_a_tokenizer)
 }
 END_TEST
 
+/* Adds to seen[id] the original tokens of an epoch; returns their number. */
+static int64_t tokens_of(tn_mlm *b, int *seen)
+{
+    int64_t n = 0;
+    for (bool more = true; more;) {
+        const tn_scope s = tn_scope_begin();
+        tn_mlm_batch   x;
+        if ((more = tn_mlm_next(b, &x))) {
+            int64_t *id = tn_data_mut(x.ids);
+            for (int64_t i = 0; i < tn_numel(x.masked_at); i++)
+                id[tn_get_i64(x.masked_at, i)] = tn_get_i64(x.masked_ids, i);
+            for (int64_t i = 0; i < tn_numel(x.ids); i++)
+                if (id[i] >= 5) seen[id[i]]++, n++;
+        }
+        tn_scope_end(s);
+    }
+    return n;
+}
+
+/* The two parts of a corpus have each sentence once, and none in common; the cut may be within a document. */
+START_TEST(parts_of_a_corpus)
+{
+    char text[4000] = "", *p = text;
+    enum { WORDS = 100 };
+    for (int i = 0; i < WORDS; i++) p += sprintf(p, "w%c%c.%s", 'a' + i / 26, 'a' + i % 26, i == 20 ? "\n\n" : "\n");
+    const char   *texts[] = {file("words", text)};
+    tn_tokenizer *t = tn_tokenizer_train(1, texts, .vocab_size = 400, .min_count = 1);
+    tn_corpus    *c = tn_corpus_open(.files = texts, .n = 1, .cache = tn_test_file("words.tokens"), .tokenizer = t);
+    tn_mlm       *train = tn_mlm_new(c, .tokenizer = t, .to = 0.7), *held = tn_mlm_new(c, .tokenizer = t, .from = 0.7);
+    int           seen[400] = {0}, both[400] = {0};
+    ck_assert_int_eq(tn_error(), TN_OK);
+    const int64_t all = tn_corpus_tokens(c), first = tokens_of(train, seen), second = tokens_of(held, both);
+    ck_assert_int_eq(first + second, all);
+    ck_assert_msg(first > 0.65 * (double)all && first < 0.75 * (double)all, "%d of %d", (int)first, (int)all);
+    for (int64_t id = 5; id < tn_tokenizer_size(t); id++) /* each word is one token and is in one part */
+        if (*tn_tokenizer_token(t, id) == 'w' && strlen(tn_tokenizer_token(t, id)) == 3)
+            ck_assert_msg(seen[id] + both[id] == 1, "token %d", (int)id);
+    tn_mlm_free(train), tn_mlm_free(held);
+    ck_assert(!tn_mlm_new(c, .tokenizer = t, .from = 0.5, .to = 0.5));
+    ck_error(TN_EINVAL, "tn_mlm_new: .from is 0.5 and .to 0.5, expected 0 ≤ from < to ≤ 1");
+    ck_assert(!tn_mlm_new(c, .tokenizer = t, .pairs = true, .from = 0.5));
+    ck_error(TN_EINVAL, "tn_mlm_new: .pairs takes sentences from the whole corpus; unset .from and .to");
+    ck_assert(!tn_mlm_new(c, .tokenizer = t, .from = 0.9999));
+    ck_error(TN_EINVAL, "tn_mlm_new: no sentence starts between .from and .to");
+    tn_corpus_close(c), tn_tokenizer_free(t);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("corpus_tokenizer");
+    tcase_add_test(tn_tcase(s, "parts"), parts_of_a_corpus);
     tcase_add_test(tn_tcase(s, "all"), of_a_tokenizer);
     return tn_check_main(s);
 }
