@@ -110,6 +110,10 @@ TN_API bool tn_hf_config_within(const char *who, const tn_hf_files *f, const voi
 /* Writes config.json and model.safetensors into an existing directory. */
 TN_API tn_status tn_hf_write(void *m, const char *dir, const tn_hf_files *f, const void *config) TN_CHECKED;
 
+/* A directory or model file that tn_model_open reads, passed to the load of a tn_family (model.h). */
+typedef struct tn_hf_source tn_hf_source;
+TN_API const char          *tn_hf_source_path(const tn_hf_source *s);
+
 /* The activation of a Hugging Face name; NULL for an unknown name. */
 typedef tn_tensor *(*tn_hf_function)(tn_tensor *x);
 TN_API tn_hf_function tn_hf_activation(const char *name);

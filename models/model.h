@@ -15,6 +15,7 @@
 #define TENON_MODELS_MODEL_H
 
 #include "heads.h"
+#include "hf.h"
 #include "lm.h"
 #include "seq2seq.h"
 #include "vit.h"
@@ -27,7 +28,8 @@ typedef enum {
     TN_MODEL_TUNED,
     TN_MODEL_DECODER,
     TN_MODEL_SEQ2SEQ,
-    TN_MODEL_IMAGES
+    TN_MODEL_IMAGES,
+    TN_MODEL_OTHER
 } tn_model_family;
 
 typedef struct {
@@ -40,6 +42,7 @@ typedef struct {
         tn_lm      *lm;      /* TN_MODEL_DECODER, any language model: lm.h */
         tn_seq2seq *seq2seq; /* TN_MODEL_SEQ2SEQ, a translation model */
         tn_vit     *vit;     /* TN_MODEL_IMAGES; its tn_image_processor is in the same directory */
+                             /* TN_MODEL_OTHER: a module of a family that the program has registered */
     };
     tn_tokenizer *tokenizer; /* NULL: the path contains none, and .tokenizer was not set */
     tn_tokenizer *target;    /* TN_MODEL_SEQ2SEQ: of the target, if it has its own (Marian); else NULL */
@@ -75,6 +78,17 @@ typedef struct tn_model_save_args {
 } TN_KEYWORDS_ONLY tn_model_save_args;
 /* Writes all members to a path that ends in .gguf, or into an existing directory in Hugging Face's format. */
 TN_API tn_status tn_model_save_run(const tn_model *m, const char *path, tn_model_save_args a) TN_CHECKED;
+
+/* A family: the models of some model_types. The library registers its own; a program registers others before it opens
+ * their models. */
+typedef struct {
+    tn_model_family    family; /* which member of tn_model is the model: DECODER, ENCODER, SEQ2SEQ, IMAGES or OTHER */
+    const char *const *types;  /* values of model_type, NULL-terminated; no other family may have them */
+    void *(*load)(const tn_hf_source *s);        /* returns the model in eval mode; NULL: raised */
+    tn_status (*save)(void *m, const char *dir); /* of IMAGES and OTHER; else NULL: see tn_lm_ops */
+} tn_family;
+/* f, which must outlive the program's use of models, is registered once, however often it is called. */
+TN_API tn_status tn_family_register(const tn_family *f);
 
 TN_C_END_
 #define tn_model_open(...) TN_CALL_(tn_model_open_run(TN_MODEL_OPEN_(__VA_ARGS__, TN_END_)))

@@ -10,7 +10,7 @@
 
 /* ---- a model's directory or file (hf_source.c) ------------------------------------------------------------------- */
 
-typedef struct {
+typedef struct tn_hf_source {
     const char *path;                            /* the directory or file */
     char        name[1024];                      /* path of config.json or of the file, for messages */
     tn_json    *config;                          /* the object in config.json, or the equivalent of a file; owned */

@@ -21,6 +21,8 @@ static tn_json *load_object(const char *name)
     return tn_json_load_within(name, limits);
 }
 
+const char *tn_hf_source_path(const tn_hf_source *s) { return s ? s->path : NULL; }
+
 bool tn__hf_open(tn__hf_source *s, const char *path)
 {
     const bool file = tn__is_file(path);

@@ -1,59 +1,15 @@
-/* open.c — opens a model of any family and its tokenizer: looks up its model_type in the lists of the families. */
-#include "models/bert/bert_private.h"
-#include "models/gpt/gpt_private.h"
+/* open.c — opens a model of any family and its tokenizer: looks up its model_type among the families. */
 #include "models/heads/heads_private.h"
-#include "models/llama/llama_private.h"
 #include "models/open/open_private.h"
-#include "models/reformer/reformer_private.h"
-#include "models/rnn_lm/rnn_lm_private.h"
-#include "models/seq2seq/seq2seq_private.h"
-#include "models/vit/vit_private.h"
 #include "core/files/io.h"
 
 #include <string.h>
 
-static const char *const gpt2[] = {"gpt2", NULL}, *const reformer[] = {"reformer", NULL},
-                         *const rnn_lm[] = {TN__RNN_LM_TYPE, NULL};
-static const struct {
-    tn_model_family    family;
-    const char *const *types;
-    void *(*load)(const tn__hf_source *s);
-} kinds[] = {
-    {TN_MODEL_ENCODER, tn__bert_types, tn__bert_load},
-    {TN_MODEL_DECODER, gpt2, tn__gpt_load},
-    {TN_MODEL_DECODER, tn__llama_types, tn__llama_load},
-    {TN_MODEL_DECODER, reformer, tn__reformer_load},
-    {TN_MODEL_DECODER, rnn_lm, tn__rnn_lm_load},
-    {TN_MODEL_IMAGES, tn__vit_types, tn__vit_load},
-    {TN_MODEL_SEQ2SEQ, tn__seq2seq_types, tn__seq2seq_load},
-};
-enum { KINDS = sizeof kinds / sizeof *kinds, TYPES = 64 };
-
-/* The row of a config.json's model_type, among those of a family (TN_MODEL_NONE: all), and *type; -1: raised. */
-static int kind_of(const tn__hf_source *s, tn_model_family family, const char **type)
-{
-    const char *all[TYPES + 1] = {NULL};
-    int         n = 0;
-    if (family == TN_MODEL_TUNED) family = TN_MODEL_ENCODER;
-    for (int i = 0; i < KINDS; i++)
-        for (int k = 0; (!family || family == kinds[i].family) && kinds[i].types[k]; k++) {
-            if (n == TYPES) return tn_raise(TN_EUNSUPPORTED, "more than %d model types", (int)TYPES), -1;
-            all[n++] = kinds[i].types[k];
-        }
-    const tn_hf_row   row = {"model_type", TN_HF_TYPE, .choices = all, .needed = true};
-    const tn_hf_files files = {&row, 1, NULL, 0};
-    if (!tn__hf_read(s, &files, type)) return -1;
-    for (int i = 0; i < KINDS; i++)
-        for (int k = 0; kinds[i].types[k]; k++)
-            if (!strcmp(kinds[i].types[k], *type)) return i;
-    return -1;
-}
-
 static void *load_lm(const tn__hf_source *s)
 {
-    const char *type;
-    const int   i = kind_of(s, TN_MODEL_DECODER, &type);
-    return i < 0 ? NULL : kinds[i].load(s);
+    const char      *type;
+    const tn_family *f = tn__family_of_source(s, TN_MODEL_DECODER, &type);
+    return f ? f->load(s) : NULL;
 }
 tn_lm *tn_lm_load(const char *dir) { return tn__hf_load(dir, load_lm); }
 
@@ -152,13 +108,12 @@ static const char *stored_dtype(const char *path)
 
 static void open_source(tn_model *m, const tn__hf_source *s, tn_model_config c)
 {
-    const int i = kind_of(s, c.family, &m->type);
-    if (i < 0) return;
-    const bool tuned =
-        kinds[i].family == TN_MODEL_ENCODER && (c.family == TN_MODEL_TUNED || (!c.family && tn__is_tuned(s)));
-    m->family = tuned ? TN_MODEL_TUNED : kinds[i].family;
+    const tn_family *f = tn__family_of_source(s, c.family, &m->type);
+    if (!f) return;
+    const bool tuned = f->family == TN_MODEL_ENCODER && (c.family == TN_MODEL_TUNED || (!c.family && tn__is_tuned(s)));
+    m->family = tuned ? TN_MODEL_TUNED : f->family;
     m->form = tn__is_file(s->path) ? tn__file_format(s->path) : "huggingface";
-    m->module = tuned ? tn__tuned_load(s) : kinds[i].load(s);
+    m->module = tuned ? tn__tuned_load(s) : f->load(s);
     if (!m->module) return;
     if (!c.no_tokenizer) m->tokenizer = tokenizer_of(s, m->form, c.tokenizer, c.from);
     if (m->tokenizer && m->family == TN_MODEL_SEQ2SEQ && m->seq2seq->config.type && tn_error() == TN_OK)

@@ -4,6 +4,11 @@
 
 #include "models/files/hf_config.h"
 
+/* The registered families (families.c). find: the one that has the model_type; NULL: none. of_source: the one of a
+ * config.json, among those of a kind (TN_MODEL_NONE: all), and *type; NULL: raised. */
+const tn_family *tn__family_find(const char *type);
+const tn_family *tn__family_of_source(const tn__hf_source *s, tn_model_family kind, const char **type);
+
 /* Raises if the tokenizer has more tokens than the model has token ids. */
 bool tn__model_sizes_fit(const tn_model *m, const char *path);
 

@@ -28,13 +28,14 @@ static tn_status save_gguf(const tn_model *m, const char *path, const char *pack
 
 static tn_status save_module(const tn_model *m, const char *dir)
 {
-    switch (m->family) {
-    case TN_MODEL_ENCODER: return tn_bert_save(m->bert, dir);
-    case TN_MODEL_TUNED: return tn_tuned_save(m->tuned, dir);
-    case TN_MODEL_SEQ2SEQ: return tn_seq2seq_save(m->seq2seq, dir);
-    case TN_MODEL_IMAGES: return tn_vit_save(m->vit, dir);
-    default: return tn__chat_save(m, dir) == TN_OK ? tn_lm_save(m->lm, dir) : tn_error();
-    }
+    if (m->family == TN_MODEL_TUNED) return tn_tuned_save(m->tuned, dir);
+    if (m->family == TN_MODEL_ENCODER) return tn_bert_save(m->bert, dir);
+    if (m->family == TN_MODEL_SEQ2SEQ) return tn_seq2seq_save(m->seq2seq, dir);
+    if (m->family == TN_MODEL_DECODER) return tn__chat_save(m, dir) == TN_OK ? tn_lm_save(m->lm, dir) : tn_error();
+    const tn_family *f = tn__family_find(m->type);
+    if (f && f->save) return f->save(m->module, dir);
+    return tn_raise(TN_EUNSUPPORTED, "tn_model_save: no registered family saves the model_type '%s'",
+                    m->type ? m->type : "NULL");
 }
 
 tn_status tn_model_save_run(const tn_model *m, const char *path, tn_model_save_args a)

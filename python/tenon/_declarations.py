@@ -19,10 +19,10 @@ ENUMS = {
     'TN_EINVAL': 2, 'TN_ESHAPE': 3, 'TN_EDTYPE': 4, 'TN_EINDEX': 5, 'TN_ESTATE': 6, 'TN_EIO': 7, 'TN_EFORMAT':
     8, 'TN_EUNSUPPORTED': 9, 'TN_ENUMERIC': 10}, 'tn_bert_pooling': {'TN_POOL_MEAN': 0, 'TN_POOL_FIRST': 1,
     'TN_POOL_MAX': 2}, 'tn_model_family': {'TN_MODEL_NONE': 0, 'TN_MODEL_ENCODER': 1, 'TN_MODEL_TUNED': 2,
-    'TN_MODEL_DECODER': 3, 'TN_MODEL_SEQ2SEQ': 4, 'TN_MODEL_IMAGES': 5}, 'tn_cut': {'TN_CUT_LONGEST': 0,
-    'TN_CUT_FIRST': 1, 'TN_CUT_SECOND': 2}, 'tn_choice': {'TN_FROM_FILE': 0, 'TN_NO': 1, 'TN_YES': 2},
-    'tn_tokenizer_kind': {'TN_WORDPIECE': 0, 'TN_BPE': 1, 'TN_BYTE_BPE': 2, 'TN_SENTENCE_BPE': 3,
-    'TN_UNIGRAM': 4, 'TN_SUBWORD': 5},
+    'TN_MODEL_DECODER': 3, 'TN_MODEL_SEQ2SEQ': 4, 'TN_MODEL_IMAGES': 5, 'TN_MODEL_OTHER': 6}, 'tn_cut':
+    {'TN_CUT_LONGEST': 0, 'TN_CUT_FIRST': 1, 'TN_CUT_SECOND': 2}, 'tn_choice': {'TN_FROM_FILE': 0, 'TN_NO': 1,
+    'TN_YES': 2}, 'tn_tokenizer_kind': {'TN_WORDPIECE': 0, 'TN_BPE': 1, 'TN_BYTE_BPE': 2, 'TN_SENTENCE_BPE':
+    3, 'TN_UNIGRAM': 4, 'TN_SUBWORD': 5},
 }
 # The last word of a struct: the number of members that C's macro requires.
 STRUCTS = """

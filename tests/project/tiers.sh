@@ -18,7 +18,7 @@ words, vectors |  200 | data/vectors.h
 several ranks  |  200 | parallel/parallel.h
 use the models |  650 | models/models.h models/fit.h models/generate.h models/gpt.h models/llama.h
                |      | models/lm.h models/seq2seq.h
-encoders, heads, images | 615 | models/bert.h models/model.h models/heads.h data/labelled.h models/vit.h data/images.h
+encoders, heads, images | 640 | models/bert.h models/model.h models/heads.h data/labelled.h models/vit.h data/images.h
 prove a run    |   80 | models/verify.h
 look inside    |  155 | nn/look.h models/look.h
 long texts     |  100 | models/reformer.h

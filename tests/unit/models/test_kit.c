@@ -418,6 +418,66 @@ START_TEST(refused_by_name)
 }
 END_TEST
 
+/* A family of a program's own: a linear layer, which tn_model_open and tn_model_save know after it is registered. */
+static void *load_scale(const tn_hf_source *s)
+{
+    char path[1200];
+    snprintf(path, sizeof path, "%s/scale.safetensors", tn_hf_source_path(s));
+    tn_linear *m = tn_linear_new(.in = 2, .out = 3);
+    if (tn_load(m, path) == TN_OK) return m;
+    tn_free(m);
+    return NULL;
+}
+static tn_status save_scale(void *m, const char *dir)
+{
+    char path[1200];
+    snprintf(path, sizeof path, "%s/config.json", dir);
+    if (tn_file_write(path, "{\"model_type\": \"scale\"}", 23) != TN_OK) return tn_error();
+    snprintf(path, sizeof path, "%s/scale.safetensors", dir);
+    return tn_save((tn_linear *)m, path);
+}
+START_TEST(families)
+{
+    static const char *const types[] = {"scale", NULL}, *const known[] = {"new", "gpt2", NULL};
+    static const tn_family scale = {TN_MODEL_OTHER, types, load_scale, save_scale},
+                           again = {TN_MODEL_OTHER, types, load_scale, NULL},
+                           gpt2 = {TN_MODEL_DECODER, known, load_scale, NULL},
+                           none = {TN_MODEL_OTHER, types, NULL, NULL},
+                           tuned = {TN_MODEL_TUNED, types, load_scale, NULL};
+    const char *folder = tn_test_file("scale");
+    ck_assert(!mkdir(folder, 0777));
+    tn_linear *made = tn_linear_new(.in = 2, .out = 3);
+    ck_assert_int_eq(save_scale(made, folder), TN_OK);
+
+    ck_assert(!tn_model_open(folder).module);
+    ck_error_has(TN_EUNSUPPORTED, "model_type is 'scale'; supported: ");
+    ck_assert_int_eq(tn_family_register(&scale), TN_OK);
+    ck_assert_int_eq(tn_family_register(&scale), TN_OK); /* once */
+    tn_model m = tn_model_open(folder);
+    fine();
+    ck_assert(m.family == TN_MODEL_OTHER && !strcmp(m.type, "scale") && !m.tokenizer);
+    ck_assert(tn_same_bits(((tn_linear *)m.module)->weight, made->weight));
+    ck_assert(!remove(tn_test_file("scale/scale.safetensors")));
+    ck_assert_int_eq(tn_model_save(&m, folder), TN_OK);
+    tn_model_close(&m);
+    m = tn_model_open(folder, .family = TN_MODEL_OTHER);
+    fine();
+    tn_model_close(&m);
+    ck_assert(!tn_model_open(folder, .family = TN_MODEL_DECODER).module);
+    ck_error_has(TN_EUNSUPPORTED, "model_type is 'scale'; supported: ");
+
+    ck_assert_int_eq(tn_family_register(&again), TN_EINVAL);
+    ck_error(TN_EINVAL, "tn_family_register: another family has the model_type 'scale'");
+    ck_assert_int_eq(tn_family_register(&gpt2), TN_EINVAL);
+    ck_error(TN_EINVAL, "tn_family_register: another family has the model_type 'gpt2'");
+    tn_family_register(&none);
+    ck_error(TN_EINVAL, "tn_family_register: a family must have .types and .load");
+    tn_family_register(&tuned);
+    ck_error_has(TN_EINVAL, "tn_family_register: 'scale': .family is 2, but must be");
+    tn_free(made);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("kit");
@@ -434,5 +494,6 @@ int main(void)
     tcase_add_test(c, in_parallel);
     tcase_add_test(c, wrong_use);
     tcase_add_test(c, refused_by_name);
+    tcase_add_test(c, families);
     return tn_check_main(s);
 }
