@@ -74,11 +74,8 @@ typedef struct tn_replica_config {
     void      *module;
     int shards TN_IS(12); /* shards per batch, at least one per rank; the number determines the bits. A rank runs its
                              shards one after the other: many small shards are gradient accumulation */
-    bool zero;  /* ZeRO-1: each rank stores the optimizer's state of its part of the parameters and updates only that
+    bool zero; /* ZeRO-1: each rank stores the optimizer's state of its part of the parameters and updates only that
                    part; use tn_replica_step */
-    bool zero3; /* ZeRO-3: each rank also stores only a part of the weights; an op that reads a weight first gets the
-                   other parts. The same bits; implies .zero; see tn_replica_whole */
-    int64_t resident TN_IS(256 << 20); /* .zero3: maximum bytes of complete weights kept for later ops */
     bool fast; /* let the transport add the gradients (MPI_Allreduce), in an order that depends on the number of ranks:
                   results then differ in the last bits between numbers of ranks */
     bool sparse;  /* do not send blocks that are zero on all ranks (embedding rows the batch does not use). The same
@@ -89,7 +86,7 @@ typedef struct tn_replica_config {
     int64_t bucket TN_IS(4 << 20); /* bytes per message round; does not change the bits */
     int            end_;
 } TN_KEYWORDS_ONLY tn_replica_config;
-#define TN_REPLICA_DEFAULTS .shards = 12, .resident = 256 << 20, .bucket = 4 << 20
+#define TN_REPLICA_DEFAULTS .shards = 12, .bucket = 4 << 20
 /* All ranks. Broadcasts the module and the generator; an error if the ranks' modules or shards differ. */
 TN_API tn_replica *tn_replica_create(tn_replica_config c);
 TN_API void        tn_replica_free(tn_replica *r);
@@ -127,14 +124,6 @@ TN_API tn_status tn_replica_collect(tn_replica *r, tn_optimizer *o);
 TN_API void      tn_replica_forget(tn_replica *r, tn_optimizer *o);
 TN_API double    tn_replica_norm(const tn_replica *r); /* norm of all gradients before .clip; NaN: not computed */
 
-/* With .zero3 the weights are sharded from the first batch on, until all ranks call tn_replica_whole or
- * tn_replica_free. In between, only tn_replica_step may change weights, and no code may read them between the end of
- * tn_replica_next's loop and the step; at other times any rank may read them, on the replica's thread. After
- * tn_replica_whole each rank has all weights; the next batch shards them again. If another rank has already ended, or
- * memory is missing, the weights that were not here are lost, and using one is an error. From tn_replica_collect to
- * tn_replica_forget rank 0 has all weights. docs/guide/cluster.md lists the memory it saves and its cost. */
-TN_API tn_status tn_replica_whole(tn_replica *r);
-
 /* Of the last batch: the mean loss, the same on each rank (NaN: no batch yet), and the seconds spent in the exchange
  * after the last backward pass, including the wait for other ranks. */
 TN_API double tn_replica_loss(const tn_replica *r);
@@ -145,7 +134,7 @@ TN_API double tn_replica_seconds(const tn_replica *r);
 /* For tests and measurements: delays what this rank sends, as on a network with this latency and rate. */
 TN_API void tn_world_simulate_network(tn_world *w, double seconds, double bytes_per_second);
 
-/* The functions by which a world communicates. Each is collective, except get. Each returns TN_OK, or raises; after an
+/* The functions by which a world communicates. Each is collective. Each returns TN_OK, or raises; after an
  * error the world cannot be used again. At most 2^30 bytes are sent from one rank to another in one call. */
 typedef struct {
     int   rank, size;
@@ -160,11 +149,6 @@ typedef struct {
     void (*free)(void *user);
     /* All-reduce in place: the sum of all ranks' floats or doubles. May be NULL. */
     tn_status (*sum)(void *user, void *data, int count, bool f64);
-    /* Both NULL if .zero3 is not supported. expose: lets other ranks read this memory, the same number of bytes on each
-     * rank; NULL ends that. get (not collective): reads `bytes` bytes at offset `at` of another rank's memory, as they
-     * were at the last collective call. */
-    tn_status (*expose)(void *user, void *memory, int64_t bytes);
-    tn_status (*get)(void *user, void *to, int bytes, int from, int64_t at);
 } tn_transport;
 /* A world with a custom transport. Takes ownership of the transport, also if it fails. */
 TN_API tn_world *tn_world_from_transport(tn_transport t);

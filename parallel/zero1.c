@@ -14,10 +14,6 @@ static void part_of(const tn_replica *r, const tn_optimizer *o, const tn__place 
 {
     enum { LINE = 64 };
     const int64_t size = (int64_t)tn_dtype_size(p->wide), lines = r->bytes / LINE, ranks = r->world->t.size;
-    if (p->sharded) {
-        tn__zero3_part(r, p, rank, from, to);
-        return;
-    }
     *from = 0, *to = p->owner == rank ? p->n : 0;
     if (!tn_optimizer_by_element(o)) return;
     *from = tn__min_i64(tn__max_i64((lines * rank / ranks * LINE - p->at) / size, 0), p->n);
@@ -47,11 +43,6 @@ static void update_part(const tn_replica *r, tn_optimizer *o)
                             "gradients; set .clip of the replica instead (tn_fit: omit .optimizer)");
         return;
     }
-    if (r->sharded && !tn_optimizer_by_element(o)) {
-        tn_raise(TN_EUNSUPPORTED, "tn_replica_step: .zero3 needs an optimizer that updates elements independently; "
-                                  "LAMB and Adafactor update whole weights and work with .zero");
-        return;
-    }
     bool any = false;
     for (int64_t i = 0; i < r->places; i++) any = any || r->has_grad[i] & TN__HAS_GRAD;
     if (!any) {
@@ -76,7 +67,6 @@ static void broadcast_weights(tn_replica *r, const tn_optimizer *o)
         const tn__place *p = r->place + i;
         const int64_t    size = (int64_t)tn_dtype_size(tn_dtype_of(p->t));
         int64_t          from, to;
-        if (p->sharded) continue; /* other ranks read it when an op needs it */
         for (int rank = 0; rank < r->world->t.size && ok && (r->has_grad[i] & TN__HAS_GRAD); rank++) {
             part_of(r, o, p, rank, &from, &to);
             if (to > from)
@@ -102,10 +92,8 @@ tn_status tn_replica_step(tn_replica *r, tn_optimizer *o)
     if (!tn__world_begin(r->world, TN__STEP, sum,
                          "an optimizer of another kind, with another learning rate or other options"))
         return tn_error(); /* no rank has changed its weights */
-    tn__zero3_open(r, true);
     if (r->zero) update_part(r, o);
     else tn_step(o);
-    tn__zero3_open(r, false);
     if (!tn__world_begin(r->world, TN__STEP, sum, NULL)) return tn_error();
     if (r->zero && r->world->t.size > 1) broadcast_weights(r, o);
     return tn_error();
@@ -206,7 +194,6 @@ tn_status tn_replica_collect(tn_replica *r, tn_optimizer *o)
     for (int64_t i = 0; i < r->places && ok; i++) ok = send_states(r, o, r->place + i, room, numbers);
     tn_mem_put(room, (size_t)room_bytes);
     tn_mem_put(numbers, numbers_bytes);
-    if (!r->world->t.rank) tn__zero3_fetch_all(r);
     return tn_error();
 }
 
@@ -214,7 +201,6 @@ void tn_replica_forget(tn_replica *r, tn_optimizer *o)
 {
     if (!r || !r->zero || r->world->t.size == 1) return;
     set_parts(r, o, false);
-    tn__zero3_release(r);
 }
 
 double tn_replica_norm(const tn_replica *r) { return r ? r->norm : NAN; }

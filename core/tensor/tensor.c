@@ -187,22 +187,6 @@ tn_tensor *tn_borrow(tn_dtype dt, tn_shape s, void *data, void (*release)(void *
     return t;
 }
 
-tn_tensor *tn__remote_tensor(tn_dtype dt, tn_shape s, void *data, tn__remote_weight *h)
-{
-    tn__storage *st = tn__mem_get(HEADER);
-    if (!st) return tn__object_drop(&h->object), NULL;
-    *st = (tn__storage){.refs = 1,
-                        .bytes = (size_t)tn_shape_numel(s) * tn__dtype_bytes(dt),
-                        .data = data,
-                        .borrowed = true,
-                        .remote = true,
-                        .owner = &h->object};
-    tn_tensor *t = handle(dt, st);
-    if (!t) return storage_end(st), NULL;
-    tn__set_contiguous(&t->l, &s);
-    return tn__scoped(t);
-}
-
 /* An outdated handle stays outdated: its history is updated when the tape uses it. */
 void tn__written(tn_tensor *t, const char *who)
 {

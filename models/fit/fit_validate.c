@@ -106,7 +106,7 @@ static void keep_best(tn__fit *f)
     tn__run_entry e = {.kind = TN__BEST};
     if (f->best) tn_module_assign(f->best, f->c.module);
     if (!f->c.folder || !tn__fit_is_writer(f)) return;
-    if (!f->c.zero3) tn__fit_best_sums(f->c.module, &e); /* else the weights are on several ranks */
+    tn__fit_best_sums(f->c.module, &e);
     if (tn__record_put(f, e) && !f->replay)
         tn__fit_best_save(f->c.module, tn__folder_best(&f->folder, path), f->r.best_step);
 }

@@ -272,7 +272,7 @@ tn_status tn_module_lora_merge(void *m)
                             "tn_lora_merge: '%s' is packed (8 bits or f16), which would round the adapters away; save "
                             "them (tn_peft_save), and load and merge them in the model before it is packed",
                             e.name);
-        else if (at && *at && tn__may_write("tn_lora_merge", w)) check_tied(m, &e, w);
+        else if (at && *at) check_tied(m, &e, w);
     if (tn_error() != TN_OK) return tn_error();
     for (tn_each e = tn_module_each(m, TN_EACH_MODULE); tn_error() == TN_OK && tn_next(&e);)
         if ((at = place_of(e.module, &w, &name)) && *at) merge(e.module, at, w);
