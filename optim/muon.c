@@ -101,6 +101,7 @@ static const tn__kind muon = {
     .state = {{"momentum_buffer", of_matrix}, {"exp_avg", of_others}, {"exp_avg_sq", of_others}},
     .numbers = numbers,
     .prepare = prepare,
+    .undo = drop_directions,
     .run = run,
 };
 

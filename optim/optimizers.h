@@ -228,9 +228,8 @@ TN_API bool      tn_ema_has(const tn_ema *e, const tn_tensor *t); /* true if e a
 TN_API tn_clip tn_optimizer_clip(const tn_optimizer *o);
 TN_API int64_t tn_optimizer_parts(const tn_optimizer *o); /* tn_steps per update, set with tn_accumulate */
 /* The bytes of state that tn_step will allocate for parameters that require grad and have had no gradient yet. */
-TN_API size_t    tn_optimizer_missing(const tn_optimizer *o);
-TN_API uint64_t  tn_optimizer_sum(const tn_optimizer *o); /* FNV-1a of its kind, clip and groups' options; NULL: 0 */
-TN_API tn_status tn_step_shard(tn_optimizer *o); /* tn_step; without gradients only advances step count and schedule */
+TN_API size_t   tn_optimizer_missing(const tn_optimizer *o);
+TN_API uint64_t tn_optimizer_sum(const tn_optimizer *o); /* FNV-1a of its kind, clip and groups' options; NULL: 0 */
 /* From now on updates only elements from … to - 1 of t and stores only their state (0 and tn_numel(t): all). Only for
  * optimizers that update elements independently (SGD, Adam, RMSprop, Adagrad). Existing state of these is kept. */
 TN_API tn_status tn_optimizer_shard(tn_optimizer *o, const tn_tensor *t, int64_t from, int64_t to);

@@ -100,12 +100,13 @@ typedef struct {
 } tn_part;
 /* Moves on to this rank's next shard. Returns false after the last shard, or if an error is set. Then all ranks have
  * exchanged gradients, and each parameter's gradient is that of the whole batch: the sum of the gradients passed to
- * tn_replica_backward divided by the sum of the weights. Call it until it returns false, since other ranks wait. */
+ * tn_replica_backward divided by the sum of the weights. Earlier gradients are dropped; those that wait for an update
+ * (tn_accumulate) are an error. Call it until it returns false, since other ranks wait. */
 TN_API bool tn_replica_next(tn_replica *r, tn_part *p);
 /* All shards of this rank, for tn_source_shard: the source then returns the rows of these shards of each batch. */
 TN_API tn_shard tn_replica_shard(const tn_replica *r);
-/* Cancels a batch inside that loop, for example at the end of the data; on all ranks or on none. Then leave the
- * loop. */
+/* Cancels a batch inside that loop, for example at the end of the data; on all ranks or on none. Drops
+ * the gradients and restores the generator. Then leave the loop. */
 TN_API void tn_replica_cancel(tn_replica *r, tn_part *p);
 /* Computes the gradients of weight times loss. weight: number of rows or tokens that the loss is the mean of. Call it
  * once or more per shard; a shard without rows needs no call. A loss that is not finite is an error. */
@@ -114,8 +115,8 @@ TN_API tn_status tn_replica_backward(tn_replica *r, tn_tensor *loss, double weig
 /* All ranks. Use it instead of tn_step. Clips and updates; with .zero each rank updates its part and broadcasts it,
  * with the same bits as without .zero. (An optimizer's own .clip rounds differently and would see only that part.) With
  * .zero each of k ranks stores 1/k of the optimizer's state, or of the parameters for LAMB and Adafactor, which update
- * whole parameters. If a rank has an error before the update, no rank changes its weights. Gradients are dense: rejects
- * optimizers that are .lazy. */
+ * whole parameters. If a rank has an error, out of memory included, no rank changes its weights. Gradients are dense:
+ * rejects optimizers that are .lazy. Rejects optimizers that accumulate (tn_accumulate): use more .shards. */
 TN_API tn_status tn_replica_step(tn_replica *r, tn_optimizer *o);
 /* All ranks. Call it before saving a checkpoint, from which any number of ranks may resume: with .zero rank 0 gets the
  * state of all parameters, and all ranks get all rows of per-row buffers (tn_buffer_rows). After saving or restoring,

@@ -184,6 +184,27 @@ static tn_generator generator_of(const tn_replica *r, int shard)
     return (tn_generator){.seed = z ^ (z >> 31)};
 }
 
+/* False (raised) if gradients wait for further ones. The exchange sets gradients, it does not add to them. */
+static bool accumulates_nothing(const tn_replica *r)
+{
+    for (int64_t i = 0; i < r->places; i++)
+        if (tn__grad_waits(r->place[i].t))
+            return tn_raise_false(
+                TN_EUNSUPPORTED,
+                "tn_replica_next: the gradient of the batch before waits for an update, because its optimizer "
+                "accumulates (tn_accumulate), which a replica does not support; use larger batches and multiply "
+                ".shards instead");
+    return true;
+}
+
+static void drop_gradients(const tn_replica *r)
+{
+    tn_error_state aside;
+    tn_error_push(&aside);
+    tn_module_zero_grad(r->module);
+    tn_error_pop(&aside);
+}
+
 static void begin_batch(tn_replica *r)
 {
     tn_generator *g = tn_current_generator();
@@ -191,7 +212,7 @@ static void begin_batch(tn_replica *r)
     r->key = (uint64_t)tn_random_u32(g) << 32;
     r->key |= tn_random_u32(g);
     r->after = *g;
-    r->next = r->lo, r->waiting = 0, r->seconds = 0, r->part_called = false;
+    r->next = r->lo, r->waiting = 0, r->seconds = 0;
     memset(r->losses, 0, (size_t)r->shards * 2 * sizeof *r->losses);
     memset(r->has_grad, 0, (size_t)r->places);
     tn_module_zero_grad(r->module);
@@ -302,19 +323,15 @@ static bool exchange(tn_replica *r)
 
 static void end_batch(tn_replica *r)
 {
-    tn_error_state aside;
-    const bool     begun = r->next >= 0;
-    const double   start = tn__seconds();
+    const bool   begun = r->next >= 0;
+    const double start = tn__seconds();
     if (exchange(r)) {
         r->seconds += tn__seconds() - start;
         put_gradients(r);
     }
-    r->next = -1;
+    r->next = -1, r->part_called = false;
     if (begun) *tn_current_generator() = tn_error() == TN_OK ? r->after : r->before;
-    if (tn_error() == TN_OK) return;
-    tn_error_push(&aside);
-    tn_module_zero_grad(r->module);
-    tn_error_pop(&aside);
+    if (tn_error() != TN_OK) drop_gradients(r);
 }
 
 bool tn_replica_next(tn_replica *r, tn_part *p)
@@ -328,7 +345,7 @@ bool tn_replica_next(tn_replica *r, tn_part *p)
         tn_scope_end(p->scope_);
         p->open_ = false;
     } else if (tn_error() == TN_OK) {
-        begin_batch(r);
+        if (accumulates_nothing(r)) begin_batch(r);
         tn__early_begin(r);
     }
     if (tn_error() == TN_OK && r->next < r->hi) {
@@ -350,8 +367,9 @@ void tn_replica_cancel(tn_replica *r, tn_part *p)
     if (tn__overlap_running(r)) tn__overlap_complete(r), tn__overlap_finish(r); /* the other ranks wait for it */
     tn_scope_end(p->scope_);
     *p = (tn_part){.open_ = false};
-    r->next = -1;
+    r->next = -1, r->part_called = false;
     *tn_current_generator() = r->before;
+    drop_gradients(r);
 }
 
 double tn_replica_loss(const tn_replica *r) { return r ? r->loss : NAN; }

@@ -33,29 +33,26 @@ static void set_parts(const tn_replica *r, tn_optimizer *o, bool whole)
     }
 }
 
-/* Updates this rank's part. Deletes the gradients of parameters that other ranks update, so that the optimizer skips
- * them and creates no state for them. Every rank has all gradients, so all compute the same norm before. */
-static void update_part(const tn_replica *r, tn_optimizer *o)
+/* Begins the step of this rank's part. Deletes the gradients of parameters that other ranks update, so that the
+ * optimizer skips them and creates no state for them. Every rank has all gradients, so all compute the same norm
+ * before. */
+static bool begin_part(const tn_replica *r, tn_optimizer *o)
 {
     const tn_clip own = tn_optimizer_clip(o);
-    if (own.norm > 0 && own.norm < INFINITY) {
-        tn_raise(TN_EINVAL, "tn_replica_step: with .zero the optimizer's own .clip would see only a part of the "
-                            "gradients; set .clip of the replica instead (tn_fit: omit .optimizer)");
-        return;
-    }
+    if (own.norm > 0 || own.error_if_nonfinite)
+        return tn_raise_false(TN_EINVAL,
+                              "tn_replica_step: with .zero the optimizer's own .clip would see only a part of the "
+                              "gradients; set .clip of the replica instead (tn_fit: omit .optimizer)");
     bool any = false;
     for (int64_t i = 0; i < r->places; i++) any = any || r->has_grad[i] & TN__HAS_GRAD;
-    if (!any) {
-        tn_step(o); /* raises */
-        return;
-    }
+    if (!any) return tn__step_begin(o, false); /* raises */
     set_parts(r, o, false);
     for (int64_t i = 0; i < r->places; i++) {
         int64_t from, to;
         part_of(r, o, r->place + i, r->world->t.rank, &from, &to);
         if (from == to) tn_zero_grad(r->place[i].t);
     }
-    tn_step_shard(o);
+    return tn_error() == TN_OK && tn__step_begin(o, true);
 }
 
 /* Broadcasts the updated elements of each parameter from the ranks that updated them. */
@@ -89,13 +86,20 @@ tn_status tn_replica_step(tn_replica *r, tn_optimizer *o)
         tn_raise(TN_EUNSUPPORTED,
                  "tn_replica_step: the optimizer is .lazy, but the gradients of a replica are dense, so "
                  "that it would update all rows; omit .lazy");
+    if (tn_error() == TN_OK && tn_optimizer_parts(o) > 1)
+        tn_raise(TN_EUNSUPPORTED,
+                 "tn_replica_step: the optimizer accumulates %lld batches (tn_accumulate), which a replica does not "
+                 "support; use larger batches and multiply .shards instead",
+                 (long long)tn_optimizer_parts(o));
     if (!tn__world_begin(r->world, TN__STEP, sum,
                          "an optimizer of another kind, with another learning rate or other options"))
-        return tn_error(); /* no rank has changed its weights */
-    if (r->zero) update_part(r, o);
-    else tn_step(o);
-    if (!tn__world_begin(r->world, TN__STEP, sum, NULL)) return tn_error();
-    if (r->zero && r->world->t.size > 1) broadcast_weights(r, o);
+        return tn_error();
+    tn_span_begin("tn_step");
+    const bool ready = r->zero ? begin_part(r, o) : tn__step_begin(o, false);
+    const bool all = tn__world_begin(r->world, TN__STEP, sum, NULL); /* all ranks can update, or none does */
+    if (ready) tn__step_end(o, !all);
+    tn_span_end();
+    if (all && r->zero && r->world->t.size > 1) broadcast_weights(r, o);
     return tn_error();
 }
 
@@ -131,7 +135,7 @@ static bool send_state(const tn_replica *r, tn_optimizer *o, const tn__place *p,
                                        in[owner] ? room + at : nothing + 1, in, none)))
             return false;
     }
-    if (w->t.rank == 0)
+    if (w->t.rank == 0 && bytes)                   /* none: a parameter that the optimizer does not have */
         tn_optimizer_unpack(o, p->t, room, bytes); /* an error reaches the other ranks in the next call */
     return true;
 }
@@ -180,6 +184,7 @@ static bool collect_rows(const tn_replica *r)
 tn_status tn_replica_collect(tn_replica *r, tn_optimizer *o)
 {
     if (!r) return tn_error() == TN_OK ? tn_raise(TN_EINVAL, "tn_replica_collect: r is NULL") : tn_error();
+    if (tn_error() == TN_OK && !o) tn_raise(TN_EINVAL, "tn_replica_collect: the optimizer is NULL");
     if (r->world->t.size == 1) return tn_error();
     if (!r->zero) {
         if (tn__world_begin(r->world, TN__STATE, 0, NULL)) (void)collect_rows(r);
