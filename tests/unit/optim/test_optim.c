@@ -291,6 +291,23 @@ START_TEST(options_of_the_rule)
 }
 END_TEST
 
+/* In PyTorch a NaN in the gradient of a matrix makes all of Adafactor's update NaN, in that of a vector one element. */
+START_TEST(a_nan_in_a_gradient)
+{
+    tn_linear    *m = tn_linear_new(.in = 3, .out = 2);
+    tn_optimizer *o = tn_adafactor_new(m, .lr = 0.1);
+    for (int step = 0; step < 2; step++) {
+        tn_tensor *g = tn_ones(TN_SHAPE(2, 3)), *b = tn_ones(TN_SHAPE(2));
+        if (!step) tn_set(g, 1, (double)NAN), tn_set(b, 1, (double)NAN);
+        tn_set_grad(m->weight, g), tn_set_grad(m->bias, b);
+        ck_assert_int_eq(tn_step(o), TN_OK);
+        for (int i = 0; i < 6; i++) ck_assert_msg(isnan(tn_get(m->weight, i)), "%g", tn_get(m->weight, i));
+        ck_assert(fabs(tn_get(m->bias, 0)) < 1 && isnan(tn_get(m->bias, 1)));
+    }
+    tn_optimizer_free(o), tn_free(m);
+}
+END_TEST
+
 int main(void)
 {
     golden = tn_safetensors_open(tn_test_data("golden/optim.safetensors"));
@@ -299,6 +316,7 @@ int main(void)
     TCase *t = tn_tcase(s, "beside PyTorch");
     tcase_add_loop_test(t, trajectories, 0, KINDS);
     tcase_add_test(t, averages);
+    tcase_add_test(t, a_nan_in_a_gradient);
     tcase_add_test(t, averages_that_are_the_weights);
     tcase_add_test(t, nothing_is_left_out);
     tcase_add_test(t, options_of_the_rule);
