@@ -291,6 +291,25 @@ START_TEST(options_of_the_rule)
 }
 END_TEST
 
+/* A step under autocast has the bits of one without: Muon's products, too. */
+START_TEST(steps_under_autocast)
+{
+    tn_sequential *net[2] = {tn_case_new(TN_F32), tn_case_new(TN_F32)};
+    for (int narrow = 0; narrow < 2; narrow++) {
+        tn_optimizer *o = tn_case_kinds[_i].make(net[narrow]);
+        for (int t = 0; t < 3 * tn_case_kinds[_i].parts; t++) {
+            tn_case_backward(net[narrow], t, 0);
+            const tn_scope s = tn_autocast_begin(narrow);
+            ck_assert_int_eq(tn_step(o), TN_OK);
+            tn_scope_end(s);
+        }
+        tn_optimizer_free(o);
+    }
+    ck_assert_msg(tn_case_same(net[0], net[1]), "%s", tn_case_kinds[_i].name);
+    tn_free(net[0]), tn_free(net[1]);
+}
+END_TEST
+
 /* In PyTorch a NaN in the gradient of a matrix makes all of Adafactor's update NaN, in that of a vector one element. */
 START_TEST(a_nan_in_a_gradient)
 {
@@ -316,6 +335,7 @@ int main(void)
     TCase *t = tn_tcase(s, "beside PyTorch");
     tcase_add_loop_test(t, trajectories, 0, KINDS);
     tcase_add_test(t, averages);
+    tcase_add_loop_test(t, steps_under_autocast, 0, KINDS);
     tcase_add_test(t, a_nan_in_a_gradient);
     tcase_add_test(t, averages_that_are_the_weights);
     tcase_add_test(t, nothing_is_left_out);
