@@ -4,6 +4,7 @@
  *
  * All weights are one vector of f64; each evaluation writes it to the weights. Sums are serial, so that the bits do not
  * depend on the number of threads. */
+#include "autograd/tape/casts.h"
 #include "core/base/toolbox.h"
 #include "optim/optim.h"
 
@@ -261,6 +262,7 @@ static bool iterate(tn_lbfgs *o, double *f, bool last)
 
 tn_status tn_lbfgs_step(tn_lbfgs *o, tn_closure closure, void *user, double *loss)
 {
+    if (loss) *loss = NAN;
     if (tn__blocked()) return tn_error();
     if (!o || !closure) return tn_raise(TN_EINVAL, "tn_lbfgs_step: the %s is NULL", o ? "closure" : "optimizer");
     const int64_t evaluations = o->evaluations, n = o->c.max_iter;
@@ -307,7 +309,10 @@ static bool take_weights(tn_lbfgs *o)
     if (!(o->weight = tn_mem_get((size_t)o->weights * sizeof *o->weight))) return false;
     int64_t k = 0;
     for (tn_each p = tn_module_each(o->c.module, TN_EACH_PARAMETER); tn_next(&p);)
-        if (tn_needs_grad(p.tensor) && k < o->weights) o->weight[k++] = tn_keep(p.tensor), o->n += tn_numel(p.tensor);
+        if (tn_needs_grad(p.tensor) && k < o->weights) {
+            tn__train_leaf(p.tensor);
+            o->weight[k++] = tn_keep(p.tensor), o->n += tn_numel(p.tensor);
+        }
     const size_t history = (size_t)o->c.history;
     return (o->buffer = tn_mem_get(BUFFERS * (size_t)o->n * sizeof(double))) &&
            (o->pair = tn_mem_get(history * sizeof *o->pair)) && (o->rho = tn_mem_get(history * sizeof(double))) &&

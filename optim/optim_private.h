@@ -21,6 +21,7 @@ typedef struct {
     tn_tensor *state[TN__STATES]; /* owned; NULL until needed */
     unsigned   made;              /* bit k: state k was created by the running step */
     bool       cast;              /* the running step also writes autocast's copy */
+    bool       claimed;           /* by the running step, with tn__leaf_claim */
     tn_dtype   dtype;
     tn_shape   shape;
     int64_t    n, steps; /* number of elements; number of updates */

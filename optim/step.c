@@ -124,8 +124,36 @@ static bool has_gradient(const tn_optimizer *o)
     return false;
 }
 
+static void release(tn_optimizer *o)
+{
+    for (int64_t i = 0; i < o->weights; i++)
+        if (o->weight[i].claimed) o->weight[i].claimed = false, tn__leaf_release(o->weight[i].t);
+}
+
+/* Claims the weights with a gradient until the end of the step; false (raised): another thread changes one of them. */
+static bool claim(tn_optimizer *o)
+{
+    bool any = false;
+    for (int64_t i = 0; i < o->weights; i++) {
+        tn__weight *w = o->weight + i;
+        if (!tn__gradient(w->t)) continue;
+        if (!tn__leaf_claim(w->t)) {
+            tn_raise(
+                TN_ESTATE,
+                "tn_step: another thread is in tn_step or tn_backward of '%s'; a model is trained by one thread at "
+                "a time",
+                w->name);
+            if (any) release(o); /* else the claims are those of the other thread, in this optimizer */
+            return false;
+        }
+        w->claimed = any = true;
+    }
+    return true;
+}
+
 bool tn__step_begin(tn_optimizer *o, bool share)
 {
+    if (!claim(o)) return false;
     const tn_scope s = tn_no_grad_begin();
     if (o->follower) tn__schedule_check_next(o->follower);
     o->next_norm = NAN;
@@ -134,6 +162,7 @@ bool tn__step_begin(tn_optimizer *o, bool share)
              (o->kind->prepare && !o->kind->prepare(o, o->scale)))
         delete_new_states(o);
     tn_scope_end(s);
+    if (tn_error() != TN_OK) release(o);
     return tn_error() == TN_OK;
 }
 
@@ -142,6 +171,7 @@ void tn__step_end(tn_optimizer *o, bool cancel)
     if (cancel) {
         if (o->kind->undo) o->kind->undo(o);
         delete_new_states(o);
+        release(o);
         return;
     }
     const tn_scope s = tn_no_grad_begin();
@@ -151,6 +181,7 @@ void tn__step_end(tn_optimizer *o, bool cancel)
     o->steps++, o->waiting = 0, o->norm = o->next_norm;
     if (o->follower) tn__schedule_advance(o->follower);
     tn_scope_end(s);
+    release(o);
 }
 
 tn_status tn_step(tn_optimizer *o)

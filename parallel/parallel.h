@@ -53,7 +53,7 @@ TN_API bool tn_world_is_local(const tn_world *w);
 
 /* All ranks, for each of these. */
 TN_API tn_status tn_world_barrier(tn_world *w);                          /* waits for all ranks */
-TN_API tn_status tn_world_gather(tn_world *w, double mine, double *all); /* all-gather: all[rank] = mine */
+TN_API tn_status tn_world_gather(tn_world *w, double mine, double *all); /* all[rank] = mine; error: NaN */
 TN_API tn_status tn_world_check_same(tn_world *w, const char *what,
                                      const char *text); /* an error if a rank's text differs */
 /* A flag that any rank may set, so that all ranks do something at the same step, for example stop. The next collective

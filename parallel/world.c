@@ -171,6 +171,7 @@ tn_status tn_world_barrier(tn_world *w)
 
 tn_status tn_world_gather(tn_world *w, double mine, double *all)
 {
+    for (int i = 0; all && i < tn_world_size(w); i++) all[i] = NAN;
     if (!world_given(w, "tn_world_gather")) return tn_error();
     if (!all && tn_error() == TN_OK) tn_raise(TN_EINVAL, "tn_world_gather: all is NULL");
     if (!tn__world_begin(w, TN__GATHER, 0, NULL) || !all) return tn_error();

@@ -113,7 +113,9 @@ static tn_tensor *handle(tn_dtype dt, tn__storage *s)
     atomic_init(&t->object.refs, 1);
     t->object.serial = ++tn__self.made ? tn__self.made : ++tn__self.made; /* never 0 */
     t->object.end = tensor_end;
-    t->dtype = dt, t->leaf = t->guest = t->unrecorded = false, t->output = 0, t->version = 0, t->family = 0;
+    t->dtype = dt, t->leaf = t->guest = t->unrecorded = t->trained = t->waits = false, t->output = 0, t->version = 0,
+    t->family = 0;
+    atomic_init(&t->busy, false);
     t->narrow_version = 0, t->narrow = NULL;
     t->storage = s, t->node = NULL, t->grad = t->rows = NULL, t->hooks = NULL, t->name = NULL;
     tn__count_tensor();

@@ -47,6 +47,8 @@ struct tn_tensor {
     uint8_t      output;         /* index among its node's results */
     bool         guest;          /* is a guest of its storage */
     bool         unrecorded;     /* a view of a tensor on the tape, made while nothing was recorded */
+    bool         trained;        /* a leaf that an optimizer has or had */
+    atomic_bool  busy;           /* a leaf that the end of a backward pass, or a step, is changing */
     bool         waits;          /* a gradient to which later passes add before an update (tn_accumulate) */
     uint32_t     version;        /* the storage's version when made, or last changed through this handle */
     uint32_t     narrow_version; /* of the storage, when narrow was its copy */

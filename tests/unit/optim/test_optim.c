@@ -1,6 +1,7 @@
 /* test_optim.c — optimizers: 50 steps compared with PyTorch's (tests/golden/optim.py), whole steps or none, the same
  * bits for any number of threads, no allocation after the first step. */
 #include "tests/common/check_main.h"
+#include "tests/common/errors.h"
 
 #include "tests/common/optim_case.h"
 #include <float.h>
@@ -291,6 +292,30 @@ START_TEST(options_of_the_rule)
 }
 END_TEST
 
+/* A step that starts while one runs: from a schedule's function here, from another thread in a program. */
+static double steps_again(int64_t step, int group, void *user)
+{
+    (void)step, (void)group;
+    if (*(tn_optimizer **)user) tn_step(*(tn_optimizer **)user);
+    return 1;
+}
+START_TEST(a_step_within_a_step)
+{
+    tn_sequential *net = tn_case_new(TN_F32);
+    tn_optimizer  *o = tn_sgd_new(net), *again = NULL;
+    tn_schedule_follow(tn_lambda_lr_new(o, .factor = steps_again, .user = &again));
+    for (int t = 0; t < 3; t++) {
+        again = t == 1 ? o : NULL;
+        tn_case_backward(net, t, 0);
+        tn_step(o);
+        if (t == 1) ck_error_has(TN_ESTATE, "tn_step: another thread is in tn_step or tn_backward of");
+        ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
+    }
+    ck_assert_int_eq(tn_steps(o), 2);
+    tn_optimizer_free(o), tn_free(net);
+}
+END_TEST
+
 /* A step under autocast has the bits of one without: Muon's products, too. */
 START_TEST(steps_under_autocast)
 {
@@ -336,6 +361,7 @@ int main(void)
     tcase_add_loop_test(t, trajectories, 0, KINDS);
     tcase_add_test(t, averages);
     tcase_add_loop_test(t, steps_under_autocast, 0, KINDS);
+    tcase_add_test(t, a_step_within_a_step);
     tcase_add_test(t, a_nan_in_a_gradient);
     tcase_add_test(t, averages_that_are_the_weights);
     tcase_add_test(t, nothing_is_left_out);
