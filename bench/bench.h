@@ -26,9 +26,8 @@ typedef struct {
 
     tn_world *world; /* of `bench ranks`; NULL: another command */
     int64_t   steps;
-    int       shards;                                /* 0: 12 */
-    bool      zero, zero3, fast, sparse, no_overlap; /* members of tn_replica_config; no_overlap: not .overlap */
-    int64_t   resident;                              /* bytes, for .zero3 */
+    int       shards;                         /* 0: 12 */
+    bool      zero, fast, sparse, no_overlap; /* members of tn_replica_config; no_overlap: not .overlap */
     double    delay_us, delay_mb; /* simulated network: microseconds per message, MB per second; 0: no delay */
 
     bool        json, no_peers; /* of `bench kernels` */

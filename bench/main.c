@@ -51,7 +51,7 @@ static int usage(FILE *to)
         "       bench encoder-infer|seq2seq-infer ... [--dtype int8]\n"
         "       bench lora ... [--dtype q8_0|int8]\n"
         "       bench kernels [--json] [--threads N] [--seconds S] [--only PATTERN] [--size MxNxK] [--no-peers]\n"
-        "       bench ranks --ranks K --workload bert|gpt|seq2seq|lstm --steps N [--dtype f32|bf16] [--zero|--zero3]\n"
+        "       bench ranks --ranks K --workload bert|gpt|seq2seq|lstm --steps N [--dtype f32|bf16] [--zero]\n"
         "             [--fast] [--sparse] [--no-overlap] [--delay US,MB/S] [sizes]\n\n"
         "Workloads:\n",
         to);

@@ -58,8 +58,6 @@ static tn_replica *replica_of(const bench_options *o, const bench_job *j, bool o
                                                  .shards = o->shards ? o->shards : SHARDS,
                                                  .bucket = 2 << 20,
                                                  .zero = o->zero,
-                                                 .zero3 = o->zero3,
-                                                 .resident = o->resident,
                                                  .fast = o->fast,
                                                  .sparse = o->sparse,
                                                  .overlap = overlap});
@@ -105,7 +103,7 @@ static double held_mib(void)
 int bench_train_ranks(const bench_options *o, FILE *json, const bench_job *j)
 {
     tn_optimizer *opt = tn_adamw_new((tn_module *)j->module, .lr = 1e-4);
-    const int64_t blocked = o->no_overlap || o->zero3 || tn_world_size(o->world) == 1 ? o->steps : (o->steps + 1) / 2;
+    const int64_t blocked = o->no_overlap || tn_world_size(o->world) == 1 ? o->steps : (o->steps + 1) / 2;
     tn_replica   *r = replica_of(o, j, false);
     double        waited[2] = {0, 0}, took[2] = {0, 0}, best[2] = {INFINITY, INFINITY}, first = NAN;
     int64_t       steps[2] = {0, 0};
@@ -200,7 +198,7 @@ static int usage(const char *word)
     fprintf(stderr,
             "bench: unknown option or invalid value: %s\n"
             "Usage: bench ranks --ranks K --workload bert|gpt|seq2seq|lstm|reduce --steps N [--dtype f32|bf16]\n"
-            "                   [--zero|--zero3] [--fast] [--sparse] [--no-overlap] [--shards N] [--resident MIB]\n"
+            "                   [--zero] [--fast] [--sparse] [--no-overlap] [--shards N]\n"
             "                   [--delay MICROSECONDS,MB/S] [sizes]\n",
             word);
     return 2;
@@ -222,11 +220,7 @@ static bool flag(const char *word, bench_options *o)
     const struct {
         const char *name;
         bool       *on;
-    } all[] = {{"--zero", &o->zero},
-               {"--zero3", &o->zero3},
-               {"--fast", &o->fast},
-               {"--sparse", &o->sparse},
-               {"--no-overlap", &o->no_overlap}};
+    } all[] = {{"--zero", &o->zero}, {"--fast", &o->fast}, {"--sparse", &o->sparse}, {"--no-overlap", &o->no_overlap}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!strcmp(word, all[i].name)) return *all[i].on = true;
     return false;
@@ -234,10 +228,7 @@ static bool flag(const char *word, bench_options *o)
 
 int bench_ranks(int argc, char **argv)
 {
-    bench_options o = {.self = argv[0],
-                       .threads = 1,
-                       .steps = 20,
-                       .resident = TN_WITH(tn_replica_config, TN_REPLICA_DEFAULTS, .zero_ = 0).resident};
+    bench_options o = {.self = argv[0], .threads = 1, .steps = 20};
     int           which = -1, ranks = 1;
     for (int i = 2, took; i < argc; i += took) {
         took = 2;
@@ -249,9 +240,6 @@ int bench_ranks(int argc, char **argv)
             if (ranks < 1 || ranks > MOST_RANKS) return usage(argv[i + 1]);
         } else if (flag(argv[i], &o)) {
             took = 1;
-        } else if (i + 1 < argc && !strcmp(argv[i], "--resident")) {
-            o.resident = strtol(argv[i + 1], NULL, 10) << 20;
-            if (o.resident < 0) return usage(argv[i + 1]);
         } else if (i + 1 < argc && !strcmp(argv[i], "--shards")) {
             o.shards = (int)strtol(argv[i + 1], NULL, 10);
             if (o.shards < 1 || o.shards > 4096) return usage(argv[i + 1]);

@@ -140,6 +140,7 @@ typedef struct {
     uint16_t replay;   /* 1: ops are recorded by tn_replay_record; 2: and one infers its shapes */
     uint16_t look;     /* number of tn_look_begin observers of modules; 0 in the workers of a loop */
     const struct tn__replaced *replaced; /* tensors that ops use in place of others, from tn_functional_begin */
+    const void                *module;   /* the module whose forward runs, or NULL */
 } tn_mode;
 
 /* A watermark, not an allocation. Ending a scope drops every tensor made on this thread since its start; it also ends

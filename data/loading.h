@@ -29,7 +29,8 @@ TN_API void         tn_prefetch_free(tn_prefetch *p);
 
 /* Splits the rows of a dataset at random into n datasets, which share its tensors and options: each row is in one of
  * them. shares[i] of the rows go to out[i], rounded down; the shares add up to 1, and the first datasets get the rows
- * that are left. The split depends only on the seed and the number of rows. Free each with tn_dataset_free. */
+ * that are left. The split depends only on the seed and the number of rows. Free each with tn_dataset_free.
+ * After an error all of out are NULL. */
 TN_API tn_status tn_random_split(const tn_dataset *all, uint64_t seed, int n, const double *shares, tn_dataset **out);
 
 TN_C_END_

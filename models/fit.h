@@ -104,7 +104,6 @@ typedef struct tn_fit_args {
     tn_world  *world;
     int shards TN_IS(12); /* at least the number of ranks; in place of .accumulate use larger batches and more shards */
     bool       zero;      /* ZeRO-1: each rank holds a part of the optimizer's state: see tn_replica_config */
-    bool       zero3;     /* ZeRO-3: and a part of the weights; not with .ema, which reads all weights at each step */
     /* Optimizer. NULL: AdamW without decay of biases and norms, with clipped gradients; the learning rate rises to lr
      * in `warmup` steps, then falls as `decay` specifies, to 0 at the last step. */
     tn_optimizer       *optimizer;

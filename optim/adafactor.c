@@ -89,7 +89,7 @@ static double over_mean(const tn__segment *s, int64_t matrix)
     double        sum = 0;
     for (int64_t r = 0; r < height; r++) sum += load(s, 0, matrix * height + r);
     const double mean = sum / (double)height, least = s->number.eps;
-    return 1 / (mean > least ? mean : least);
+    return 1 / (mean < least ? least : mean); /* NaN stays NaN, as in torch.clamp */
 }
 
 static int64_t grain(int64_t each) { return each < GRAIN ? GRAIN / each : 1; }
@@ -219,7 +219,7 @@ static inline TN__REAL TN__(clipped)(const TN__(gradient_rule) * c, TN__REAL g)
 }
 static inline TN__REAL TN__(u_of)(const TN__(gradient_rule) * c, TN__REAL g, TN__REAL v)
 {
-    return TN__(clipped)(c, g) / TN__M(sqrt)(v > c->least ? v : c->least);
+    return TN__(clipped)(c, g) / TN__M(sqrt)(v < c->least ? c->least : v); /* NaN stays NaN */
 }
 static inline void TN__(add_squares)(double *pp, double *uu, TN__REAL p, TN__REAL u)
 {

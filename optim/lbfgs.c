@@ -4,6 +4,7 @@
  *
  * All weights are one vector of f64; each evaluation writes it to the weights. Sums are serial, so that the bits do not
  * depend on the number of threads. */
+#include "autograd/tape/casts.h"
 #include "core/base/toolbox.h"
 #include "optim/optim.h"
 
@@ -23,6 +24,7 @@ struct tn_lbfgs {
     int64_t         pairs, oldest;
     double          scale, rate; /* the initial inverse Hessian; the rate of the last iteration */
     int64_t         iterations, evaluations;
+    int64_t         limit; /* .max_eval: the number of evaluations at which this step ends */
     tn_closure      closure;
     void           *user;
 };
@@ -102,6 +104,8 @@ static point evaluate_at(tn_lbfgs *o, double t)
     return (point){t, isfinite(f) && isfinite(slope) ? f : INFINITY, slope, TRIAL}; /* never the best point */
 }
 
+static bool exhausted(const tn_lbfgs *o) { return o->evaluations >= o->limit; }
+
 /* ---- the line search --------------------------------------------------------------------------------------------- */
 
 /* The minimum of the cubic through two points with their slopes, in [least, most]. */
@@ -137,6 +141,7 @@ static bool bracket(tn_lbfgs *o, const point *start, double t, point side[2], in
         const bool flat = is_flat(start, &p), worse = armijo_fails(start, &p) || (*tried > 1 && p.f >= before.f);
         if (!worse && flat) return side[0] = side[1] = kept(o, p, HIGH), true;
         if (worse || p.slope >= 0) return side[0] = kept(o, before, LOW), side[1] = kept(o, p, HIGH), false;
+        if (exhausted(o)) break;
         t = cubic_minimum(before, p, p.t + 0.01 * (p.t - before.t), p.t * 10);
         before = kept(o, p, LOW);
         p = evaluate_at(o, t);
@@ -153,7 +158,7 @@ static point line_search(tn_lbfgs *o, point start, double t)
     int          tried = 0;
     bool         done = bracket(o, &start, t, side, &tried), stuck = false;
     int          low = side[0].f <= side[1].f ? 0 : 1;
-    for (; !done && tried < LINE_SEARCH && tn_error() == TN_OK; tried++) {
+    for (; !done && tried < LINE_SEARCH && !exhausted(o) && tn_error() == TN_OK; tried++) {
         const double least = fmin(side[0].t, side[1].t), most = fmax(side[0].t, side[1].t), edge = 0.1 * (most - least);
         if ((most - least) * size < o->c.tolerance_change) break;
         t = cubic_minimum(side[0], side[1], least, most);
@@ -257,16 +262,19 @@ static bool iterate(tn_lbfgs *o, double *f, bool last)
 
 tn_status tn_lbfgs_step(tn_lbfgs *o, tn_closure closure, void *user, double *loss)
 {
+    if (loss) *loss = NAN;
     if (tn__blocked()) return tn_error();
     if (!o || !closure) return tn_raise(TN_EINVAL, "tn_lbfgs_step: the %s is NULL", o ? "closure" : "optimizer");
-    const int64_t evaluations = o->evaluations;
+    const int64_t evaluations = o->evaluations, n = o->c.max_iter;
+    const int64_t most = o->c.max_eval >= 0 ? o->c.max_eval : n > INT64_MAX / 2 ? n : n / 4 * 5 + n % 4 * 5 / 4;
     o->closure = closure, o->user = user;
     read_weights(o, vector(o, START));
+    o->limit = o->c.max_eval < 0 || o->c.max_eval > INT64_MAX - evaluations ? INT64_MAX : evaluations + o->c.max_eval;
     double f = evaluate(o, GRADIENT);
     if (loss) *loss = f;
     bool more = tn_error() == TN_OK && !(largest(o, vector(o, GRADIENT)) <= o->c.tolerance_grad);
-    for (int64_t i = 1; more && i <= o->c.max_iter; i++)
-        more = iterate(o, &f, i == o->c.max_iter) && o->evaluations - evaluations < o->c.max_eval;
+    for (int64_t i = 1; more && i <= o->c.max_iter && !(o->c.strong_wolfe && exhausted(o)); i++)
+        more = iterate(o, &f, i == o->c.max_iter || exhausted(o)) && o->evaluations - evaluations < most;
     if (tn_error() == TN_OK) return TN_OK;
     tn_error_state failed;
     tn_error_push(&failed); /* the weights of the start, and a new history */
@@ -301,7 +309,10 @@ static bool take_weights(tn_lbfgs *o)
     if (!(o->weight = tn_mem_get((size_t)o->weights * sizeof *o->weight))) return false;
     int64_t k = 0;
     for (tn_each p = tn_module_each(o->c.module, TN_EACH_PARAMETER); tn_next(&p);)
-        if (tn_needs_grad(p.tensor) && k < o->weights) o->weight[k++] = tn_keep(p.tensor), o->n += tn_numel(p.tensor);
+        if (tn_needs_grad(p.tensor) && k < o->weights) {
+            tn__train_leaf(p.tensor);
+            o->weight[k++] = tn_keep(p.tensor), o->n += tn_numel(p.tensor);
+        }
     const size_t history = (size_t)o->c.history;
     return (o->buffer = tn_mem_get(BUFFERS * (size_t)o->n * sizeof(double))) &&
            (o->pair = tn_mem_get(history * sizeof *o->pair)) && (o->rho = tn_mem_get(history * sizeof(double))) &&
@@ -314,8 +325,6 @@ tn_lbfgs *tn_lbfgs_create(tn_lbfgs_config c)
     tn_lbfgs *o = tn_mem_get(sizeof *o);
     if (!o) return NULL;
     o->c = c, o->scale = 1;
-    if (c.max_eval < 0)
-        o->c.max_eval = c.max_iter > INT64_MAX / 2 ? c.max_iter : c.max_iter / 4 * 5 + c.max_iter % 4 * 5 / 4;
     return take_weights(o) ? o : (tn_lbfgs_free(o), NULL);
 }
 

@@ -89,6 +89,14 @@ static double step(const tn_lr_find_args *a)
     return tn_error() == TN_OK ? f : NAN;
 }
 
+/* True if the loss is above stop times the lowest one; for a lowest loss that is not positive, if it has risen by
+ * stop - 1 times the magnitude of that or of the fall from the first one. True for NaN. */
+static bool diverged(double f, double lowest, double first, double stop)
+{
+    if (lowest > 0) return !(f <= stop * lowest);
+    return !(f - lowest <= (stop - 1) * fmax(-lowest, first - lowest));
+}
+
 /* Fills smooth[]; returns the number of steps made. */
 static int64_t run(const tn_lr_find_args *a, double *smooth)
 {
@@ -102,7 +110,7 @@ static int64_t run(const tn_lr_find_args *a, double *smooth)
         if (a->losses) a->losses[i] = f;
         mean = 0.9 * mean + 0.1 * f, weight = 0.9 * weight + 0.1;
         smooth[i] = mean / weight;
-        if (!(smooth[i] <= a->stop * lowest) && i) return i + 1; /* also NaN */
+        if (i && diverged(smooth[i], lowest, smooth[0], a->stop)) return i + 1;
         lowest = fmin(lowest, smooth[i]);
     }
     return a->steps;

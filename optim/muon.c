@@ -52,7 +52,7 @@ static tn_tensor *direction(const tn_optimizer *o, const tn__weight *w, double s
     const double   momentum = o->group[w->group].option[TN_OPT_MOMENTUM], bound = o->clip.value;
     const bool     tall = w->shape.d[0] > w->shape.d[1];
     const tn_dtype dt = tn_dtype_of(w->state[MOMENTUM]);
-    const tn_scope s = tn_scope_begin();
+    const tn_scope s = tn_autocast_begin(false); /* bf16 is too coarse for the iteration */
     tn_tensor     *g = tn_mul_scalar(tn_to(tn_grad(w->t), dt), o->flags & TN__MAXIMIZE ? -scale : scale);
     if (bound > 0) g = tn_clamp(g, -bound, bound);
     tn_tensor *x = mixed(w->state[MOMENTUM], momentum, g, 1 - momentum);
@@ -101,6 +101,7 @@ static const tn__kind muon = {
     .state = {{"momentum_buffer", of_matrix}, {"exp_avg", of_others}, {"exp_avg_sq", of_others}},
     .numbers = numbers,
     .prepare = prepare,
+    .undo = drop_directions,
     .run = run,
 };
 

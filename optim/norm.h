@@ -13,4 +13,10 @@ bool        tn__clip_check(const char *who, const tn_clip *c); /* false: raised 
  * False: raised because a gradient is not finite. */
 bool tn__step_scale(tn_optimizer *o, double *scale, double *norm);
 
+/* tn_step in two parts. tn__step_begin does all that can fail; if it does, nothing has changed (false: raised). With
+ * `share`, a step without gradients only advances the step count and the schedule. Then tn__step_end updates, or if
+ * `cancel` restores the state before tn__step_begin; it cannot fail. Nothing may use the optimizer in between. */
+bool tn__step_begin(tn_optimizer *o, bool share);
+void tn__step_end(tn_optimizer *o, bool cancel);
+
 #endif

@@ -88,7 +88,7 @@ TN_API void tn_optimizer_free(tn_optimizer *o);
  * or nothing: a step that fails changes no weight, no state and no gradient. */
 TN_API tn_status tn_step(tn_optimizer *o);
 
-/* Gradient accumulation: only every nth tn_step updates, with the mean of n gradients. The default is 1. */
+/* Only every nth tn_step updates, with the mean of n gradients. The default is 1. Not with a tn_replica: .shards. */
 TN_API tn_status tn_accumulate(tn_optimizer *o, int64_t n);
 
 TN_API int64_t     tn_steps(const tn_optimizer *o);     /* number of updates */

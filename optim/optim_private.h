@@ -2,6 +2,7 @@
 #ifndef TENON_OPTIM_OPTIM_PRIVATE_H
 #define TENON_OPTIM_OPTIM_PRIVATE_H
 
+#include "autograd/tape/casts.h"
 #include "optim/sweep.h"
 
 /* The stored gradient of t: dense, or the rows of a row-sparse one; NULL: no gradient. */
@@ -20,6 +21,7 @@ typedef struct {
     tn_tensor *state[TN__STATES]; /* owned; NULL until needed */
     unsigned   made;              /* bit k: state k was created by the running step */
     bool       cast;              /* the running step also writes autocast's copy */
+    bool       claimed;           /* by the running step, with tn__leaf_claim */
     tn_dtype   dtype;
     tn_shape   shape;
     int64_t    n, steps; /* number of elements; number of updates */
@@ -45,6 +47,7 @@ struct tn_optimizer {
     int             groups;
     int64_t         steps, accumulate, waiting; /* updates; tn_steps per update; tn_steps since the last update */
     double          norm;                       /* gradient norm of the last update */
+    double          next_norm, scale;           /* of the step that has begun (tn__step_begin) */
     tn__sweep       sweep;
     tn_schedule    *schedules; /* list of all schedules, the newest first */
     tn_schedule    *follower;  /* schedule that each update steps (tn_schedule_follow), or NULL */
@@ -67,6 +70,7 @@ struct tn__kind {
     /* Sets the kernel's parameters for update number t of the weight, except scale and bound. */
     void (*numbers)(const tn_optimizer *o, const tn__weight *w, const double *option, double t, tn__numbers *to);
     bool (*prepare)(tn_optimizer *o, double scale); /* before the sweeps; may raise, changes no state. NULL: nothing */
+    void (*undo)(tn_optimizer *o);                  /* frees what prepare made, if the step is cancelled; may be NULL */
     void (*run)(tn_optimizer *o);                   /* runs the sweeps; cannot fail */
 };
 

@@ -141,11 +141,12 @@ TN_API tn_optimizer *tn_muon_create(tn_muon_config c);
 typedef tn_tensor *(*tn_closure)(void *user);
 typedef struct tn_lbfgs tn_lbfgs;
 typedef struct tn_lbfgs_config {
-    int                     zero_;
-    void                   *module; /* its parameters that require grad now */
-    double lr               TN_IS(1);
-    int64_t max_iter        TN_IS(20);   /* iterations of a step */
-    int64_t max_eval        TN_IS(-1);   /* evaluations after which a step ends; -1: max_iter · 5 / 4 */
+    int              zero_;
+    void            *module; /* its parameters that require grad now */
+    double lr        TN_IS(1);
+    int64_t max_iter TN_IS(20); /* iterations of a step */
+    int64_t max_eval TN_IS(-1); /* maximum of evaluations of a step, which PyTorch's line search may exceed; -1: as in
+                                             PyTorch, no further iteration after max_iter · 5 / 4 evaluations */
     double tolerance_grad   TN_IS(1e-7); /* a step ends at a gradient without larger elements, */
     double tolerance_change TN_IS(1e-9); /* and at a smaller change of the loss or of all weights */
     int64_t history TN_IS(100);   /* pairs of changes that are kept: 2 · history numbers in f64 for each weight */
@@ -164,8 +165,8 @@ TN_API tn_status tn_lbfgs_step(tn_lbfgs *o, tn_closure closure, void *user, doub
 
 /* A range test (Smith, 2017), before training: steps with rates that grow exponentially from `from` to `to`. Returns
  * the rate at which the smoothed loss falls fastest; NaN (raised) if it never falls. Ends early at a loss above stop
- * times the lowest one. Parameters, buffers, the optimizer and the generator then are as before. The optimizer has one
- * group.
+ * times the lowest one; if that is not positive, at a rise by stop - 1 times its magnitude or the fall so far.
+ * Parameters, buffers, the optimizer and the generator then are as before. The optimizer has one group.
  *
  *     double lr = tn_lr_find(net, .optimizer = opt, .closure = loss_of_next_batch, .user = &data);
  *     tn_set_lr(opt, -1, lr); */
@@ -228,9 +229,8 @@ TN_API bool      tn_ema_has(const tn_ema *e, const tn_tensor *t); /* true if e a
 TN_API tn_clip tn_optimizer_clip(const tn_optimizer *o);
 TN_API int64_t tn_optimizer_parts(const tn_optimizer *o); /* tn_steps per update, set with tn_accumulate */
 /* The bytes of state that tn_step will allocate for parameters that require grad and have had no gradient yet. */
-TN_API size_t    tn_optimizer_missing(const tn_optimizer *o);
-TN_API uint64_t  tn_optimizer_sum(const tn_optimizer *o); /* FNV-1a of its kind, clip and groups' options; NULL: 0 */
-TN_API tn_status tn_step_shard(tn_optimizer *o); /* tn_step; without gradients only advances step count and schedule */
+TN_API size_t   tn_optimizer_missing(const tn_optimizer *o);
+TN_API uint64_t tn_optimizer_sum(const tn_optimizer *o); /* FNV-1a of its kind, clip and groups' options; NULL: 0 */
 /* From now on updates only elements from … to - 1 of t and stores only their state (0 and tn_numel(t): all). Only for
  * optimizers that update elements independently (SGD, Adam, RMSprop, Adagrad). Existing state of these is kept. */
 TN_API tn_status tn_optimizer_shard(tn_optimizer *o, const tn_tensor *t, int64_t from, int64_t to);

@@ -1,7 +1,6 @@
 /* step.c — tn_step. First all work that can fail: list the weights with a gradient as segments of a sweep, creating
  * their states, and compute the factor of the gradients (norm.c). Then the work that cannot fail: set each segment's
  * parameters, run the optimizer's kernels over all segments, zero the gradients. */
-#include "autograd/tape/casts.h"
 #include "optim/norm.h"
 #include "optim/step_private.h"
 
@@ -118,20 +117,71 @@ static void delete_new_states(tn_optimizer *o)
     }
 }
 
-static void step(tn_optimizer *o)
+static bool has_gradient(const tn_optimizer *o)
 {
-    double scale, norm;
+    for (int64_t i = 0; i < o->weights; i++)
+        if (tn__gradient(o->weight[i].t)) return true;
+    return false;
+}
+
+static void release(tn_optimizer *o)
+{
+    for (int64_t i = 0; i < o->weights; i++)
+        if (o->weight[i].claimed) o->weight[i].claimed = false, tn__leaf_release(o->weight[i].t);
+}
+
+/* Claims the weights with a gradient until the end of the step; false (raised): another thread changes one of them. */
+static bool claim(tn_optimizer *o)
+{
+    bool any = false;
+    for (int64_t i = 0; i < o->weights; i++) {
+        tn__weight *w = o->weight + i;
+        if (!tn__gradient(w->t)) continue;
+        if (!tn__leaf_claim(w->t)) {
+            tn_raise(
+                TN_ESTATE,
+                "tn_step: another thread is in tn_step or tn_backward of '%s'; a model is trained by one thread at "
+                "a time",
+                w->name);
+            if (any) release(o); /* else the claims are those of the other thread, in this optimizer */
+            return false;
+        }
+        w->claimed = any = true;
+    }
+    return true;
+}
+
+bool tn__step_begin(tn_optimizer *o, bool share)
+{
+    if (!claim(o)) return false;
+    const tn_scope s = tn_no_grad_begin();
     if (o->follower) tn__schedule_check_next(o->follower);
-    if (tn_error() != TN_OK || !list_segments(o) || !tn__step_scale(o, &scale, &norm) ||
-        (o->kind->prepare && !o->kind->prepare(o, scale))) {
+    o->next_norm = NAN;
+    if (share && !has_gradient(o)) tn__sweep_clear(&o->sweep);
+    else if (tn_error() != TN_OK || !list_segments(o) || !tn__step_scale(o, &o->scale, &o->next_norm) ||
+             (o->kind->prepare && !o->kind->prepare(o, o->scale)))
         delete_new_states(o);
+    tn_scope_end(s);
+    if (tn_error() != TN_OK) release(o);
+    return tn_error() == TN_OK;
+}
+
+void tn__step_end(tn_optimizer *o, bool cancel)
+{
+    if (cancel) {
+        if (o->kind->undo) o->kind->undo(o);
+        delete_new_states(o);
+        release(o);
         return;
     }
-    open_weights(o, scale);
-    o->kind->run(o);
+    const tn_scope s = tn_no_grad_begin();
+    open_weights(o, o->scale);
+    if (o->sweep.count) o->kind->run(o);
     close_weights(o);
-    o->steps++, o->waiting = 0, o->norm = norm;
+    o->steps++, o->waiting = 0, o->norm = o->next_norm;
     if (o->follower) tn__schedule_advance(o->follower);
+    tn_scope_end(s);
+    release(o);
 }
 
 tn_status tn_step(tn_optimizer *o)
@@ -140,12 +190,11 @@ tn_status tn_step(tn_optimizer *o)
     if (!o) return tn_raise(TN_EINVAL, "tn_step: the optimizer is NULL");
     if (o->waiting + 1 < o->accumulate) {
         o->waiting++;
+        for (int64_t i = 0; i < o->weights; i++) tn__grad_wait(o->weight[i].t);
         return TN_OK;
     }
-    const tn_scope s = tn_no_grad_begin();
     tn_span_begin("tn_step");
-    step(o);
+    if (tn__step_begin(o, false)) tn__step_end(o, false);
     tn_span_end();
-    tn_scope_end(s);
     return tn_error();
 }

@@ -1,21 +1,8 @@
-/* zero1_step.c — an optimizer that updates a part of the parameters or elements in this process (ZeRO-1): a step
- * without gradients, and the state of a parameter as bytes for another process. */
+/* zero1_step.c — an optimizer that updates a part of the parameters or elements in this process (ZeRO-1), and
+ * the state of a parameter as bytes for another process. */
 #include "optim/optim_private.h"
 
 tn_clip tn_optimizer_clip(const tn_optimizer *o) { return o ? o->clip : (tn_clip){0}; }
-
-tn_status tn_step_shard(tn_optimizer *o)
-{
-    if (tn__blocked()) return tn_error();
-    if (!o) return tn_raise(TN_EINVAL, "tn_step_shard: the optimizer is NULL");
-    for (int64_t i = 0; i < o->weights; i++)
-        if (tn__gradient(o->weight[i].t)) return tn_step(o);
-    if (o->follower) tn__schedule_check_next(o->follower);
-    if (tn_error() != TN_OK) return tn_error();
-    o->steps++, o->norm = NAN;
-    if (o->follower) tn__schedule_advance(o->follower);
-    return tn_error();
-}
 
 /* ---- one parameter's state --------------------------------------------------------------------------------------- */
 

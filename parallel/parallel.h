@@ -53,7 +53,7 @@ TN_API bool tn_world_is_local(const tn_world *w);
 
 /* All ranks, for each of these. */
 TN_API tn_status tn_world_barrier(tn_world *w);                          /* waits for all ranks */
-TN_API tn_status tn_world_gather(tn_world *w, double mine, double *all); /* all-gather: all[rank] = mine */
+TN_API tn_status tn_world_gather(tn_world *w, double mine, double *all); /* all[rank] = mine; error: NaN */
 TN_API tn_status tn_world_check_same(tn_world *w, const char *what,
                                      const char *text); /* an error if a rank's text differs */
 /* A flag that any rank may set, so that all ranks do something at the same step, for example stop. The next collective
@@ -74,11 +74,8 @@ typedef struct tn_replica_config {
     void      *module;
     int shards TN_IS(12); /* shards per batch, at least one per rank; the number determines the bits. A rank runs its
                              shards one after the other: many small shards are gradient accumulation */
-    bool zero;  /* ZeRO-1: each rank stores the optimizer's state of its part of the parameters and updates only that
+    bool zero; /* ZeRO-1: each rank stores the optimizer's state of its part of the parameters and updates only that
                    part; use tn_replica_step */
-    bool zero3; /* ZeRO-3: each rank also stores only a part of the weights; an op that reads a weight first gets the
-                   other parts. The same bits; implies .zero; see tn_replica_whole */
-    int64_t resident TN_IS(256 << 20); /* .zero3: maximum bytes of complete weights kept for later ops */
     bool fast; /* let the transport add the gradients (MPI_Allreduce), in an order that depends on the number of ranks:
                   results then differ in the last bits between numbers of ranks */
     bool sparse;  /* do not send blocks that are zero on all ranks (embedding rows the batch does not use). The same
@@ -89,7 +86,7 @@ typedef struct tn_replica_config {
     int64_t bucket TN_IS(4 << 20); /* bytes per message round; does not change the bits */
     int            end_;
 } TN_KEYWORDS_ONLY tn_replica_config;
-#define TN_REPLICA_DEFAULTS .shards = 12, .resident = 256 << 20, .bucket = 4 << 20
+#define TN_REPLICA_DEFAULTS .shards = 12, .bucket = 4 << 20
 /* All ranks. Broadcasts the module and the generator; an error if the ranks' modules or shards differ. */
 TN_API tn_replica *tn_replica_create(tn_replica_config c);
 TN_API void        tn_replica_free(tn_replica *r);
@@ -103,12 +100,13 @@ typedef struct {
 } tn_part;
 /* Moves on to this rank's next shard. Returns false after the last shard, or if an error is set. Then all ranks have
  * exchanged gradients, and each parameter's gradient is that of the whole batch: the sum of the gradients passed to
- * tn_replica_backward divided by the sum of the weights. Call it until it returns false, since other ranks wait. */
+ * tn_replica_backward divided by the sum of the weights. Earlier gradients are dropped; those that wait for an update
+ * (tn_accumulate) are an error. Call it until it returns false, since other ranks wait. */
 TN_API bool tn_replica_next(tn_replica *r, tn_part *p);
 /* All shards of this rank, for tn_source_shard: the source then returns the rows of these shards of each batch. */
 TN_API tn_shard tn_replica_shard(const tn_replica *r);
-/* Cancels a batch inside that loop, for example at the end of the data; on all ranks or on none. Then leave the
- * loop. */
+/* Cancels a batch inside that loop, for example at the end of the data; on all ranks or on none. Drops
+ * the gradients and restores the generator. Then leave the loop. */
 TN_API void tn_replica_cancel(tn_replica *r, tn_part *p);
 /* Computes the gradients of weight times loss. weight: number of rows or tokens that the loss is the mean of. Call it
  * once or more per shard; a shard without rows needs no call. A loss that is not finite is an error. */
@@ -117,8 +115,8 @@ TN_API tn_status tn_replica_backward(tn_replica *r, tn_tensor *loss, double weig
 /* All ranks. Use it instead of tn_step. Clips and updates; with .zero each rank updates its part and broadcasts it,
  * with the same bits as without .zero. (An optimizer's own .clip rounds differently and would see only that part.) With
  * .zero each of k ranks stores 1/k of the optimizer's state, or of the parameters for LAMB and Adafactor, which update
- * whole parameters. If a rank has an error before the update, no rank changes its weights. Gradients are dense: rejects
- * optimizers that are .lazy. */
+ * whole parameters. If a rank has an error, out of memory included, no rank changes its weights. Gradients are dense:
+ * rejects optimizers that are .lazy. Rejects optimizers that accumulate (tn_accumulate): use more .shards. */
 TN_API tn_status tn_replica_step(tn_replica *r, tn_optimizer *o);
 /* All ranks. Call it before saving a checkpoint, from which any number of ranks may resume: with .zero rank 0 gets the
  * state of all parameters, and all ranks get all rows of per-row buffers (tn_buffer_rows). After saving or restoring,
@@ -126,14 +124,6 @@ TN_API tn_status tn_replica_step(tn_replica *r, tn_optimizer *o);
 TN_API tn_status tn_replica_collect(tn_replica *r, tn_optimizer *o);
 TN_API void      tn_replica_forget(tn_replica *r, tn_optimizer *o);
 TN_API double    tn_replica_norm(const tn_replica *r); /* norm of all gradients before .clip; NaN: not computed */
-
-/* With .zero3 the weights are sharded from the first batch on, until all ranks call tn_replica_whole or
- * tn_replica_free. In between, only tn_replica_step may change weights, and no code may read them between the end of
- * tn_replica_next's loop and the step; at other times any rank may read them, on the replica's thread. After
- * tn_replica_whole each rank has all weights; the next batch shards them again. If another rank has already ended, or
- * memory is missing, the weights that were not here are lost, and using one is an error. From tn_replica_collect to
- * tn_replica_forget rank 0 has all weights. docs/guide/cluster.md lists the memory it saves and its cost. */
-TN_API tn_status tn_replica_whole(tn_replica *r);
 
 /* Of the last batch: the mean loss, the same on each rank (NaN: no batch yet), and the seconds spent in the exchange
  * after the last backward pass, including the wait for other ranks. */
@@ -145,7 +135,7 @@ TN_API double tn_replica_seconds(const tn_replica *r);
 /* For tests and measurements: delays what this rank sends, as on a network with this latency and rate. */
 TN_API void tn_world_simulate_network(tn_world *w, double seconds, double bytes_per_second);
 
-/* The functions by which a world communicates. Each is collective, except get. Each returns TN_OK, or raises; after an
+/* The functions by which a world communicates. Each is collective. Each returns TN_OK, or raises; after an
  * error the world cannot be used again. At most 2^30 bytes are sent from one rank to another in one call. */
 typedef struct {
     int   rank, size;
@@ -160,11 +150,6 @@ typedef struct {
     void (*free)(void *user);
     /* All-reduce in place: the sum of all ranks' floats or doubles. May be NULL. */
     tn_status (*sum)(void *user, void *data, int count, bool f64);
-    /* Both NULL if .zero3 is not supported. expose: lets other ranks read this memory, the same number of bytes on each
-     * rank; NULL ends that. get (not collective): reads `bytes` bytes at offset `at` of another rank's memory, as they
-     * were at the last collective call. */
-    tn_status (*expose)(void *user, void *memory, int64_t bytes);
-    tn_status (*get)(void *user, void *to, int bytes, int from, int64_t at);
 } tn_transport;
 /* A world with a custom transport. Takes ownership of the transport, also if it fails. */
 TN_API tn_world *tn_world_from_transport(tn_transport t);

@@ -24,21 +24,11 @@ typedef enum {
     TN__PART,
     TN__STEP,
     TN__STATE,
-    TN__SHARD_WEIGHTS,
-    TN__GATHER_WEIGHTS,
     TN__FREE
 } tn__world_call;
 
-/* A range of addresses for weights that other ranks may read (arena.c). */
-typedef struct {
-    atomic_int refs; /* references of weights, and of the world that exposes it */
-    char      *at;
-    int64_t    bytes;
-} tn__arena;
-
 struct tn_world {
     tn_transport     t;
-    tn__arena       *exposed;        /* the arena that other ranks may read, with a reference; NULL: none */
     tn__call_header *all;            /* [size] */
     bool             broken;         /* the transport has failed, or a rank has ended: nothing is sent any more */
     double           latency, rate;  /* set with tn_world_simulate_network; rate 0: no delay */
@@ -87,10 +77,9 @@ static inline int tn__first_shard(int shards, int rank, int size) { return (int)
 /* A parameter, and the place of its gradient in the buffer of a branch's gradients. */
 typedef struct {
     tn_tensor *t;
-    tn_dtype   wide;    /* f32 or f64: the dtype in which its gradients are added */
-    int64_t    n, at;   /* number of elements; offset in bytes in the gradients of a branch */
-    int        owner;   /* with .zero: the rank that updates it if parameters are not divided by elements */
-    bool       sharded; /* with .zero3: each rank stores a part of it */
+    tn_dtype   wide;  /* f32 or f64: the dtype in which its gradients are added */
+    int64_t    n, at; /* number of elements; offset in bytes in the gradients of a branch */
+    int        owner; /* with .zero: the rank that updates it if parameters are not divided by elements */
 } tn__place;
 
 typedef struct tn__overlap tn__overlap;
@@ -104,13 +93,12 @@ typedef struct {
     int64_t  memory_bytes, memory_place;
 } tn__early;
 
-typedef struct tn__zero3 tn__zero3;
 struct tn_replica {
     tn_world  *world;
     void      *module;
     int        shards, lo, hi; /* number of shards; this rank's are lo ... hi - 1 */
     int64_t    bucket;
-    bool       zero, zero3, fast, sparse;
+    bool       zero, fast, sparse;
     tn_clip    clip;
     double     norm;
     tn__place *place;
@@ -130,11 +118,9 @@ struct tn_replica {
     tn_generator before, after;        /* state of the generator before and after the batch */
     void        *buffer;               /* memory for messages */
     int64_t      buffer_bytes;
-    tn__overlap *overlap;  /* with .overlap: the exchange during the backward pass; else NULL */
-    tn__early    early;    /* with .overlap: the tied table that is sent early */
-    int64_t      resident; /* .zero3's option */
-    tn__zero3   *sharded;  /* the sharded weights of .zero3; NULL: each rank has all weights */
-    uint8_t     *touched;  /* with .sparse, [blocks of TN__BLOCK bytes]: not zero on at least one rank */
+    tn__overlap *overlap; /* with .overlap: the exchange during the backward pass; else NULL */
+    tn__early    early;   /* with .overlap: the tied table that is sent early */
+    uint8_t     *touched; /* with .sparse, [blocks of TN__BLOCK bytes]: not zero on at least one rank */
     int64_t      blocks;
 };
 
@@ -184,23 +170,6 @@ void tn__overlap_ready(const tn_tensor *leaf, const tn_tensor *grad, const tn_te
 void tn__overlap_complete(tn_replica *r);   /* after the pass: marks all other gradients as complete, too */
 void tn__overlap_start_late(tn_replica *r); /* instead of begin, if all shards are complete: sends without a thread */
 bool tn__overlap_finish(tn_replica *r);     /* waits until everything is sent; false: raised */
-
-/* ---- weights that are sharded over the ranks (zero3.c) ---------------------------------------------------------- */
-
-tn__arena *tn__arena_new(int64_t bytes); /* NULL: raised */
-tn__arena *tn__arena_keep(tn__arena *a);
-void       tn__arena_drop(tn__arena *a);
-void       tn__arena_release(tn__arena *a, int64_t from, int64_t to); /* frees the whole pages within; they read as 0 */
-int64_t    tn__arena_page(void);
-void       tn__zero3_shard(tn_replica *r); /* all ranks, at the start of a batch: shards the weights; raises */
-/* All ranks: gathers all weights again. May raise; then the weights that were not here are lost. */
-void tn__zero3_gather(tn_replica *r);
-void tn__zero3_release(tn_replica *r); /* frees the weights that tn__zero3_fetch_all or a read outside of ops got */
-/* The elements of p that a rank stores. */
-void tn__zero3_part(const tn_replica *r, const tn__place *p, int rank, int64_t *from, int64_t *to);
-bool tn__zero3_is_large(const tn_tensor *t);   /* true if a weight is large enough to shard */
-void tn__zero3_open(tn_replica *r, bool open); /* around the step; at its end other ranks' parts are out of date */
-void tn__zero3_fetch_all(tn_replica *r);       /* gets all weights, until tn__zero3_release */
 
 /* All ranks: sets the gradients of the first branch to the sum over all ranks divided by the total weight. */
 bool tn__replica_exchange(tn_replica *r);

@@ -24,14 +24,6 @@ static bool check(const tn_replica_config *c)
         tn_raise(TN_EINVAL,
                  "tn_replica_new: .shards is %d, but must be at least the number of ranks, %d, and at most %d",
                  c->shards, tn_world_size(c->world), TN_SHARDS_MAX);
-    else if (c->zero3 && tn_world_size(c->world) > 1 && !(c->world->t.expose && c->world->t.get))
-        tn_raise(TN_EUNSUPPORTED, "tn_replica_new: .zero3 needs a transport with .expose and .get");
-    else if (c->zero3 && c->overlap)
-        tn_raise(TN_EINVAL, "tn_replica_new: .overlap and .zero3 exclude each other: with .zero3 the backward pass "
-                            "itself waits for weights");
-    else if (c->resident < 0)
-        tn_raise(TN_EINVAL, "tn_replica_new: .resident is %lld bytes, but must not be negative",
-                 (long long)c->resident);
     else if (c->bucket < LINE || c->bucket > MOST_BUCKET)
         tn_raise(TN_EINVAL, "tn_replica_new: .bucket is %lld, but must be from 64 bytes to 64 MiB",
                  (long long)c->bucket);
@@ -50,8 +42,7 @@ static bool lay_out(tn_replica *r)
         if (is_trained(&p))
             r->place[n++] = (tn__place){.t = tn_keep(p.tensor),
                                         .wide = tn_dtype_of(p.tensor) == TN_F64 ? TN_F64 : TN_F32,
-                                        .n = tn_numel(p.tensor),
-                                        .sharded = r->zero3 && tn__zero3_is_large(p.tensor)};
+                                        .n = tn_numel(p.tensor)};
     for (int f64 = 0; f64 < 2; f64++) {
         for (int64_t i = 0; i < n; i++) {
             tn__place *p = r->place + i;
@@ -112,7 +103,6 @@ static bool take_memory(tn_replica *r)
 void tn_replica_free(tn_replica *r)
 {
     if (!r) return;
-    tn__zero3_gather(r);
     tn__overlap_free(r);
     tn__early_free(r);
     for (int64_t i = 0; r->place && i < r->places; i++) tn_drop(r->place[i].t);
@@ -147,8 +137,7 @@ static tn_replica *create(const tn_replica_config *c)
     const int rank = c->world->t.rank, size = c->world->t.size;
     r->world = c->world, r->module = c->module, r->shards = c->shards, r->bucket = c->bucket / LINE * LINE;
     r->lo = tn__first_shard(c->shards, rank, size), r->hi = tn__first_shard(c->shards, rank + 1, size);
-    r->zero = c->zero || c->zero3, r->zero3 = c->zero3 && size > 1, r->resident = c->resident;
-    r->fast = c->fast, r->sparse = c->sparse, r->clip = c->clip;
+    r->zero = c->zero, r->fast = c->fast, r->sparse = c->sparse, r->clip = c->clip;
     r->next = -1, r->loss = r->norm = NAN, r->early.next = -1;
     r->early.place = r->early.memory_place = -1;
     if (lay_out(r) && take_memory(r)) {
@@ -174,7 +163,7 @@ tn_replica *tn_replica_create(tn_replica_config c)
     tn_replica *r = create(&c);
     if (!c.world) return NULL;
     same_build(c.world);
-    const int64_t numbers[] = {c.shards, c.bucket, c.zero, c.zero3, c.fast, c.sparse, c.overlap};
+    const int64_t numbers[] = {c.shards, c.bucket, c.zero, c.fast, c.sparse, c.overlap};
     const double  clip[] = {c.clip.norm, c.clip.largest, c.clip.value, c.clip.error_if_nonfinite};
     uint64_t      sum = tn__fnv1a_f64(TN__FNV1A, (int)(sizeof clip / sizeof *clip), clip);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) sum = tn__fnv1a_i64(sum, numbers[i]);
@@ -195,6 +184,27 @@ static tn_generator generator_of(const tn_replica *r, int shard)
     return (tn_generator){.seed = z ^ (z >> 31)};
 }
 
+/* False (raised) if gradients wait for further ones. The exchange sets gradients, it does not add to them. */
+static bool accumulates_nothing(const tn_replica *r)
+{
+    for (int64_t i = 0; i < r->places; i++)
+        if (tn__grad_waits(r->place[i].t))
+            return tn_raise_false(
+                TN_EUNSUPPORTED,
+                "tn_replica_next: the gradient of the batch before waits for an update, because its optimizer "
+                "accumulates (tn_accumulate), which a replica does not support; use larger batches and multiply "
+                ".shards instead");
+    return true;
+}
+
+static void drop_gradients(const tn_replica *r)
+{
+    tn_error_state aside;
+    tn_error_push(&aside);
+    tn_module_zero_grad(r->module);
+    tn_error_pop(&aside);
+}
+
 static void begin_batch(tn_replica *r)
 {
     tn_generator *g = tn_current_generator();
@@ -202,7 +212,7 @@ static void begin_batch(tn_replica *r)
     r->key = (uint64_t)tn_random_u32(g) << 32;
     r->key |= tn_random_u32(g);
     r->after = *g;
-    r->next = r->lo, r->waiting = 0, r->seconds = 0, r->part_called = false;
+    r->next = r->lo, r->waiting = 0, r->seconds = 0;
     memset(r->losses, 0, (size_t)r->shards * 2 * sizeof *r->losses);
     memset(r->has_grad, 0, (size_t)r->places);
     tn_module_zero_grad(r->module);
@@ -313,19 +323,15 @@ static bool exchange(tn_replica *r)
 
 static void end_batch(tn_replica *r)
 {
-    tn_error_state aside;
-    const bool     begun = r->next >= 0;
-    const double   start = tn__seconds();
+    const bool   begun = r->next >= 0;
+    const double start = tn__seconds();
     if (exchange(r)) {
         r->seconds += tn__seconds() - start;
         put_gradients(r);
     }
-    r->next = -1;
+    r->next = -1, r->part_called = false;
     if (begun) *tn_current_generator() = tn_error() == TN_OK ? r->after : r->before;
-    if (tn_error() == TN_OK) return;
-    tn_error_push(&aside);
-    tn_module_zero_grad(r->module);
-    tn_error_pop(&aside);
+    if (tn_error() != TN_OK) drop_gradients(r);
 }
 
 bool tn_replica_next(tn_replica *r, tn_part *p)
@@ -339,8 +345,7 @@ bool tn_replica_next(tn_replica *r, tn_part *p)
         tn_scope_end(p->scope_);
         p->open_ = false;
     } else if (tn_error() == TN_OK) {
-        if (r->zero3) tn__zero3_shard(r);
-        if (tn_error() == TN_OK) begin_batch(r);
+        if (accumulates_nothing(r)) begin_batch(r);
         tn__early_begin(r);
     }
     if (tn_error() == TN_OK && r->next < r->hi) {
@@ -362,15 +367,9 @@ void tn_replica_cancel(tn_replica *r, tn_part *p)
     if (tn__overlap_running(r)) tn__overlap_complete(r), tn__overlap_finish(r); /* the other ranks wait for it */
     tn_scope_end(p->scope_);
     *p = (tn_part){.open_ = false};
-    r->next = -1;
+    r->next = -1, r->part_called = false;
     *tn_current_generator() = r->before;
-}
-
-tn_status tn_replica_whole(tn_replica *r)
-{
-    if (!r) return tn_error() == TN_OK ? tn_raise(TN_EINVAL, "tn_replica_whole: r is NULL") : tn_error();
-    tn__zero3_gather(r);
-    return tn_error();
+    drop_gradients(r);
 }
 
 double tn_replica_loss(const tn_replica *r) { return r ? r->loss : NAN; }

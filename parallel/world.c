@@ -13,9 +13,8 @@
 enum { TEXT = 1000, PIECE = 1 << 30 };
 
 static const char *const call_names[] = {
-    "nothing",          "tn_world_barrier", "tn_world_gather", "tn_world_check_same", "tn_world_broadcast",
-    "tn_replica_new",   "tn_replica_next",  "tn_replica_step", "tn_replica_collect",  "tn_replica_next",
-    "tn_replica_whole", "tn_world_free"};
+    "nothing",        "tn_world_barrier", "tn_world_gather", "tn_world_check_same", "tn_world_broadcast",
+    "tn_replica_new", "tn_replica_next",  "tn_replica_step", "tn_replica_collect",  "tn_world_free"};
 
 /* ---- a world ----------------------------------------------------------------------------------------------------- */
 
@@ -50,7 +49,6 @@ void tn_world_free(tn_world *w)
     if (!w) return;
     tn__world_begin(w, TN__FREE, 0, NULL);
     if (w->t.free) w->t.free(w->t.user);
-    tn__arena_drop(w->exposed);
     tn_mem_put(w->all, (size_t)w->t.size * sizeof *w->all);
     tn_mem_put(w, sizeof *w);
 }
@@ -173,6 +171,7 @@ tn_status tn_world_barrier(tn_world *w)
 
 tn_status tn_world_gather(tn_world *w, double mine, double *all)
 {
+    for (int i = 0; all && i < tn_world_size(w); i++) all[i] = NAN;
     if (!world_given(w, "tn_world_gather")) return tn_error();
     if (!all && tn_error() == TN_OK) tn_raise(TN_EINVAL, "tn_world_gather: all is NULL");
     if (!tn__world_begin(w, TN__GATHER, 0, NULL) || !all) return tn_error();

@@ -14,10 +14,6 @@ static void part_of(const tn_replica *r, const tn_optimizer *o, const tn__place 
 {
     enum { LINE = 64 };
     const int64_t size = (int64_t)tn_dtype_size(p->wide), lines = r->bytes / LINE, ranks = r->world->t.size;
-    if (p->sharded) {
-        tn__zero3_part(r, p, rank, from, to);
-        return;
-    }
     *from = 0, *to = p->owner == rank ? p->n : 0;
     if (!tn_optimizer_by_element(o)) return;
     *from = tn__min_i64(tn__max_i64((lines * rank / ranks * LINE - p->at) / size, 0), p->n);
@@ -37,34 +33,26 @@ static void set_parts(const tn_replica *r, tn_optimizer *o, bool whole)
     }
 }
 
-/* Updates this rank's part. Deletes the gradients of parameters that other ranks update, so that the optimizer skips
- * them and creates no state for them. Every rank has all gradients, so all compute the same norm before. */
-static void update_part(const tn_replica *r, tn_optimizer *o)
+/* Begins the step of this rank's part. Deletes the gradients of parameters that other ranks update, so that the
+ * optimizer skips them and creates no state for them. Every rank has all gradients, so all compute the same norm
+ * before. */
+static bool begin_part(const tn_replica *r, tn_optimizer *o)
 {
     const tn_clip own = tn_optimizer_clip(o);
-    if (own.norm > 0 && own.norm < INFINITY) {
-        tn_raise(TN_EINVAL, "tn_replica_step: with .zero the optimizer's own .clip would see only a part of the "
-                            "gradients; set .clip of the replica instead (tn_fit: omit .optimizer)");
-        return;
-    }
-    if (r->sharded && !tn_optimizer_by_element(o)) {
-        tn_raise(TN_EUNSUPPORTED, "tn_replica_step: .zero3 needs an optimizer that updates elements independently; "
-                                  "LAMB and Adafactor update whole weights and work with .zero");
-        return;
-    }
+    if (own.norm > 0 || own.error_if_nonfinite)
+        return tn_raise_false(TN_EINVAL,
+                              "tn_replica_step: with .zero the optimizer's own .clip would see only a part of the "
+                              "gradients; set .clip of the replica instead (tn_fit: omit .optimizer)");
     bool any = false;
     for (int64_t i = 0; i < r->places; i++) any = any || r->has_grad[i] & TN__HAS_GRAD;
-    if (!any) {
-        tn_step(o); /* raises */
-        return;
-    }
+    if (!any) return tn__step_begin(o, false); /* raises */
     set_parts(r, o, false);
     for (int64_t i = 0; i < r->places; i++) {
         int64_t from, to;
         part_of(r, o, r->place + i, r->world->t.rank, &from, &to);
         if (from == to) tn_zero_grad(r->place[i].t);
     }
-    tn_step_shard(o);
+    return tn_error() == TN_OK && tn__step_begin(o, true);
 }
 
 /* Broadcasts the updated elements of each parameter from the ranks that updated them. */
@@ -76,7 +64,6 @@ static void broadcast_weights(tn_replica *r, const tn_optimizer *o)
         const tn__place *p = r->place + i;
         const int64_t    size = (int64_t)tn_dtype_size(tn_dtype_of(p->t));
         int64_t          from, to;
-        if (p->sharded) continue; /* other ranks read it when an op needs it */
         for (int rank = 0; rank < r->world->t.size && ok && (r->has_grad[i] & TN__HAS_GRAD); rank++) {
             part_of(r, o, p, rank, &from, &to);
             if (to > from)
@@ -99,15 +86,20 @@ tn_status tn_replica_step(tn_replica *r, tn_optimizer *o)
         tn_raise(TN_EUNSUPPORTED,
                  "tn_replica_step: the optimizer is .lazy, but the gradients of a replica are dense, so "
                  "that it would update all rows; omit .lazy");
+    if (tn_error() == TN_OK && tn_optimizer_parts(o) > 1)
+        tn_raise(TN_EUNSUPPORTED,
+                 "tn_replica_step: the optimizer accumulates %lld batches (tn_accumulate), which a replica does not "
+                 "support; use larger batches and multiply .shards instead",
+                 (long long)tn_optimizer_parts(o));
     if (!tn__world_begin(r->world, TN__STEP, sum,
                          "an optimizer of another kind, with another learning rate or other options"))
-        return tn_error(); /* no rank has changed its weights */
-    tn__zero3_open(r, true);
-    if (r->zero) update_part(r, o);
-    else tn_step(o);
-    tn__zero3_open(r, false);
-    if (!tn__world_begin(r->world, TN__STEP, sum, NULL)) return tn_error();
-    if (r->zero && r->world->t.size > 1) broadcast_weights(r, o);
+        return tn_error();
+    tn_span_begin("tn_step");
+    const bool ready = r->zero ? begin_part(r, o) : tn__step_begin(o, false);
+    const bool all = tn__world_begin(r->world, TN__STEP, sum, NULL); /* all ranks can update, or none does */
+    if (ready) tn__step_end(o, !all);
+    tn_span_end();
+    if (all && r->zero && r->world->t.size > 1) broadcast_weights(r, o);
     return tn_error();
 }
 
@@ -143,7 +135,7 @@ static bool send_state(const tn_replica *r, tn_optimizer *o, const tn__place *p,
                                        in[owner] ? room + at : nothing + 1, in, none)))
             return false;
     }
-    if (w->t.rank == 0)
+    if (w->t.rank == 0 && bytes)                   /* none: a parameter that the optimizer does not have */
         tn_optimizer_unpack(o, p->t, room, bytes); /* an error reaches the other ranks in the next call */
     return true;
 }
@@ -192,6 +184,7 @@ static bool collect_rows(const tn_replica *r)
 tn_status tn_replica_collect(tn_replica *r, tn_optimizer *o)
 {
     if (!r) return tn_error() == TN_OK ? tn_raise(TN_EINVAL, "tn_replica_collect: r is NULL") : tn_error();
+    if (tn_error() == TN_OK && !o) tn_raise(TN_EINVAL, "tn_replica_collect: the optimizer is NULL");
     if (r->world->t.size == 1) return tn_error();
     if (!r->zero) {
         if (tn__world_begin(r->world, TN__STATE, 0, NULL)) (void)collect_rows(r);
@@ -206,7 +199,6 @@ tn_status tn_replica_collect(tn_replica *r, tn_optimizer *o)
     for (int64_t i = 0; i < r->places && ok; i++) ok = send_states(r, o, r->place + i, room, numbers);
     tn_mem_put(room, (size_t)room_bytes);
     tn_mem_put(numbers, numbers_bytes);
-    if (!r->world->t.rank) tn__zero3_fetch_all(r);
     return tn_error();
 }
 
@@ -214,7 +206,6 @@ void tn_replica_forget(tn_replica *r, tn_optimizer *o)
 {
     if (!r || !r->zero || r->world->t.size == 1) return;
     set_parts(r, o, false);
-    tn__zero3_release(r);
 }
 
 double tn_replica_norm(const tn_replica *r) { return r ? r->norm : NAN; }

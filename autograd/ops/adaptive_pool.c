@@ -1,8 +1,8 @@
 /* adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_max_pool1d, adaptive_max_pool2d — means or maxima of a number of
  * windows that cover a dim: window i of n on L elements is ⌊i L / n⌋ … ⌈(i + 1) L / n⌉ - 1
  *
- * Made of ops: a mean is a product with a matrix [n, L] along each dim; for a maximum the elements of the windows are
- * gathered, shorter windows with their last element repeated, and of equal elements the first gets the gradient. */
+ * Made of ops: the elements of the windows are gathered. Shorter windows are filled with 0 for a mean, and with their
+ * last element for a maximum, whose gradient goes to the first of equal elements. */
 #include "autograd/rooms/windows.h"
 
 typedef struct {
@@ -35,16 +35,6 @@ static bool adaptive_pool_infer(tn_ctx *c)
 static int64_t first(int64_t i, int64_t n, int64_t length) { return i * length / n; }
 static int64_t end(int64_t i, int64_t n, int64_t length) { return ((i + 1) * length + n - 1) / n; }
 
-/* The matrix [n, length] of the means. */
-static tn_tensor *means(tn_dtype dt, int64_t n, int64_t length)
-{
-    tn_tensor *m = tn_zeros_of(dt, TN_SHAPE(n, length));
-    for (int64_t i = 0; m && i < n; i++)
-        for (int64_t k = first(i, n, length), to = end(i, n, length), size = to - k; k < to; k++)
-            tn_set(m, i * length + k, 1 / (double)size);
-    return m;
-}
-
 /* x with dim replaced by two: the windows and their elements. */
 static tn_tensor *windows_of(tn_tensor *x, int dim, int64_t n)
 {
@@ -61,21 +51,38 @@ static tn_tensor *windows_of(tn_tensor *x, int dim, int64_t n)
     return tn_reshape(tn_index_select(x, dim, index), s);
 }
 
+/* The means of n windows along dim. */
+static tn_tensor *means(tn_tensor *x, int dim, int64_t n)
+{
+    const int64_t length = tn_size(x, dim);
+    tn_tensor    *all = windows_of(x, dim, n);
+    if (!all) return NULL;
+    const int64_t most = tn_size(all, dim + 1);
+    tn_shape      s = {.n = tn_ndim(x) - dim + 1, .d = {n, most}}, one = {.n = s.n - 1, .d = {n}};
+    for (int i = 2; i < s.n; i++) s.d[i] = one.d[i - 1] = 1;
+    tn_tensor *filled = tn_empty_of(TN_BOOL, s), *sizes = tn_empty_of(TN_I64, one);
+    if (!filled || !sizes) return NULL;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t size = end(i, n, length) - first(i, n, length);
+        ((int64_t *)tn__ptr(sizes))[i] = size;
+        for (int64_t k = 0; k < most; k++) ((bool *)tn__ptr(filled))[i * most + k] = k >= size;
+    }
+    return tn_div(tn_sum(tn_masked_fill(all, filled, 0), .dims = TN_DIMS(dim + 1)), sizes);
+}
+
 static void adaptive_pool_compose(tn_ctx *c)
 {
-    const args_t  *a = c->args;
-    tn_tensor     *x = c->in[0];
-    const tn_shape s = x->l.shape;
+    const args_t *a = c->args;
+    tn_tensor    *x = c->in[0];
     if (a->most) { /* [N, C, H, W] → [N, C, OH, KH, OW, KW] → [N, C, OH, OW, KH · KW] */
         for (int i = 0; i < a->dims; i++) x = windows_of(x, 2 + 2 * i, a->out[i]);
         if (a->dims == 2) x = tn_flatten(tn_permute(x, TN_DIMS(0, 1, 2, 4, 3, 5)), 4, 5);
         c->out[0] = tn_max(x, -1, false).values;
         return;
     }
-    const tn_dtype wide = tn__wide(x->dtype);
-    x = tn_matmul(tn_to(x, wide), tn_transpose(means(wide, a->out[a->dims - 1], s.d[s.n - 1]), 0, 1));
-    if (a->dims == 2) x = tn_matmul(means(wide, a->out[0], s.d[2]), x);
-    c->out[0] = tn_to(x, c->in[0]->dtype);
+    x = tn_to(x, tn__wide(x->dtype));
+    for (int i = 0; i < a->dims; i++) x = means(x, 2 + i, a->out[i]);
+    if (x) c->out[0] = tn_to(x, c->in[0]->dtype);
 }
 
 #define POOL(kind0, h, w, dims, most) \

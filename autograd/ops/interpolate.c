@@ -5,7 +5,8 @@
  *   linear    (1 - w) x[⌊s⌋] + w x[⌊s⌋ + 1]    with s = (i + ½) in / out - ½, at least 0, and w = s - ⌊s⌋;
  *                                               with align_corners s = i (in - 1) / (out - 1)
  *
- * The quotient of nearest is rounded to f32, as in PyTorch. */
+ * The quotient of nearest is rounded to f32, as in PyTorch. An element with w = 0 is x[⌊s⌋] itself: the other one does
+ * not reach it, even if it is NaN or infinite. */
 #include "autograd/rooms/room.h"
 
 typedef struct {
@@ -51,16 +52,20 @@ static tn_tensor *linear(tn_tensor *x, int dim, int64_t out, bool align)
     for (int i = 1; i < s.n; i++) s.d[i] = 1;
     tn_tensor *low = tn_empty_of(TN_I64, TN_SHAPE(out)), *high = tn_empty_of(TN_I64, TN_SHAPE(out));
     tn_tensor *share = tn_empty_of(tn_dtype_of(x) == TN_F64 ? TN_F64 : TN_F32, s);
-    if (!low || !high || !share) return NULL;
+    tn_tensor *exact = tn_empty_of(TN_BOOL, s);
+    if (!low || !high || !share || !exact) return NULL;
     for (int64_t i = 0; i < out; i++) {
-        const double  at = align ? (double)i * step : fmax(0, ((double)i + 0.5) * step - 0.5);
-        const int64_t k = tn__min_i64((int64_t)at, in - 1);
+        const double at = align ? (double)i * step : fmax(0, ((double)i + 0.5) * step - 0.5);
+        int64_t      k = tn__min_i64((int64_t)at, in - 1);
+        k += k + 1 < in && (float)(at - (double)k) == 1 && tn_dtype_of(share) == TN_F32; /* w would round to 1 */
+        const double w = fmax(0, at - (double)k);
         ((int64_t *)tn__ptr(low))[i] = k;
         ((int64_t *)tn__ptr(high))[i] = tn__min_i64(k + 1, in - 1);
-        tn_set(share, i, at - (double)k);
+        ((bool *)tn__ptr(exact))[i] = w == 0;
+        tn_set(share, i, w);
     }
-    tn_tensor *before = tn_mul(tn_index_select(x, dim, low), tn_rsub_scalar(share, 1));
-    return tn_add(before, tn_mul(tn_index_select(x, dim, high), share));
+    tn_tensor *from = tn_index_select(x, dim, low), *before = tn_mul(from, tn_rsub_scalar(share, 1));
+    return tn_where(exact, from, tn_add(before, tn_mul(tn_index_select(x, dim, high), share)));
 }
 
 static void interpolate_compose(tn_ctx *c)

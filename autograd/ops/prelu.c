@@ -1,6 +1,9 @@
 /* prelu — x, and weight · x for x below 0, with one weight or one for each channel (dim 1); made of where
  *
- *   gx = gy, gy · weight below 0        gweight = the sum of gy · x below 0 */
+ *   gx = gy, gy · weight below 0        gweight = the sum of gy · x below 0
+ *
+ * The product is computed at 0 where x > 0: a NaN weight or an infinite x, although not used, would make the gradients
+ * NaN. */
 #include "autograd/rooms/room.h"
 
 static bool prelu_infer(tn_ctx *c)
@@ -23,7 +26,8 @@ static void prelu_compose(tn_ctx *c)
     tn_shape   s = {.n = x->l.shape.n};
     for (int i = 0; i < s.n; i++) s.d[i] = i == 1 ? tn_numel(w) : 1;
     w = tn_reshape(w, s.n > 1 ? s : (tn_shape){.n = 0});
-    c->out[0] = tn_where(tn_gt(x, tn_scalar(0)), x, tn_mul(w, x));
+    tn_tensor *above = tn_gt(x, tn_scalar(0));
+    c->out[0] = tn_where(above, x, tn_mul(w, tn_masked_fill(x, above, 0)));
 }
 
 static const tn__sample samples[] = {

@@ -37,7 +37,7 @@ static uint32_t handles(const tn_tensor *t)
 uint16_t *tn__cast_open(tn_tensor *t)
 {
     const uint32_t version = atomic_load(&t->storage->version);
-    if (!t->narrow || t->dtype != TN_F32 || !tn__layout_contiguous(&t->l) || t->storage->remote) return NULL;
+    if (!t->narrow || t->dtype != TN_F32 || !tn__layout_contiguous(&t->l)) return NULL;
     tn_tensor *copy = exchange(t, NULL, version);
     /* a tape that was kept reads the copy, or the weight is also written through another handle */
     if (copy && (handles(copy) > 1 || handles(t) > 1)) tn_drop(copy), copy = NULL;

@@ -41,15 +41,12 @@ static tn_status check_input(const tn_op *op, int i, tn_tensor *x)
 static tn_status check_inputs(tn__call *o)
 {
     const tn_ctx *c = &o->c;
-    bool          remote = false;
     for (int i = 0; i < c->nin; i++) {
         if (check_input(c->op, i, c->in[i]) != TN_OK) return tn__self.error;
-        remote = remote || (c->in[i] && c->in[i]->storage->remote);
         o->need[i] = c->in[i] && tn__needs_grad(c->in[i]);
         o->record = o->record || o->need[i];
     }
     o->record = o->record && !tn__self.mode.no_grad;
-    if (__builtin_expect(remote, 0)) tn__fetch(c->nin, c->in);
     return tn__self.error;
 }
 

@@ -31,7 +31,6 @@ tn_status tn__check_target(const tn_ctx *c)
                         : leaf == x ? "this tensor"
                                     : "its base",
                         leaf->name ? "'" : "");
-    if (x->storage->remote && !tn__may_write(op->name, x)) return tn__self.error;
     if (x->unrecorded && !tn__self.mode.no_grad)
         return tn_raise(
             TN_ESTATE,

@@ -1,4 +1,5 @@
 /* engine_leaves.c — the end of a backward pass: attaches the gradients of leaves, all or none. */
+#include "autograd/tape/casts.h"
 #include "autograd/tape/engine_parts.h"
 
 /* Raises: a gradient does not have its leaf's shape, because tn_adopt has replaced the leaf's tensor meanwhile. */
@@ -71,7 +72,18 @@ tn_status tn__prepare_leaves(tn__engine_run *r)
 
 void tn__attach_leaves(tn__engine_run *r)
 {
+    int64_t n = 0;
+    while (n < r->nslots && (!r->slots[n].ready || tn__leaf_claim(r->slots[n].leaf))) n++;
+    if (n < r->nslots)
+        tn_raise(TN_ESTATE,
+                 "backward: another thread is in tn_step or tn_backward of '%s'; a model is trained by one thread at a "
+                 "time",
+                 r->slots[n].leaf->name ? r->slots[n].leaf->name : "a leaf");
     tn__tape.inside++;
-    for (int64_t i = 0; i < r->nslots && tn__self.error == TN_OK; i++) attach(&r->slots[i]);
+    for (int64_t i = 0; i < n; i++) {
+        tn_tensor *leaf = r->slots[i].ready ? r->slots[i].leaf : NULL;
+        if (tn__self.error == TN_OK) attach(&r->slots[i]);
+        if (leaf) tn__leaf_release(leaf);
+    }
     tn__tape.inside--;
 }

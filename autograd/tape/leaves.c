@@ -1,4 +1,5 @@
 /* leaves.c — leaves and their gradients: tn_requires_grad, tn_grad, tn_set_grad, tn_zero_grad, tn_detach. */
+#include "autograd/tape/casts.h"
 #include "autograd/tape/history.h"
 
 tn_tensor *tn_requires_grad(tn_tensor *t)
@@ -79,6 +80,20 @@ tn_status tn_set_grad(tn_tensor *leaf, tn_tensor *grad)
     leaf->grad = own;
     return tn__self.error;
 }
+
+void tn__grad_wait(const tn_tensor *leaf)
+{
+    if (leaf->grad) leaf->grad->waits = true;
+}
+
+bool tn__leaf_claim(tn_tensor *leaf) { return !atomic_exchange(&leaf->busy, true); }
+void tn__leaf_release(tn_tensor *leaf) { atomic_store(&leaf->busy, false); }
+
+void tn__train_leaf(tn_tensor *leaf) { leaf->trained = true; }
+
+bool tn__leaf_trained(const tn_tensor *leaf) { return leaf->trained; }
+
+bool tn__grad_waits(const tn_tensor *leaf) { return leaf->grad && leaf->grad->waits; }
 
 void tn_zero_grad(tn_tensor *t)
 {

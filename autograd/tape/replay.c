@@ -88,8 +88,6 @@ static bool add_source(tn_replay *r, tn_tensor *t)
     for (size_t i = 0; i < r->sources; i++)
         if (r->source[i].t == t) return true;
     if (is_result(r, t)) return true;
-    if (t->storage->remote)
-        return tn_raise_false(TN_EUNSUPPORTED, "tn_replay_record: a weight is on another rank; gather it first");
     void *list = r->source;
     if (!grow(&list, r->sources, &r->source_room, sizeof *r->source)) return false;
     r->source = list;

@@ -65,12 +65,10 @@ enum { FEW = 8 };
 /* Fills in the arguments of the backward: the saved tensors, and the inputs whose gradient is needed. */
 static tn_status fill(tn__engine_run *r, tn__node *n, bool *need, tn_tensor **in, tn_tensor **out)
 {
-    bool remote = false;
     for (int i = 0; i < n->nin; i++) {
         need[i] = n->need[i] && tn__grad_needed(r, n, i);
         if (check_version(n, &n->saved_in[i], "input", i) != TN_OK) return tn__self.error;
         in[i] = n->saved_in[i].t;
-        remote = remote || (in[i] && in[i]->storage->remote);
     }
     for (int i = 0; i < n->nout; i++) {
         if (check_version(n, &n->saved_out[i], "result", i) != TN_OK) return tn__self.error;
@@ -80,7 +78,6 @@ static tn_status fill(tn__engine_run *r, tn__node *n, bool *need, tn_tensor **in
         out[i]->node = &n->object, out[i]->output = (uint8_t)i;
         atomic_fetch_add_explicit(&n->object.refs, 1, memory_order_relaxed);
     }
-    if (__builtin_expect(remote, 0)) tn__fetch(n->nin, in);
     return tn__self.error;
 }
 

@@ -55,10 +55,15 @@ static _Thread_local struct {
     block   *free[CLASSES];
     size_t   bytes; /* of the free lists and the quarantine */
     block   *ended[QUARANTINE];
-    unsigned at;           /* index of the oldest of these */
-    int class;             /* size class of all of these */
-    int64_t live, tensors; /* added by this thread and not yet reported to the process's statistics */
-    bool    ends;          /* end_thread is registered: it frees all this and reports the rest */
+    unsigned at; /* index of the oldest of these */
+    int class;   /* size class of all of these */
+    struct {
+        block *at;
+        int class;
+    } kept[QUARANTINE]; /* freed modules, which stay readable (tn__mem_put_later) */
+    unsigned next_kept;
+    int64_t  live, tensors; /* added by this thread and not yet reported to the process's statistics */
+    bool     ends;          /* end_thread is registered: it frees all this and reports the rest */
 } cache;
 
 enum { HUGE_PAGE = 2 << 20 };
@@ -207,6 +212,7 @@ static void end_quarantine(void)
         cache.bytes -= class_bytes(cache.class);
         put_away(b, cache.class);
     }
+    for (int i = 0; i < QUARANTINE; i++) tn__mem_put_later(NULL, 0);
 }
 
 void tn_trim(void)
@@ -326,6 +332,22 @@ void tn__mem_retire(tn__object *o, size_t bytes)
     old->next = cache.free[c];
     cache.free[c] = old;
     HIDE(old + 1, n - sizeof *old);
+}
+
+void tn__mem_put_later(void *p, size_t bytes)
+{
+    const int c = class_of(bytes), i = (int)(cache.next_kept++ % QUARANTINE), old = cache.kept[i].class;
+    block    *b = cache.kept[i].at;
+    cache.kept[i].at = NULL;
+    if (b) cache.bytes -= class_bytes(old), put_away(b, old);
+    if (!p) return;
+    subtract_live(counted(bytes));
+    if (cache.bytes + class_bytes(c) > atomic_load_explicit(&cache_limit, memory_order_relaxed) || !cache.ends) {
+        give_back(p, class_bytes(c));
+        return;
+    }
+    cache.kept[i].at = p, cache.kept[i].class = c;
+    cache.bytes += class_bytes(c);
 }
 
 void *tn_mem_get(size_t bytes) { return tn__mem_zeroed(bytes); }

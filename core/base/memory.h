@@ -10,6 +10,7 @@ void *tn__mem_get(size_t bytes);
 void *tn__mem_zeroed(size_t bytes);
 void *tn__mem_try(size_t bytes);
 void  tn__mem_put(void *p, size_t bytes);
+void  tn__mem_put_later(void *p, size_t bytes); /* the block keeps its contents until 64 more are freed so */
 /* True if operands of `bytes` in total exceed any L3 (64 MiB; the size that the system reports is often a sum over
  * sockets): then use non-temporal stores. */
 static inline bool tn__beyond_caches(int64_t bytes) { return bytes > (int64_t)64 << 20; }

@@ -47,7 +47,7 @@ static bool in_users_region(void) { return false; }
 
 int tn__worker(void) { return worker; }
 
-_Static_assert(sizeof(tn_mode) == 4 * sizeof(bool) + 2 * sizeof(uint16_t) + sizeof(void *), "padding is undefined");
+_Static_assert(sizeof(tn_mode) == 4 * sizeof(bool) + 2 * sizeof(uint16_t) + 2 * sizeof(void *), "padding is undefined");
 
 /* Runs one block. At its end, its tensors are freed as in a scope, and its path and modes are those of its start. */
 static inline void run(void (*body)(int64_t, int64_t, void *), void *user, int64_t n, int64_t grain, int64_t block)

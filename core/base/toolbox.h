@@ -14,7 +14,6 @@
 #include "core/base/dtype.h"
 #include "core/base/libm.h"
 #include "core/base/memory.h"
-#include "core/base/remote_weights.h"
 #include "core/base/thread.h"
 #include "core/base/window2d.h"
 

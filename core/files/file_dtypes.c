@@ -134,7 +134,6 @@ static bool write_run(tn__sink *s, const unsigned char *p, size_t bytes, int siz
 bool tn__element_write(tn__sink *s, const tn_tensor *t)
 {
     size_t size = tn__dtype_bytes(t->dtype), bytes = (size_t)tn_shape_numel(t->l.shape) * size;
-    if (!tn__local(t)) return false;
     if (tn__layout_contiguous(&t->l)) return write_run(s, tn__ptr(t), bytes, (int)size);
     tn_tensor *c = tn__new_owned(t->dtype, t->l.shape);
     if (!c) return false;

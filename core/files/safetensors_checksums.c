@@ -29,8 +29,7 @@ static void sum_of(const char *name, const tn_tensor *t, char to[DIGITS + 1])
     uint64_t sum = tn__fnv1a(TN__FNV1A, name, strlen(name) + 1);
     sum = tn__fnv1a_i64(sum, (int64_t)t->dtype);
     for (int d = 0; d < t->l.shape.n; d++) sum = tn__fnv1a_i64(sum, t->l.shape.d[d]);
-    if (tn__local(t))
-        sum = tn__fnv1a_words(sum, tn__ptr(t), (size_t)tn_shape_numel(t->l.shape) * tn__dtype_bytes(t->dtype));
+    sum = tn__fnv1a_words(sum, tn__ptr(t), (size_t)tn_shape_numel(t->l.shape) * tn__dtype_bytes(t->dtype));
     snprintf(to, DIGITS + 1, "%016llx", (unsigned long long)sum);
 }
 

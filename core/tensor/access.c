@@ -91,10 +91,7 @@ static void *at_index(const char *who, const tn_tensor *t, tn_shape index)
 
 /* ---- reading -------------------------------------------------------------------------------------------------- */
 
-static bool readable(const char *who, const tn_tensor *t)
-{
-    return tn__alive(who, t) && tn__local(t) && !tn__unreplayable(who);
-}
+static bool readable(const char *who, const tn_tensor *t) { return tn__alive(who, t) && !tn__unreplayable(who); }
 
 const void *tn_data(const tn_tensor *t) { return readable("tn_data", t) ? tn__ptr(t) : NULL; }
 
@@ -129,7 +126,7 @@ int64_t tn_get_i64(const tn_tensor *t, int64_t position)
 
 /* ---- writing -------------------------------------------------------------------------------------------------- */
 
-static bool there(const char *who, const char *what, const tn_tensor *t)
+bool tn__given(const char *who, const char *what, const tn_tensor *t)
 {
     if (t && !tn__object_freed(&t->object)) return true;
     if (t) tn__object_misused(who, what);
@@ -137,12 +134,9 @@ static bool there(const char *who, const char *what, const tn_tensor *t)
     return false;
 }
 
-bool tn__given(const char *who, const char *what, const tn_tensor *t) { return there(who, what, t) && tn__local(t); }
-
 bool tn__writable(const char *who, const tn_tensor *t)
 {
-    if (!there(who, "t", t)) return false;
-    if (t->storage->remote && !tn__may_write(who, t)) return false;
+    if (!tn__given(who, "t", t)) return false;
     const char *open = t->name ? " (" : "", *name = t->name ? t->name : "", *close = t->name ? ")" : "";
     if (t->leaf && !tn__self.mode.no_grad)
         return tn_raise_false(

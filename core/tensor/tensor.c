@@ -113,7 +113,9 @@ static tn_tensor *handle(tn_dtype dt, tn__storage *s)
     atomic_init(&t->object.refs, 1);
     t->object.serial = ++tn__self.made ? tn__self.made : ++tn__self.made; /* never 0 */
     t->object.end = tensor_end;
-    t->dtype = dt, t->leaf = t->guest = t->unrecorded = false, t->output = 0, t->version = 0, t->family = 0;
+    t->dtype = dt, t->leaf = t->guest = t->unrecorded = t->trained = t->waits = false, t->output = 0, t->version = 0,
+    t->family = 0;
+    atomic_init(&t->busy, false);
     t->narrow_version = 0, t->narrow = NULL;
     t->storage = s, t->node = NULL, t->grad = t->rows = NULL, t->hooks = NULL, t->name = NULL;
     tn__count_tensor();
@@ -185,22 +187,6 @@ tn_tensor *tn_borrow(tn_dtype dt, tn_shape s, void *data, void (*release)(void *
     if (!tn__scoped(t)) return NULL;
     of->release = release;
     return t;
-}
-
-tn_tensor *tn__remote_tensor(tn_dtype dt, tn_shape s, void *data, tn__remote_weight *h)
-{
-    tn__storage *st = tn__mem_get(HEADER);
-    if (!st) return tn__object_drop(&h->object), NULL;
-    *st = (tn__storage){.refs = 1,
-                        .bytes = (size_t)tn_shape_numel(s) * tn__dtype_bytes(dt),
-                        .data = data,
-                        .borrowed = true,
-                        .remote = true,
-                        .owner = &h->object};
-    tn_tensor *t = handle(dt, st);
-    if (!t) return storage_end(st), NULL;
-    tn__set_contiguous(&t->l, &s);
-    return tn__scoped(t);
 }
 
 /* An outdated handle stays outdated: its history is updated when the tape uses it. */

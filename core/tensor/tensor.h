@@ -5,7 +5,6 @@
 
 #include "core/base/checked.h"
 #include "core/base/dtype.h"
-#include "core/base/remote_weights.h"
 #include "core/base/memory.h"
 #include "core/base/thread.h"
 #include "core/tensor/layout.h"
@@ -34,7 +33,6 @@ typedef struct {
     /* hash of (matrix, version) of the last few-row products, and their number; 0: none (packed.c) */
     _Atomic(uint32_t)      last_product;
     bool                   borrowed; /* not the library's memory */
-    bool                   remote;   /* elements may be on other ranks: owner is a tn__remote_weight */
     _Atomic(const char *)  writer;   /* the last writer, for messages */
     size_t                 bytes;
     void                  *data;
@@ -49,6 +47,9 @@ struct tn_tensor {
     uint8_t      output;         /* index among its node's results */
     bool         guest;          /* is a guest of its storage */
     bool         unrecorded;     /* a view of a tensor on the tape, made while nothing was recorded */
+    bool         trained;        /* a leaf that an optimizer has or had */
+    atomic_bool  busy;           /* a leaf that the end of a backward pass, or a step, is changing */
+    bool         waits;          /* a gradient to which later passes add before an update (tn_accumulate) */
     uint32_t     version;        /* the storage's version when made, or last changed through this handle */
     uint32_t     narrow_version; /* of the storage, when narrow was its copy */
     uint64_t     family;
@@ -89,14 +90,6 @@ static inline bool tn__alive(const char *who, const tn_tensor *t)
     if (t && !tn__object_freed(&t->object)) return true;
     if (t) tn__object_misused(who, "the tensor");
     return false;
-}
-
-/* Makes sure that the elements of t are on this rank; raises if not. tn__fetch: of all inputs of a call. */
-bool               tn__fetch(int n, tn_tensor *const *t);
-bool               tn__fetch_to_stay(const tn_tensor *t);
-static inline bool tn__local(const tn_tensor *t)
-{
-    return __builtin_expect(!t->storage->remote, 1) || tn__fetch_to_stay(t);
 }
 
 /* tn__new for a dtype and a shape from the caller, which it checks; the error names who. */

@@ -252,6 +252,7 @@ static bool take(tn_mlm *b, tn_mlm_batch *to, tn_batch *part)
 bool tn_mlm_next(tn_mlm *b, tn_mlm_batch *to)
 {
     tn_batch part;
+    if (to) *to = (tn_mlm_batch){0};
     if (tn__blocked()) return false;
     if (!b || !to) return tn_raise_false(TN_EINVAL, "tn_mlm_next: %s is NULL", b ? "to" : "b");
     return take(b, to, &part);

@@ -130,6 +130,7 @@ static bool take(tn_pairs_batches *b, tn_pairs_batch *to, tn_batch *part)
 bool tn_pairs_next(tn_pairs_batches *b, tn_pairs_batch *to)
 {
     tn_batch part;
+    if (to) *to = (tn_pairs_batch){0};
     if (tn__blocked()) return false;
     if (!b || !to) return tn_raise_false(TN_EINVAL, "tn_pairs_next: %s is NULL", b ? "to" : "b");
     return take(b, to, &part);

@@ -237,6 +237,7 @@ tn_status tn_random_split(const tn_dataset *all, uint64_t seed, int n, const dou
 {
     enum { MOST = 64 };
     int64_t rows[MOST], first = 0;
+    for (int i = 0; out && i < n && i < MOST; i++) out[i] = NULL;
     if (tn__blocked()) return tn_error();
     if (!all || !shares || !out || n < 1 || n > MOST)
         return tn_raise(TN_EINVAL,

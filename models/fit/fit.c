@@ -171,7 +171,6 @@ static void finish(tn__fit *f)
     }
     if (c->folder && f->unsaved && tn_error() == TN_OK) tn__fit_save(f, true);
     if (!c->restore_best || f->r.best != f->r.best || tn_error() != TN_OK) return;
-    if (f->replica && tn_replica_whole(f->replica) != TN_OK) return; /* whole weights, to overwrite them */
     if (f->best) tn_module_assign(c->module, f->best);
     else if (tn__fit_is_writer(f)) tn__fit_best_load(c->module, tn__folder_best(&f->folder, path), f->r.best_step);
     if (c->world) tn_world_module_broadcast(c->world, c->module);

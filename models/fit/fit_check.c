@@ -24,10 +24,7 @@ static bool check_numbers(const tn_fit_args *c)
 static bool check_ranks(const tn_fit_args *c)
 {
     const tn_fit_args d = {TN_FIT_ARGS_DEFAULTS};
-    if (!c->world && (c->shards != d.shards || c->zero || c->zero3))
-        return invalid(".shards, .zero and .zero3 need a .world");
-    if (c->zero3 && c->ema)
-        return invalid(".zero3 does not support .ema, which reads all weights at each step; use .zero");
+    if (!c->world && (c->shards != d.shards || c->zero)) return invalid(".shards and .zero need a .world");
     if (c->world && c->memory) return invalid(".memory does not support .world");
     if (c->world && c->accumulate != 1)
         return invalid(".accumulate does not support .world; use larger batches and multiply .shards instead");

@@ -12,10 +12,9 @@ bool tn__fit_ranks_begin(tn__fit *f)
                             .module = c->module,
                             .shards = c->shards,
                             .zero = c->zero,
-                            .zero3 = c->zero3,
                             .clip.norm = f->own ? c->clip : 0,
                             .bucket = 1 << 20, /* small, because the last bucket's transfer cannot be overlapped */
-                            .overlap = !c->zero3 && !tn_world_is_local(c->world)});
+                            .overlap = !tn_world_is_local(c->world)});
     if (c->ema) { /* it was initialised from this rank's weights: broadcast rank 0's averages */
         tn_ema_swap(c->ema);
         tn_world_module_broadcast(c->world, c->module);

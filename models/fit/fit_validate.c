@@ -43,6 +43,17 @@ static bool measure_part(const tn__fit *f, double sum[2])
     return more && tn_error() == TN_OK;
 }
 
+/* False (raised) after n batches without an end. A source whose .batches is 0 does not know their number. */
+static bool may_continue(const tn_fit_args *c, int64_t n)
+{
+    enum { MOST = 100000 };
+    if (n <= (c->valid.batches > 0 ? 2 * c->valid.batches : MOST)) return true;
+    return tn_raise_false(TN_EINVAL,
+                          "tn_fit: .valid has returned %lld batches without an end; its .next must return false at the "
+                          "end of an epoch%s",
+                          (long long)n, c->valid.batches > 0 ? "" : ", or set its .batches if there are as many");
+}
+
 /* The mean of .measure over all items, or of the loss by batch weights; false: stopped, or raised. Several ranks
  * synchronise after each batch, so that they stop at the same one. */
 static bool measure(tn__fit *f, double *mean)
@@ -54,7 +65,7 @@ static bool measure(tn__fit *f, double *mean)
     bool               more = sum != NULL;
     f->sums_bytes = bytes;
     if (c->valid.begin) c->valid.begin(c->valid.user, NULL);
-    while (more && tn_error() == TN_OK && !tn__fit_is_stopped(f)) {
+    for (int64_t n = 0; more && tn_error() == TN_OK && !tn__fit_is_stopped(f) && may_continue(c, n); n++) {
         for (int i = 0; i < mine.count && more; i++) more = measure_part(f, sum + (ptrdiff_t)2 * (mine.rank + i));
         if (c->world) tn_world_barrier(c->world);
     }
@@ -106,7 +117,7 @@ static void keep_best(tn__fit *f)
     tn__run_entry e = {.kind = TN__BEST};
     if (f->best) tn_module_assign(f->best, f->c.module);
     if (!f->c.folder || !tn__fit_is_writer(f)) return;
-    if (!f->c.zero3) tn__fit_best_sums(f->c.module, &e); /* else the weights are on several ranks */
+    tn__fit_best_sums(f->c.module, &e);
     if (tn__record_put(f, e) && !f->replay)
         tn__fit_best_save(f->c.module, tn__folder_best(&f->folder, path), f->r.best_step);
 }

@@ -236,7 +236,7 @@ tn_status tn_lora_run(tn_lora_args a)
 static void merge(tn_module *layer, tn_lora_pair **at, tn_tensor *w)
 {
     const tn_lora_pair *l = *at;
-    const tn_scope      s = tn_no_grad_begin();
+    const tn_scope      s = tn_no_grad_begin(), wide = tn_autocast_begin(false);
     tn_tensor          *sum = tn_clone(w);
     for (int i = 0; i < l->parts && tn_error() == TN_OK; i++) {
         if (!l->a[i]) continue;
@@ -244,6 +244,7 @@ static void merge(tn_module *layer, tn_lora_pair **at, tn_tensor *w)
         tn_add_(tn_narrow(sum, 0, i * l->rows, l->rows), tn_to(product, tn_dtype_of(w)));
     }
     if (tn_error() == TN_OK && tn_copy_from(w, sum) == TN_OK) *at = NULL, tn__remove_child(layer, "lora");
+    tn_scope_end(wide);
     tn_scope_end(s);
 }
 
@@ -272,7 +273,7 @@ tn_status tn_module_lora_merge(void *m)
                             "tn_lora_merge: '%s' is packed (8 bits or f16), which would round the adapters away; save "
                             "them (tn_peft_save), and load and merge them in the model before it is packed",
                             e.name);
-        else if (at && *at && tn__may_write("tn_lora_merge", w)) check_tied(m, &e, w);
+        else if (at && *at) check_tied(m, &e, w);
     if (tn_error() != TN_OK) return tn_error();
     for (tn_each e = tn_module_each(m, TN_EACH_MODULE); tn_error() == TN_OK && tn_next(&e);)
         if ((at = place_of(e.module, &w, &name)) && *at) merge(e.module, at, w);

@@ -67,7 +67,6 @@ tn_status tn_module_to(void *module, tn_dtype dt)
     for (tn_each e = tn_module_each(m, EVERY_TENSOR); tn_next(&e); at += 2) {
         if (!may_convert(&e, dt)) break;
         if (!tn_dtype_is_float(tn_dtype_of(e.tensor)) || tn_dtype_of(e.tensor) == dt) continue;
-        if (!tn__may_write("tn_module_to", e.tensor)) break;
         now[at] = converted(e.tensor, dt);
         if (tn_grad(e.tensor)) now[at + 1] = converted(tn_grad(e.tensor), dt);
     }

@@ -9,6 +9,7 @@
 tn_each tn_module_each(void *m, int what)
 {
     tn_each e;
+    if (m && tn__module_freed("tn_module_each", m)) m = NULL;
     memset(&e, 0, offsetof(tn_each, level_));
     e.what_ = what, e.depth_ = m ? 0 : -1;
     e.level_[0].m = m, e.level_[0].at = -1, e.level_[0].length = 0;

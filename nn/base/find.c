@@ -50,6 +50,7 @@ static tn__slot *find(const char *who, tn_module *m, const char *path, tn_module
 {
     if (tn__blocked()) return NULL;
     if (!m || !path) return tn_raise_null(TN_EINVAL, "%s: the %s is NULL", who, m ? "path" : "module");
+    if (tn__module_freed(who, m)) return NULL;
     const char *rest;
     tn__slot   *s = walk(m, path, within, &rest);
     if (!s) raise_not_found(who, m, path, *within, rest);

@@ -1,5 +1,6 @@
 /* forward.c — running a module: the frame of a forward (a scope, a level of the module path, the state of the random
  * generator) and tn_call, which calls the class's forward with the hooks around it. */
+#include "autograd/tape/casts.h"
 #include "nn/base/hooks.h"
 #include "nn/base/look_private.h"
 
@@ -33,10 +34,40 @@ bool tn_module_ready(const char *who, void *module)
     return true;
 }
 
+/* True if an optimizer has a parameter of the tree that m is in. */
+static bool tree_is_trained(const tn_module *m)
+{
+    while (m->base->owner) m = m->base->owner;
+    for (tn_each p = tn_module_each((void *)(uintptr_t)m, TN_EACH_PARAMETER); tn_next(&p);)
+        if (tn__leaf_trained(p.tensor)) return true;
+    return false;
+}
+
+/* Raises if m, which no module owns, was assigned to a member of the running module without tn_child, and training would
+ * give it gradients that no optimizer uses, while one trains the module around it. A frozen m, one with an optimizer of
+ * its own, one outside of another module's struct, and evaluation are fine. */
+static void check_registered(const tn_module *m)
+{
+    const tn_module *running = tn__self.mode.module;
+    if (!running || running == m || !running->training || tn__self.mode.no_grad || tn_error() != TN_OK) return;
+    if (tn__module_freed("tn_enter", running) || !tn__points_to(running, m)) return;
+    for (tn_each p = tn_module_each((void *)(uintptr_t)m, TN_EACH_PARAMETER); tn_next(&p);) {
+        if (!tn_needs_grad(p.tensor) || tn__leaf_trained(p.tensor)) continue;
+        if (tree_is_trained(running))
+            tn_raise(TN_ESTATE,
+                     "%s: its %s, with the parameter '%s', was assigned without tn_child, so that no optimizer trains "
+                     "it, and tn_save and tn_free skip it; register it with tn_child, or freeze it with tn_freeze",
+                     tn__kind_name(running), tn__kind_name(m), p.name);
+        return;
+    }
+}
+
 static tn_frame open_frame(const tn_module *m)
 {
     tn_generator  *g = tn_current_generator();
     const tn_frame f = {tn_scope_begin(), g, *g};
+    if (m && !m->base->owner) check_registered(m);
+    if (m) tn__self.mode.module = m; /* until the end of the scope */
     if (m && m != called && m->base->name) tn_path_push(m->base->name);
     called = NULL;
     return f;

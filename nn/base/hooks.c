@@ -21,6 +21,7 @@ tn_status tn_module_after(void *m, tn_after_hook h, void *user) { return hook("t
 void tn_module_unhook(void *module, void *user)
 {
     const tn_module *m = module;
+    if (m && tn__module_freed("tn_unhook", m)) return;
     for (tn__hook *h = m ? m->base->hooks : NULL; h; h = h->next)
         if (h->user == user) h->before = NULL, h->after = NULL;
     if (m && !m->base->hooks_run) tn__hooks_sweep(m);

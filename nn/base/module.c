@@ -9,7 +9,7 @@ void tn__restore_generator(const tn_generator *g, tn_generator began)
     if (now == g && now->seed == began.seed && now->position > began.position) *now = began;
 }
 
-/* The base of a freed module points here, so that a use after free is recognised until the cache reuses the block. */
+/* The base of a freed module points here, so that a use after free is recognised while the block keeps its contents. */
 static const struct tn__base freed_base;
 
 bool tn__module_freed(const char *who, const tn_module *m)
@@ -89,7 +89,8 @@ static tn_module *free_one(tn_module *m, tn_module *list)
     for (tn__array *a = b->arrays, *next; a; a = next) next = a->next, tn_mem_put(a, TN__HEADER_BYTES + a->bytes);
     const size_t bytes = b->bytes;
     m->base = (struct tn__base *)(uintptr_t)&freed_base;
-    tn_mem_put(b, bytes);
+    if (tn__self.mode.module == m) tn__self.mode.module = NULL;
+    tn__mem_put_later(b, bytes);
     return list;
 }
 

@@ -80,6 +80,7 @@ void tn__remove_child(tn_module *m, const char *name);
 
 /* Replaces each pointer equal to `old` in m's struct and arrays with `now` (register.c). */
 void tn__rebind(tn_module *m, const void *old, void *now);
+bool tn__points_to(const tn_module *m, const void *p); /* true if m's struct or arrays contain the pointer p */
 
 /* ---- for constructors and descriptions ------------------------------------------------------------------------- */
 

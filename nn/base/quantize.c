@@ -61,7 +61,6 @@ tn_status tn__pack_weights(const char *who, tn_module *m, tn_tensor *(*pack)(con
         if (!is_convertible(&e)) continue;
         while (before < at && was[before] != e.tensor) before++;
         if (before < at) continue; /* tied */
-        if (!tn__may_write(who, e.tensor)) break;
         tn_path_push(e.name);
         was[at] = e.tensor, now[at++] = tn__pack_weight(who, e.tensor, pack);
         tn_path_pop();

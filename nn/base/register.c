@@ -35,20 +35,27 @@ void tn__remove_child(tn_module *m, const char *name)
     tn_module_free(child);
 }
 
-void tn__rebind(tn_module *m, const void *old, void *now)
+/* The number of pointers to `old` in m's struct and arrays; to: replaces them with *to. */
+static int pointers(const tn_module *m, const void *old, void *const *to)
 {
     const tn__array *a = m->base->arrays;
-    char            *p = (char *)m + sizeof *m;
+    char            *p = (char *)(uintptr_t)m + sizeof *m;
+    int              found = 0;
     for (size_t n = m->kind->bytes - sizeof *m;;) {
         for (size_t at = 0; at + sizeof(void *) <= n; at += sizeof(void *)) {
             const void *here;
             memcpy(&here, p + at, sizeof here);
-            if (here == old) memcpy(p + at, &now, sizeof now);
+            if (here != old) continue;
+            found++;
+            if (to) memcpy(p + at, to, sizeof *to);
         }
-        if (!a) return;
-        p = (char *)a + TN__HEADER_BYTES, n = a->bytes, a = a->next;
+        if (!a) return found;
+        p = (char *)(uintptr_t)a + TN__HEADER_BYTES, n = a->bytes, a = a->next;
     }
 }
+
+void tn__rebind(tn_module *m, const void *old, void *now) { pointers(m, old, &now); }
+bool tn__points_to(const tn_module *m, const void *p) { return pointers(m, p, NULL) > 0; }
 
 tn_tensor *tn_module_tie(void *module, const char *name, tn_tensor *t)
 {

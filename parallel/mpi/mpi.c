@@ -12,7 +12,6 @@
 
 typedef struct {
     MPI_Comm comm;
-    MPI_Win  window;  /* memory that other ranks may read; MPI_WIN_NULL: none */
     bool     started; /* this world called MPI_Init_thread */
 } ranks;
 
@@ -43,7 +42,6 @@ static tn_status mpi_gather(void *user, const void *mine, void *all, int bytes)
 {
     const ranks *r = user;
     MPI_Request  q = MPI_REQUEST_NULL;
-    if (r->window != MPI_WIN_NULL) MPI_Win_sync(r->window); /* makes earlier writes visible to all ranks */
     return finish(&q, MPI_Iallgather(mine, bytes, MPI_BYTE, all, bytes, MPI_BYTE, r->comm, &q), "MPI_Iallgather");
 }
 
@@ -71,35 +69,12 @@ static tn_status mpi_sum(void *user, void *data, int count, bool f64)
     return finish(&q, code, "MPI_Iallreduce");
 }
 
-static tn_status mpi_expose(void *user, void *memory, int64_t bytes)
-{
-    ranks *r = user;
-    if (r->window != MPI_WIN_NULL) {
-        MPI_Win_unlock_all(r->window);
-        return check(MPI_Win_free(&r->window), "MPI_Win_free");
-    }
-    if (!memory) return TN_OK;
-    if (check(MPI_Win_create(memory, (MPI_Aint)bytes, 1, MPI_INFO_NULL, r->comm, &r->window), "MPI_Win_create"))
-        return tn_error();
-    MPI_Win_set_errhandler(r->window, MPI_ERRORS_RETURN);
-    return check(MPI_Win_lock_all(MPI_MODE_NOCHECK, r->window), "MPI_Win_lock_all");
-}
-
-static tn_status mpi_get(void *user, void *to, int bytes, int from, int64_t at)
-{
-    const ranks *r = user;
-    MPI_Request  q = MPI_REQUEST_NULL;
-    const int    code = MPI_Rget(to, bytes, MPI_BYTE, from, (MPI_Aint)at, bytes, MPI_BYTE, r->window, &q);
-    return finish(&q, code, "MPI_Rget");
-}
-
 /* Finalises MPI if this world has started it. */
 static void mpi_free(void *user)
 {
     ranks *r = user;
     int    over = 0;
     MPI_Finalized(&over);
-    if (!over && r->window != MPI_WIN_NULL) mpi_expose(r, NULL, 0);
     if (!over && r->comm != MPI_COMM_NULL) MPI_Comm_free(&r->comm);
     if (!over && r->started) MPI_Finalize();
     tn_mem_put(r, sizeof *r);
@@ -123,15 +98,9 @@ tn_world *tn_world_mpi(const void *communicator)
     int    begun = 0, over = 0, level;
     ranks *r = tn_mem_get(sizeof *r);
     if (!r) return NULL;
-    tn_transport t = {.size = 1,
-                      .user = r,
-                      .gather = mpi_gather,
-                      .broadcast = mpi_broadcast,
-                      .swap = mpi_swap,
-                      .sum = mpi_sum,
-                      .expose = mpi_expose,
-                      .get = mpi_get};
-    r->comm = MPI_COMM_NULL, r->window = MPI_WIN_NULL;
+    tn_transport t = {
+        .size = 1, .user = r, .gather = mpi_gather, .broadcast = mpi_broadcast, .swap = mpi_swap, .sum = mpi_sum};
+    r->comm = MPI_COMM_NULL;
     t.free = mpi_free;
     MPI_Finalized(&over);
     MPI_Initialized(&begun);

@@ -14,7 +14,7 @@
 static void set_world(training *t, const char *run)
 {
     const int64_t shards = record_count(run, "shards");
-    t->asked.zero = t->asked.zero3 = false, t->asked.ranks = 0;
+    t->asked.zero = false, t->asked.ranks = 0;
     if (shards && tn_error() == TN_OK) t->world = tn_world_single();
     if (shards) t->asked.shards = shards;
 }

@@ -67,10 +67,8 @@ int train_check(training *t)
         return program_usage("--vocab-size is for a new tokenizer, but --vocab names an existing one");
     if (!a->steps && !a->epochs && !(a->minutes > 0)) a->minutes = t->kind->minutes, t->no_duration = true;
     t->vocab_size_given = a->vocab_size > 0;
-    if ((a->shards || a->zero || a->zero3) && !t->world)
-        return program_usage("--%s is for several processes; set --ranks, too", a->zero3  ? "zero3"
-                                                                                : a->zero ? "zero"
-                                                                                          : "shards");
+    if ((a->shards || a->zero) && !t->world)
+        return program_usage("--%s is for several processes; set --ranks, too", a->zero ? "zero" : "shards");
     const int wrong = read_memory(t);
     return wrong ? wrong : t->kind->check(t);
 }
@@ -378,7 +376,7 @@ tn_fit_args train_fit_args(const training *t, int64_t steps, const char *folder,
     f.save_every = every, f.valid_every = has_validation(t) ? every : 0;
     if (t->asked.keep > f.keep) f.keep = t->asked.keep;
     f.world = t->world;
-    if (f.world) f.shards = (int)t->asked.shards, f.zero = t->asked.zero, f.zero3 = t->asked.zero3;
+    if (f.world) f.shards = (int)t->asked.shards, f.zero = t->asked.zero;
     if (f.optimizer) clear_optimizer_args(&f);
     return f;
 }

@@ -19,7 +19,7 @@ typedef struct {
     const char *out, *size, *dtype, *vocab, *memory;
     int64_t     vocab_size, steps, epochs, seed, layers, heads, dim, ranks, shards, keep;
     double      minutes, lr, warmup, dropout;
-    bool        resume, force, zero, zero3;
+    bool        resume, force, zero;
     option_list compare;
 } train_asked;
 #define TRAIN_DEFAULTS .lr = 1e-3, TRAIN_DEFAULTS_CHOSEN
@@ -88,9 +88,7 @@ typedef struct {
                .resume = RESUME_FREE),                                                                               \
         OPTION_INT("shards", 0, "N", &(a).shards, "with --ranks: number of shards of a batch (default: 12)",         \
                    .least = 1, .most = TN_SHARDS_MAX),                                                               \
-        OPTION_FLAG("zero", 0, &(a).zero, "with --ranks: shard the optimizer's state, too", .resume = RESUME_FREE),  \
-        OPTION_FLAG("zero3", 0, &(a).zero3, "with --ranks: shard the optimizer's state and the weights, too",        \
-                    .resume = RESUME_FREE)
+        OPTION_FLAG("zero", 0, &(a).zero, "with --ranks: shard the optimizer's state, too", .resume = RESUME_FREE)
 
 /* A run of a number of minutes (plan.c). */
 typedef struct {

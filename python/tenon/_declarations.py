@@ -66,7 +66,8 @@ tn_conv_transpose2d_args: int zero_; tn_tensor *x; tn_tensor *weight; tn_tensor 
     int64_t dilation = 1; int64_t dilation_w = -1; int64_t groups = 1; int end_; required 3
 tn_rope_config: int zero_; int64_t dim; double theta = 10000; bool interleaved; tn_rope_scaling scaling; double factor
     = 1; double low = 1; double high = 4; int64_t trained; tn_dtype dtype; int end_
-tn_mode: bool no_grad; bool trains; bool autocast; bool blank; uint16_t replay; uint16_t look; tn__replaced *replaced
+tn_mode: bool no_grad; bool trains; bool autocast; bool blank; uint16_t replay; uint16_t look; tn__replaced *replaced;
+    void *module
 tn_scope: size_t mark; int path; tn_mode mode
 tn_backward_args: int zero_; tn_tensor *root; tn_tensor *seed; int count; tn_tensor **roots; tn_tensor **seeds; bool
     retain; int end_; required 1

@@ -12,7 +12,6 @@ typedef struct {
     bool              gone;
     const void       *out[TN_THREAD_RANKS];
     const int        *out_at[TN_THREAD_RANKS], *out_bytes[TN_THREAD_RANKS];
-    const char       *shown[TN_THREAD_RANKS];
     tn_rank_body     *body;
     void             *user;
     char (*text)[1100];
@@ -85,23 +84,6 @@ static tn_status thread_sum(void *user, void *data, int count, bool f64)
     return end(m);
 }
 
-static tn_status thread_expose(void *user, void *memory, int64_t bytes)
-{
-    member *m = user;
-    (void)bytes;
-    if (begin(m, NULL) != TN_OK) return tn_error();
-    m->hub->shown[m->rank] = memory;
-    return end(m);
-}
-
-static tn_status thread_get(void *user, void *to, int bytes, int from, int64_t at)
-{
-    const member *m = user;
-    if (!m->hub->shown[from]) return tn_raise(TN_EIO, "rank %d shows nothing", from);
-    memcpy(to, m->hub->shown[from] + at, (size_t)bytes);
-    return TN_OK;
-}
-
 static void *run(void *user)
 {
     member        *m = user;
@@ -113,9 +95,7 @@ static void *run(void *user)
                                                               .gather = thread_gather,
                                                               .broadcast = thread_broadcast,
                                                               .swap = thread_swap,
-                                                              .sum = thread_sum,
-                                                              .expose = thread_expose,
-                                                              .get = thread_get});
+                                                              .sum = thread_sum});
     tn_set_threads(1);
     h->body(w, h->user);
     tn_world_free(w);

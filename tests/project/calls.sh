@@ -24,7 +24,6 @@ core/base/team.c:pthread_create    the workers of parallel loops
 data/corpus/corpus_batches.c:pthread_create  reads the next batch while this one is trained on
 data/source/prefetch.c:pthread_create  reads batches of any source ahead
 parallel/overlap.c:pthread_create  sends gradients during the backward pass
-parallel/arena.c:mmap              reserves addresses without memory, which no allocator does
 core/base/c_locale.c:uselocale     numbers are written with a decimal point; then the locale of the user is restored
 '
 forbidden=" $(echo $ends $prints $memory $locale $threads $chance $process) "

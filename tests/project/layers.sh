@@ -19,7 +19,7 @@ autograd/ops     | tape rooms                    | core/products core/real.h
                  |                               | core/kernels/sum_lanes.h core/kernels/vecmath.h
 autograd/tools   | tape rooms ops                | core/base
 nn/base          |                               | core/base/toolbox.h core/products/q8_fits.h
-                 |                               | core/files/safetensors_rows.h
+                 |                               | core/files/safetensors_rows.h autograd/tape/casts.h
 nn/layers        | base                          | core/base/toolbox.h
 nn/recurrent     | base                          | core/base/toolbox.h
 nn/attention     | base layers                   | core/base/toolbox.h autograd/rooms/q8.h

@@ -40,15 +40,15 @@ for workload in "bert f32" "gpt bf16" "seq2seq f32"; do
         wrong "$workload: one rank and three: $(cat said errors)"
 done
 
-# All kinds of exchange: shards of the optimizer's state, shards of the weights, tables of which only used rows are
+# All kinds of exchange: shards of the optimizer's state, tables of which only used rows are
 # sent.
 small=(--workload lstm --steps 3 --d-model 32 --vocab 1000)
-for how in "1" "2 --zero" "3 --sparse" "3 --zero --sparse" "3 --zero3 --resident 0"; do
+for how in "1" "2 --zero" "3 --sparse" "3 --zero --sparse"; do
     # shellcheck disable=SC2086 # words
     timeout 60 "$build/bin/bench" ranks "${small[@]}" --ranks $how
 done >said 2>errors
-[ "$(weights said | wc -l)" = 5 ] && [ "$(weights said | sort -u | wc -l)" = 1 ] ||
-    wrong "--zero, --zero3 and --sparse: $(cat said errors)"
+[ "$(weights said | wc -l)" = 4 ] && [ "$(weights said | sort -u | wc -l)" = 1 ] ||
+    wrong "--zero and --sparse: $(cat said errors)"
 timeout 60 "$build/bin/bench" ranks "${small[@]}" --ranks 2 --delay 100,100 | grep -q '"blocked_ms"' ||
     wrong "bench ranks --delay does not say how long an exchange takes that is not hidden"
 timeout 60 "$build/bin/bench" ranks "${small[@]}" --ranks 3 --fast >said 2>errors || wrong "--fast: $(cat errors)"

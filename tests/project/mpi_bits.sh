@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The same weights from 1, 2, 3, 4 and 6 ranks after 20 steps: every workload of bench ranks in f32 and bf16, with more
-# shards (accumulation), ZeRO-1, ZeRO-3, sparse exchange of tables, and all of these together; and a run of bert with
+# shards (accumulation), ZeRO-1, sparse exchange of tables, and all of these together; and a run of bert with
 # clipping and dropout that 4 ranks start and 3 finish. --full only.
 . "$(dirname "$0")/common.sh"
 [ "${TENON_HAS_MPI:-}" ] && [[ $TENON_HAS_MPI != OFF && $TENON_HAS_MPI != FALSE ]] || {
@@ -30,7 +30,6 @@ for workload in bert gpt seq2seq lstm; do
     for dtype in f32 bf16; do
         same $workload $dtype
         same $workload $dtype --zero
-        same $workload $dtype --zero3 --resident 0
         same $workload $dtype --sparse
         same $workload $dtype --shards 36 --batch 72
         same $workload $dtype --shards 24 --batch 48 --zero --sparse
@@ -50,7 +49,7 @@ for dtype in f32 bf16; do
         train many_$ranks$dtype $ranks --dtype $dtype --zero || wrong "$ranks ranks: $(cat said)"
         cmp -s one_$dtype/model.safetensors many_$ranks$dtype/model.safetensors || wrong "bert, $dtype: $ranks ranks"
     done
-    for zero in '' --zero --zero3; do
+    for zero in '' --zero; do
         rm -rf half
         # shellcheck disable=SC2086 # empty, or one word
         train half 4 --dtype $dtype $zero &

@@ -44,7 +44,7 @@ steps=150 took=()
 (train whole $steps --ranks 1) >said || wrong "one rank alone fails"
 for ((i = 1; i <= ${1:-2}; i++)); do
     out=$PWD/kill$i from=$((RANDOM % 3 + 2)) to=$((RANDOM % 4 + 1))
-    zero=(--zero --zero3)
+    zero=(--zero --shards=12)
     (train "$out" $steps --ranks $from ${zero[i % 2]}) >said 2>errors$i &
     job=$!
     sleep "$((RANDOM % 3)).$((RANDOM % 10))"

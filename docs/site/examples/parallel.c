@@ -39,7 +39,6 @@ EXAMPLE(replica)
     printf("%d %d %d\n", tn_replica_seconds(r) >= 0, isnan(tn_replica_norm(r)) != 0, tn_replica_shard(r).of);
     tn_part p = {.open_ = false};
     if (tn_replica_next(r, &p)) tn_replica_cancel(r, &p); /* the data ended */
-    printf("%s\n", tn_status_name(tn_replica_whole(r)));
     tn_replica_free(r);
     tn_optimizer_free(o);
     tn_free(m);

@@ -89,7 +89,7 @@ EXAMPLE(parts_of_an_optimizer)
     printf("%d\n", tn_optimizer_sum(opt) != before);
     tn_optimizer_shard(opt, m->weight, 0, 1); /* updates only the first element of the weight */
     tn_backward(small_loss(m));
-    tn_step_shard(opt);
+    tn_step(opt);
     int64_t bytes = tn_optimizer_pack(opt, m->bias, NULL);
     void   *room = tn_mem_get((size_t)bytes);
     tn_optimizer_pack(opt, m->bias, room);

@@ -270,7 +270,9 @@ START_TEST(datasets_that_fail)
                "tn_dataset_new: the weights add up to 0, expected a finite number above 0");
     ck_refused(tn_dataset_new(.x = x, .weights = tn_full(TN_SHAPE(5), -1)), TN_EINVAL,
                "tn_dataset_new: weight 0 is -1, expected a finite number of at least 0");
+    part[0] = part[1] = d; /* all results are set, also after an error */
     tn_random_split(d, 0, 2, (double[]){0.5, 0.6}, part);
+    ck_assert(!part[0] && !part[1]);
     ck_error(TN_EINVAL, "tn_random_split: the shares add up to 1.1, expected 1");
     tn_random_split(d, 0, 2, (double[]){1.5, -0.5}, part);
     ck_error(TN_EINVAL, "tn_random_split: share 0 is 1.5, expected 0 to 1");

@@ -438,6 +438,33 @@ START_TEST(a_source_of_its_own)
 }
 END_TEST
 
+static bool endless(void *user, tn_batch *b)
+{
+    b->x = tn_ones(TN_SHAPE(1)), b->y = b->x;
+    ++*(int64_t *)user;
+    return true;
+}
+static tn_tensor *half(void *module, const tn_batch *b, void *user)
+{
+    (void)module, (void)user;
+    return tn_sum(b->x);
+}
+
+/* A source of validation that never returns false, with a known number of batches, and without. */
+START_TEST(an_endless_validation)
+{
+    for (int known = 0; known < 2; known++) {
+        fit_case        c = fit_case_begin(0);
+        int64_t         n = 0;
+        const tn_source s = {.next = endless, .user = &n, .batches = known ? 5 : 0};
+        tn_fit(c.net, .train = c.train, .loss = fit_case_loss, .user = &c, .steps = 1, .valid = s, .measure = half);
+        ck_error_has(TN_EINVAL, "batches without an end; its .next must return false at the end of an epoch");
+        ck_assert(known ? n == 11 : n > 1000);
+        fit_case_end(&c);
+    }
+}
+END_TEST
+
 START_TEST(wrong_use)
 {
     fit_case c = fit_case_begin(0);
@@ -555,6 +582,7 @@ int main(void)
     tcase_add_test(c, listener_raises);
     tcase_add_test(c, not_a_number);
     tcase_add_test(c, a_source_of_its_own);
+    tcase_add_test(c, an_endless_validation);
     tcase_add_test(c, wrong_use);
     tcase_add_test(c, rows);
     return tn_check_main(s);

@@ -260,10 +260,8 @@ static void wrongly(tn_world *w, void *user)
     if (what == 4) a.shards = 1;
     if (what == 5 && tn_world_rank(w)) a.shards = 24;
     if (what == 6) a.zero = true, a.optimizer = o;
-    tn_ema *ema = what == 7 ? tn_ema_new(net, .decay = 0.9) : NULL;
-    if (what == 7) a.zero3 = true, a.ema = ema;
     tn_fit_run(a);
-    tn_ema_free(ema), tn_optimizer_free(o), tn_free(net);
+    tn_optimizer_free(o), tn_free(net);
 }
 
 START_TEST(mistakes)
@@ -273,13 +271,12 @@ START_TEST(mistakes)
         ("tn_fit: .train returned rows 0 to 2 of 24 for shard 1 of 12; its .next must call tn_shard_next after each "
          "batch"),
         "tn_fit: .accumulate does not support .world; use larger batches and multiply .shards instead",
-        "tn_fit: .shards, .zero and .zero3 need a .world",
+        "tn_fit: .shards and .zero need a .world",
         "tn_replica_new: .shards is 1, but must be at least the number of ranks, 2, and at most 4096",
         "tn_replica_new: rank 1 has other options (.shards, .bucket, ...) than rank 0",
-        "tn_replica_step: with .zero the optimizer's own .clip would see only a part of the gradients; set .clip",
-        "tn_fit: .zero3 does not support .ema, which reads all weights at each step; use .zero"};
+        "tn_replica_step: with .zero the optimizer's own .clip would see only a part of the gradients; set .clip"};
     char text[RANKS][1100];
-    for (int what = 0; what < 8; what++) {
+    for (int what = 0; what < 7; what++) {
         tn_thread_ranks(2, wrongly, &what, 0, text);
         ck_assert_msg(!strncmp(text[0], said[what], strlen(said[what])), "%d: %s", what, text[0]);
         ck_assert_msg(*text[1], "%d", what);

@@ -331,6 +331,26 @@ START_TEST(checkpoints)
 }
 END_TEST
 
+/* A merge under autocast has the bits of one without. */
+START_TEST(merged_under_autocast)
+{
+    tn_linear *m = tn_linear_new(.in = 32, .out = 32);
+    tn_lora(m, .rank = 4);
+    for (tn_each p = tn_parameters(m); tn_next(&p);) {
+        const tn_scope s = tn_no_grad_begin();
+        tn_copy_from(p.tensor, tn_normal(tn_shape_of(p.tensor), 0, 1));
+        tn_scope_end(s);
+    }
+    tn_linear *same = tn_copy(m);
+    ck_assert_int_eq(tn_lora_merge(m), TN_OK);
+    const tn_scope s = tn_autocast_begin(true);
+    ck_assert_int_eq(tn_lora_merge(same), TN_OK);
+    tn_scope_end(s);
+    ck_assert(!memcmp(tn_data(m->weight), tn_data(same->weight), 32 * 32 * sizeof(float)));
+    tn_free(m), tn_free(same);
+}
+END_TEST
+
 START_TEST(mistakes)
 {
     net *m = net_new(TN_F32);
@@ -547,6 +567,7 @@ int main(void)
     tcase_add_loop_test(c, files, 0, MODELS);
     tcase_add_test(c, own_module);
     tcase_add_test(c, checkpoints);
+    tcase_add_test(c, merged_under_autocast);
     tcase_add_test(c, mistakes);
     tcase_add_test(c, tied_weights_and_other_ranks);
     tcase_add_loop_test(c, joined_weights, 0, 2);

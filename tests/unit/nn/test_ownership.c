@@ -2,11 +2,12 @@
  * program continues. */
 #include "autograd/autograd.h"
 #include "core/tensor/tensor.h"
-#include "nn/nn.h"
+#include "optim/optim.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
 
 #include <math.h>
+#include <string.h>
 
 #define ADVICE                                                                                                 \
     " was freed: its scope ended, or it was dropped more often than it was kept; a scope frees what it owns, " \
@@ -107,7 +108,91 @@ START_TEST(a_module_freed_twice)
     tn_clear_error();
 }
 END_TEST
+
+enum { USES = 12 };
+static const char *use(int what, tn_linear *m, tn_tensor *x)
+{
+    switch (what) {
+    case 0: tn_call(m, x); return "tn_call";
+    case 1: tn_train(m, true); return "tn_module_each";
+    case 2: tn_eval(m); return "tn_module_each";
+    case 3: tn_freeze(m, true); return "tn_module_each";
+    case 4: tn_zero_grads(m); return "tn_module_each";
+    case 5: tn_count(m); return "tn_module_each";
+    case 6: tn_copy(m); return "tn_copy";
+    case 7: tn_save(m, "never.safetensors"); return "tn_save";
+    case 8: tn_module_find(m, "weight"); return "tn_find";
+    case 9: tn_module_unhook(m, m); return "tn_unhook";
+    case 10: tn_module_print(stdout, m); return "tn_module_each";
+    default: tn_module_functional_call(m, x, 0, NULL, NULL); return "tn_functional_call";
+    }
+}
+
+/* Also after other objects of its size were made, which would get its memory. */
+START_TEST(a_freed_module)
+{
+    tn_linear *m = tn_linear_new(.in = 2, .out = 2);
+    tn_free(m);
+    tn_linear *others[8];
+    for (int i = 0; i < 8; i++) others[i] = tn_linear_new(.in = 2, .out = 2);
+    tn_tensor  *x = tn_ones(TN_SHAPE(1, 2));
+    const char *who = use(_i, m, x);
+    ck_assert_msg(tn_error() == TN_ESTATE && strstr(tn_error_message(), "this module was already freed"), "%s: %s", who,
+                  tn_error_message());
+    ck_assert_msg(!strncmp(tn_error_message(), who, strlen(who)), "%s", tn_error_message());
+    tn_clear_error();
+    for (int i = 0; i < 8; i++) tn_free(others[i]);
+}
+END_TEST
 #endif
+
+/* ---- a module that is assigned without tn_child ------------------------------------------------------------------ */
+
+typedef struct {
+    tn_module  base;
+    tn_linear *in, **out; /* out: one element */
+} pair;
+static tn_tensor *pair_forward(pair *m, tn_tensor *x)
+{
+    if (!tn_ready(m)) return NULL;
+    tn_frame f = tn_enter(m);
+    return tn_leave(f, tn_call(m->out[0], tn_gelu(tn_call(m->in, x))));
+}
+TN_FORWARD(pair);
+static pair *pair_new(bool registered)
+{
+    pair *m = tn_module_new(pair);
+    if (!m) return NULL;
+    m->in = tn_child(m, "in", tn_linear_new(.in = 2, .out = 2));
+    m->out = tn_array(m, 1, tn_linear *);
+    m->out[0] = registered ? tn_child(m, "out", tn_linear_new(.in = 2, .out = 2)) : tn_linear_new(.in = 2, .out = 2);
+    return tn_built(m);
+}
+
+enum { FORGOTTEN, REGISTERED, FROZEN, OWN_OPTIMIZER, NO_OPTIMIZER, EVALUATED, NOT_RECORDED, PASSED, KINDS };
+
+START_TEST(a_child_without_tn_child)
+{
+    pair         *m = pair_new(_i == REGISTERED);
+    tn_linear    *out = m->out[0], *outer = tn_linear_new(.in = 2, .out = 2);
+    tn_optimizer *o = _i == NO_OPTIMIZER ? NULL : tn_sgd_new(m), *own = _i == OWN_OPTIMIZER ? tn_sgd_new(out) : NULL;
+    tn_tensor    *x = tn_ones(TN_SHAPE(1, 2));
+    if (_i == FROZEN) tn_freeze(out, true);
+    if (_i == EVALUATED) tn_eval(m);
+    const tn_scope s = _i == NOT_RECORDED ? tn_no_grad_begin() : tn_scope_begin();
+    for (int step = 0; step < 2 && tn_error() == TN_OK; step++)
+        tn_call(m, _i == PASSED ? (m->out[0] = out, tn_freeze(out, true), tn_call(outer, x)) : x);
+    tn_scope_end(s);
+    if (_i == FORGOTTEN)
+        ck_error(TN_ESTATE,
+                 "pair: its Linear, with the parameter 'weight', was assigned without tn_child, so that no "
+                 "optimizer trains it, and tn_save and tn_free skip it; register it with tn_child, or freeze "
+                 "it with tn_freeze");
+    ck_assert_msg(tn_error() == TN_OK, "%d: %s", _i, tn_error_message());
+    tn_optimizer_free(o), tn_optimizer_free(own), tn_free(m), tn_free(outer);
+    if (_i != REGISTERED) tn_free(out);
+}
+END_TEST
 
 int main(void)
 {
@@ -119,6 +204,8 @@ int main(void)
     tcase_add_test(c, another_in_its_place);
 #if !TN_TEST_ASAN
     tcase_add_test(c, a_module_freed_twice);
+    tcase_add_loop_test(c, a_freed_module, 0, USES);
 #endif
+    tcase_add_loop_test(c, a_child_without_tn_child, 0, KINDS);
     return tn_check_main(s);
 }

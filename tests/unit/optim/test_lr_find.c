@@ -10,7 +10,7 @@
 typedef struct {
     tn_sequential *net;
     int            calls, fails;
-    double         sign;
+    double         sign, shift;
 } problem;
 static tn_tensor *loss_of(void *user)
 {
@@ -22,7 +22,7 @@ static tn_tensor *loss_of(void *user)
         tn_tensor *sum = tn_mul_scalar(tn_sum(tn_square(w.tensor)), p->sign);
         loss = loss ? tn_add(loss, sum) : sum;
     }
-    return loss;
+    return tn_add_scalar(loss, p->shift);
 }
 
 START_TEST(curve_and_choice)
@@ -50,6 +50,29 @@ START_TEST(curve_and_choice)
                         lr);
     ck_assert(!memcmp(losses, again, sizeof losses) || isnan(losses[STEPS - 1]));
     tn_optimizer_free(o), tn_free(p.net), tn_free(before);
+}
+END_TEST
+
+/* A loss below 0, as of likelihoods and policies: the curve has as many points, and the choice is that of loss + 100. */
+START_TEST(negative_losses)
+{
+    double lr[2];
+    int    calls[2];
+    for (int shifted = 0; shifted < 2; shifted++) {
+        problem       p = {tn_case_new(TN_F64), .sign = 1, .shift = shifted ? -1000 : 0};
+        tn_optimizer *o = tn_sgd_new(p.net, .lr = 0.25);
+        lr[shifted] = tn_lr_find(p.net, .optimizer = o, .closure = loss_of, .user = &p, .from = 1e-4, .to = 0.5);
+        ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
+        calls[shifted] = p.calls;
+        tn_optimizer_free(o), tn_free(p.net);
+    }
+    ck_assert_msg(calls[1] == 100 && calls[0] == 100, "%d and %d", calls[0], calls[1]);
+    ck_assert_double_eq_tol(lr[0], lr[1], 1e-9);
+    problem       p = {tn_case_new(TN_F64), .sign = 1, .shift = -10};
+    tn_optimizer *o = tn_sgd_new(p.net, .lr = 0.25);
+    tn_lr_find(p.net, .optimizer = o, .closure = loss_of, .user = &p, .from = 1e-4, .to = 100);
+    ck_assert(tn_error() == TN_OK && p.calls < 100); /* it diverges */
+    tn_optimizer_free(o), tn_free(p.net);
 }
 END_TEST
 
@@ -87,6 +110,7 @@ int main(void)
     Suite *s = suite_create("lr_find");
     TCase *t = tn_tcase(s, "finder");
     tcase_add_loop_test(t, curve_and_choice, 0, 2);
+    tcase_add_test(t, negative_losses);
     tcase_add_test(t, mistakes);
     return tn_check_main(s);
 }

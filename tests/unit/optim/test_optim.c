@@ -1,6 +1,7 @@
 /* test_optim.c — optimizers: 50 steps compared with PyTorch's (tests/golden/optim.py), whole steps or none, the same
  * bits for any number of threads, no allocation after the first step. */
 #include "tests/common/check_main.h"
+#include "tests/common/errors.h"
 
 #include "tests/common/optim_case.h"
 #include <float.h>
@@ -291,6 +292,66 @@ START_TEST(options_of_the_rule)
 }
 END_TEST
 
+/* A step that starts while one runs: from a schedule's function here, from another thread in a program. */
+static double steps_again(int64_t step, int group, void *user)
+{
+    (void)step, (void)group;
+    if (*(tn_optimizer **)user) tn_step(*(tn_optimizer **)user);
+    return 1;
+}
+START_TEST(a_step_within_a_step)
+{
+    tn_sequential *net = tn_case_new(TN_F32);
+    tn_optimizer  *o = tn_sgd_new(net), *again = NULL;
+    tn_schedule_follow(tn_lambda_lr_new(o, .factor = steps_again, .user = &again));
+    for (int t = 0; t < 3; t++) {
+        again = t == 1 ? o : NULL;
+        tn_case_backward(net, t, 0);
+        tn_step(o);
+        if (t == 1) ck_error_has(TN_ESTATE, "tn_step: another thread is in tn_step or tn_backward of");
+        ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
+    }
+    ck_assert_int_eq(tn_steps(o), 2);
+    tn_optimizer_free(o), tn_free(net);
+}
+END_TEST
+
+/* A step under autocast has the bits of one without: Muon's products, too. */
+START_TEST(steps_under_autocast)
+{
+    tn_sequential *net[2] = {tn_case_new(TN_F32), tn_case_new(TN_F32)};
+    for (int narrow = 0; narrow < 2; narrow++) {
+        tn_optimizer *o = tn_case_kinds[_i].make(net[narrow]);
+        for (int t = 0; t < 3 * tn_case_kinds[_i].parts; t++) {
+            tn_case_backward(net[narrow], t, 0);
+            const tn_scope s = tn_autocast_begin(narrow);
+            ck_assert_int_eq(tn_step(o), TN_OK);
+            tn_scope_end(s);
+        }
+        tn_optimizer_free(o);
+    }
+    ck_assert_msg(tn_case_same(net[0], net[1]), "%s", tn_case_kinds[_i].name);
+    tn_free(net[0]), tn_free(net[1]);
+}
+END_TEST
+
+/* In PyTorch a NaN in the gradient of a matrix makes all of Adafactor's update NaN, in that of a vector one element. */
+START_TEST(a_nan_in_a_gradient)
+{
+    tn_linear    *m = tn_linear_new(.in = 3, .out = 2);
+    tn_optimizer *o = tn_adafactor_new(m, .lr = 0.1);
+    for (int step = 0; step < 2; step++) {
+        tn_tensor *g = tn_ones(TN_SHAPE(2, 3)), *b = tn_ones(TN_SHAPE(2));
+        if (!step) tn_set(g, 1, (double)NAN), tn_set(b, 1, (double)NAN);
+        tn_set_grad(m->weight, g), tn_set_grad(m->bias, b);
+        ck_assert_int_eq(tn_step(o), TN_OK);
+        for (int i = 0; i < 6; i++) ck_assert_msg(isnan(tn_get(m->weight, i)), "%g", tn_get(m->weight, i));
+        ck_assert(fabs(tn_get(m->bias, 0)) < 1 && isnan(tn_get(m->bias, 1)));
+    }
+    tn_optimizer_free(o), tn_free(m);
+}
+END_TEST
+
 int main(void)
 {
     golden = tn_safetensors_open(tn_test_data("golden/optim.safetensors"));
@@ -299,6 +360,9 @@ int main(void)
     TCase *t = tn_tcase(s, "beside PyTorch");
     tcase_add_loop_test(t, trajectories, 0, KINDS);
     tcase_add_test(t, averages);
+    tcase_add_loop_test(t, steps_under_autocast, 0, KINDS);
+    tcase_add_test(t, a_step_within_a_step);
+    tcase_add_test(t, a_nan_in_a_gradient);
     tcase_add_test(t, averages_that_are_the_weights);
     tcase_add_test(t, nothing_is_left_out);
     tcase_add_test(t, options_of_the_rule);
