@@ -25,6 +25,7 @@ json() # FILE KEY...: the last line of FILE is an object with these numbers
     --predictions classes.jsonl \
     >classes.txt 2>/dev/null || wrong "bert tune classify failed"
 json classes.txt accuracy f1 seconds
+grep -q '"f1_of":"y"' classes.txt || wrong "F1 of another label than the second: $(cat classes.txt)"
 grep -q "Wrong predictions" classes/test.html || wrong "bert tune shows no mistakes"
 grep -qE '<p><b>[0-9.]+ %</b><span>accuracy on [0-9]+ examples; F1 [0-9.]+ %' classes/test.html &&
     grep -q '<dd>bert tune classify --model small' classes/test.html || wrong "bert tune's page has no summary"
@@ -54,6 +55,7 @@ grep -q '"lr": 5e-05,' slow/run.json || wrong "bert tune --lora learns at anothe
 "${tune[@]}" classify --train train.tsv --test test.tsv --out seeds --seeds 2 --json >seeds.txt ||
     wrong "bert tune --seeds failed"
 json seeds.txt accuracy f1 seconds seeds
+[ "$(grep -c '"f1_of":"y"' seeds.txt)" = 3 ] || wrong "bert tune --seeds: F1 of another label: $(cat seeds.txt)"
 grep -q '"deviation":{"accuracy":' seeds.txt && [ -s seeds/seed-2/model.safetensors ] ||
     wrong "bert tune --seeds shows no deviation"
 "${tune[@]}" classify --freeze 1 --train train.tsv --out frozen >/dev/null || wrong "bert tune --freeze failed"
