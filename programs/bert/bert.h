@@ -115,9 +115,12 @@ typedef struct {
     tn_bert  *generator, *discriminator;
     bool      gdes;
 } electra;
-electra   *electra_new(tn_bert_config discriminator, const char *sharing);
+electra *electra_new(tn_bert_config discriminator, const char *sharing);
+enum { REPLACED_WEIGHT = 50 }; /* loss = the generator's cross-entropy + 50 · that of finding the replaced tokens */
 tn_tensor *electra_loss(void *net, const tn_batch *b, void *user);
-bool       electra_save(electra *m, const tn_tokenizer *tokens, const char *dir);
+/* Prints the two parts of the loss on the source's next batch, unless --quiet. False: raised. */
+bool electra_print_parts(electra *m, const tn_source *s);
+bool electra_save(electra *m, const tn_tokenizer *tokens, const char *dir);
 #define BERT_TRAINING                                                                                         \
     {                                                                                                         \
         .base = {.kind = &bert_kind, .asked = {TRAIN_DEFAULTS, .size = "mini", .dropout = 0.1}}, .batch = 16, \

@@ -87,8 +87,8 @@ static void print_lines(const sentences *how, const model *m)
         more = n > 0 && !ferror(stdout);
     }
     if (lines) tn_mem_put(lines, TEXTS * sizeof *lines);
-    if (broken_lines && !settings.quiet)
-        tell("note: %lld lines are not UTF-8, the first is line %lld; " TEXTS_CONVERT "\n", (long long)broken_lines,
+    if (broken_lines)
+        warn("%lld lines are not UTF-8, the first is line %lld; " TEXTS_CONVERT "\n", (long long)broken_lines,
              (long long)first_broken);
 }
 

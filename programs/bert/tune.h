@@ -11,6 +11,7 @@ typedef struct {
     tn_task          task;
     tn_labelled_kind kind;
     int64_t          length, batch; /* defaults */
+    const char      *next, *tag;    /* see run_page */
 } tune_task;
 const tune_task *tune_task_of(const char *name); /* NULL: unknown, after program_usage */
 

@@ -15,7 +15,8 @@ typedef union {
 } option_value;
 
 typedef struct {
-    const program *program;
+    const program *program; /* with the name by which it was started, "tenon-bert" */
+    const char    *name;    /* the program's own name, "bert" */
     const command *command; /* NULL until it is known */
     int            argc;
     char         **argv; /* a copy of main's, with the words of each @FILE in its place */

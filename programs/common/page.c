@@ -3,6 +3,7 @@
 #include "page.h"
 
 #include "files.h"
+#include "messages.h"
 #include "progress.h"
 #include "record.h"
 #include "texts.h"
@@ -359,7 +360,9 @@ static void add_code(tn_string *to, const char *language, const char *text)
 
 void run_line(const char *format, const char *folder, tn_string *to)
 {
-    const char *at = format ? strstr(format, "%s") : NULL;
+    char        named[512];
+    const char *at;
+    format = format ? message_name(format, named, sizeof named) : NULL, at = format ? strstr(format, "%s") : NULL;
     if (format) tn_string_add(to, (tn_text){format, at ? (size_t)(at - format) : strlen(format)});
     if (at) program_quote(folder, to), add(to, at + 2);
 }

@@ -24,7 +24,7 @@ static const option *run_option(void)
 
 static const char *command_name(char to[128])
 {
-    snprintf(to, 128, "%s %s", now.program->name, now.command->name ? now.command->name : "");
+    snprintf(to, 128, "%s %s", now.name, now.command->name ? now.command->name : "");
     return to;
 }
 
@@ -117,8 +117,8 @@ void resume_put(tn_json_writer *w, bool sums)
 
 const char *resume_command(const char *folder, char to[1200])
 {
-    char name[128];
-    snprintf(to, 1200, "%s --out %s --resume", command_name(name), folder);
+    snprintf(to, 1200, "%s %s --out %s --resume", now.program->name, now.command->name ? now.command->name : "",
+             folder);
     return to;
 }
 

@@ -322,8 +322,8 @@ run_page train_page(const training *t, bool live)
                       .rising = t->fit.rising,
                       .live = live,
                       .compare = &t->asked.compare,
-                      .next = k->next,
-                      .tag = k->tag,
+                      .next = t->next ? t->next : k->next,
+                      .tag = t->tag ? t->tag : k->tag,
                       .load = t->load};
 }
 
@@ -403,12 +403,10 @@ static void advise(const training *t)
 /* A run that ends above the loss of a uniform guess has learned nothing: its learning rate was too large. */
 static void warn_diverged(const training *t, const tn_fit_result *r)
 {
-    if (settings.quiet || t->uniform <= 0 || r->loss <= 1.1 * t->uniform) return;
-    fprintf(
-        stderr,
-        "warning: the loss, %.4g, is larger than that of a uniform guess, %.4g: the training has diverged; lower --lr "
-        "(%g) and start again\n",
-        r->loss, t->uniform, t->asked.lr);
+    if (t->uniform <= 0 || r->loss <= 1.1 * t->uniform) return;
+    warn("the loss, %.4g, is larger than that of a uniform guess, %.4g: the training has diverged; lower --lr (%g) and "
+         "start again\n",
+         r->loss, t->uniform, t->asked.lr);
 }
 
 tn_fit_result train_run(training *t)
@@ -458,7 +456,7 @@ tn_fit_result train_run_ranks(training *t)
 
 void train_stopped(const tn_fit_result *r, const char *again)
 {
-    if (!settings.quiet) fprintf(stderr, "stopped at step %lld; %s continues\n", (long long)r->steps, again);
+    if (!settings.quiet) tell("stopped at step %lld; %s continues\n", (long long)r->steps, again);
 }
 
 void train_advise(const training *t)
@@ -466,7 +464,7 @@ void train_advise(const training *t)
     char      path[1024];
     tn_string next = {0};
     if (settings.quiet || tn_error() != TN_OK) return;
-    run_line(t->kind->next, t->asked.out, &next);
+    run_line(train_page(t, false).next, t->asked.out, &next);
     if (next.bytes) fprintf(stderr, "next     %s\n", next.at);
     fprintf(stderr, "report   %s/report.html; the model's card is in README.md\n", t->asked.out);
     if (file_exists(in_folder(t->asked.out, "checkpoints", path)))

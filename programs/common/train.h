@@ -110,17 +110,17 @@ typedef struct {
     void             *net;
     tn_fit_args       fit;            /* open sets the sources, the loss, and how the best model is selected */
     int64_t           batches, width; /* set by open: batches per epoch; approximate tokens per step */
-    double            uniform;        /* set by open: the loss of a uniform guess; 0: not known */
+    double            uniform;        /* set by open: the loss of a uniform guess, of all its parts; 0: not known */
     plan              plan;
-    int64_t           every;            /* steps between two checkpoints; 0: depends on the number of steps */
-    char              each[64];         /* description of a step: "16 examples of at most 128 tokens" */
-    const char       *score;            /* name of the validation's value; NULL: the loss */
-    const char       *load;             /* set by check: see run_page */
-    bool              untimed;          /* do not measure the duration of a step */
-    bool              no_duration;      /* the user set no duration: a resumed run keeps its number of steps */
-    bool              vocab_size_given; /* --vocab-size was given */
-    bool              chosen;           /* train_choose has set the size */
-    bool              new_folder;       /* the folder is locked by this run and does not contain a model yet */
+    int64_t           every;             /* steps between two checkpoints; 0: depends on the number of steps */
+    char              each[64];          /* description of a step: "16 examples of at most 128 tokens" */
+    const char       *score;             /* name of the validation's value; NULL: the loss */
+    const char       *load, *next, *tag; /* set by check or open: see run_page; next, tag NULL: the kind's */
+    bool              untimed;           /* do not measure the duration of a step */
+    bool              no_duration;       /* the user set no duration: a resumed run keeps its number of steps */
+    bool              vocab_size_given;  /* --vocab-size was given */
+    bool              chosen;            /* train_choose has set the size */
+    bool              new_folder;        /* the folder is locked by this run and does not contain a model yet */
     void (*on)(void *training, const tn_fit_event *e); /* called after the record's listener; may be NULL */
     int usage; /* set by train_run: the exit code if the options are wrong, which has been reported; else 0 */
 } training;

@@ -73,6 +73,7 @@ static bool look(training *b)
     if (!model_open_packed(t->model, t->tokenizer, t->type, &t->from)) return false;
     const tn_lm_info *i = &t->from.about;
     if (!t->length) t->length = t->chat ? 512 : 256;
+    if (t->chat) b->next = "gpt write --model %s --chat";
     if (i->limited && t->length > i->positions) t->length = i->positions;
     a->layers = i->layers, a->heads = i->heads, a->dim = i->dim, a->size = i->type ? i->type : "custom";
     a->vocab_size = tn_tokenizer_size(t->from.tokens);

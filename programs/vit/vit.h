@@ -23,7 +23,7 @@ tn_sequential *convolutions_new(int64_t side, int64_t channels, int64_t filters,
 bool           model_open(const char *dir, model *m);     /* returns false if an error is set */
 bool           model_open_any(const char *dir, model *m); /* also a model without classifier: classes is 0 */
 bool           model_save(const model *m, const char *dir);
-/* The name of class i, valid until m is closed; a convolutional network has none, only a number, written to `number`. */
+/* The name of class i, valid until m is closed. A convolutional network has only its number, written to `number`. */
 enum { LABEL_NUMBER = 24 };
 const char *model_label(const model *m, int64_t i, char number[LABEL_NUMBER]);
 void        model_close(model *m);

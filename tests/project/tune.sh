@@ -216,7 +216,7 @@ reads tag j.conll "$(for i in {1..60}; do echo "word$i X"; done; echo; echo 'b Y
 printf 'a\tx\nM\xe4dchen\ty\n' >latin1.tsv
 "$bert" tune classify --model small --train latin1.tsv --epochs 1 --length 16 --no-progress --out latin1 >/dev/null \
     2>err || wrong "bert tune refuses a text that is not UTF-8"
-grep -qF "note: 'latin1.tsv' is not valid UTF-8 in 1 of its texts, the first in line 2" err ||
+grep -qF "warning: 'latin1.tsv' is not valid UTF-8 in 1 of its texts, the first in line 2" err ||
     wrong "bert tune does not tell of a text that is not UTF-8: $(head -n 3 err)"
 printf 'a\tx\n\ty\nb\ty\n' >empty.tsv
 says 3 "'empty.tsv', line 2: the text is empty" "${tune[@]}" classify --train empty.tsv --out never
