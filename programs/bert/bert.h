@@ -137,9 +137,9 @@ bool evaluate(model *m, const texts_config *c, evaluation *e);
 
 /* ---- reports (report.c) ------------------------------------------------------------------------------------------ */
 
-/* Adds a sentence with [MASK], the word that the model predicts, and its next candidates. */
-/* A text with one mask: `word` at its place, and below it the most likely words of all. */
-bool report_fill(tn_report *r, const model *m, const char *text, const tn_report_word *word);
+/* A text with one mask: `word` at its place, and `other` below it. */
+bool report_fill(tn_report *r, const model *m, const char *text, const tn_report_word *word,
+                 const tn_report_word *other);
 /* Adds the attention weights of every head; those of one head enlarged. */
 bool report_attention(tn_report *r, const model *m, const char *text, int64_t layer, int64_t head);
 

@@ -47,6 +47,8 @@ const option *exact_option(const char *name);
 /* A value as text: of o->to, or of another variable of its type. False if it is not set: NULL, an empty list, NaN, or a
  * number outside of the option's range. */
 bool option_text(const option *o, const void *at, char *to, size_t size);
+/* The values of a text or a list; none of another option. Returns their number. */
+int  option_values(const option *o, const char *const **values);
 bool is_path(const option *o); /* its value names a file or a folder */
 
 #endif

@@ -3,6 +3,7 @@
 #include "argument_file.h"
 #include "command_line.h"
 #include "completion.h"
+#include "files.h"
 #include "help.h"
 #include "messages.h"
 #include "ranks.h"
@@ -259,6 +260,23 @@ static int check(void)
                          *extra == '@' && !names_arguments(extra) ? "; this file of options cannot be read" : "");
 }
 
+/* Warns if a file is both training text and validation or test text. */
+static void warn_same_files(void)
+{
+    static const char *const trained[] = {"text", "train", "src", "tgt", "pairs", "chat", NULL};
+    static const char *const tested[] = {"valid", "test", "valid-src", "valid-tgt", NULL};
+    for (int i = 0; trained[i]; i++)
+        for (int k = 0; tested[k]; k++) {
+            const option      *a = exact_option(trained[i]), *b = exact_option(tested[k]);
+            const char *const *from, *const *to;
+            const int n = a ? option_values(a, &from) : 0, m = b ? option_values(b, &to) : 0;
+            for (int j = 0; j < n * m; j++)
+                if (file_exists(from[j / m]) && same_file(from[j / m], to[j % m]))
+                    warn("'%s' is both --%s and --%s: the result says nothing about texts that are not trained on\n",
+                         to[j % m], a->name, b->name);
+        }
+}
+
 static const command *choose(const program *p, const char *name, int *code)
 {
     const char *names[64], *near;
@@ -344,6 +362,7 @@ static int run_command_line(int i)
     if (want_version) return version();
     now.typed = now.given_count;
     if ((code = resume_restore()) || (code = check())) return code;
+    warn_same_files();
     resume_keep();
     if (now.drawn && !settings.quiet) fprintf(stderr, "seed     %lld\n", (long long)*(int64_t *)now.drawn->to);
     tn_set_threads((int)settings.threads);

@@ -446,3 +446,15 @@ tn_tokenizer *texts_words(tn_text text, int64_t most)
     tn_vocab_free(v);
     return t;
 }
+
+void texts_line(broken_lines *b, int64_t number, tn_text line)
+{
+    if (tn_utf8_valid(line.at, line.bytes) < line.bytes && !b->count++) b->first = number;
+}
+
+void texts_warn_lines(const broken_lines *b)
+{
+    if (b->count)
+        warn("%lld lines are not UTF-8, the first is line %lld; " TEXTS_CONVERT "\n", (long long)b->count,
+             (long long)b->first);
+}

@@ -5,6 +5,7 @@
 #include "checksum.h"
 #include "resume.h"
 #include "texts.h"
+#include "weights.h"
 
 #include <string.h>
 
@@ -160,7 +161,7 @@ static void announce(training *t, int64_t steps, double seconds)
     char               time[16];
     if (settings.quiet) return;
     tell("model    %s: %lld layers of width %lld, %.2f million parameters", a->size, (long long)a->layers,
-         (long long)a->dim, (double)tn_module_count(t->net, false) / 1e6);
+         (long long)a->dim, weights_count(t->net) / 1e6);
     if (t->tokens) fprintf(stderr, ", a vocabulary of %lld", (long long)tn_tokenizer_size(t->tokens));
     fprintf(stderr, ", in %s\n", a->dtype);
     if (t->chosen) {
@@ -291,10 +292,11 @@ static const char *lead(training *t, tn_json_writer *w, int64_t *steps)
     const char *config = train_describe(t, *steps, w);
     t->new_folder = false;
     if (t->asked.resume && !check_same_run(t, config)) return NULL;
-    if (t->asked.resume && *steps > record_steps(t->asked.out) && !record_set_steps(t->asked.out, *steps)) return NULL;
-    const double epochs = t->batches > 0 ? (double)*steps / (double)t->batches : 0;
-    return record_run(t->asked.out, t->asked.resume, t->tokens, config) &&
-                   run_begin(t->asked.out, (double)tn_module_count(t->net, false), epochs)
+    const bool longer = t->asked.resume && *steps > record_steps(t->asked.out);
+    if (longer && !record_set_steps(t->asked.out, *steps)) return NULL;
+    const double    epochs = t->batches > 0 ? (double)*steps / (double)t->batches : 0;
+    const run_start start = {weights_count(t->net), epochs, tn_tokenizer_size(t->tokens)};
+    return record_run(t->asked.out, t->asked.resume, t->tokens, config) && run_begin(t->asked.out, &start, longer)
                ? config
                : NULL;
 }
@@ -331,7 +333,7 @@ run_page train_page(const training *t, bool live)
 static bool finish(const training *t, const tn_fit_result *r)
 {
     const run_page p = train_page(t, false);
-    return run_end(&p, r->seconds) && run_write(&p) && (r->why == TN_FIT_STOPPED || run_card(&p));
+    return run_end(&p, fmax(r->seconds, t->plan.before)) && run_write(&p) && (r->why == TN_FIT_STOPPED || run_card(&p));
 }
 
 typedef struct {
@@ -403,7 +405,7 @@ static void advise(const training *t)
 /* A run that ends above the loss of a uniform guess has learned nothing: its learning rate was too large. */
 static void warn_diverged(const training *t, const tn_fit_result *r)
 {
-    if (t->uniform <= 0 || r->loss <= 1.1 * t->uniform) return;
+    if (t->uniform <= 0 || r->why == TN_FIT_STOPPED || !(r->loss > 1.1 * t->uniform)) return;
     warn("the loss, %.4g, is larger than that of a uniform guess, %.4g: the training has diverged; lower --lr (%g) and "
          "start again\n",
          r->loss, t->uniform, t->asked.lr);

@@ -197,17 +197,18 @@ void                train_choose_vocabulary(training *t, size_t bytes);
 int                 verify_main(const command *train, training *t, const char *run);
 extern const option verify_options[];
 /* A command whose function is named verify. */
-#define VERIFY_COMMAND(name_)                                                                                        \
-    {                                                                                                                \
-        .name = "verify", .summary = "repeat parts of a training and compare the bits", .options = verify_options,   \
-        .run = verify, .operands = "DIR", .least = 1, .most = 1,                                                     \
-        .text =                                                                                                      \
-            "Repeats segments of the training in DIR, each from one training checkpoint to the next, and compares "  \
-            "the batches, losses, learning rates, weights and the model with those of the run. The last line is "    \
-            "\"identical K segments\", or \"differs at step N: \" and the input that differs: data, configuration, " \
-            "learning rate or weights. Texts, images and a tokenizer of --vocab must be where they were.\n\n"        \
-            "  " name_ " verify book\n"                                                                              \
-            "  " name_ " verify book --segments 5 --threads 2"                                                       \
+#define VERIFY_COMMAND(name_)                                                                                         \
+    {                                                                                                                 \
+        .name = "verify", .summary = "repeat parts of a training and compare the bits", .options = verify_options,    \
+        .run = verify, .operands = "DIR", .least = 1, .most = 1,                                                      \
+        .text =                                                                                                       \
+            "Repeats segments of the training in DIR, each from one training checkpoint to the next, and compares "   \
+            "the batches, losses, learning rates, weights and the model with those of the run. The last line is "     \
+            "\"identical K segments\", or \"differs at step N: \" and the input that differs: data, configuration, "  \
+            "learning rate or weights. Texts, images and a tokenizer of --vocab must be where they were. Files that " \
+            "are not compared are listed: logs, pages, caches, the lock, the best weights in checkpoints.\n\n"        \
+            "  " name_ " verify book\n"                                                                               \
+            "  " name_ " verify book --segments 5 --threads 2"                                                        \
     }
 
 /* PROGRAM debug DIR (debug.c): shows steps of the run in the folder. Returns the exit code. */

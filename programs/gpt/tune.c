@@ -2,6 +2,7 @@
  * common/train.c. */
 #include "../common/checksum.h"
 #include "../common/messages.h"
+#include "../common/weights.h"
 #include "gpt.h"
 
 #include <math.h>
@@ -182,7 +183,7 @@ static void say(training *b)
         tell("text     %zu bytes, %lld tokens; validation: %lld tokens\n", t->bytes, (long long)t->ids.n,
              (long long)t->held.n);
     tell("trains   %.2f million of %.2f million parameters\n", (double)tn_module_count(b->net, true) / 1e6,
-         (double)tn_module_count(b->net, false) / 1e6);
+         weights_count(b->net) / 1e6);
 }
 
 static void describe(const training *b, tn_json_writer *w)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The command in the model card of each kind of training, which is also its "next" line, runs; a sound run is not called
-# diverged, also if its loss is a weighted sum, whose parts are printed.
+# diverged, also if its loss is a weighted sum, whose parts are printed. And facts of the report: vocabulary, command,
+# parameters.
 . "$(dirname "$0")/common.sh"
 [ -x "$build/bin/bert" ] || { echo "SKIPPED: the programs are not built" && exit 77; }
 fresh cards
@@ -46,6 +47,31 @@ for task in "classify texts.tsv" "pairs pairs.tsv" "tag words.conll" "answer que
     runs "$name" bert tune "$name" --model bert --train "$file" --epochs 1
 done
 runs gpt gpt train "${tiny[@]}" --layers 1 --length 64
+grep -q 'vocabulary of 300' gpt/report.html || wrong "the report of gpt has another vocabulary"
+gpt train --text book.txt --out small --size tiny --vocab-size 4000 --length 16 --batch 2 --steps 2 >out.txt 2>&1 ||
+    wrong "gpt train failed"
+size=$(gpt info small | sed -n 's/^vocabulary  \([0-9]*\).*/\1/p')
+grep -q "vocabulary of ${size:-?}, f32" <(sed 's/\([0-9]\),\([0-9]\)/\1\2/g' small/report.html) ||
+    wrong "a tokenizer of '$size' tokens: $(grep -o 'vocabulary of [0-9,]*' small/report.html)"
+gpt train --out small --resume --steps 4 >out.txt 2>&1 || wrong "gpt train --resume failed"
+grep -q ' --steps 2 && gpt train --out small --resume --steps 4$' small/README.md ||
+    wrong "a lengthened run has the command $(grep '^gpt train' small/README.md)"
+grep -q 'steps 2 &amp;&amp; gpt train' small/report.html || wrong "the report of a lengthened run has its first command"
+runs adapted gpt tune --model gpt --text book.txt --steps 9 --batch 1 --length 16 --lora 2 --lr 0.1
+for model in gpt adapted adapted/adapter; do
+    gpt write --model $model --prompt "The old" --temperature 0 --tokens 40 >"${model##*/}.txt" 2>&1 ||
+        wrong "$model: $(cat "${model##*/}.txt")"
+done
+cmp adapter.txt adapted.txt && ! cmp -s adapter.txt gpt.txt || wrong "PEFT's adapters give another text"
+gpt tune --model adapted/adapter --text book.txt --steps 1 --batch 1 --length 16 --lora 2 --out twice >out.txt 2>&1 &&
+    gpt write --model twice/adapter --prompt "The old" --tokens 4 >out.txt 2>&1 ||
+    wrong "adapters of adapters: $(cat out.txt)"
+sed -i 's/"base_model_name_or_path": ".*"/"base_model_name_or_path": "org\/big"/' adapted/adapter/adapter_config.json
+says 5 "'adapted/adapter' has adapters of 'org/big', which is not a model here" gpt write --model adapted/adapter
+runs packed gpt tune --model gpt --text book.txt --steps 1 --batch 1 --length 16 --lora 2 --type int8
+parameters_of() { sed -n 's/^    "parameters": \([0-9]*\),$/\1/p' "$1/run.json"; }
+count=$(parameters_of gpt) packed=$(parameters_of packed)
+[ "${packed:-0}" -gt "${count:-1}" ] || wrong "packed weights do not count as parameters: $packed of more than $count"
 runs tuned gpt tune --model gpt --text book.txt --steps 1 --batch 1 --length 16
 runs talks gpt tune --model gpt --chat chat.jsonl --steps 1 --batch 1 --length 16
 grep -q '^gpt write --model talks --chat$' talks/README.md || wrong "the card of a chat model does not chat"

@@ -98,6 +98,16 @@ says 2 "--predictions are those for --test" "${tune[@]}" classify --train train.
 says 5 "cannot write 'no/p': the folder 'no/' does not exist" \
     "${tune[@]}" classify --train train.tsv --test test.tsv --out x --predictions no/p
 
+"${tune[@]}" classify --train train.tsv --test train.tsv --out same >/dev/null 2>err.txt
+grep -q "^warning: 'train.tsv' is both --train and --test: the result says nothing about texts" err.txt ||
+    wrong "no warning of a test on the training texts: $(cat err.txt)"
+"${tune[@]}" classify --train train.tsv --test test.tsv --out other >/dev/null 2>err.txt
+! grep -q "is both" err.txt || wrong "a warning of two files: $(cat err.txt)"
+printf 'a\nM\344dchen\n' | "$bert" classify --model classes --quiet 2>&1 >/dev/null |
+    grep -q '^warning: 1 line is not UTF-8, the first is line 2; convert it' || wrong "no warning of Latin-1 texts"
+printf 'M\344dchen [MASK]\n' | "$bert" fill --model small 2>&1 >/dev/null |
+    grep -q '^warning: 1 line is not UTF-8, the first is line 1' || wrong "bert fill: no warning of a Latin-1 text"
+
 # Predictions: one line for each line.
 [ "$(cut -f1 test.tsv | "$bert" classify --model classes | grep -cE '^[xy]	[01]\.')" = 20 ] || wrong "bert classify"
 cut -f1 test.tsv | "$bert" classify --model classes --json | grep -c '"probabilities":{"x":' | grep -qx 20 ||
