@@ -80,6 +80,10 @@ elseif(CMAKE_BUILD_TYPE MATCHES "^(Release|RelWithDebInfo)$")
   endforeach()
 endif()
 
+if(NOT TENON_CACHE)
+  list(APPEND TENON_COMPILE -DTENON_NO_CACHE)
+endif()
+
 if(TENON_FUZZ)
   if(NOT CMAKE_C_COMPILER_ID MATCHES Clang)
     message(FATAL_ERROR "TENON_FUZZ needs clang: configure with -DCMAKE_C_COMPILER=clang, or --preset fuzz")

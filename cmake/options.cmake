@@ -58,10 +58,16 @@ option(TENON_FUZZ "Build the fuzz targets with libFuzzer instead of their replay
 option(TENON_COVERAGE "Measure test coverage" OFF)
 set(TENON_FUZZ_LEVEL -O0 CACHE STRING "The level of optimisation with TENON_FUZZ")
 set(TENON_SANITIZE "" CACHE STRING "Sanitizers, the argument of -fsanitize=: address,undefined or thread")
+set(cache ON) # with a sanitizer, freed memory is freed at once, so that each use after free is found
+if(TENON_SANITIZE)
+  set(cache OFF)
+endif()
+option(TENON_CACHE "Keep freed memory for the next allocation of its size; OFF for sanitizers and valgrind" ${cache})
 set(TENON_TEST_LAUNCHER "" CACHE STRING "Launcher of the test programs, as a list: valgrind;-q")
 set(TENON_TEST_TIMEOUT 300 CACHE STRING "Maximum seconds of a test program")
 mark_as_advanced(TENON_PACKAGES TENON_SHARED_PROGRAMS TENON_PROGRAM_PREFIX)
-mark_as_advanced(TENON_FUZZ TENON_FUZZ_LEVEL TENON_COVERAGE TENON_SANITIZE TENON_TEST_LAUNCHER TENON_TEST_TIMEOUT)
+mark_as_advanced(TENON_FUZZ TENON_FUZZ_LEVEL TENON_COVERAGE TENON_SANITIZE TENON_CACHE TENON_TEST_LAUNCHER)
+mark_as_advanced(TENON_TEST_TIMEOUT)
 
 # Tenon does not use OpenMP; a test and the benchmarks of other libraries do.
 set(TENON_OPENMP OFF)

@@ -46,6 +46,7 @@ typedef struct {
     tn_crf         *crf;                /* NULL: none */
     const char    **labels;             /* [config.n] */
     char           *names;              /* the storage of the labels */
+    char           *head;               /* see tn_tuned_head */
 } tn_tuned;
 /* Takes ownership of the encoder, also on failure. Removes the heads of its pre-training, and adds a new pooler if the
  * task needs one that the encoder lacks. */
@@ -91,7 +92,7 @@ typedef struct {
 TN_API int64_t tn_answers_best(tn_features *f, int64_t first, int64_t n, const float *const *scores, int64_t longest,
                                int64_t most, tn_answer *to);
 
-/* The names of the head's modules, for tn_lora's .trained (nn/lora.h): "classifier". Valid as tn_name's. */
+/* The names of the head's modules, for tn_lora's .trained (nn/lora.h): "classifier". Valid until m is freed. */
 TN_API const char *tn_tuned_head(const tn_tuned *m);
 
 /* ---- directories ------------------------------------------------------------------------------------------------- */

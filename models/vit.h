@@ -32,7 +32,7 @@ typedef struct {
     tn_dropout   *dropout;
     tn_blocks    *encoder;
     tn_linear    *pooler, *classifier, *taught; /* these and distillation: NULL if the model has none */
-    char         *labels;                       /* "cat\0dog\0…", or NULL */
+    char         *labels;                       /* "cat\0dog\0…"; without names "0", "1", … */
     int64_t      *label;                        /* offset of each label in labels */
 } tn_vit;
 /* The defaults, with .dim, .layers and .heads of "tiny", "mini", "small" (DeiT-Ti) or "base". Another name raises. */

@@ -1,4 +1,5 @@
 /* tokenize.c — a shell filter for tokenizers: trains one on files, encodes lines as token ids, and decodes them. */
+#include "common/messages.h"
 #include "common/options.h"
 
 #include "common/files.h"
@@ -180,8 +181,7 @@ static int filter(void (*one)(tools *, tn_text), const char *const *stray)
     if (!lowercase && length > 4 && !strcmp(model + length - 4, ".txt")) how.lowercase = TN_NO;
     if (is_of_type(x.t = tn_tokenizer_load_run(model, how))) x.e = tn_encoding_new();
     each_line(&x, one);
-    if (x.replaced)
-        fprintf(stderr, "note: %lld byte sequences were not valid UTF-8 and were replaced\n", (long long)x.replaced);
+    if (x.replaced) warn("%lld invalid byte sequences of UTF-8 were replaced\n", (long long)x.replaced);
     tn_string_free(&x.text), tn_ids_free(&x.ids);
     tn_encoding_free(x.e), tn_tokenizer_free(x.t);
     return program_end();

@@ -72,6 +72,8 @@ static bool check_config(tn_tuned_config *c)
            (c->dropout < 0 || tn__probability_below_1(who, "dropout", c->dropout));
 }
 
+enum { HEAD_BYTES = 128 };
+
 static void keep_labels(tn_tuned *m)
 {
     const char *const *from = m->config.labels;
@@ -135,17 +137,16 @@ tn_tuned *tn_tuned_create(tn_bert *encoder, tn_tuned_config c)
         m->classifier = new_linear(m, h.out, c.n, true, e);
         if (c.crf) m->crf = tn_child(m, "crf", tn_crf_new(.labels = c.n));
         keep_labels(m);
+        m->head = tn_array(m, HEAD_BYTES, char);
+        if (m->head)
+            snprintf(m->head, HEAD_BYTES, "%s %s %s%s", m->dense ? h.dense : "", m->norm ? h.norm : "", h.out,
+                     m->crf ? " crf" : "");
     }
     tn_drop(of[0]), tn_drop(of[1]);
     return tn_built(m);
 }
 
-const char *tn_tuned_head(const tn_tuned *m)
-{
-    if (!m) return NULL;
-    const tn__head h = tn__head_for(&m->encoder->config, m->config.task);
-    return tn_name("%s %s %s%s", m->dense ? h.dense : "", m->norm ? h.norm : "", h.out, m->crf ? " crf" : "");
-}
+const char *tn_tuned_head(const tn_tuned *m) { return m ? m->head : NULL; }
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 

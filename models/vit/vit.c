@@ -41,6 +41,16 @@ static void initialise(tn_vit *m)
     }
 }
 
+/* The labels of a model without names: "0", "1", ... */
+static void number_labels(tn_vit *m)
+{
+    enum { BYTES = 24 };
+    m->labels = tn_array(m, m->config.classes * BYTES, char);
+    m->label = tn_array(m, m->config.classes, int64_t);
+    for (int64_t i = 0; m->labels && m->label && i < m->config.classes; i++)
+        snprintf(m->labels + (m->label[i] = i * BYTES), BYTES, "%lld", (long long)i);
+}
+
 tn_vit *tn_vit_create(tn_vit_config c)
 {
     if (tn_error() != TN_OK || !tn__vit_complete("tn_vit_new", &c)) return NULL;
@@ -65,7 +75,7 @@ tn_vit *tn_vit_create(tn_vit_config c)
         m->classifier =
             tn_child(m, c.teacher ? "cls_classifier" : "classifier", tn_linear_new(.in = d, .out = c.classes));
     if (c.teacher) m->taught = tn_child(m, "distillation_classifier", tn_linear_new(.in = d, .out = c.classes));
-    if (tn_error() == TN_OK) initialise(m);
+    if (tn_error() == TN_OK) initialise(m), number_labels(m);
     return tn_built(m);
 }
 
@@ -209,6 +219,5 @@ tn_status tn_vit_set_labels(tn_vit *m, const char *const *names)
 
 const char *tn_vit_label(const tn_vit *m, int64_t i)
 {
-    if (!m || i < 0 || i >= m->config.classes) return "";
-    return m->labels ? m->labels + m->label[i] : tn_name("%lld", (long long)i);
+    return m && i >= 0 && i < m->config.classes ? m->labels + m->label[i] : "";
 }

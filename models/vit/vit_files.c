@@ -23,14 +23,9 @@ static void put_labels(tn_json_writer *w, const void *user)
 {
     const tn_vit *m = user;
     const int64_t n = m->config.classes;
-    const size_t  texts = (size_t)n * sizeof(char *),
-                 bytes = texts + (size_t)n * 24; /* for class numbers, if there are no names */
-    const char **names = n ? tn__mem_get(bytes) : NULL;
-    for (int64_t i = 0; names && i < n; i++) {
-        char *number = (char *)names + texts + i * 24;
-        snprintf(number, 24, "%lld", (long long)i);
-        names[i] = m->labels ? tn_vit_label(m, i) : number;
-    }
+    const size_t  bytes = (size_t)n * sizeof(char *);
+    const char  **names = n ? tn__mem_get(bytes) : NULL;
+    for (int64_t i = 0; names && i < n; i++) names[i] = tn_vit_label(m, i);
     if (!names) return;
     tn__labels_put(w, n, names);
     tn__mem_put(names, bytes);

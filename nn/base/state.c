@@ -160,6 +160,16 @@ static bool read_one(load *l, int64_t i)
     return e->now != NULL;
 }
 
+/* What to call first if only one of a weight of the module and one of the file is packed, or "". */
+static const char *packed_advice(const tn__slot *s, const tn_safetensors_entry *in)
+{
+    if (s->weight && !tn_is_packed(s->tensor) && in->dtype == TN_U8 && in->shape.n == 1)
+        return ", packed weights; call tn_quantize or tn_halve, as for the saved module, before tn_load";
+    if (tn_is_packed(s->tensor) && in->shape.n == 2)
+        return ", weights that are not packed; call tn_load before tn_quantize or tn_halve";
+    return "";
+}
+
 /* Finds the target of entry i, piece `piece` of tensor `at` of the file, or counts it as a mismatch. False: raised. */
 static bool plan(load *l, int64_t i, int64_t at, int piece)
 {
@@ -184,8 +194,8 @@ static bool plan(load *l, int64_t i, int64_t at, int piece)
         return tn_raise_false(TN_EUNSUPPORTED, "tn_load: '%s' is stored as %s, which Tenon does not load", in.name,
                               in.stored);
     if (e->joined ? !joins(l, e, in.name, &in.shape) : !shape_wanted(e, &want) || !tn_shape_equal(want, in.shape)) {
-        snprintf(text, sizeof text, " is %s, the file has %s", tn_shape_text(tn_shape_of(e->tensor), a, sizeof a),
-                 tn_shape_text(in.shape, b, sizeof b));
+        snprintf(text, sizeof text, " is %s, the file has %s%s", tn_shape_text(tn_shape_of(e->tensor), a, sizeof a),
+                 tn_shape_text(in.shape, b, sizeof b), packed_advice(s, &in));
         mismatch(l, TN_SHAPE_MISMATCH, name, text);
         return true;
     }

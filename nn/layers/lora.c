@@ -28,7 +28,8 @@ tn_lora_pair *tn__lora_new(tn_shape weight, int parts, unsigned wanted, int64_t 
     l->a = tn_array(l, parts, tn_tensor *), l->b = tn_array(l, parts, tn_tensor *);
     for (int i = 0; l->a && l->b && i < parts; i++) {
         if (!(wanted & 1u << i)) continue;
-        const char *a = parts > 1 ? tn_name("%d.A", i) : "A", *b = parts > 1 ? tn_name("%d.B", i) : "B";
+        char a[16] = "A", b[16] = "B"; /* not tn_name: the caller's names may be in its ring */
+        if (parts > 1) snprintf(a, sizeof a, "%d.A", i), snprintf(b, sizeof b, "%d.B", i);
         l->a[i] = tn_param(l, a, tn_to(tn_uniform(TN_SHAPE(rank, in), -bound, bound), dt));
         l->b[i] = tn_param(l, b, tn_zeros_of(dt, TN_SHAPE(rows, rank)));
     }

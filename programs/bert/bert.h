@@ -121,8 +121,11 @@ typedef struct {
     tn_bert  *generator, *discriminator;
     bool      gdes;
 } electra;
-electra   *electra_new(tn_bert_config discriminator, const char *sharing);
+electra *electra_new(tn_bert_config discriminator, const char *sharing);
+enum { REPLACED_WEIGHT = 50 }; /* loss = the generator's cross-entropy + 50 · that of finding the replaced tokens */
 tn_tensor *electra_loss(void *net, const tn_batch *b, void *user);
+/* Prints the two parts of the loss on the source's next batch, unless --quiet. False: raised. */
+bool electra_print_parts(electra *m, const tn_source *s);
 bool       electra_save(electra *m, const tn_tokenizer *tokens, const char *dir);
 #define BERT_TRAINING                                                                                  \
     {                                                                                                  \
@@ -140,9 +143,9 @@ bool evaluate(model *m, const texts_config *c, evaluation *e);
 
 /* ---- reports (report.c) ------------------------------------------------------------------------------------------ */
 
-/* Adds a sentence with [MASK], the word that the model predicts, and its next candidates. */
-/* A text with one mask: `word` at its place, and below it the most likely words of all. */
-bool report_fill(tn_report *r, const model *m, const char *text, const tn_report_word *word);
+/* A text with one mask: `word` at its place, and `other` below it. */
+bool report_fill(tn_report *r, const model *m, const char *text, const tn_report_word *word,
+                 const tn_report_word *other);
 /* Adds the attention weights of every head; those of one head enlarged. */
 bool report_attention(tn_report *r, const model *m, const char *text, int64_t layer, int64_t head);
 

@@ -17,18 +17,17 @@ enum { NEXT = WORLD_KINDS, MARKS, USUAL_STEPS = 4000, ALBERTS_STEPS = 8200 };
 static const double goals[MARKS] = {
     [WORLD_AGREEMENT] = 0.98, [WORLD_PRONOUN] = 0.95, [WORLD_SENSE] = 0.95, [NEXT] = 0.90};
 
-/* The most likely of the right and wrong words of a test sentence. */
+/* The most likely right word [1] and wrong word [0] of a test sentence. */
 typedef struct {
-    const char *word;
-    double      probability;
-    bool        right;
+    tn_report_word word[2];
 } choice;
+static bool is_right(const choice *c) { return c->word[1].probability > c->word[0].probability; }
 
 static choice choose_word(const model *m, const world_probe *p)
 {
     const tn_scope s = tn_no_grad_begin();
     const char    *text = p->text;
-    choice         best = {"", -1, false};
+    choice         best = {{{"", 0, false}, {"", 0, true}}};
     tn_token_batch b;
     if (tn_tokenizer_batch(m->tokens, &b, 1, &text) == TN_OK) {
         const int64_t mask = tn_tokenizer_special(m->tokens).mask;
@@ -42,7 +41,7 @@ static choice choose_word(const model *m, const world_probe *p)
             const char   *word = good ? p->right[i] : p->wrong[i - p->nright];
             const int64_t id = tn_tokenizer_id(m->tokens, word);
             const double  v = id < 0 ? 0 : tn_get(q, id);
-            if (v > best.probability || (v == best.probability && !good)) best = (choice){word, v, good};
+            if (v > best.word[good].probability) best.word[good] = (tn_report_word){word, v, good};
         }
     }
     tn_scope_end(s);
@@ -50,20 +49,24 @@ static choice choose_word(const model *m, const world_probe *p)
 }
 
 /* Is a right word more likely than every wrong one? */
-static bool passes(const model *m, const world_probe *p) { return choose_word(m, p).right; }
+static bool passes(const model *m, const world_probe *p)
+{
+    const choice c = choose_word(m, p);
+    return is_right(&c);
+}
 
 static void show(tn_report *r, const model *m)
 {
     enum { SHOWN = 3 };
     tn_report_heading(r, "Masked words");
     tn_report_paragraph(r,
-                        "Sentences of the test, each with the most likely of its right and wrong words, green if it is "
-                        "right, red if it is wrong. Below them are the most likely words of all.");
+                        "Sentences of the test, each with the more likely of its right and its wrong word, green if it "
+                        "is the right one, red if it is the wrong one. Below it is the other of the two.");
     for (int i = 0; i < SHOWN * WORLD_KINDS && tn_error() == TN_OK; i++) {
         world_probe p;
         world_probe_make(1, (world_kind)(i / SHOWN), (uint64_t)(i % SHOWN), &p);
         const choice c = choose_word(m, &p);
-        report_fill(r, m, p.text, &(tn_report_word){c.word, c.probability, c.right});
+        report_fill(r, m, p.text, &c.word[is_right(&c)], &c.word[!is_right(&c)]);
     }
     tn_report_heading(r, "Attention weights");
     report_attention(r, m, "The keys to the cabinet are in the house.", m->bert->config.layers - 1, 0);

@@ -97,34 +97,57 @@ static tn_tensor *cosine_loss(tn_tensor *y, tn_tensor *there, tn_tensor *padding
     return tn_rsub_scalar(tn_mean(tn_masked_select(cosine, tn_logical_not(padding))), 1);
 }
 
-static tn_tensor *words_loss(const bert_training *t, tn_tensor *scores, tn_tensor *there, tn_tensor *right)
+/* The parts of the loss over masked tokens: of the teacher's distribution, and of the tokens. */
+static void words_loss(const bert_training *t, tn_tensor *scores, tn_tensor *there, tn_tensor *right, tn_tensor *to[2])
 {
     const double T = t->temperature;
     tn_tensor   *soft = tn_kl_div(tn_log_softmax(tn_mul_scalar(scores, 1 / T), -1),
                                   tn_softmax(tn_mul_scalar(there, 1 / T), -1), .reduction = TN_SUM);
-    return tn_add(tn_mul_scalar(soft, 5 * T * T / (double)tn_numel(right)),
-                  tn_mul_scalar(tn_cross_entropy(scores, right), 2));
+    to[0] = tn_mul_scalar(soft, 5 * T * T / (double)tn_numel(right));
+    to[1] = tn_mul_scalar(tn_cross_entropy(scores, right), 2);
 }
 
 static bert_training asked;
 
-static tn_tensor *loss(void *student, const tn_batch *b, void *user)
+/* The parts of the loss: cosine, teacher's distribution, tokens; the last two are NULL if no token is masked. */
+static void parts(void *student, const tn_batch *b, tn_tensor *to[3])
 {
     const bert_training *t = &asked; /* step_seconds passes user NULL */
-    (void)user;
-    tn_tensor     *padding = tn_batch_get(b, "padding"), *at = tn_batch_get(b, "masked_at");
-    tn_tensor     *segments = tn_batch_get(b, "segments");
-    const tn_scope s = tn_no_grad_begin();
-    tn_tensor     *there =
+    tn_tensor           *padding = tn_batch_get(b, "padding"), *at = tn_batch_get(b, "masked_at");
+    tn_tensor           *segments = tn_batch_get(b, "segments");
+    const tn_scope       s = tn_no_grad_begin();
+    tn_tensor           *there =
         tn_bert_forward(t->teacher, b->x, .types = segments, .key_padding_mask = padding, .for_words = true);
     tn_tensor *right = tn_numel(at) ? tn_bert_mlm_logits(t->teacher, there, at) : NULL;
     tn_tensor *both[] = {there, right};
     tn_scope_return_list(s, right ? 2 : 1, both);
-    if (!there) return NULL;
+    to[0] = to[1] = to[2] = NULL;
+    if (!there) return;
     tn_tensor *y =
         tn_bert_forward((tn_bert *)student, b->x, .types = segments, .key_padding_mask = padding, .for_words = true);
-    tn_tensor *all = cosine_loss(y, there, padding);
-    return right ? tn_add(all, words_loss(t, tn_bert_mlm_logits(student, y, at), right, b->y)) : all;
+    to[0] = cosine_loss(y, there, padding);
+    if (right) words_loss(t, tn_bert_mlm_logits(student, y, at), right, b->y, to + 1);
+}
+
+static tn_tensor *loss(void *student, const tn_batch *b, void *user)
+{
+    tn_tensor *part[3];
+    (void)user;
+    parts(student, b, part);
+    return part[1] ? tn_add(part[0], tn_add(part[1], part[2])) : part[0];
+}
+
+static bool print_parts(void *student, const tn_source *s)
+{
+    tn_tensor     *part[3] = {NULL};
+    tn_batch       b = {NULL};
+    const tn_scope scope = tn_no_grad_begin();
+    if (!settings.quiet && (s->next(s->user, &b) || s->next(s->user, &b))) parts(student, &b, part);
+    if (part[1] && tn_error() == TN_OK)
+        fprintf(stderr, "parts    %.4f, the teacher's distribution, + %.4f, the tokens, + %.4f, cosine, on one batch\n",
+                tn_item(part[1]), tn_item(part[2]), tn_item(part[0]));
+    tn_scope_end(scope);
+    return tn_error() == TN_OK;
 }
 
 /* ---- the kind ---------------------------------------------------------------------------------------------------- */
@@ -142,6 +165,8 @@ static bool open_all(training *t)
     if (!bert_kind.open(t)) return false;
     t->unigram = 0; /* the loss is a weighted sum */
     t->fit.loss = loss;
+    /* at most, because KL(teacher ‖ uniform) = log V − the teacher's entropy */
+    t->uniform = (5 * b->temperature * b->temperature + 2) * log((double)tn_tokenizer_size(t->tokens)) + 2;
     return true;
 }
 static void say(training *t)
@@ -157,7 +182,10 @@ static void describe(const training *t, tn_json_writer *w)
     train_put_path(t, w, "teacher", b->teacher_dir);
     tn_json_put_double(w, "temperature", b->temperature);
 }
-static bool save(training *t, tn_fit_why why) { return bert_kind.save(t, why); }
+static bool save(training *t, tn_fit_why why)
+{
+    return (t->world || print_parts(t->net, &t->fit.train)) && bert_kind.save(t, why);
+}
 static void close_all(training *t)
 {
     bert_kind.close(t);

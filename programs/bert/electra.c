@@ -93,24 +93,43 @@ static tn_tensor *fill_tokens(tn_tensor *ids, tn_tensor *at, tn_tensor *guess, t
     return text;
 }
 
-tn_tensor *electra_loss(void *net, const tn_batch *b, void *user)
+/* The cross-entropies of the generator and of the discriminator, which finds the replaced tokens. False: raised. */
+static bool parts(electra *m, const tn_batch *b, tn_tensor *part[2])
 {
-    (void)user;
-    electra   *m = net;
     tn_tensor *padding = tn_batch_get(b, "padding"), *at = tn_batch_get(b, "masked_at"), *replaced;
     tn_tensor *segments = tn_batch_get(b, "segments");
     tn_tensor *y =
         tn_bert_forward(m->generator, b->x, .types = segments, .key_padding_mask = padding, .for_words = true);
-    if (!y) return NULL;
+    if (!y) return false;
     tn_tensor *text = b->x, *loss = tn_mul_scalar(tn_sum(y), 0);
     if (tn_numel(at)) {
         tn_tensor *scores = tn_bert_mlm_logits(m->generator, y, at);
         loss = tn_cross_entropy(scores, b->y);
         text = fill_tokens(b->x, at, sample_tokens(scores), b->y, &replaced);
     } else replaced = tn_zeros_of(TN_BOOL, tn_shape_of(b->x));
-    tn_tensor *found = tn_bert_loss(m->discriminator, .ids = text, .types = segments, .key_padding_mask = padding,
-                                    .replaced = replaced, .shared = m->gdes ? m->generator : NULL);
-    return tn_add(loss, tn_mul_scalar(found, 50));
+    part[0] = loss;
+    part[1] = tn_bert_loss(m->discriminator, .ids = text, .types = segments, .key_padding_mask = padding,
+                           .replaced = replaced, .shared = m->gdes ? m->generator : NULL);
+    return part[1] != NULL;
+}
+
+tn_tensor *electra_loss(void *net, const tn_batch *b, void *user)
+{
+    tn_tensor *part[2];
+    (void)user;
+    return parts(net, b, part) ? tn_add(part[0], tn_mul_scalar(part[1], REPLACED_WEIGHT)) : NULL;
+}
+
+bool electra_print_parts(electra *m, const tn_source *s)
+{
+    tn_tensor     *part[2];
+    tn_batch       b = {NULL};
+    const tn_scope scope = tn_no_grad_begin();
+    if (!settings.quiet && (s->next(s->user, &b) || s->next(s->user, &b)) && parts(m, &b, part))
+        fprintf(stderr, "parts    %.4f, the generator, + %d · %.4f, the replaced tokens, on one batch\n",
+                tn_item(part[0]), REPLACED_WEIGHT, tn_item(part[1]));
+    tn_scope_end(scope);
+    return tn_error() == TN_OK;
 }
 
 /* The discriminator as it is used later: with gradient-disentangled sharing a copy with the sums of the embeddings,

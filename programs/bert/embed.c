@@ -38,7 +38,7 @@ static void print_vectors(const sentences *how, const model *m, int64_t n, char 
     fflush(stdout); /* program_main reports errors of standard output */
 }
 
-static int64_t broken_lines, first_broken; /* lines of standard input that are not UTF-8 */
+static broken_lines broken; /* of standard input */
 
 /* Reads up to `most` lines of standard input, each of which the caller frees. Returns their number. A line with a NUL
  * byte ends the group and sets *text to false; the lines before it still get their vectors. */
@@ -54,7 +54,7 @@ static int64_t read_lines(int64_t most, int64_t *number, char **lines, bool *tex
         tn_path_push(where);
         more = next_line(&line, &room, &n, LINE_MOST);
         if (more && memchr(line, 0, n)) *text = more = false;
-        if (more && tn_utf8_valid(line, n) < n && !broken_lines++) first_broken = *number;
+        if (more) texts_line(&broken, *number, (tn_text){line, n});
         if (more && !(lines[count] = strdup(line))) tn_raise(TN_ENOMEM, "no memory for %zu bytes", n), more = false;
         tn_path_pop();
         count += more;
@@ -87,9 +87,7 @@ static void print_lines(const sentences *how, const model *m)
         more = n > 0 && !ferror(stdout);
     }
     if (lines) tn_mem_put(lines, TEXTS * sizeof *lines);
-    if (broken_lines && !settings.quiet)
-        tell("note: %lld lines are not UTF-8, the first is line %lld; " TEXTS_CONVERT "\n", (long long)broken_lines,
-             (long long)first_broken);
+    texts_warn_lines(&broken);
 }
 
 /* Saves the vectors as a tensor [texts, width]: "embeddings" in a file .safetensors, else npy. */

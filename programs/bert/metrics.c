@@ -101,7 +101,7 @@ void probabilities_of(const float *scores, int64_t n, bool each, double *to)
 
 metrics metrics_none(int64_t examples)
 {
-    return (metrics){examples, 0, -1, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NULL};
+    return (metrics){examples, 0, -1, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, ""};
 }
 
 void metrics_correlate(metrics *v, const double *x, const double *y)
@@ -132,9 +132,10 @@ static void add(columns *c, int64_t gold, int64_t said)
     c->gold[c->n] = gold, c->said[c->n++] = said;
 }
 
-const char *metrics_f1_of(const tn_labels *labels)
+void metrics_name_f1(metrics *v, const tn_labels *labels)
 {
-    return tn_labels_count(labels) == 2 ? tn_labels_names(labels)[1] : "mean of all labels";
+    const char *of = tn_labels_count(labels) == 2 ? tn_labels_names(labels)[1] : "mean of all labels";
+    snprintf(v->f1_of, sizeof v->f1_of, "%s", of);
 }
 
 static void compared(const columns *c, int64_t labels, metrics *v)
@@ -154,7 +155,7 @@ static void test_classes(const test_settings *j, const text_set *h, metrics *v)
     }
     compared(&c, j->task->task == TN_TASK_MULTIPLE_CHOICE ? 0 : tn_labels_count(j->labels), v);
     if (j->task->task == TN_TASK_MULTIPLE_CHOICE) v->f1 = v->matthews = NAN;
-    else v->f1_of = metrics_f1_of(j->labels);
+    else metrics_name_f1(v, j->labels);
     free(c.gold);
 }
 
@@ -177,7 +178,7 @@ static void test_labels(const test_settings *j, const text_set *h, metrics *v)
     }
     v->accuracy = v->examples ? 100 * (double)right / (double)v->examples : 0;
     v->f1 = found + gold ? 200 * (double)both / (double)(found + gold) : 0;
-    v->f1_of = "all decisions";
+    snprintf(v->f1_of, sizeof v->f1_of, "all decisions");
 }
 
 static void test_numbers(const text_set *h, metrics *v)
@@ -323,7 +324,7 @@ static void put_numbers(tn_json_writer *w, const metrics *v)
 {
     for (const row *r = rows; r->name; r++)
         if (!isnan(value(v, r))) numbers_put(w, r->name, value(v, r), 4);
-    if (v->f1_of && !isnan(v->f1)) texts_put(w, "f1_of", v->f1_of);
+    if (*v->f1_of && !isnan(v->f1)) texts_put(w, "f1_of", v->f1_of);
     if (v->skipped) tn_json_put_i64(w, "skipped", v->skipped);
     if (v->seconds >= 0) numbers_put(w, "seconds", v->seconds, 4);
 }
@@ -356,8 +357,8 @@ void metrics_print(const metrics *v, bool json)
     for (const row *r = rows; r->name; r++)
         if (isinf(value(v, r))) printf("%-10s undefined\n", r->name);
         else if (isfinite(value(v, r)))
-            printf("%-10s %.4f%s%s\n", r->name, value(v, r), v->f1_of && !strcmp(r->name, "f1") ? "  " : "",
-                   v->f1_of && !strcmp(r->name, "f1") ? v->f1_of : "");
+            printf("%-10s %.4f%s%s\n", r->name, value(v, r), *v->f1_of && !strcmp(r->name, "f1") ? "  " : "",
+                   !strcmp(r->name, "f1") ? v->f1_of : "");
     if (v->skipped) printf("%-10s %lld\n", "skipped", (long long)v->skipped);
     if (v->seconds >= 0) printf("%-10s %.1f\n", "seconds", v->seconds);
 }
@@ -376,7 +377,7 @@ void metrics_print_mean(const metrics *v, int64_t n, bool json)
 {
     static const row time = {"seconds", offsetof(metrics, seconds)};
     metrics          mean = v[0], deviation = v[0];
-    deviation.skipped = 0, deviation.f1_of = NULL;
+    deviation.skipped = 0, deviation.f1_of[0] = 0;
     mean.seconds = mean_of(v, n, &time, &deviation.seconds);
     for (const row *r = rows; r->name; r++)
         *(double *)(void *)((char *)&mean + r->at) = mean_of(v, n, r, (double *)(void *)((char *)&deviation + r->at));

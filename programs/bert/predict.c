@@ -28,6 +28,7 @@ typedef struct {
     tn_tokenizer    *tokens;
     tn_labels       *labels;
     int64_t          number; /* lines of earlier groups */
+    broken_lines     broken;
 } predictor;
 
 /* ---- lines as examples without labels ---------------------------------------------------------------------------- */
@@ -222,7 +223,8 @@ static void predict_lines(predictor *s, int64_t n, char **given)
         return;
     }
     int64_t clear = 0;
-    while (clear < n && (lines[clear] = texts_valid(given[clear]))) clear++;
+    while (clear < n && (lines[clear] = texts_valid(given[clear])))
+        texts_line(&s->broken, s->number + clear + 1, tn_text_of(given[clear])), clear++;
     text_set           h = {.texts = n && clear == n ? labelled(s, n, lines) : NULL};
     tn_json_writer    *w = json ? tn_json_writer_new(0) : NULL;
     tn_features_config c = {TN_FEATURES_DEFAULTS};
@@ -280,6 +282,7 @@ static int predict(const char *task, int count, char **operands)
         s.labels = tn_labels_new(s.m->config.n, s.m->labels);
         if (count && tn_error() == TN_OK) predict_lines(&s, count, operands);
         else if (tn_error() == TN_OK) predict_input(&s);
+        texts_warn_lines(&s.broken);
     }
     tn_labels_free(s.labels);
     tn_tokenizer_free(s.tokens);

@@ -3,24 +3,18 @@
 
 #include <string.h>
 
-bool report_fill(tn_report *r, const model *m, const char *text, const tn_report_word *word)
+bool report_fill(tn_report *r, const model *m, const char *text, const tn_report_word *word,
+                 const tn_report_word *other)
 {
-    enum { BEST = 4 };
-    const char    *mask = tn_tokenizer_token(m->tokens, tn_tokenizer_special(m->tokens).mask);
-    const char    *at = strstr(text, mask);
-    size_t         before = at ? (size_t)(at - text) : strlen(text);
-    const char    *after = at ? at + strlen(mask) : "";
-    tn_bert_fill   found[BEST];
-    tn_report_word others[BEST];
-    char           start[256];
-    const int64_t  n = tn_bert_fill_in(m->bert, m->tokens, text, BEST, BEST, found);
-    int            more = 0;                            /* those with a probability of at least 0.5 % */
+    const char *mask = tn_tokenizer_token(m->tokens, tn_tokenizer_special(m->tokens).mask);
+    const char *at = strstr(text, mask);
+    size_t      before = at ? (size_t)(at - text) : strlen(text);
+    const char *after = at ? at + strlen(mask) : "";
+    char        start[256];
     while (before && text[before - 1] == ' ') before--; /* the report separates the parts */
     while (*after == ' ') after++;
     snprintf(start, sizeof start, "%.*s", (int)before, text);
-    for (int k = 0; k < BEST && n > 0 && found[k].probability >= 0.005; k++)
-        others[more++] = (tn_report_word){tn_tokenizer_token(m->tokens, found[k].id), found[k].probability, false};
-    if (n > 0) tn_report_filled(r, 3, (tn_report_word[]){{start, -1, false}, *word, {after, -1, false}}, more, others);
+    tn_report_filled(r, 3, (tn_report_word[]){{start, -1, false}, *word, {after, -1, false}}, 1, other);
     return tn_error() == TN_OK;
 }
 

@@ -8,7 +8,6 @@
 
 static bool        strict, json;
 static const char *task, *none_path;
-static char        f1_of[200];
 
 /* ---- labels and numbers ------------------------------------------------------------------------------------------ */
 
@@ -60,7 +59,7 @@ static void label_metrics(const tn_labelled *l, metrics *v)
         if (uses_metric("accuracy")) v->accuracy = 100 * tn_f1(TN_F1_MICRO, n, gold, said);
         if (uses_metric("f1")) {
             v->f1 = 100 * tn_f1(tn_labels_count(names) <= 2 ? TN_F1_BINARY : TN_F1_MACRO, n, gold, said);
-            snprintf(f1_of, sizeof f1_of, "%s", metrics_f1_of(names)), v->f1_of = f1_of; /* the names are freed here */
+            metrics_name_f1(v, names);
         }
         if (uses_metric("matthews")) v->matthews = tn_matthews(n, gold, said);
     }

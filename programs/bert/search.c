@@ -239,15 +239,20 @@ static void answer_lines(const sentences *how, const model *m, const haystack *h
     const int64_t most = isatty(STDIN_FILENO) ? 1 : QUERIES;
     char         *line = NULL, *query[QUERIES];
     size_t        room = 0, bytes;
+    int64_t       number = 0;
+    broken_lines  broken = {0, 0};
     for (bool more = true; more && tn_error() == TN_OK && !ferror(stdout);) {
         int64_t n = 0;
-        while (n < most && (more = next_line(&line, &room, &bytes, LINE_MOST)))
+        while (n < most && (more = next_line(&line, &room, &bytes, LINE_MOST))) {
+            texts_line(&broken, ++number, (tn_text){line, bytes});
             if (memchr(line, 0, bytes))
                 tn_raise(TN_EFORMAT, "a query contains a NUL byte; expected text"), more = false;
             else if (!(query[n++] = strdup(line))) n--, tn_raise(TN_ENOMEM, "no memory for a query");
+        }
         if (n && tn_error() == TN_OK) answer(how, m, h, vectors, n, (const char *const *)query);
         for (int64_t i = 0; i < n; i++) free(query[i]);
     }
+    texts_warn_lines(&broken);
     free(line);
 }
 

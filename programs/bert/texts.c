@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* An encoder that counts sentences of invalid UTF-8 for a note: most tokenizers drop the characters that replace
+/* An encoder that counts sentences of invalid UTF-8 for a warning: most tokenizers drop the characters that replace
  * them. */
 typedef struct {
     tn_encoder inner;
@@ -26,8 +26,8 @@ static tn_corpus *open_corpus(const texts_config *c, const tn_tokenizer *t, tn_e
     counting_encoder encoder = {.inner = tn_tokenizer_encoder(t, e)};
     tn_corpus       *corpus = tn_corpus_open(.files = c->files.value, .n = c->files.count, .cache = c->cache,
                                              .encoder = {encode, &encoder}, .tokenizer = t, .by_rule = c->by_rule);
-    if (encoder.broken && !settings.quiet && ranks_first())
-        tell("note: '%s'%s: %lld sentences are not valid UTF-8; if the file has another encoding, " TEXTS_CONVERT "\n",
+    if (encoder.broken)
+        warn("'%s'%s: %lld sentences are not valid UTF-8; if the file has another encoding, " TEXTS_CONVERT "\n",
              c->files.value[0], c->files.count > 1 ? " and others" : "", (long long)encoder.broken);
     return corpus;
 }
@@ -140,8 +140,8 @@ void texts_note_labelled(const tn_labelled *l, const char *path)
             all = all && tn_utf8_valid(x.text[k], strlen(x.text[k])) == strlen(x.text[k]);
         if (!all && !n++) line = x.line;
     }
-    if (n && !settings.quiet)
-        tell("note: '%s' is not valid UTF-8 in %lld of its texts, the first in line %lld; if the file has another "
+    if (n)
+        warn("'%s' is not valid UTF-8 in %lld of its texts, the first in line %lld; if the file has another "
              "encoding, " TEXTS_CONVERT "\n",
              path, (long long)n, (long long)line);
 }

@@ -116,6 +116,10 @@ static bool open_all(training *t)
     t->fit.loss = has_generator(b) ? electra_loss : texts_loss;
     if (is(b, "xlnet")) t->fit.user = t;
     t->uniform = log((double)tn_tokenizer_size(t->tokens)) + (has_pairs(b) ? log(2) : 0);
+    if (has_generator(b)) {
+        t->uniform += REPLACED_WEIGHT * log(2);
+        t->next = "bert fill --model %s/generator \"The [MASK] is here.\"", t->tag = "feature-extraction";
+    }
     t->batches = tn_mlm_count(b->texts.batches), t->width = b->batch * b->length;
     if (b->word_vectors) {
         char name[40], path[1024]; /* each rank trains its own copy, with the same bits; record.c deletes such a file */
@@ -185,7 +189,9 @@ static void describe(const training *t, tn_json_writer *w)
 static bool save(training *t, tn_fit_why why)
 {
     (void)why;
-    if (has_generator(of(t))) return electra_save(t->net, t->tokens, t->asked.out);
+    if (has_generator(of(t)))
+        return (t->world || electra_print_parts(t->net, &t->fit.train)) &&
+               electra_save(t->net, t->tokens, t->asked.out);
     return tn_bert_save(t->net, t->asked.out) == TN_OK;
 }
 

@@ -11,11 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const tune_task tasks[] = {{"classify", "accuracy", TN_TASK_CLASSIFICATION, TN_LABELLED_TEXTS, 128, 32},
-                                  {"pairs", "accuracy", TN_TASK_CLASSIFICATION, TN_LABELLED_TEXTS, 128, 32},
-                                  {"tag", "f1", TN_TASK_TOKEN_CLASSIFICATION, TN_LABELLED_WORDS, 128, 32},
-                                  {"answer", "f1", TN_TASK_QUESTION_ANSWERING, TN_LABELLED_ANSWERS, 384, 16},
-                                  {"choose", "accuracy", TN_TASK_MULTIPLE_CHOICE, TN_LABELLED_CHOICES, 128, 16}};
+static const tune_task tasks[] = {
+    {"classify", "accuracy", TN_TASK_CLASSIFICATION, TN_LABELLED_TEXTS, 128, 32,
+     "bert classify --model %s \"What a day.\"", "text-classification"},
+    {"pairs", "accuracy", TN_TASK_CLASSIFICATION, TN_LABELLED_TEXTS, 128, 32,
+     "printf 'It rains.\\tIt is wet.\\n' | bert classify --model %s", "text-classification"},
+    {"tag", "f1", TN_TASK_TOKEN_CLASSIFICATION, TN_LABELLED_WORDS, 128, 32,
+     "bert tag --model %s \"Ada lives in London .\"", "token-classification"},
+    {"answer", "f1", TN_TASK_QUESTION_ANSWERING, TN_LABELLED_ANSWERS, 384, 16,
+     "printf 'Who sat?\\tThe cat sat.\\n' | bert answer --model %s", "question-answering"},
+    {"choose", "accuracy", TN_TASK_MULTIPLE_CHOICE, TN_LABELLED_CHOICES, 128, 16,
+     "printf 'She sat\\tdown.\\tblue.\\n' | bert choose --model %s", "multiple-choice"}};
 enum { TASKS = sizeof tasks / sizeof *tasks };
 
 const tune_task *tune_task_of(const char *name)
@@ -113,6 +119,7 @@ static int check(training *b)
     if (!t->lora && t->lora_layers) return program_stray("lora-layers", "--lora");
     if (t->lora && !program_given("lr")) b->asked.lr = 10 * usual_rate;
     b->asked.size = t->task->name, b->asked.vocab = t->model;
+    b->next = t->task->next, b->tag = t->task->tag;
     return 0;
 }
 

@@ -11,6 +11,7 @@ typedef struct {
     tn_task          task;
     tn_labelled_kind kind;
     int64_t          length, batch; /* defaults */
+    const char      *next, *tag;    /* see run_page */
 } tune_task;
 const tune_task *tune_task_of(const char *name); /* NULL: unknown, after program_usage */
 
@@ -39,11 +40,11 @@ void probabilities_of(const float *scores, int64_t n, bool each, double *to);
 
 /* Metrics, in percent except for correlations. NaN: does not apply; infinite: undefined for this data. */
 typedef struct {
-    int64_t     examples, skipped;
-    double      seconds;
-    double      accuracy, f1, exact, precision, recall, matthews, pearson, spearman;
-    double      threshold; /* for "no answer"; NaN: all questions have one */
-    const char *f1_of;     /* what F1 is of: a label, "mean of all labels"; NULL: of entities or answers */
+    int64_t examples, skipped;
+    double  seconds;
+    double  accuracy, f1, exact, precision, recall, matthews, pearson, spearman;
+    double  threshold;  /* for "no answer"; NaN: all questions have one */
+    char    f1_of[200]; /* what F1 is of: a label, "mean of all labels"; "": of entities or answers */
 } metrics;
 typedef struct {
     const tune_task *task;
@@ -52,8 +53,8 @@ typedef struct {
     int64_t          longest; /* maximum tokens of an answer */
     tn_tokenizer    *tokens;
 } test_settings;
-const char *metrics_f1_of(const tn_labels *labels); /* of two labels the second, else "mean of all labels" */
-metrics     metrics_none(int64_t examples);
+void    metrics_name_f1(metrics *v, const tn_labels *labels); /* of two labels the second, else the mean of all */
+metrics metrics_none(int64_t examples);
 /* Sets the correlations of v->examples values; infinite if undefined, because all values are equal. */
 void metrics_correlate(metrics *v, const double *x, const double *y);
 /* Scores the predicted answers said(user, i) to the v->examples questions of a file. none: score of "no answer" minus

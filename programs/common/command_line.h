@@ -15,7 +15,8 @@ typedef union {
 } option_value;
 
 typedef struct {
-    const program *program;
+    const program *program; /* with the name by which it was started, "tenon-bert" */
+    const char    *name;    /* the program's own name, "bert" */
     const command *command; /* NULL until it is known */
     int            argc;
     char         **argv; /* a copy of main's, with the words of each @FILE in its place */
@@ -46,6 +47,8 @@ const option *exact_option(const char *name);
 /* A value as text: of o->to, or of another variable of its type. False if it is not set: NULL, an empty list, NaN, or a
  * number outside of the option's range. */
 bool option_text(const option *o, const void *at, char *to, size_t size);
+/* The values of a text or a list; none of another option. Returns their number. */
+int  option_values(const option *o, const char *const **values);
 bool is_path(const option *o); /* its value names a file or a folder */
 
 #endif

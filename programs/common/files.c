@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 bool make_folder(const char *path)
 {
@@ -105,4 +107,10 @@ double seconds_now(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+int64_t input_waits(void)
+{
+    int n = 0;
+    return isatty(STDIN_FILENO) || ioctl(STDIN_FILENO, FIONREAD, &n) != 0 ? 0 : n;
 }

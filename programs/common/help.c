@@ -2,6 +2,7 @@
 #include "help.h"
 
 #include "command_line.h"
+#include "messages.h"
 #include <string.h>
 
 enum { WIDTH = 80, COLUMN = 26 };
@@ -23,8 +24,10 @@ static const char *words(FILE *to, int begin, const char *text)
 }
 
 /* Wraps paragraphs. Lines that start with a blank are examples and are not wrapped. */
-static void paragraphs(FILE *to, const char *text)
+static void paragraphs(FILE *to, const char *from)
 {
+    char        named[8192];
+    const char *text = message_name(from, named, sizeof named);
     for (fputc('\n', to); *text;) {
         const size_t n = strcspn(text, "\n");
         if (*text != ' ') text = words(to, 0, text);
@@ -34,10 +37,11 @@ static void paragraphs(FILE *to, const char *text)
 
 static void entry(FILE *to, const char *left, const char *text)
 {
+    char      named[1024];
     const int n = fprintf(to, "  %s", left);
     if (n + 2 > COLUMN) fprintf(to, "\n%*s", COLUMN, "");
     else fprintf(to, "%*s", COLUMN - n, "");
-    words(to, COLUMN, text);
+    words(to, COLUMN, message_name(text, named, sizeof named));
 }
 
 /* Does the help text name each of "f32|bf16"? */

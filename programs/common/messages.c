@@ -1,6 +1,8 @@
 /* messages.c — sentences for the user of a program. */
 #include "messages.h"
 
+#include "command_line.h"
+#include "ranks.h"
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -43,8 +45,8 @@ static size_t member_name(const char *s, const option *options, output *o)
     return 0;
 }
 
-/* Writes "1 noun" for "1 nouns" at s, and "is" or "has" for a following "are" or "have". Returns the number of bytes
- * read, or 0. */
+/* Writes "1 noun" for "1 nouns" at s, and "is", "has" or "was" for a following "are", "have" or "were". Returns the
+ * number of bytes read, or 0. */
 static size_t one_of(const char *s, output *o)
 {
     static const char nouns[] = " bytes characters checkpoints classes columns documents entries epochs examples files "
@@ -60,7 +62,55 @@ static size_t one_of(const char *s, output *o)
     s += n + 2;
     if (!strncmp(s, " are ", 5)) return put(o, " is", 3), n + 6;
     if (!strncmp(s, " have ", 6)) return put(o, " has", 4), n + 7;
+    if (!strncmp(s, " were ", 6)) return put(o, " was", 4), n + 7;
     return n + 2;
+}
+
+/* Programs that texts of other programs name, with the commands. */
+static const char *const others[] = {"bert tune",   "bert fill",  "elmo train", "vectors sentence",
+                                     "look attend", "look heads", "look prune"};
+
+/* Writes the name of another program with the prefix of this one. */
+static void put_other(const char *name, size_t n, output *o)
+{
+    const char  *own = now.program ? now.program->name : "", *end = now.name ? strstr(own, now.name) : NULL;
+    const size_t prefix = end && !strcmp(end, now.name) ? (size_t)(end - own) : 0;
+    put(o, own, prefix), put(o, name, n);
+}
+
+/* Writes the name of a program whose command is at s, as "bert tag". Returns the length of the name, or 0. */
+static size_t program_at(const char *s, output *o)
+{
+    const size_t n = strcspn(s, " ");
+    if (now.name && !strcmp(now.name, now.program->name)) return 0;
+    if (now.name && n == strlen(now.name) && s[n] && !strncmp(s, now.name, n)) {
+        const size_t length = strspn(s + n + 1, "abcdefghijklmnopqrstuvwxyz-");
+        bool         found = !strncmp(s + n + 1, "COMMAND", 7);
+        for (const command *c = now.program->commands; c->name && !found; c++)
+            found = strlen(c->name) == length && !strncmp(c->name, s + n + 1, length);
+        if (found) return put(o, now.program->name, strlen(now.program->name)), n;
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (!strncmp(s, others[i], strlen(others[i]))) return put_other(s, n, o), n;
+    return 0;
+}
+
+/* True if a word starts after this character. */
+static bool starts_word(char before)
+{
+    return !isalnum((unsigned char)before) && before != '.' && before != '_' && before != '-';
+}
+
+const char *message_name(const char *from, char *to, size_t room)
+{
+    output o = {.to = to, .room = room};
+    char   before = ' ';
+    for (*to = 0; *from && o.at + 1 < room; before = from[-1]) {
+        const size_t n = starts_word(before) ? program_at(from, &o) : 0;
+        if (!n) put(&o, from, 1);
+        from += n ? n : 1;
+    }
+    return to;
 }
 
 /* What to do about an error of the library that knows no programs: added to a message that contains `part`. */
@@ -92,7 +142,7 @@ static const struct {
                {"tenon_rnn_lm", "lm"},
                {"tenon-seq2seq", "translate"},
                {"tenon_elmo", "elmo"},
-               {"tenon_skip_thought", "elmo"},
+               {"tenon_skip_thought", "vectors"},
                {"vit", "vit"},
                {"deit", "vit"},
                {"bert", "bert"},
@@ -111,14 +161,16 @@ static void add_hints(const char *from, output *o)
     char text[80];
     for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
         if (strstr(from, hints[i].part)) {
-            put(o, hints[i].advice, strlen(hints[i].advice));
+            char advice[sizeof text];
+            message_name(hints[i].advice, advice, sizeof advice);
+            put(o, advice, strlen(advice));
             return;
         }
     for (size_t i = 0; i < sizeof openers / sizeof *openers; i++) {
         snprintf(text, sizeof text, "model_type is '%s'; supported: ", openers[i].type);
         if (!strstr(from, text)) continue;
-        snprintf(text, sizeof text, "; the program %s opens it", openers[i].program);
-        put(o, text, strlen(text));
+        put(o, "; the program ", 14), put_other(openers[i].program, strlen(openers[i].program), o);
+        put(o, " opens it", 9);
     }
 }
 
@@ -129,23 +181,37 @@ void message_for_user(const char *from, const option *options, char *to, size_t 
     char        before = ' ';
     *to = 0;
     while (*from && o.at + 1 < room) {
-        const bool starts = !isalnum((unsigned char)before) && before != '.' && before != '_' && before != '-';
+        const bool starts = starts_word(before);
         size_t     n = starts ? call_name(from) : 0;
         if (!n && starts) n = member_name(from, options, &o);
         if (!n && starts) n = one_of(from, &o);
+        if (!n && starts) n = program_at(from, &o);
         if (!n) put(&o, from, n = 1);
         before = from[n - 1], from += n;
     }
     add_hints(all, &o);
 }
 
+static void vtell(const char *head, const char *fmt, va_list ap)
+{
+    char text[2048], fixed[2048];
+    vsnprintf(text, sizeof text, fmt, ap);
+    message_for_user(text, NULL, fixed, sizeof fixed);
+    fprintf(stderr, "%s%s", head, fixed);
+}
+
 void tell(const char *fmt, ...)
 {
-    char    text[2048], fixed[2048];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    vtell("", fmt, ap);
     va_end(ap);
-    message_for_user(text, NULL, fixed, sizeof fixed);
-    fputs(fixed, stderr);
+}
+
+void warn(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    if (ranks_first()) vtell("warning: ", fmt, ap);
+    va_end(ap);
 }

@@ -2,6 +2,8 @@
  * folder, a .gguf file or a .bin file of llama2.c. */
 #include "model.h"
 
+#include "files.h"
+#include "weights.h"
 #include <string.h>
 #include <time.h>
 
@@ -22,18 +24,46 @@ static bool open_as(const char *path, const char *tokenizer, bool alone, bool pa
     return false;
 }
 
+/* Opens the model whose adapters, in PEFT's format, are in a directory: the base model, perhaps an adapter, too, with
+ * these merged, then packed. Without adapters there: open_as. */
+static bool open_adapted(const char *path, const char *tokenizer, bool alone, bool packed, const char *type, model *m)
+{
+    enum { DEEPEST = 8 };
+    static int depth;
+    char       at[1024], config[1024];
+    const bool adapter =
+        file_exists(in_folder(path, "adapter_config.json", at)) && !file_exists(in_folder(path, "config.json", config));
+    if (!adapter) return open_as(path, tokenizer, alone, packed, type, m);
+    *m = (model){.net = NULL};
+    tn_json    *j = tn_json_load(at);
+    const char *base = tn_json_string_or(tn_json_get(j, "base_model_name_or_path"), "");
+    if (j && (!file_exists(base) || depth == DEEPEST))
+        tn_raise(TN_EIO,
+                 "'%s' has adapters of '%s', which is not a model here; set base_model_name_or_path in '%s' to the "
+                 "folder of that model",
+                 path, base, at);
+    depth++;
+    const bool good = tn_error() == TN_OK && open_adapted(base, tokenizer, alone, false, NULL, m) &&
+                      tn_module_peft_load(m->net, path) == TN_OK && tn_lora_merge(m->net) == TN_OK &&
+                      (!type || weights_pack(m->net, type));
+    depth--;
+    tn_json_free(j);
+    if (!good) model_close(m);
+    return good;
+}
+
 bool model_open(const char *path, const char *tokenizer, bool alone, model *m)
 {
-    return open_as(path, tokenizer, alone, false, NULL, m);
+    return open_adapted(path, tokenizer, alone, false, NULL, m);
 }
 bool model_open_packed(const char *path, const char *tokenizer, const char *type, model *m)
 {
-    return open_as(path, tokenizer, false, false, type, m);
+    return open_adapted(path, tokenizer, false, false, type, m);
 }
 
 bool model_open_to_infer(const char *path, const char *tokenizer, bool alone, const char *type, model *m)
 {
-    if (!open_as(path, tokenizer, alone, !type, type, m)) return false;
+    if (!open_adapted(path, tokenizer, alone, !type, type, m)) return false;
     if (type || !m->all.stored || strcmp(m->all.stored, "F16") != 0) return true;
     if (weights_pack(m->net, "f16")) return true; /* also what is transposed in the file */
     model_close(m);

@@ -11,7 +11,7 @@ typedef struct {
     tn_lm_info    about;
     tn_chat      *chat; /* the chat template, after model_chat_ready */
 } model;
-#define MODEL_HELP "model: a folder, a .gguf file, or a .bin file of llama2.c"
+#define MODEL_HELP "model: a folder, also of PEFT's adapters, a .gguf file, or a .bin file of llama2.c"
 #define MODEL_TYPES WEIGHT_TYPES "|q4_0"
 #define MODEL_TYPE_HELP WEIGHT_TYPE_TEXT "; q4_0 takes an eighth (default: the file's)"
 #define TOKENIZER_HELP "file or folder of the tokenizer, if the model has none"

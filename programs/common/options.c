@@ -3,11 +3,13 @@
 #include "argument_file.h"
 #include "command_line.h"
 #include "completion.h"
+#include "files.h"
 #include "help.h"
 #include "messages.h"
 #include "ranks.h"
 #include "resume.h"
 #include "stop.h"
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -26,7 +28,7 @@ const option common_options[] = {
         "threads", 0, "N", &settings.threads,
         "use at most N threads; results do not depend on the number (default: the cores that the process may use)",
         .least = 1, .most = 512),
-    OPTION_FLAG("quiet", 'q', &settings.quiet, "print only results and errors"),
+    OPTION_FLAG("quiet", 'q', &settings.quiet, "print only results, warnings and errors"),
     OPTION_FLAG("verbose", 'v', &settings.verbose, "print more details"),
     OPTION_FLAG("no-progress", 0, &settings.no_progress, "show no progress bar"),
     OPTION_TEXT("color", 0, "WHEN", &settings.color, "when to use colours: auto, always or never",
@@ -50,13 +52,14 @@ char *keep_string(char *s)
 int program_usage(const char *fmt, ...)
 {
     const char *c = now.command && now.command->name ? now.command->name : "";
+    char        text[2048], named[2100];
     va_list     ap;
     if (!ranks_first()) return EXIT_USAGE;
     va_start(ap, fmt);
-    fprintf(stderr, "%s%s%s: ", now.program->name, *c ? " " : "", c);
-    vfprintf(stderr, fmt, ap);
-    fprintf(stderr, "\nTry '%s%s%s --help'.\n", now.program->name, *c ? " " : "", c);
+    vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
+    fprintf(stderr, "%s%s%s: %s", now.program->name, *c ? " " : "", c, message_name(text, named, sizeof named));
+    fprintf(stderr, "\nTry '%s%s%s --help'.\n", now.program->name, *c ? " " : "", c);
     return EXIT_USAGE;
 }
 
@@ -95,14 +98,14 @@ static bool printed; /* the error, since program_end */
 /* Prints the error in the words of a program: once, and on the first rank only. */
 static void print_error(void)
 {
-    const char    *name = now.program ? now.program->name : "error", *from;
-    const size_t   n = strlen(name);
+    const char    *name = now.program ? now.program->name : "error", *own = now.program ? now.name : name, *from;
+    const size_t   n = strlen(own);
     tn_error_state e;
     char           text[sizeof e.text];
     if (tn_error() == TN_OK || printed || !ranks_first()) return;
     printed = true;
     tn_error_push(&e), tn_error_pop(&e);
-    from = !strncmp(e.text, name, n) && !strncmp(e.text + n, ": ", 2) ? e.text + n + 2 : e.text; /* once is enough */
+    from = !strncmp(e.text, own, n) && !strncmp(e.text + n, ": ", 2) ? e.text + n + 2 : e.text; /* once is enough */
     message_for_user(from, now.command ? now.command->options : NULL, text, sizeof text);
     fprintf(stderr, program_color(stderr) ? "\033[1;31m%s:\033[0m %s\n" : "%s: %s\n", name, text);
 }
@@ -257,6 +260,23 @@ static int check(void)
                          *extra == '@' && !names_arguments(extra) ? "; this file of options cannot be read" : "");
 }
 
+/* Warns if a file is both training text and validation or test text. */
+static void warn_same_files(void)
+{
+    static const char *const trained[] = {"text", "train", "src", "tgt", "pairs", "chat", NULL};
+    static const char *const tested[] = {"valid", "test", "valid-src", "valid-tgt", NULL};
+    for (int i = 0; trained[i]; i++)
+        for (int k = 0; tested[k]; k++) {
+            const option      *a = exact_option(trained[i]), *b = exact_option(tested[k]);
+            const char *const *from, *const *to;
+            const int n = a ? option_values(a, &from) : 0, m = b ? option_values(b, &to) : 0;
+            for (int j = 0; j < n * m; j++)
+                if (file_exists(from[j / m]) && same_file(from[j / m], to[j % m]))
+                    warn("'%s' is both --%s and --%s: the result says nothing about texts that are not trained on\n",
+                         to[j % m], a->name, b->name);
+        }
+}
+
 static const command *choose(const program *p, const char *name, int *code)
 {
     const char *names[64], *near;
@@ -342,6 +362,7 @@ static int run_command_line(int i)
     if (want_version) return version();
     now.typed = now.given_count;
     if ((code = resume_restore()) || (code = check())) return code;
+    warn_same_files();
     resume_keep();
     if (now.drawn && !settings.quiet) fprintf(stderr, "seed     %lld\n", (long long)*(int64_t *)now.drawn->to);
     tn_set_threads((int)settings.threads);
@@ -407,13 +428,25 @@ int program_files(const char **to, int most)
     return n;
 }
 
+/* The program by the name of the file argv[0], which a package or a link may have changed. */
+static program started_as(const program *p, const char *path)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.+";
+    program           named = *p;
+    const char       *slash = path ? strrchr(path, '/') : NULL, *base = slash ? slash + 1 : path;
+    if (base && isalnum((unsigned char)*base) && strspn(base, plain) == strlen(base)) named.name = base;
+    return named;
+}
+
 int program_main(const program *p, int argc, char **argv)
 {
+    const program named = started_as(p, argc ? argv[0] : NULL);
     streams_open();
     settings = (program_settings){.color = "auto"};
     signal(SIGPIPE, SIG_DFL); /* `… | head -1` ends a program quietly, also where its parent ignores the signal */
     want_help = want_version = false;
-    now = (command_line){.program = p, .argc = argc, .argv = calloc((size_t)argc + 1, sizeof *now.argv)};
+    now = (command_line){
+        .program = &named, .name = p->name, .argc = argc, .argv = calloc((size_t)argc + 1, sizeof *now.argv)};
     if (!now.argv) return fputs("out of memory\n", stderr), EXIT_MEMORY;
     memcpy(now.argv, argv, (size_t)argc * sizeof *argv);
     int code = run();
@@ -422,8 +455,9 @@ int program_main(const program *p, int argc, char **argv)
     free(now.argv), free(now.operands), free(now.words), free(now.kept);
     now.argv = now.operands = now.kept = NULL;
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(stderr, "%s: cannot write to standard output\n", p->name);
+        fprintf(stderr, "%s: cannot write to standard output\n", named.name);
         if (!code) code = EXIT_IO;
     }
+    now.program = NULL, now.name = NULL, now.command = NULL;
     return code;
 }

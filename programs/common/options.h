@@ -86,8 +86,8 @@ typedef struct {
     }
 
 typedef struct {
-    const char    *name, *summary;
-    const command *commands; /* ends with {0} */
+    const char    *name, *summary; /* texts call a program by this name: see message_name */
+    const command *commands;       /* ends with {0} */
     const char    *text;
     tn_world *(*world)(const void *communicator); /* PROGRAM_WORLD if a command has --ranks; else NULL */
 } program;

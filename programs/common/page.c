@@ -3,6 +3,7 @@
 #include "page.h"
 
 #include "files.h"
+#include "messages.h"
 #include "progress.h"
 #include "record.h"
 #include "texts.h"
@@ -128,7 +129,7 @@ static void put_texts(tn_json_writer *w)
 }
 
 /* The members that the start knows. */
-static void put_start(tn_json_writer *w, double parameters, double epochs)
+static void put_start(tn_json_writer *w, const run_start *s)
 {
     const time_t now = time(NULL);
     struct tm    utc;
@@ -139,8 +140,9 @@ static void put_start(tn_json_writer *w, double parameters, double epochs)
     texts_put(w, "command", line.at ? line.at : "");
     tn_json_put_string(w, "date", date);
     put_texts(w);
-    tn_json_put_i64(w, "parameters", (int64_t)parameters);
-    if (epochs > 0) tn_json_put_double(w, "epochs", epochs);
+    tn_json_put_i64(w, "parameters", (int64_t)s->parameters);
+    if (s->vocabulary) tn_json_put_i64(w, "vocabulary", s->vocabulary);
+    if (s->epochs > 0) tn_json_put_double(w, "epochs", s->epochs);
     tn_string_free(&line);
 }
 
@@ -159,8 +161,19 @@ static void put_end(tn_json_writer *w, const tn_json *was, const run_page *p, do
     tn_json_close(w);
 }
 
-/* Writes run.json with another "run": of the end, if p is given, else of the start. */
-static bool replace_run(const char *folder, const run_page *p, double seconds, double parameters, double epochs)
+/* The members of a run that is longer now: its command continues with this one. */
+static void put_longer(tn_json_writer *w, const tn_json *was)
+{
+    tn_string line = {0};
+    add(&line, tn_json_string_or(tn_json_get(was, "command"), "")), add(&line, " && "), program_line(&line);
+    for (const tn_json *v = tn_json_first(was); v; v = tn_json_next(v))
+        if (strcmp(tn_json_key(v), "command") != 0) tn_json_put(w, tn_json_key(v), v);
+        else texts_put(w, "command", line.at ? line.at : "");
+    tn_string_free(&line);
+}
+
+/* Writes run.json with another "run": of the end, if p is given; of the start, if s is; else of a longer run. */
+static bool replace_run(const char *folder, const run_page *p, double seconds, const run_start *s)
 {
     char            path[1024];
     tn_json        *j = load_run(folder);
@@ -170,22 +183,23 @@ static bool replace_run(const char *folder, const run_page *p, double seconds, d
         if (strcmp(tn_json_key(v), "run") != 0) tn_json_put(w, tn_json_key(v), v);
     tn_json_open_object(w, "run");
     if (p) put_end(w, tn_json_get(j, "run"), p, seconds);
-    else put_start(w, parameters, epochs);
+    else if (s) put_start(w, s);
+    else put_longer(w, tn_json_get(j, "run"));
     tn_json_close(w), tn_json_close(w);
     const bool fine = tn_error() == TN_OK && tn_json_save(w, in_folder(folder, "run.json", path)) == TN_OK;
     tn_json_writer_free(w), tn_json_free(j);
     return fine;
 }
 
-bool run_begin(const char *folder, double parameters, double epochs)
+bool run_begin(const char *folder, const run_start *s, bool longer)
 {
     tn_json   *j = load_run(folder);
     const bool has = tn_json_get(j, "run") != NULL;
     tn_json_free(j);
-    return tn_error() == TN_OK && (has || replace_run(folder, NULL, 0, parameters, epochs));
+    return tn_error() == TN_OK && ((has && !longer) || replace_run(folder, NULL, 0, has ? NULL : s));
 }
 
-bool run_end(const run_page *p, double seconds) { return replace_run(p->folder, p, seconds, 0, 0); }
+bool run_end(const run_page *p, double seconds) { return replace_run(p->folder, p, seconds, NULL); }
 
 /* ---- facts ------------------------------------------------------------------------------------------------------- */
 
@@ -212,7 +226,7 @@ static const char *grouped(double n, char to[32])
 static void add_model(tn_string *to, const tn_json *asked, const tn_json *run)
 {
     char         text[160], n[32];
-    const double layers = number(asked, "layers"), words = number(asked, "vocab_size");
+    const double layers = number(asked, "layers"), words = number(run, "vocabulary");
     snprintf(text, sizeof text, "%.40s: %.0f layer%s of width %.0f, %s parameters", string(asked, "size"), layers,
              layers == 1 ? "" : "s", number(asked, "dim"), grouped(number(run, "parameters"), n));
     add(to, text);
@@ -364,7 +378,9 @@ static void add_code(tn_string *to, const char *language, const char *text)
 
 void run_line(const char *format, const char *folder, tn_string *to)
 {
-    const char *at = format ? strstr(format, "%s") : NULL;
+    char        named[512];
+    const char *at;
+    format = format ? message_name(format, named, sizeof named) : NULL, at = format ? strstr(format, "%s") : NULL;
     if (format) tn_string_add(to, (tn_text){format, at ? (size_t)(at - format) : strlen(format)});
     if (at) program_quote(folder, to), add(to, at + 2);
 }

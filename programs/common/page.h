@@ -2,10 +2,11 @@
  * card in the layout of Hugging Face.
  *
  *     "run": {"command": "gpt train --text book.txt --out book", "date": "2026-11-26T09:00:00Z", "texts": ["book.txt"],
- *             "parameters": 3221504, "epochs": 2.5, "seconds": 61.2,
+ *             "parameters": 3221504, "vocabulary": 8000, "epochs": 2.5, "seconds": 61.2,
  *             "score": {"name": "validation loss", "value": 3.21, "step": 500}}
  *
- * Command, date and texts are those of the start, also if the run is resumed; "seconds" adds up over its parts. */
+ * Date and texts are those of the start, also if the run is resumed; "seconds" adds up over its parts, and the commands
+ * are joined by " && ", those that lengthened the run. */
 #ifndef TENON_PROGRAMS_COMMON_PAGE_H
 #define TENON_PROGRAMS_COMMON_PAGE_H
 
@@ -24,8 +25,14 @@ typedef struct {
 } run_page;
 
 bool run_check(const option_list *compare); /* before anything is created: false: raised, one of them is not a log */
-/* Writes "run" at the start; a resumed run keeps what it has. False: raised. */
-bool run_begin(const char *folder, double parameters, double epochs);
+/* What the start of a run knows. */
+typedef struct {
+    double  parameters, epochs;
+    int64_t vocabulary; /* 0: none */
+} run_start;
+/* Writes "run" at the start. A resumed run keeps what it has; if it is longer now, the command that resumes it is added
+ * to the command. False: raised. */
+bool run_begin(const char *folder, const run_start *s, bool longer);
 /* Adds the time and the score at the end, or when the run stops. False: raised. */
 bool run_end(const run_page *p, double seconds);
 /* Adds the top of the page: a result and the facts of run.json. value NULL: the validation's best value. */

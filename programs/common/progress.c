@@ -141,7 +141,7 @@ static void draw(progress *p, double at, int wide)
     const double total = at - p->began, rate = p->time > 0 ? p->steps / p->time
                                                : total > 0 ? (double)(p->done - p->from) / total
                                                            : 0;
-    progress_line(p, total, rate, wide - 1, line, sizeof line);
+    progress_line(p, p->before + total, rate, wide - 1, line, sizeof line);
     if (p->live) {
         wipe(p);
         fputs(line, p->to);

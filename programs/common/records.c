@@ -33,6 +33,7 @@ static const char *text_of(records *r, size_t bytes)
     tn_json_free(r->json), r->json = NULL;
     snprintf(where, sizeof where, "'%.200s', line %lld", r->name, (long long)r->number);
     tn_path_push(where);
+    texts_line(&r->broken, r->number, (tn_text){r->line, bytes});
     if (memchr(r->line, 0, bytes)) tn_raise(TN_EFORMAT, "a NUL byte; expected a text in UTF-8");
     else if (*r->line == '{' && (r->json = tn_json_parse(r->line, bytes))) {
         const tn_json *v = r->member ? tn_json_get(r->json, r->member) : NULL;
@@ -68,6 +69,7 @@ const char *records_next(records *r)
 void records_close(records *r)
 {
     close_file(r);
+    texts_warn_lines(&r->broken);
     tn_json_free(r->json);
     free(r->line);
     *r = (records){.count = 0};

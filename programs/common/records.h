@@ -9,20 +9,21 @@
 #ifndef TENON_PROGRAMS_COMMON_RECORDS_H
 #define TENON_PROGRAMS_COMMON_RECORDS_H
 
+#include "texts.h"
 #include <stdio.h>
-#include <tenon/tenon.h>
 
 typedef struct {
-    int         count; /* of operands */
-    char      **operands;
-    const char *file, *member; /* file: NULL: none */
-    int         at;
-    FILE       *from; /* the file that is being read; NULL: none */
-    int64_t     number;
-    char       *line;
-    size_t      room;
-    tn_json    *json;
-    const char *name; /* of the file in messages */
+    int          count; /* of operands */
+    char       **operands;
+    const char  *file, *member; /* file: NULL: none */
+    int          at;
+    FILE        *from; /* the file that is being read; NULL: none */
+    int64_t      number;
+    char        *line;
+    size_t       room;
+    tn_json     *json;
+    const char  *name; /* of the file in messages */
+    broken_lines broken;
 } records;
 const char *records_next(records *r); /* valid until the next call; NULL: no more, or an error is set */
 void        records_close(records *r);

@@ -24,20 +24,12 @@ static const option *run_option(void)
 
 static const char *command_name(char to[128])
 {
-    snprintf(to, 128, "%s %s", now.program->name, now.command->name ? now.command->name : "");
+    snprintf(to, 128, "%s %s", now.name, now.command->name ? now.command->name : "");
     return to;
 }
 
 /* Are the contents of this option's files part of the run? */
 static bool is_hashed(const option *o) { return o->resume == RESUME_SAME && o->value && !strcmp(o->value, "FILE"); }
-
-/* The values of a text or a list. Returns their number. */
-static int values_of(const option *o, const char *const **values)
-{
-    if (o->kind == KIND_LIST) return *values = ((option_list *)o->to)->value, ((option_list *)o->to)->count;
-    *values = o->to;
-    return o->kind == KIND_TEXT && **values ? 1 : 0;
-}
 
 /* ---- saving ------------------------------------------------------------------------------------------------------ */
 
@@ -64,7 +56,7 @@ static void put_sums(tn_json_writer *w)
     tn_json_open_array(w, "files");
     for (const option *o = now.command->options; o->name; o++) {
         if (!is_hashed(o)) continue;
-        const int n = values_of(o, &value);
+        const int n = option_values(o, &value);
         for (int i = 0; i < n && tn_error() == TN_OK; i++) {
             if (!strcmp(value[i], "-")) continue;
             tn_json_open_object(w, NULL);
@@ -94,7 +86,7 @@ void resume_keep(void)
     char               text[LONG];
     for (const option *o = run_option() ? now.command->options : NULL; o && o->name; o++) {
         if (o->resume > RESUME_FREE || !program_given(o->name)) continue;
-        const int n = values_of(o, &value);
+        const int n = option_values(o, &value);
         for (int i = 0; i < n; i++) keep_word(o, value[i]);
         if (!n && option_text(o, o->to, text, sizeof text)) keep_word(o, o->kind == KIND_FLAG ? NULL : text);
     }
@@ -117,8 +109,8 @@ void resume_put(tn_json_writer *w, bool sums)
 
 const char *resume_command(const char *folder, char to[1200])
 {
-    char name[128];
-    snprintf(to, 1200, "%s --out %s --resume", command_name(name), folder);
+    snprintf(to, 1200, "%s %s --out %s --resume", now.program->name, now.command->name ? now.command->name : "",
+             folder);
     return to;
 }
 
@@ -206,7 +198,7 @@ static void typed_text(const option *o, char to[LONG])
 {
     const char *const *value;
     size_t             at = 0;
-    const int          n = values_of(o, &value);
+    const int          n = option_values(o, &value);
     if (!n) option_text(o, o->to, to, LONG);
     for (int i = 0; i < n && at < LONG; i++) at += (size_t)snprintf(to + at, LONG - at, "%s%s", i ? " " : "", value[i]);
 }
@@ -287,7 +279,7 @@ static bool same_files_of(const option *o, const tn_json *files)
 {
     const char *const *value;
     const tn_json     *v = tn_json_first(files);
-    const int          n = values_of(o, &value);
+    const int          n = option_values(o, &value);
     for (int i = 0; i < n && tn_error() == TN_OK; i++) {
         char sum[17];
         if (!strcmp(value[i], "-")) continue;
@@ -321,7 +313,7 @@ bool resume_find_files(void)
     size_t at = 0;
     for (const option *o = now.command->options; o->name; o++) {
         const char *const *value;
-        const int n = o->resume == RESUME_SAME && is_path(o) && program_given(o->name) ? values_of(o, &value) : 0;
+        const int n = o->resume == RESUME_SAME && is_path(o) && program_given(o->name) ? option_values(o, &value) : 0;
         for (int i = 0; i < n && at < LONG; i++)
             if (strcmp(value[i], "-") != 0 && !file_exists(value[i]))
                 at += (size_t)snprintf(all + at, LONG - at, "%s'%.300s' of --%s", at ? ", " : "", value[i], o->name);

@@ -1,5 +1,6 @@
 /* texts.c — see texts.h. */
 #define _GNU_SOURCE
+#include "messages.h"
 #include "texts.h"
 #include "files.h"
 #include "ranks.h"
@@ -28,11 +29,10 @@ static bool check_text(const char *path, tn_text text)
         if (!broken++) first = at;
         tn_utf8_next(text.at, text.bytes, &at, &valid);
     }
-    if (broken && !settings.quiet && ranks_first())
-        fprintf(stderr,
-                "note: '%s' is not valid UTF-8 in %zu places, the first at byte %zu; they are read as U+FFFD; if the "
-                "file has another encoding, " TEXTS_CONVERT "\n",
-                path, broken, first);
+    if (broken)
+        warn("'%s' is not valid UTF-8 in %zu places, the first at byte %zu; they are read as U+FFFD; if the file has "
+             "another encoding, " TEXTS_CONVERT "\n",
+             path, broken, first);
     return true;
 }
 
@@ -445,4 +445,16 @@ tn_tokenizer *texts_words(tn_text text, int64_t most)
     tn_json_writer_free(w);
     tn_vocab_free(v);
     return t;
+}
+
+void texts_line(broken_lines *b, int64_t number, tn_text line)
+{
+    if (tn_utf8_valid(line.at, line.bytes) < line.bytes && !b->count++) b->first = number;
+}
+
+void texts_warn_lines(const broken_lines *b)
+{
+    if (b->count)
+        warn("%lld lines are not UTF-8, the first is line %lld; " TEXTS_CONVERT "\n", (long long)b->count,
+             (long long)b->first);
 }

@@ -29,6 +29,13 @@ tn_tokenizer *texts_words(tn_text text, int64_t most);
 bool          texts_are_words(const tn_tokenizer *t);
 bool          texts_lines(tn_text text, tn_string *to); /* appends to `to`; false: an error is set */
 
+/* Lines of input that are not UTF-8: texts_line counts one of them, texts_warn_lines warns once of all. */
+typedef struct {
+    int64_t count, first; /* first: number of the first line */
+} broken_lines;
+void texts_line(broken_lines *b, int64_t number, tn_text line);
+void texts_warn_lines(const broken_lines *b);
+
 /* For debug: the lines of a text where `part`, which a tokenizer decoded, first occurs: "line 12"; "": nowhere. */
 void texts_place(tn_text all, tn_text part, char place[64]);
 

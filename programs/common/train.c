@@ -5,6 +5,7 @@
 #include "checksum.h"
 #include "resume.h"
 #include "texts.h"
+#include "weights.h"
 
 #include <string.h>
 
@@ -158,7 +159,7 @@ static void announce(training *t, int64_t steps, double seconds)
     char               time[16];
     if (settings.quiet) return;
     tell("model    %s: %lld layers of width %lld, %.2f million parameters", a->size, (long long)a->layers,
-         (long long)a->dim, (double)tn_module_count(t->net, false) / 1e6);
+         (long long)a->dim, weights_count(t->net) / 1e6);
     if (t->tokens) fprintf(stderr, ", a vocabulary of %lld", (long long)tn_tokenizer_size(t->tokens));
     fprintf(stderr, ", in %s\n", a->dtype);
     if (t->chosen) {
@@ -289,10 +290,11 @@ static const char *lead(training *t, tn_json_writer *w, int64_t *steps)
     const char *config = train_describe(t, *steps, w);
     t->new_folder = false;
     if (t->asked.resume && !check_same_run(t, config)) return NULL;
-    if (t->asked.resume && *steps > record_steps(t->asked.out) && !record_set_steps(t->asked.out, *steps)) return NULL;
-    const double epochs = t->batches > 0 ? (double)*steps / (double)t->batches : 0;
-    return record_run(t->asked.out, t->asked.resume, t->tokens, config) &&
-                   run_begin(t->asked.out, (double)tn_module_count(t->net, false), epochs)
+    const bool longer = t->asked.resume && *steps > record_steps(t->asked.out);
+    if (longer && !record_set_steps(t->asked.out, *steps)) return NULL;
+    const double    epochs = t->batches > 0 ? (double)*steps / (double)t->batches : 0;
+    const run_start start = {weights_count(t->net), epochs, tn_tokenizer_size(t->tokens)};
+    return record_run(t->asked.out, t->asked.resume, t->tokens, config) && run_begin(t->asked.out, &start, longer)
                ? config
                : NULL;
 }
@@ -321,8 +323,8 @@ run_page train_page(const training *t, bool live)
                       .live = live,
                       .unigram = t->unigram,
                       .compare = &t->asked.compare,
-                      .next = k->next,
-                      .tag = k->tag,
+                      .next = t->next ? t->next : k->next,
+                      .tag = t->tag ? t->tag : k->tag,
                       .load = t->load};
 }
 
@@ -330,7 +332,7 @@ run_page train_page(const training *t, bool live)
 static bool finish(const training *t, const tn_fit_result *r)
 {
     const run_page p = train_page(t, false);
-    return run_end(&p, r->seconds) && run_write(&p) && (r->why == TN_FIT_STOPPED || run_card(&p));
+    return run_end(&p, fmax(r->seconds, t->plan.before)) && run_write(&p) && (r->why == TN_FIT_STOPPED || run_card(&p));
 }
 
 /* True if a loss is not clearly below that of a guess by the tokens' frequencies. A model that has learned only those
@@ -410,17 +412,15 @@ static void advise(const training *t)
 static void warn_diverged(const training *t, const tn_fit_result *r)
 {
     const double loss = isfinite(r->value) && !t->score ? r->value : r->loss;
-    if (!settings.quiet && only_frequencies(t, loss) && r->loss <= 1.1 * t->uniform && r->why != TN_FIT_STOPPED)
-        fprintf(stderr,
-                "warning: the model knows only word frequencies: its loss is %.4g, that of the frequencies alone %.4g; "
-                "train longer, or on more text, or with another --lr than %g\n",
-                loss, t->unigram, t->asked.lr);
-    if (settings.quiet || t->uniform <= 0 || r->loss <= 1.1 * t->uniform) return;
-    fprintf(
-        stderr,
-        "warning: the loss, %.4g, is larger than that of a uniform guess, %.4g: the training has diverged; lower --lr "
-        "(%g) and start again\n",
-        r->loss, t->uniform, t->asked.lr);
+    if (r->why == TN_FIT_STOPPED) return;
+    if (t->uniform > 0 && r->loss > 1.1 * t->uniform)
+        warn("the loss, %.4g, is larger than that of a uniform guess, %.4g: the training has diverged; lower --lr (%g) "
+             "and start again\n",
+             r->loss, t->uniform, t->asked.lr);
+    else if (only_frequencies(t, loss))
+        warn("the model knows only word frequencies: its loss is %.4g, that of the frequencies alone %.4g; train longer, "
+             "or on more text, or with another --lr than %g\n",
+             loss, t->unigram, t->asked.lr);
 }
 
 tn_fit_result train_run(training *t)
@@ -470,7 +470,7 @@ tn_fit_result train_run_ranks(training *t)
 
 void train_stopped(const tn_fit_result *r, const char *again)
 {
-    if (!settings.quiet) fprintf(stderr, "stopped at step %lld; %s continues\n", (long long)r->steps, again);
+    if (!settings.quiet) tell("stopped at step %lld; %s continues\n", (long long)r->steps, again);
 }
 
 void train_advise(const training *t)
@@ -478,7 +478,7 @@ void train_advise(const training *t)
     char      path[1024];
     tn_string next = {0};
     if (settings.quiet || tn_error() != TN_OK) return;
-    run_line(t->kind->next, t->asked.out, &next);
+    run_line(train_page(t, false).next, t->asked.out, &next);
     if (next.bytes) fprintf(stderr, "next     %s\n", next.at);
     fprintf(stderr, "report   %s/report.html; the model's card is in README.md\n", t->asked.out);
     if (file_exists(in_folder(t->asked.out, "checkpoints", path)))

@@ -110,18 +110,18 @@ typedef struct {
     void             *net;
     tn_fit_args       fit;            /* open sets the sources, the loss, and how the best model is selected */
     int64_t           batches, width; /* set by open: batches per epoch; approximate tokens per step */
-    double            uniform;        /* set by open: the loss of a uniform guess; 0: not known */
+    double            uniform;        /* set by open: the loss of a uniform guess, of all its parts; 0: not known */
     double            unigram;        /* set by open: the loss of a guess by the tokens' frequencies; 0: not known */
     plan              plan;
-    int64_t           every;            /* steps between two checkpoints; 0: depends on the number of steps */
-    char              each[64];         /* description of a step: "16 examples of at most 128 tokens" */
-    const char       *score;            /* name of the validation's value; NULL: the loss */
-    const char       *load;             /* set by check: see run_page */
-    bool              untimed;          /* do not measure the duration of a step */
-    bool              no_duration;      /* the user set no duration: a resumed run keeps its number of steps */
-    bool              vocab_size_given; /* --vocab-size was given */
-    bool              chosen;           /* train_choose has set the size */
-    bool              new_folder;       /* the folder is locked by this run and does not contain a model yet */
+    int64_t           every;             /* steps between two checkpoints; 0: depends on the number of steps */
+    char              each[64];          /* description of a step: "16 examples of at most 128 tokens" */
+    const char       *score;             /* name of the validation's value; NULL: the loss */
+    const char       *load, *next, *tag; /* set by check or open: see run_page; next, tag NULL: the kind's */
+    bool              untimed;           /* do not measure the duration of a step */
+    bool              no_duration;       /* the user set no duration: a resumed run keeps its number of steps */
+    bool              vocab_size_given;  /* --vocab-size was given */
+    bool              chosen;            /* train_choose has set the size */
+    bool              new_folder;        /* the folder is locked by this run and does not contain a model yet */
     void (*on)(void *training, const tn_fit_event *e); /* called after the record's listener; may be NULL */
     int usage; /* set by train_run: the exit code if the options are wrong, which has been reported; else 0 */
 } training;
@@ -198,17 +198,18 @@ void                train_choose_vocabulary(training *t, size_t bytes);
 int                 verify_main(const command *train, training *t, const char *run);
 extern const option verify_options[];
 /* A command whose function is named verify. */
-#define VERIFY_COMMAND(name_)                                                                                        \
-    {                                                                                                                \
-        .name = "verify", .summary = "repeat parts of a training and compare the bits", .options = verify_options,   \
-        .run = verify, .operands = "DIR", .least = 1, .most = 1,                                                     \
-        .text =                                                                                                      \
-            "Repeats segments of the training in DIR, each from one training checkpoint to the next, and compares "  \
-            "the batches, losses, learning rates, weights and the model with those of the run. The last line is "    \
-            "\"identical K segments\", or \"differs at step N: \" and the input that differs: data, configuration, " \
-            "learning rate or weights. Texts, images and a tokenizer of --vocab must be where they were.\n\n"        \
-            "  " name_ " verify book\n"                                                                              \
-            "  " name_ " verify book --segments 5 --threads 2"                                                       \
+#define VERIFY_COMMAND(name_)                                                                                         \
+    {                                                                                                                 \
+        .name = "verify", .summary = "repeat parts of a training and compare the bits", .options = verify_options,    \
+        .run = verify, .operands = "DIR", .least = 1, .most = 1,                                                      \
+        .text =                                                                                                       \
+            "Repeats segments of the training in DIR, each from one training checkpoint to the next, and compares "   \
+            "the batches, losses, learning rates, weights and the model with those of the run. The last line is "     \
+            "\"identical K segments\", or \"differs at step N: \" and the input that differs: data, configuration, "  \
+            "learning rate or weights. Texts, images and a tokenizer of --vocab must be where they were. Files that " \
+            "are not compared are listed: logs, pages, caches, the lock, the best weights in checkpoints.\n\n"        \
+            "  " name_ " verify book\n"                                                                               \
+            "  " name_ " verify book --segments 5 --threads 2"                                                        \
     }
 
 /* PROGRAM debug DIR (debug.c): shows steps of the run in the folder. Returns the exit code. */

@@ -219,3 +219,10 @@ int set_option(const option *o, const char *value)
     }
     return 0;
 }
+
+int option_values(const option *o, const char *const **values)
+{
+    if (o->kind == KIND_LIST) return *values = ((option_list *)o->to)->value, ((option_list *)o->to)->count;
+    *values = o->to;
+    return o->kind == KIND_TEXT && **values ? 1 : 0;
+}

@@ -37,7 +37,8 @@ typedef struct {
     int64_t         step, last; /* step that differs; last step of the run */
     double          seconds;    /* of the training of the run; 0: not known */
     progress        bar;
-    tn_json_writer *w; /* of the certificate */
+    tn_json_writer *w;        /* of the certificate */
+    tn_string       compared; /* names of the files that were compared, each after a line end */
 } verification;
 
 static bool differs(verification *v, int64_t step, const char *input, const char *text)
@@ -77,30 +78,88 @@ static bool same_bytes(const char *a, const char *b)
     return same;
 }
 
-/* Compares the files of the temporary folder with those of the run, and deletes them; adds their checksums to the
- * certificate. Caches of token ids are not compared. */
-static bool same_folder(verification *v, int64_t step, const char *input, const char *what)
+/* True if each line of a SHA256SUMS is in the other one, except that of run.json, which reading run.json checks. */
+static bool has_lines(const char *a, const char *b)
 {
-    char            here[1024], there[1024], text[400];
-    struct dirent **e;
-    const int       n = scandir(v->scratch, &e, NULL, alphasort);
-    for (int i = 0; i < n; i++) {
-        const char *name = e[i]->d_name, *dot = strrchr(name, '.');
-        struct stat st;
-        in_folder(v->scratch, name, here), in_folder(v->run, name, there);
-        const bool file = !lstat(here, &st) && S_ISREG(st.st_mode) && name[0] != '.' &&
-                          strcmp(dot ? dot : "", ".tokens") != 0 && strcmp(name, "SHA256SUMS") != 0;
-        if (file && !v->differs && tn_error() == TN_OK) {
-            snprintf(text, sizeof text, "'%.200s' is %s", there, what);
-            if (!file_exists(there)) tn_raise(TN_EIO, "missing: '%s', which the run wrote", there);
-            else if (!same_bytes(here, there)) differs(v, step, input, text);
-            else checksum_put(v->w, name, checksum_file(CHECKSUM, here));
+    tn_lines *of = tn_lines_load(a), *in = tn_lines_load(b);
+    bool      all = of && in;
+    for (int64_t i = 0; all && i < tn_lines_count(of); i++) {
+        const tn_text line = tn_lines_at(of, i);
+        bool          found = line.bytes > 10 && !memcmp(line.at + line.bytes - 10, "  run.json", 10);
+        for (int64_t k = 0; !found && k < tn_lines_count(in); k++) {
+            const tn_text other = tn_lines_at(in, k);
+            found = other.bytes == line.bytes && !memcmp(other.at, line.at, line.bytes);
         }
+        all = found;
+    }
+    tn_lines_free(of), tn_lines_free(in);
+    return all;
+}
+
+/* Compares a file of the temporary folder with that of the run. Adds its checksum to the certificate and its name to
+ * those that were compared. */
+static void same_file_of(verification *v, int64_t step, const char *input, const char *what, const char *name)
+{
+    char       here[1024], there[1024], text[400];
+    const bool sums = !strcmp(name + (strlen(name) < 10 ? 0 : strlen(name) - 10), "SHA256SUMS");
+    in_folder(v->scratch, name, here), in_folder(v->run, name, there);
+    snprintf(text, sizeof text, "'%.200s' is %s", there, what);
+    if (!file_exists(there)) tn_raise(TN_EIO, "missing: '%s', which the run wrote", there);
+    else if (sums ? !has_lines(here, there) || !has_lines(there, here) : !same_bytes(here, there))
+        differs(v, step, input, text);
+    else if (!sums) checksum_put(v->w, name, checksum_file(CHECKSUM, here));
+    tn_string_add(&v->compared, tn_text_of("\n")), tn_string_add(&v->compared, tn_text_of(name));
+}
+
+/* Compares the files of the temporary folder, and of folders in it, with those of the run, and deletes them. Caches of
+ * token ids are not compared. last: also SHA256SUMS, which is complete with the model. */
+static bool same_folder_in(verification *v, int64_t step, const char *input, const char *what, const char *in,
+                           bool last)
+{
+    char            here[1024], path[1024];
+    struct dirent **e;
+    const int       n = scandir(*in ? in_folder(v->scratch, in, path) : v->scratch, &e, NULL, alphasort);
+    for (int i = 0; i < n; i++) {
+        const char *dot = strrchr(e[i]->d_name, '.');
+        struct stat st;
+        char        name[600];
+        snprintf(name, sizeof name, "%.250s%s%.300s", in, *in ? "/" : "", e[i]->d_name);
+        const bool exists = e[i]->d_name[0] != '.' && !lstat(in_folder(v->scratch, name, here), &st);
+        const bool sums = !strcmp(e[i]->d_name, "SHA256SUMS"),
+                   file = exists && S_ISREG(st.st_mode) && strcmp(dot ? dot : "", ".tokens") != 0 && (!sums || last);
+        if (file && !v->differs && tn_error() == TN_OK) same_file_of(v, step, input, what, name);
         if (file) unlink(here);
+        if (exists && S_ISDIR(st.st_mode) && !*in) same_folder_in(v, step, input, what, name, last);
         free(e[i]);
     }
     if (n >= 0) free(e);
     return !v->differs && tn_error() == TN_OK;
+}
+static bool same_folder(verification *v, int64_t step, const char *input, const char *what, bool last)
+{
+    return same_folder_in(v, step, input, what, "", last);
+}
+
+/* Prints the names of the run's files that were not compared: logs, pages and caches. */
+static void print_rest(const verification *v, const char *in)
+{
+    char            path[1024], name[600], listed[620];
+    struct dirent **e;
+    const int       n = scandir(*in ? in_folder(v->run, in, path) : v->run, &e, NULL, alphasort);
+    for (int i = 0; i < n; i++) {
+        const char *file = e[i]->d_name;
+        snprintf(name, sizeof name, "%.250s%s%.300s", in, *in ? "/" : "", file);
+        snprintf(listed, sizeof listed, "\n%s", name);
+        const char *at = v->compared.at ? strstr(v->compared.at, listed) : NULL;
+        const bool  state = !strcmp(in, "checkpoints") && (!strncmp(file, "step-", 5) || !strcmp(file, "record.jsonl"));
+        const bool  own = !*in && (!strcmp(file, "run.json") || !strcmp(file, "certificate.json"));
+        if (!*in && !strcmp(file, "checkpoints")) print_rest(v, name);
+        else if (file[0] != '.' && !state && !own &&
+                 !(at && (!at[strlen(listed)] || strchr("\n/", at[strlen(listed)]))))
+            fprintf(stderr, " %s", name);
+        free(e[i]);
+    }
+    if (n >= 0) free(e);
 }
 
 /* ---- the run, made again ----------------------------------------------------------------------------------------- */
@@ -122,7 +181,7 @@ static bool make_again(verification *v)
     training *t = v->t;
     if (!replay_texts(t, v->scratch)) return false;
     tn_json_open_object(v->w, "tokenizer");
-    if (!same_folder(v, 0, "data", "another tokenizer than the one of the texts")) return false;
+    if (!same_folder(v, 0, "data", "another tokenizer than the one of the texts", false)) return false;
     tn_json_close(v->w);
     return (!t->tokens || tn_tokenizer_save(t->tokens, v->scratch) == TN_OK) && replay_model(t);
 }
@@ -212,7 +271,7 @@ static bool same_model(verification *v)
     tn_module_train(t->net, false);
     if (!t->kind->save(t, stopped ? TN_FIT_STOPPED : TN_FIT_DONE)) return false;
     tn_json_open_object(v->w, "model");
-    if (!same_folder(v, v->last, "weights", "not of the model that the training ended with")) return false;
+    if (!same_folder(v, v->last, "weights", "not of the model that the training ended with", true)) return false;
     tn_json_close(v->w);
     return tn_error() == TN_OK;
 }
@@ -282,7 +341,10 @@ static bool write_certificate(verification *v)
     tn_json_close(v->w);
     if (!(text = tn_json_text(v->w, NULL)) || (against && !same_certificate(v, text))) return false;
     if (tn_json_save(v->w, to) != TN_OK) return false;
-    if (!settings.quiet) fprintf(stderr, "checksums %s\n", to);
+    if (settings.quiet) return true;
+    fprintf(stderr, "checksums %s\nnot compared:", to);
+    print_rest(v, "");
+    fprintf(stderr, "; of run.json, its member \"run\", with times and the command\n");
     return true;
 }
 
@@ -350,7 +412,7 @@ int verify_main(const command *train, training *t, const char *run)
     tn_json_free(j);
     const bool good = tn_error() == TN_OK && (v.w = tn_json_writer_new(2)) && verify(&v, &count);
     replay_delete(v.scratch);
-    tn_json_writer_free(v.w);
+    tn_json_writer_free(v.w), tn_string_free(&v.compared);
     replay_close(t);
     if (good) printf("identical %lld segments\n", (long long)count);
     if (!v.differs || tn_error() != TN_OK) return program_end();

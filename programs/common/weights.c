@@ -23,3 +23,14 @@ bool weights_pack(void *module, const char *type)
     return strcmp(type, "int8") != 0 ||
            tn_quantize_run((tn_quantize_args){.module = module, .activations = true}) == TN_OK;
 }
+
+double weights_count(void *module)
+{
+    double n = (double)tn_module_count(module, false);
+    for (tn_each b = tn_module_each(module, TN_EACH_BUFFER); tn_next(&b);) {
+        if (!tn_is_packed(b.tensor)) continue;
+        const tn_shape s = tn_weight_shape(b.tensor);
+        n += (double)s.d[0] * (double)s.d[1];
+    }
+    return n;
+}

@@ -16,5 +16,7 @@ typedef tn_tensor *(*weight_packer)(const tn_tensor *weight);
 weight_packer weights_packer(const char *type);
 /* Converts the weights of a module. type: one of WEIGHT_TYPES, or q4_0; NULL: unchanged. False: an error is set. */
 bool weights_pack(void *module, const char *type);
+/* All parameters of a module; packed weights, which are buffers, count by the elements that they represent. */
+double weights_count(void *module);
 
 #endif

@@ -32,10 +32,13 @@ static void show(tn_elmo *m, tn_text line)
 static int run(int count, char **operands)
 {
     (void)count, (void)operands;
-    tn_elmo *m = tn_elmo_load(dir);
-    char    *line = NULL;
-    size_t   room = 0, n = 0;
-    while (m && tn_error() == TN_OK && next_line(&line, &room, &n, LINE_MOST)) show(m, (tn_text){line, n});
+    tn_elmo     *m = tn_elmo_load(dir);
+    char        *line = NULL;
+    size_t       room = 0, n = 0;
+    broken_lines broken = {0, 0};
+    for (int64_t i = 1; m && tn_error() == TN_OK && next_line(&line, &room, &n, LINE_MOST); i++)
+        texts_line(&broken, i, (tn_text){line, n}), show(m, (tn_text){line, n});
+    texts_warn_lines(&broken);
     free(line);
     tn_module_free(m);
     return program_end();

@@ -2,6 +2,7 @@
  * common/train.c. */
 #include "../common/checksum.h"
 #include "../common/messages.h"
+#include "../common/weights.h"
 #include "gpt.h"
 
 #include <math.h>
@@ -73,6 +74,7 @@ static bool look(training *b)
     if (!model_open_packed(t->model, t->tokenizer, t->type, &t->from)) return false;
     const tn_lm_info *i = &t->from.about;
     if (!t->length) t->length = t->chat ? 512 : 256;
+    if (t->chat) b->next = "gpt write --model %s --chat";
     if (i->limited && t->length > i->positions) t->length = i->positions;
     a->layers = i->layers, a->heads = i->heads, a->dim = i->dim, a->size = i->type ? i->type : "custom";
     a->vocab_size = tn_tokenizer_size(t->from.tokens);
@@ -181,7 +183,7 @@ static void say(training *b)
         tell("text     %zu bytes, %lld tokens; validation: %lld tokens\n", t->bytes, (long long)t->ids.n,
              (long long)t->held.n);
     tell("trains   %.2f million of %.2f million parameters\n", (double)tn_module_count(b->net, true) / 1e6,
-         (double)tn_module_count(b->net, false) / 1e6);
+         weights_count(b->net) / 1e6);
 }
 
 static void describe(const training *b, tn_json_writer *w)

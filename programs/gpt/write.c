@@ -1,4 +1,5 @@
 /* write.c — gpt write: continues a text, or holds a conversation. */
+#include "../common/messages.h"
 #include "../common/records.h"
 #include "gpt.h"
 
@@ -162,8 +163,8 @@ static bool check_chat(model *m)
 static bool continue_text(writer *w, tn_text text, tn_json_writer *json_line)
 {
     tn_string made = {0}, start = {0};
-    if (json_line) w->out.silent = true, w->out.kept = &made;
     if (!writer_read(w, text)) return false;
+    if (json_line) w->out.silent = true, w->out.kept = &made;
     if (!json_line) fwrite(text.at, 1, text.bytes, stdout);
     if (writer_write(w) && json_line) {
         tn_json_open_object(json_line, NULL);
@@ -189,6 +190,25 @@ static void continue_one(writer *w, tn_json_writer *json_line)
     tn_string_free(&file);
 }
 
+static bool some_failed; /* a line of --prompts cannot be continued */
+
+/* After an error of one prompt, such as too many tokens: reports its line, so that the others are still continued.
+ * False: another error, which ends the run. */
+static bool skip_prompt(const records *r, const char *text, tn_json_writer *json_line)
+{
+    char said[600];
+    if (tn_error() != TN_EINVAL) return false;
+    snprintf(said, sizeof said, "%s", tn_error_message());
+    tn_clear_error();
+    warn("'%s', line %lld: %s\n", r->name, (long long)r->number, said);
+    some_failed = true;
+    if (!json_line) return true;
+    tn_json_open_object(json_line, NULL);
+    texts_put(json_line, "prompt", text), texts_put(json_line, "error", said);
+    tn_json_close(json_line);
+    return records_print(json_line);
+}
+
 /* Continues each line of --prompts as --prompt would: with the same random numbers, and without the texts before it. */
 static void continue_each(writer *w, const model *m, tn_json_writer *json_line)
 {
@@ -201,7 +221,7 @@ static void continue_each(writer *w, const model *m, tn_json_writer *json_line)
         if (!writer_open(w, m, &how)) break;
         w->drafted = drafted, w->seconds = seconds;
         if (!first && !json_line) printf("\n");
-        if (!continue_text(w, tn_text_of(text), json_line)) break;
+        if (!continue_text(w, tn_text_of(text), json_line) && !skip_prompt(&r, text, json_line)) break;
         if (!json_line) printf("\n"), fflush(stdout);
     }
     records_close(&r);
@@ -257,13 +277,16 @@ static int run(int count, char **operands)
         how.draft = &small;
     if (tn_error() == TN_OK && model_set_cache(&m, cache) && writer_open(&w, &m, &how)) {
         loading = seconds_now() - began;
+        if (!prompt && !prompts && !files.count && !chat && input_waits())
+            warn("standard input has text but is not read; --file - continues it, --prompts - each of its lines\n");
         write_texts(&w, &m);
     }
     report_speed(&w, loading);
     if ((how.draft || how.lookup) && !settings.quiet) report_proposals(&w);
     writer_close(&w);
     model_close(&m), model_close(&small);
-    return program_end();
+    code = program_end();
+    return code || !some_failed ? code : EXIT_FAILED;
 }
 
 static const option options[] = {
@@ -275,8 +298,10 @@ static const option options[] = {
                 "text to continue; without it, the tokenizer's start token, or a new line"),
     OPTION_LIST("file", 'f', "FILE", &files,
                 "text to continue, from a file, or - for standard input; its last line end is ignored", .single = true),
-    OPTION_TEXT("prompts", 0, "FILE", &prompts,
-                "several texts to continue, one per line, or lines of JSON with \"prompt\"; - for standard input"),
+    OPTION_TEXT(
+        "prompts", 0, "FILE", &prompts,
+        "several texts to continue, one per line, or lines of JSON with \"prompt\"; - for standard input; a line that "
+        "cannot be continued is reported, and the exit code is then 1"),
     OPTION_FLAG("json", 0, &json, "print a line of JSON for each text: \"prompt\" and its continuation, \"text\""),
     OPTION_INT("tokens", 'n', "N", &how.tokens, "maximum number of tokens to generate", .least = 0, .most = 1e9),
     WRITER_SAMPLING(how, temperature),

@@ -1,4 +1,5 @@
 /* write.c — lm write: continues a text. */
+#include "../common/messages.h"
 #include "lm.h"
 
 static const char    *dir, *prompt = "";
@@ -16,6 +17,7 @@ static int run(int count, char **operands)
     const int code = writer_set_sampling(&how, temperature);
     if (code) return code;
     if (!recurrent_open(dir, &m, &lm)) return program_end();
+    if (!*prompt && input_waits()) warn("standard input has text but is not read; --prompt TEXT continues a text\n");
     const bool words = texts_are_words(m.tokens);
     if (!*prompt && !words) prompt = "\n";
     if (writer_open(&w, &m, &how) && writer_read(&w, tn_text_of(*prompt ? prompt : "<eos>"))) {

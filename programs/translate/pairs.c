@@ -1,4 +1,5 @@
 /* pairs.c — batches of sentence pairs from two parallel files, and the loss on a batch. */
+#include "../common/messages.h"
 #include "../common/checksum.h"
 #include "../common/texts.h"
 #include "translate.h"
@@ -38,10 +39,9 @@ bool pairs_check(const char *source, const char *target, pairs_state *s)
     s->first_empty++;
     const bool some = tn_pairs_count(p) > 0;
     tn_pairs_free(p);
-    if (tn_error() == TN_OK && !settings.quiet && side[0].sum == side[1].sum)
-        fprintf(stderr,
-                "warning: '%s' and '%s' are the same text, so the model learns to copy; --tgt is its translation\n",
-                source, target);
+    if (tn_error() == TN_OK && side[0].sum == side[1].sum)
+        warn("'%s' and '%s' are the same text, so the model learns to copy; --tgt is its translation\n", source,
+             target);
     if (tn_error() == TN_OK && !some)
         tn_raise(TN_EFORMAT, "'%s' and '%s' have no pair of lines without an empty line", source, target);
     return tn_error() == TN_OK;

@@ -1,5 +1,6 @@
 /* run.c — translate run: translates the lines of standard input in order. */
 #define _POSIX_C_SOURCE 200809L
+#include "../common/messages.h"
 #include "../common/numbers.h"
 #include "../common/records.h"
 #include "../common/progress.h"
@@ -86,14 +87,12 @@ static void write_json(tn_text line, const tn_string *out, const double *scores)
 
 static void warn_faults(const faults *f)
 {
-    if (settings.quiet) return;
     if (f->cut)
-        fprintf(stderr,
-                "translate run: %lld %s longer than the model's positions and truncated; the first is line %lld\n",
-                (long long)f->cut, f->cut == 1 ? "line was" : "lines were", (long long)f->first_cut);
+        warn("%lld lines were longer than the model's positions and truncated; the first is line %lld\n",
+             (long long)f->cut, (long long)f->first_cut);
     if (f->broken)
-        fprintf(stderr, "translate run: %lld %s not UTF-8; invalid bytes were read as U+FFFD; the first is line %lld\n",
-                (long long)f->broken, f->broken == 1 ? "line is" : "lines are", (long long)f->first_break);
+        warn("%lld lines are not UTF-8; invalid bytes were read as U+FFFD; the first is line %lld\n",
+             (long long)f->broken, (long long)f->first_break);
 }
 
 static bool wants_scores(void) { return json || print_scores || config.best > 1; }

@@ -68,15 +68,18 @@ int run_sentence(int count, char **operands)
     (void)count, (void)operands;
     const int code = check();
     if (code) return code;
-    line_reader r;
-    float      *x = line_reader_open(&r) ? malloc((size_t)r.dim * sizeof *x) : NULL;
-    char       *line = NULL;
-    size_t      room = 0, n = 0;
-    while (x && tn_error() == TN_OK && next_line(&line, &room, &n, LINE_MOST)) {
+    line_reader  r;
+    float       *x = line_reader_open(&r) ? malloc((size_t)r.dim * sizeof *x) : NULL;
+    char        *line = NULL;
+    size_t       room = 0, n = 0;
+    broken_lines broken = {0, 0};
+    for (int64_t i = 1; x && tn_error() == TN_OK && next_line(&line, &room, &n, LINE_MOST); i++) {
+        texts_line(&broken, i, (tn_text){line, n});
         if (!read_line(&r, (tn_text){line, n}, x)) break;
         numbers_print(x, r.dim, json);
         putchar('\n');
     }
+    texts_warn_lines(&broken);
     free(line), free(x);
     line_reader_close(&r);
     return program_end();

@@ -145,7 +145,7 @@ static tn_vectors *train(void)
     progress_end(&bar);
     if (resume && tn_error() == TN_EINVAL) name_the_text();
     if (!v && checkpoint && stop_flag && file_exists(checkpoint) && tn_error() == TN_OK && !settings.quiet)
-        fprintf(stderr, "stopped; vectors train --checkpoint %s --resume continues\n", checkpoint);
+        tell("stopped; vectors train --checkpoint %s --resume continues\n", checkpoint);
     return v;
 }
 

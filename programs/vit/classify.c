@@ -27,7 +27,8 @@ static void print_classes(const model *m, const char *file, tn_tensor *scores)
     if (json) printf("{\"file\": "), print_json(file), printf(", \"classes\": [");
     else printf("%s", file);
     for (int64_t i = 0; i < k; i++) {
-        const char  *label = model_label(m, tn_get_i64(top.indices, i));
+        char         number[LABEL_NUMBER];
+        const char  *label = model_label(m, tn_get_i64(top.indices, i), number);
         const double p = tn_get(top.values, i);
         if (json)
             printf("%s{\"label\": ", i ? ", " : ""), print_json(label), numbers_json(", \"probability\": ", p, 6),

@@ -101,9 +101,11 @@ bool model_save(const model *m, const char *dir)
            tn_image_processor_save(&m->processor, dir) == TN_OK;
 }
 
-const char *model_label(const model *m, int64_t i)
+const char *model_label(const model *m, int64_t i, char number[LABEL_NUMBER])
 {
-    return m->vit ? tn_vit_label(m->vit, i) : tn_name("%lld", (long long)i);
+    if (m->vit) return tn_vit_label(m->vit, i);
+    snprintf(number, LABEL_NUMBER, "%lld", (long long)i);
+    return number;
 }
 
 void model_close(model *m)

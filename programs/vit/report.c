@@ -36,10 +36,11 @@ static void add_images(tn_report *r, const char *title, const model *m, const im
         char         *to = text + i * CAPTION;
         const int64_t label = tn_get_i64(p->y, which[i]);
         tn_tensor    *image = image_at(p, which[i]);
+        char          number[2][LABEL_NUMBER];
         if (predicted)
-            snprintf(to, CAPTION, "label %.60s, predicted %.60s, %.0f %%", model_label(m, label),
-                     model_label(m, predicted[i]), 100 * probability[i]);
-        else snprintf(to, CAPTION, "%.60s", model_label(m, label));
+            snprintf(to, CAPTION, "label %.60s, predicted %.60s, %.0f %%", model_label(m, label, number[0]),
+                     model_label(m, predicted[i], number[1]), 100 * probability[i]);
+        else snprintf(to, CAPTION, "%.60s", model_label(m, label, number[0]));
         list[i] = (tn_report_image){image, look ? patch_attention(m, image) : NULL, to};
     }
     if (list && text && tn_error() == TN_OK) tn_report_images(r, title, n, list);
@@ -51,7 +52,8 @@ static void add_images(tn_report *r, const char *title, const model *m, const im
 static void add_confusion(tn_report *r, const model *m, const evaluation *j)
 {
     const char *names[MAX_CLASSES_SHOWN];
-    for (int64_t i = 0; i < j->classes; i++) names[i] = model_label(m, i);
+    char        number[MAX_CLASSES_SHOWN][LABEL_NUMBER];
+    for (int64_t i = 0; i < j->classes; i++) names[i] = model_label(m, i, number[i]);
     tn_report_confusion(r, "Confusion matrix", j->classes, names, j->confusion);
 }
 

@@ -23,8 +23,10 @@ tn_sequential *convolutions_new(int64_t side, int64_t channels, int64_t filters,
 bool           model_open(const char *dir, model *m);     /* returns false if an error is set */
 bool           model_open_any(const char *dir, model *m); /* also a model without classifier: classes is 0 */
 bool           model_save(const model *m, const char *dir);
-const char    *model_label(const model *m, int64_t i);
-void           model_close(model *m);
+/* The name of class i, valid until m is closed. A convolutional network has only its number, written to `number`. */
+enum { LABEL_NUMBER = 24 };
+const char *model_label(const model *m, int64_t i, char number[LABEL_NUMBER]);
+void        model_close(model *m);
 /* tn_image_ready; raises if the result does not have the size of the model's input. image NULL: NULL. */
 tn_tensor *model_ready(const model *m, const tn_image_processor *how, const tn_tensor *image);
 

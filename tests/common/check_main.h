@@ -57,6 +57,12 @@ void tn_test_unsummed(const char *dir);
 #define TN_TEST_TSAN 0
 #define TN_TEST_SANITIZED 0
 #endif
+/* 1 if freed memory is kept for reuse; 0 in a build with TENON_CACHE=OFF, as those with sanitizers. */
+#ifdef TENON_NO_CACHE
+#define TN_TEST_CACHE 0
+#else
+#define TN_TEST_CACHE 1
+#endif
 /* 1 in a build with AddressSanitizer, which forbids reading freed memory and reports it itself. */
 #define TN_TEST_ASAN (TN_TEST_SANITIZED && !TN_TEST_TSAN)
 

@@ -12,6 +12,11 @@ for file in tenon.h tenon.c tenon_models.h tenon_models.c; do
     ! grep -nE '^# *include +"' $file | grep -vE '"(tenon|tenon_models)\.h"' || wrong "$file includes another file"
 done
 
+# README's commands: the program is compiled, but not tenon.c again.
+mkdir -p out && ln -sf ../tenon.h out && ln -sfn "$root/examples" examples
+made=$(sed -n 's,^    \(.* && cc -O2 .*out/app.c\) out/tenon.c -lm$,\1 -fsyntax-only,p' "$root/README.md")
+[ "$made" ] && bash -c "$made" || wrong "README's program with the amalgamation is not compiled: $made"
+
 # Every bit of the loss, at each step.
 sed 's/%\.5f/%a/; s/step % 200 == 0/step % 10 == 0/' "$root/examples/readme.c" >app.c
 sed 's,<tenon/tenon.h>,"tenon.h",' app.c >app-one.c

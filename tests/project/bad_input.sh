@@ -81,16 +81,18 @@ printf 'das M\344dchen\nund das Fr\344ulein\n%.0s' {1..200} >latin1
 for program in lm elmo gpt; do
     learn=("$build/bin/$program" train --threads 1 --steps 1 --no-progress --out lesson)
     says 3 "$program: 'binary': byte 5 is NUL; expected a text in UTF-8$utf16" "${learn[@]}" --text binary
-    [ $program = gpt ] || says 3 "$program: the word 'Fr...' of the text is not UTF-8: its byte 3 is 0xe4; convert it, \
+    [ $program = gpt ] || says 3 "warning: 'latin1' is not valid UTF-8 in 400 places, the first at byte 5; they are \
+read as U+FFFD; if the file has another encoding, convert it, for example with iconv -f latin1 -t utf-8
+$program: the word 'Fr...' of the text is not UTF-8: its byte 3 is 0xe4; convert it, \
 for example with iconv -f latin1 -t utf-8" "${learn[@]}" --quiet --text latin1
     [ $program != gpt ] || learn+=(--size tiny --batch 2 --length 16) # without them a step takes half a minute
     "${learn[@]}" --text latin1 >out 2>err || [ $program != gpt ] || wrong "gpt refuses bytes that are not UTF-8"
-    head -n 1 err | grep -qF "note: 'latin1' is not valid UTF-8 in 400 places, the first at byte 5; they are read" ||
+    head -n 1 err | grep -qF "warning: 'latin1' is not valid UTF-8 in 400 places, the first at byte 5; they are read" ||
         wrong "$program does not tell of bytes that are not UTF-8, but says: $(head -n 3 err)"
 done
 "$bert" train --no-progress --size tiny --steps 1 --batch 2 --length 16 --vocab model --objective roberta \
     --text latin1 --out accents >out 2>err || wrong "bert refuses bytes that are not UTF-8: $(head -n 3 err)"
-head -n 1 err | grep -qF "note: 'latin1': 400 sentences are not valid UTF-8" ||
+head -n 1 err | grep -qF "warning: 'latin1': 400 sentences are not valid UTF-8" ||
     wrong "bert does not tell of bytes that are not UTF-8, but says: $(head -n 3 err)"
 
 for type in wordpiece bpe byte-bpe; do
@@ -185,7 +187,7 @@ cmp model/model.safetensors bad/model.safetensors || wrong "checkpoints that are
 
 printf 'good\ncaf\351\n' | "$bert" embed --model model >out 2>err && [ "$(wc -l <out)" = 2 ] ||
     wrong "embed: $(cat err)"
-grep -q '^note: 1 line is not UTF-8, the first is line 2; convert it' err || wrong "embed, of latin1: $(cat err)"
+grep -q '^warning: 1 line is not UTF-8, the first is line 2; convert it' err || wrong "embed, of latin1: $(cat err)"
 "$bert" classify --model model <text 2>err && wrong "a model without a classifier classifies"
 grep -q '; make such a model with bert tune$' err || wrong "classify without a classifier: $(cat err)"
 if [ -x "$build/bin/gpt" ]; then
@@ -221,6 +223,10 @@ if [ -x "$build/bin/gpt" ]; then # a run that ends worse than it began
     grep -q '^warning: the loss, [0-9.e+]*, is larger than that of a uniform guess, 5.7[0-9]*: the training has' err ||
         wrong "no warning of a run that diverged: $(cat err out)"
     "${learn[@]}" --out good >out 2>err && ! grep warning err || wrong "a good run: $(cat err)"
+    "$build/bin/gpt" write --model good --tokens 1 <document >out 2>err # a prompt that is not read
+    grep -q '^warning: standard input has text but is not read; --file - continues it' err ||
+        wrong "gpt write does not tell of standard input: $(cat err)"
+    "$build/bin/gpt" write --model good --tokens 1 </dev/null >out 2>err && [ ! -s err ] || wrong "no input: $(cat err)"
 fi
 
 # ---- full disks ----

@@ -103,6 +103,37 @@ says 2 "'large' has more than 1 MiB" "${sample[@]}" @large
 says 2 "unexpected argument '@none'; this file of options cannot be read" "${sample[@]}" @none
 says 2 "unexpected argument '@words'" "${sample[@]}" -- @words
 
+# Started by another name, as Debian's package installs them, the programs call themselves and each other by it: in help
+# texts, errors, hints, next lines and model cards.
+commands_of() { "$build/bin/$1" completion bash | sed -n "s/^        commands) echo '\(.*\) help completion' ;;$/\1/p"; }
+mentions= # "bert train|bert fill|..."
+for program in $programs; do
+    ln -sf "$build/bin/$program" "tenon-$program"
+    names=$(commands_of "$program")
+    mentions+="|$program (COMMAND|${names// /|})"
+done
+mentions="(^|[^-.a-z0-9])(${mentions#|})([^a-z]|$)"
+unnamed() # FILE WHAT
+{
+    ! grep -nE "$mentions" "$1" >found || wrong "$2 names a program without its prefix: $(head -n 3 found)"
+}
+for program in $programs; do
+    "./tenon-$program" --help >all
+    for command in $(commands_of "$program"); do "./tenon-$program" help "$command" >>all; done
+    unnamed all "tenon-$program help"
+    grep -q "^Usage: tenon-$program " all || wrong "tenon-$program --help: $(head -n 3 all)"
+done
+says 2 "tenon-bert tune: unknown task 'tags'" ./tenon-bert tune tags --model x --train x --out x
+grep -q "^Try 'tenon-bert tune --help'" err.txt || wrong "tenon-bert's hint: $(cat err.txt)"
+./tenon-gpt train --text three --out named --size tiny --dim 16 --layers 1 --heads 2 --length 8 --batch 2 \
+    --pieces characters --steps 2 >all 2>&1 || wrong "tenon-gpt train failed: $(cat all)"
+grep -q '^next     tenon-gpt write --model named' all || wrong "no next line of tenon-gpt: $(cat all)"
+cat named/README.md >>all
+unnamed all "tenon-gpt train"
+grep -q '^tenon-gpt write --model named' named/README.md || wrong "tenon-gpt's card: $(cat named/README.md)"
+"$build/bin/gpt" train --quiet --out named --resume >/dev/null || wrong "gpt does not resume a run of tenon-gpt"
+says 7 "; the program tenon-gpt opens it" ./tenon-bert fill --model named x
+
 # --seed random prints the number that it drew, which gives the same text again.
 "$build/bin/bert" sample-corpus -n 3 --seed random >text 2>err || wrong "--seed random fails: $(cat err)"
 seed=$(sed -n 's/^seed     //p' err)

@@ -57,6 +57,18 @@ each=("$gpt" write --model $model --tokens 30 --seed 5)
 [ "$(sed -n 's/{"prompt":"\([^"]*\)","text":.*/\1/p' json.txt | paste -sd,)" = "The old,The ship" ] ||
     wrong "--prompts --json prints: $(cat json.txt)"
 "${each[@]}" --prompt "The ship" --json | cmp - <(tail -n 1 json.txt) || wrong "--prompt --json differs from --prompts"
+# A prompt that is too long is reported; the others are continued, and the exit code is 1.
+{
+    head -n 1 prompts
+    head -c 30000 /dev/zero | tr '\0' 'a' && echo
+    tail -n 1 prompts
+} >long
+rc=0
+"${each[@]}" --prompts long --json >long.txt 2>err.txt || rc=$?
+[ $rc = 1 ] && sed 2d long.txt | cmp - json.txt || wrong "--prompts with a long one: $rc, $(cut -c 1-80 long.txt)"
+sed -n 2p long.txt | grep -q '"error":"the prompt has [0-9]* tokens, but the model reads at most' ||
+    wrong "--json of a long prompt: $(sed -n 2p long.txt | tail -c 200)"
+grep -q "^warning: 'long', line 2: the prompt has [0-9]* tokens" err.txt || wrong "a long prompt: $(cat err.txt)"
 says 2 "--prompt and --prompts exclude each other" "${each[@]}" --prompts prompts --prompt x
 says 2 "does not take --json" "${each[@]}" --chat --json
 

@@ -38,6 +38,7 @@ for program in there/usr/bin/tenon-*; do
         fish/vendor_completions.d/$name.fish; do
         [ -s "there/usr/share/$file" ] || wrong "$file is missing"
     done
+    LD_LIBRARY_PATH=${so%/*} "$program" --help | grep -q "^Usage: $name " || wrong "$name --help has another name"
     grep -q "$name\$" "there/usr/share/bash-completion/completions/$name" || wrong "no completion of $name"
 done
 for file in doc/tenon-doc/html/index.html doc/tenon-doc/html/api/tn_gelu.html man/man3/tn_gelu.3.gz; do

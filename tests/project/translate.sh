@@ -255,10 +255,11 @@ run=("$translate" run --model transformer --beam 1 --longest 6)
 [ "$(wc -l <odd.out)" = 8 ] || wrong "8 odd lines became $(wc -l <odd.out)"
 [ -z "$(sed -n 2,3p odd.out)" ] || wrong "an empty line does not stay empty: $(sed -n 2,3p odd.out)"
 printf '%s\n' \
-    "translate run: 2 lines were longer than the model's positions and truncated; the first is line 6" \
-    "translate run: 1 line is not UTF-8; invalid bytes were read as U+FFFD; the first is line 5" |
+    "warning: 2 lines were longer than the model's positions and truncated; the first is line 6" \
+    "warning: 1 line is not UTF-8; invalid bytes were read as U+FFFD; the first is line 5" |
     diff - odd.err || wrong "translate run warns otherwise of odd lines"
-"${run[@]}" --quiet <odd.txt 2>&1 >/dev/null | grep . && wrong "translate run --quiet is not quiet"
+[ "$("${run[@]}" --quiet <odd.txt 2>&1 >/dev/null | grep -c '^warning: ')" = 2 ] ||
+    wrong "translate run --quiet hides warnings"
 rc=0
 "${run[@]}" --strict-utf8 <odd.txt >/dev/null 2>odd.err || rc=$?
 [ $rc = 3 ] && grep -qF 'line 5 is not UTF-8; convert it' odd.err || wrong "run --strict-utf8: $rc, $(cat odd.err)"

@@ -25,6 +25,7 @@ json() # FILE KEY...: the last line of FILE is an object with these numbers
     --predictions classes.jsonl \
     >classes.txt 2>/dev/null || wrong "bert tune classify failed"
 json classes.txt accuracy f1 seconds
+grep -q '"f1_of":"y"' classes.txt || wrong "F1 of another label than the second: $(cat classes.txt)"
 grep -q "Wrong predictions" classes/test.html || wrong "bert tune shows no mistakes"
 grep -qE '<p><b>[0-9.]+ %</b><span>accuracy on [0-9]+ examples; F1 [0-9.]+ %' classes/test.html &&
     grep -q '<dd>bert tune classify --model small' classes/test.html || wrong "bert tune's page has no summary"
@@ -54,6 +55,7 @@ grep -q '"lr": 5e-05,' slow/run.json || wrong "bert tune --lora learns at anothe
 "${tune[@]}" classify --train train.tsv --test test.tsv --out seeds --seeds 2 --json >seeds.txt ||
     wrong "bert tune --seeds failed"
 json seeds.txt accuracy f1 seconds seeds
+[ "$(grep -c '"f1_of":"y"' seeds.txt)" = 3 ] || wrong "bert tune --seeds: F1 of another label: $(cat seeds.txt)"
 grep -q '"deviation":{"accuracy":' seeds.txt && [ -s seeds/seed-2/model.safetensors ] ||
     wrong "bert tune --seeds shows no deviation"
 "${tune[@]}" classify --freeze 1 --train train.tsv --out frozen >/dev/null || wrong "bert tune --freeze failed"
@@ -95,6 +97,16 @@ predicted numbers '^\{"text":".*","pair":".*","label":[0-9.]+,"predicted":-?[0-9
 says 2 "--predictions are those for --test" "${tune[@]}" classify --train train.tsv --out x --predictions p
 says 5 "cannot write 'no/p': the folder 'no/' does not exist" \
     "${tune[@]}" classify --train train.tsv --test test.tsv --out x --predictions no/p
+
+"${tune[@]}" classify --train train.tsv --test train.tsv --out same >/dev/null 2>err.txt
+grep -q "^warning: 'train.tsv' is both --train and --test: the result says nothing about texts" err.txt ||
+    wrong "no warning of a test on the training texts: $(cat err.txt)"
+"${tune[@]}" classify --train train.tsv --test test.tsv --out other >/dev/null 2>err.txt
+! grep -q "is both" err.txt || wrong "a warning of two files: $(cat err.txt)"
+printf 'a\nM\344dchen\n' | "$bert" classify --model classes --quiet 2>&1 >/dev/null |
+    grep -q '^warning: 1 line is not UTF-8, the first is line 2; convert it' || wrong "no warning of Latin-1 texts"
+printf 'M\344dchen [MASK]\n' | "$bert" fill --model small 2>&1 >/dev/null |
+    grep -q '^warning: 1 line is not UTF-8, the first is line 1' || wrong "bert fill: no warning of a Latin-1 text"
 
 # Predictions: one line for each line.
 [ "$(cut -f1 test.tsv | "$bert" classify --model classes | grep -cE '^[xy]	[01]\.')" = 20 ] || wrong "bert classify"
@@ -214,7 +226,7 @@ reads tag j.conll "$(for i in {1..60}; do echo "word$i X"; done; echo; echo 'b Y
 printf 'a\tx\nM\xe4dchen\ty\n' >latin1.tsv
 "$bert" tune classify --model small --train latin1.tsv --epochs 1 --length 16 --no-progress --out latin1 >/dev/null \
     2>err || wrong "bert tune refuses a text that is not UTF-8"
-grep -qF "note: 'latin1.tsv' is not valid UTF-8 in 1 of its texts, the first in line 2" err ||
+grep -qF "warning: 'latin1.tsv' is not valid UTF-8 in 1 of its texts, the first in line 2" err ||
     wrong "bert tune does not tell of a text that is not UTF-8: $(head -n 3 err)"
 printf 'a\tx\n\ty\nb\ty\n' >empty.tsv
 says 3 "'empty.tsv', line 2: the text is empty" "${tune[@]}" classify --train empty.tsv --out never

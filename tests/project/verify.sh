@@ -178,6 +178,20 @@ for name in "${programs[@]}"; do
     done
     echo "$name: $found of $changes random changes found"
 
+    # SHA256SUMS is compared, and files in folders; the files that are not compared are listed.
+    for file in "$run/SHA256SUMS" "$run"/generator/*.safetensors "$run"/generator/SHA256SUMS; do
+        [ -e "$file" ] || continue
+        cp "$file" away
+        flip "$file" 20
+        got=$("$program" verify --quiet "$run" 2>&1) && wrong "$name: a change of $file is not found"
+        [[ $got == *"differs"* || $got == *"SHA256SUMS"* ]] || wrong "$name: $file: $got"
+        mv away "$file"
+    done
+    rest=$("$program" verify "$run" 2>&1 | sed -n 's/^not compared: \(.*\);.*/\1/p')
+    for file in log.csv log.jsonl report.html checkpoints/lock; do
+        [[ " $rest " == *" $file "* ]] || wrong "$name verify does not list $file: $rest"
+    done
+
     # Missing files are named.
     file=${data[$name]%% *}
     mv "$file" away

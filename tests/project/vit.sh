@@ -53,6 +53,20 @@ done
 "$vit" eval --model plain "${data[@]}" --html page.html -q | grep -q '^accuracy ' || wrong "vit eval --html failed"
 [ -s page.html ] || wrong "vit eval --html wrote nothing"
 
+# Each row of the confusion matrix has its class's label, with more classes than tn_name keeps texts.
+{
+    printf '\0\0\x08\1\0\0\0\x3c'
+    for i in $(seq 0 59); do byte $((i % 12)); done
+} >twelve
+for model in vit convolutions; do
+    "$vit" train --images images --labels twelve --out many-$model --size tiny --batch 16 --quiet --steps 2 \
+        --model $model >out ||
+        wrong "vit train with 12 classes failed"
+    rows=$(sed -n '/Confusion matrix/,/<\/figure>/p' many-$model/report.html |
+        sed -nE 's/^<text class="e"[^>]*>([^<]*)<.*/\1/p' | xargs)
+    [ "$rows" = "0 1 2 3 4 5 6 7 8 9 10 11" ] || wrong "rows of the confusion matrix of 12 classes: $rows"
+done
+
 # The same bits with another number of threads, from a compressed file, and after an interruption.
 if "$vit" train --images images.gz --labels labels --out again "${small[@]}" --steps 80 --shift 1 --threads 1 >out 2>err
 then cmp -s patches/model.safetensors again/model.safetensors || wrong "one thread makes another model than all"

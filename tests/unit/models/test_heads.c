@@ -214,6 +214,18 @@ static tn_status adapt(tn_tuned *m)
                    .trained = tn_tuned_head(m));
 }
 
+/* With adapters in many layers, .trained still names the head: its text does not change meanwhile. */
+START_TEST(adapted_deep)
+{
+    tn_bert  *e = tn_bert_new(.vocab = 20, .dim = 8, .layers = 4, .heads = 2, .ff = 8, .positions = 8);
+    tn_tuned *m = tn_tuned_new(e, .task = TN_TASK_CLASSIFICATION, .n = 3);
+    fine();
+    ck_assert_int_eq(tn_lora(m, .rank = 1, .names = "query value", .trained = tn_tuned_head(m)), TN_OK);
+    ck_assert(tn_needs_grad(((tn_linear *)tn_find(m, "classifier"))->weight));
+    tn_free(m);
+}
+END_TEST
+
 /* New adapters change nothing; trained ones are saved separately, loaded into another copy, and merged. */
 START_TEST(adapters)
 {
@@ -416,6 +428,7 @@ int main(void)
     tcase_add_test(c, an_encoder_is_trimmed);
     tcase_add_test(c, heads_may_have_been_pruned);
     tcase_add_loop_test(c, adapters, 0, HEADS);
+    tcase_add_test(c, adapted_deep);
     tcase_add_test(c, adapters_of_other_kinds);
     tcase_add_test(c, adapters_of_other_types);
     tcase_add_test(c, what_is_refused);

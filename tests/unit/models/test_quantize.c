@@ -92,6 +92,7 @@ START_TEST(gpt)
 {
     for (int untied = 0; untied < 2; untied++) {
         const char      *path = tn_test_file(untied ? "untied.safetensors" : "tied.safetensors");
+        const char      *plain = tn_test_file("plain.safetensors");
         tn_gpt          *m = small(64, untied), *other = small(64, untied);
         const tn_tensor *words = m->words->weight;
         const int64_t    count = tn_count(m);
@@ -118,7 +119,10 @@ START_TEST(gpt)
         /* a file with 8-bit weights loads into an 8-bit model */
         ck_assert_int_eq(tn_save(m, path), TN_OK);
         ck_assert_int_ne(tn_load(other, path), TN_OK);
-        tn_clear_error();
+        ck_error_has(TN_EFORMAT, "packed weights; call tn_quantize or tn_halve, as for the saved module, before");
+        ck_assert_int_eq(tn_save(other, plain), TN_OK);
+        ck_assert_int_ne(tn_load(m, plain), TN_OK);
+        ck_error_has(TN_EFORMAT, "weights that are not packed; call tn_load before tn_quantize or tn_halve");
         tn_quantize(other);
         ck_assert_int_eq(tn_load(other, path), TN_OK);
         ck_assert(same(tn_gpt_forward(other, in), after));

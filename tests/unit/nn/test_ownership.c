@@ -21,8 +21,9 @@ START_TEST(dropped_though_the_scope_owns_it)
     tn_scope      s = tn_scope_begin();
     tn_tensor    *x = tn_ones(TN_SHAPE(3));
     tn_drop(x);
-    ck_assert_int_eq(tn_error(), TN_OK);                /* it could have been the last of many references */
-    for (int i = 0; i < 300; i++) tn_ones(TN_SHAPE(3)); /* one of these reuses the memory of x */
+    ck_assert_int_eq(tn_error(), TN_OK); /* it could have been the last of many references */
+    /* one of 300 reuses the memory of x; without the cache it is freed after 64 more tensors have ended */
+    for (int i = 0; i < (TN_TEST_CACHE ? 300 : 30); i++) tn_ones(TN_SHAPE(3));
     tn_scope_end(s);
     ck_error(TN_ESTATE, "tn_scope_end: a tensor that this scope owns" ADVICE);
     ck_assert_int_eq(living(), before);
@@ -201,7 +202,7 @@ int main(void)
     tcase_add_test(c, dropped_though_the_scope_owns_it);
     tcase_add_test(c, dropped_twice);
     tcase_add_test(c, used_after_its_scope);
-    tcase_add_test(c, another_in_its_place);
+    if (TN_TEST_CACHE) tcase_add_test(c, another_in_its_place);
 #if !TN_TEST_ASAN
     tcase_add_test(c, a_module_freed_twice);
     tcase_add_loop_test(c, a_freed_module, 0, USES);
