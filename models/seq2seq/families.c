@@ -296,3 +296,13 @@ void tn__seq2seq_tables_of(const tn__seq2seq_family *f, const tn_seq2seq_config 
     const tn_rename tied = TN_RENAME(c->shared ? "source.weight" : "target.weight", "out.weight");
     if (!c->untied) tn__hf_add_rules(to, &tied, 1); /* stored under the embedding's name */
 }
+
+int tn__seq2seq_names(const void *m, tn_rename *to, int room)
+{
+    const tn_seq2seq_config  *c = &((const tn_seq2seq *)m)->config;
+    const tn__seq2seq_family *f = tn__seq2seq_family_of(c->type);
+    tn__hf_tables             tables;
+    if (!f) return 0;
+    tn__seq2seq_tables_of(f, c, &tables);
+    return tn__hf_names(&tables.files, to, room);
+}

@@ -79,7 +79,8 @@ const tn__seq2seq_family *tn__seq2seq_family_of(const char *type); /* NULL: unkn
 
 /* The tables of a family, for a config. */
 void tn__seq2seq_tables_of(const tn__seq2seq_family *family, const tn_seq2seq_config *c, tn__hf_tables *to);
-const tn_hf_files *tn__seq2seq_files(void); /* Tenon's own */
+const tn_hf_files *tn__seq2seq_files(void);                                   /* Tenon's own */
+int                tn__seq2seq_names(const void *m, tn_rename *to, int room); /* tn_class.names */
 
 void *tn__seq2seq_load(const tn__hf_source *s);
 
