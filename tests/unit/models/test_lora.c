@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
 
@@ -445,18 +446,129 @@ START_TEST(joined_weights)
 }
 END_TEST
 
+/* ---- members of adapter_config.json ------------------------------------------------------------------------------ */
+
+/* Replaces members of dir's adapter_config.json, as the text of an object says, in a copy of the directory. */
+static const char *changed(const char *dir, const char *with)
+{
+    const char *to = tn_test_folder("changed"), *weights = "adapter_model.safetensors";
+    tn_json    *was = tn_json_load(tn_name("%s/adapter_config.json", dir)), *more = tn_json_parse(with, strlen(with));
+    tn_json_writer *w = tn_json_writer_new(0);
+    fine();
+    tn_json_open_object(w, NULL);
+    for (const tn_json *x = tn_json_first(was); x; x = tn_json_next(x))
+        if (!tn_json_get(more, tn_json_key(x))) tn_json_put(w, tn_json_key(x), x);
+    for (const tn_json *x = tn_json_first(more); x; x = tn_json_next(x)) tn_json_put(w, tn_json_key(x), x);
+    tn_json_close(w);
+    ck_assert_int_eq(tn_json_save(w, tn_name("%s/adapter_config.json", to)), TN_OK);
+    remove(tn_name("%s/%s", to, weights));
+    ck_assert_int_eq(link(tn_name("%s/%s", dir, weights), tn_name("%s/%s", to, weights)), 0);
+    tn_json_writer_free(w), tn_json_free(was), tn_json_free(more);
+    return to;
+}
+
+/* The file has adapters of q_proj and v_proj of two layers, all that PEFT must load for the results to be equal. */
+static const struct {
+    const char *with;
+    tn_status   status;
+    const char *says; /* NULL: loads */
+} cases[] = {
+    {"{\"target_modules\":[\"q_proj\",\"self_attn.v_proj\",\"none\"]}", TN_OK, NULL},
+    {"{\"target_modules\":\"all-Linear\"}", TN_OK, NULL},
+    {"{\"target_modules\":\"model\\\\.layers\\\\.[\\\\d]{1,}\\\\.(?:self_attn|mlp).*?(k|q|v)_proj\"}", TN_OK, NULL},
+    {"{\"target_modules\":\".*[^kv]_proj|.*\\\\bv_proj$\"}", TN_OK, NULL},
+    {"{\"layers_to_transform\":[0,1],\"exclude_modules\":[\"_proj\",\"up_proj\"]}", TN_OK, NULL},
+    {"{\"layers_to_transform\":[1,0],\"layers_pattern\":[\"h\",\"layers\"]}", TN_OK, NULL},
+    {"{\"layers_to_transform\":[],\"layers_pattern\":null,\"exclude_modules\":\".*k_proj\"}", TN_OK, NULL},
+    {"{\"rank_pattern\":{\"k.proj\":9,\"^q_proj\":8},\"alpha_pattern\":{\"layers.[2-9].*\":3}}", TN_OK, NULL},
+    {"{\"init_lora_weights\":\"eva\",\"eva_config\":{\"rho\":2},\"use_dora\":false,\"kasa_config\":null}", TN_OK, NULL},
+    {"{\"target_modules\":[\"q_proj\"]}", TN_EFORMAT,
+     "target_modules excludes 'model.layers.0.self_attn.v_proj', which has adapters in the file"},
+    {"{\"target_modules\":\".*q_proj\"}", TN_EFORMAT, "target_modules excludes 'model.layers.0.self_attn.v_proj'"},
+    {"{\"target_modules\":null}", TN_EUNSUPPORTED, "target_modules is missing"},
+    {"{\"target_modules\":\".*(?<=q)_proj\"}", TN_EUNSUPPORTED, "target_modules has the regular expression '.*(?<=q)_"},
+    {"{\"target_modules\":\"((.*)*)*x\"}", TN_EUNSUPPORTED, "target_modules has the regular expression '((.*)*)*x'"},
+    {"{\"layers_to_transform\":1}", TN_EFORMAT, "layers_to_transform excludes 'model.layers.0.self_attn.q_proj'"},
+    {"{\"layers_to_transform\":[0]}", TN_EFORMAT, "layers_to_transform excludes 'model.layers.1.self_attn.q_proj'"},
+    {"{\"layers_to_transform\":[0,1],\"layers_pattern\":\"h\"}", TN_EFORMAT, "layers_to_transform excludes"},
+    {"{\"layers_pattern\":\"layers\"}", TN_EFORMAT, "layers_pattern needs layers_to_transform"},
+    {"{\"layers_to_transform\":0,\"target_modules\":\".*\"}", TN_EFORMAT, "needs target_modules as an array"},
+    {"{\"exclude_modules\":[\"layers.1.self_attn.v_proj\"]}", TN_EFORMAT,
+     "exclude_modules excludes 'model.layers.1.self_attn.v_proj'"},
+    {"{\"exclude_modules\":\".*1.*\"}", TN_EFORMAT, "exclude_modules excludes 'model.layers.1.self_attn.q_proj'"},
+    {"{\"modules_to_save\":[\"self_attn\"]}", TN_EFORMAT, "modules_to_save excludes 'model.layers.0.self_attn.q_proj'"},
+    {"{\"alpha_pattern\":{\"layers\\\\.1\\\\..*\":3}}", TN_EUNSUPPORTED,
+     "have rank 2 and alpha 3, and the others 2 and 4"},
+    {"{\"init_lora_weights\":\"pissa_niter_4\"}", TN_EUNSUPPORTED,
+     "init_lora_weights is 'pissa_niter_4', which is not"},
+    {"{\"init_lora_weights\":\"olora\"}", TN_EUNSUPPORTED, "init_lora_weights is 'olora'"},
+    {"{\"init_lora_weights\":\"loftq\"}", TN_EUNSUPPORTED, "init_lora_weights is 'loftq'"},
+    {"{\"init_lora_weights\":3}", TN_EFORMAT, "init_lora_weights"},
+    {"{\"init_lora_weights\":false,\"target_modules\":[\"q_proj\",\"v_proj\",\"k_proj\"]}", TN_EUNSUPPORTED,
+     "'model.layers.0.self_attn.k_proj' is adapted, but not in the file, and init_lora_weights is false"},
+    {"{\"alora_invocation_tokens\":[5]}", TN_EUNSUPPORTED, "adapters with alora_invocation_tokens are not supported"},
+    {"{\"kasa_config\":{}}", TN_EUNSUPPORTED, "adapters with kasa_config are not supported"},
+    {"{\"use_bdlora\":{}}", TN_EUNSUPPORTED, "adapters with use_bdlora are not supported"},
+    {"{\"ensure_weight_tying\":true}", TN_EUNSUPPORTED, "adapters with ensure_weight_tying are not supported"},
+    {"{\"use_new\":false}", TN_EUNSUPPORTED, "use_new is not a member that is known"},
+    {"{\"use_rslora\":1}", TN_EFORMAT, "use_rslora"},
+    {"{\"r\":2.5}", TN_EFORMAT, "expected an integer"},
+    {"{\"lora_dropout\":null}", TN_EFORMAT, "lora_dropout"},
+    {"{\"target_modules\":[1]}", TN_EFORMAT, "expected a string"},
+    {"{\"rank_pattern\":[2]}", TN_EFORMAT, "rank_pattern must be an object"},
+    {"{\"modules_to_save\":\"score\"}", TN_EFORMAT, "modules_to_save must be an array of strings"},
+    {"{\"layers_to_transform\":[true]}", TN_EFORMAT, "expected an integer"},
+};
+START_TEST(members)
+{
+    const char *dir = tn_test_folder("adapter");
+    tn_seed(3);
+    void *m = a_llama(), *other = a_llama();
+    ck_assert_int_eq(tn_lora_run((tn_lora_args){.module = m, .rank = 2, .names = "q_proj,v_proj"}), TN_OK);
+    ck_assert_int_eq(tn_peft_save_run(m, dir, (tn_peft_save_args){.zero_ = 0}), TN_OK);
+    tn_module_free(m);
+    const char *with = changed(dir, cases[_i].with);
+    ck_assert_int_eq(tn_module_peft_load(other, with), cases[_i].status);
+    if (cases[_i].says) ck_error_has(cases[_i].status, cases[_i].says);
+    ck_assert(tn_module_has_lora(other) == !cases[_i].says);
+    tn_module_free(other);
+}
+END_TEST
+
+/* A weight of a layer that also has adapters, which PEFT would not load. */
+START_TEST(two_kinds_of_weights)
+{
+    const char *dir = tn_test_folder("adapter"), *path = tn_name("%s/adapter_model.safetensors", dir);
+    void       *m = a_llama();
+    ck_assert_int_eq(tn_lora_run((tn_lora_args){.module = m, .rank = 2, .names = "q_proj"}), TN_OK);
+    ck_assert_int_eq(tn_peft_save_run(m, dir, (tn_peft_save_args){.zero_ = 0}), TN_OK);
+    tn_safetensors        *f = tn_safetensors_open(path);
+    tn_safetensors_writer *w = tn_safetensors_writer_new();
+    for (int64_t i = 0; i < tn_safetensors_count(f); i++)
+        tn_safetensors_put(w, tn_safetensors_at(f, i).name, tn_safetensors_get_at(f, i));
+    tn_safetensors_put(w, "base_model.model.model.layers.1.self_attn.q_proj.weight", tn_ones(TN_SHAPE(32, 32)));
+    tn_safetensors_close(f);
+    ck_assert_int_eq(tn_safetensors_save(w, path), TN_OK);
+    tn_safetensors_writer_free(w);
+    ck_assert_int_ne(tn_module_peft_load(m, dir), TN_OK);
+    ck_error_has(TN_EFORMAT, "'model.layers.1.self_attn.q_proj' has adapters and other weights");
+    tn_module_free(m);
+}
+END_TEST
+
 /* ---- PEFT's files (tests/golden/lora.py) ------------------------------------------------------------------------- */
 
 static const struct {
     const char *name, *base;
-} golden[] = {{"llama", "llama/llama3"}, {"llama-rs", "llama/qwen2"}, {"gpt", "gpt/torch"},
-              {"bert", "heads/classes"}, {"phi3", "families/phi3"},   {"neox", "families/neox"},
-              {"vit", "vit/classifier"}};
+} golden[] = {{"llama", "llama/llama3"}, {"llama-rs", "llama/qwen2"},       {"gpt", "gpt/torch"},
+              {"bert", "heads/classes"}, {"phi3", "families/phi3"},         {"neox", "families/neox"},
+              {"vit", "vit/classifier"}, {"bart", "encoder_decoders/bart"}, {"t5", "t5/flan"}};
 enum { GOLDEN = sizeof golden / sizeof *golden };
 
 static tn_tensor *logits(void *m, tn_tensor *ids)
 {
     if (tn_dtype_of(ids) == TN_F32) return tn_module_call(m, ids); /* images */
+    if (!strcmp(((tn_module *)m)->kind->name, "Seq2Seq")) return tn_seq2seq_forward((tn_seq2seq *)m, ids, ids);
     return ((tn_module *)m)->kind->lm ? tn_lm_forward(m, ids) : tn_tuned_forward((tn_tuned *)m, ids);
 }
 static double furthest(tn_tensor *a, tn_tensor *b)
@@ -565,6 +677,8 @@ int main(void)
     tcase_add_test(c, mistakes);
     tcase_add_test(c, tied_weights_and_other_ranks);
     tcase_add_loop_test(c, joined_weights, 0, 2);
+    tcase_add_loop_test(c, members, 0, sizeof cases / sizeof *cases);
+    tcase_add_test(c, two_kinds_of_weights);
     tcase_add_loop_test(c, equals_peft, 0, GOLDEN);
     tcase_add_loop_test(c, experts, 0, 2);
     return tn_check_main(s);
