@@ -68,7 +68,7 @@ struct tn__seq2seq_family {
     const tn_rename *rules; /* of the weights, after the common ones */
     int              count, renames;
     bool             own_rows, own_rules;                         /* without the common ones */
-    bool (*read)(tn__seq2seq_stored *s, const char *name);        /* after the rows are read; false: raised */
+    bool (*read)(tn__seq2seq_stored *s, const tn__hf_source *f);  /* after the rows are read; false: raised */
     void (*look)(tn__seq2seq_stored *s, const tn_safetensors *f); /* for options that the weights' names tell */
     void (*write)(tn__seq2seq_stored *s);                         /* before the rows are written */
     bool (*fits)(const tn_seq2seq_config *c);                     /* beyond must and may; all four may be NULL */
