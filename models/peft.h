@@ -4,6 +4,11 @@
  *     tn_peft_save(model, "adapter");   // PeftModel.from_pretrained(base, "adapter") reads it
  *     tn_peft_load(net, "adapter");     // adds the adapters to a model of the same sizes, with the same results
  *
+ * The results are PEFT's, or an error names the member of adapter_config.json that is not supported: DoRA, aLoRA, KaSA
+ * and other variants, initialisations that change the base model (PiSSA, OLoRA, CorDA, LoftQ), unknown members, and
+ * layers that are in the file although target_modules, exclude_modules, modules_to_save or layers_to_transform leave
+ * them out: PEFT would ignore these.
+ *
  * The names of layers are those of Hugging Face's directories; of a custom module without tn_class.names, its own.
  * Each expert (Mixtral, Qwen3-MoE) has adapters of its own: PEFT 0.21 reads them if gates and ups both have some, and
  * writes others, of the parameters in which transformers 5 joins the experts (target_parameters), which are errors. */

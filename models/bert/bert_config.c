@@ -153,6 +153,7 @@ static void read_windows(stored *s, const char *name)
 {
     tn_bert_config *c = &s->c;
     const char     *kind = s->layers.kind, *second = *kind ? strchr(kind + 1, 'g') : NULL;
+    if (s->sliding >= 0) s->local = 2 * s->sliding; /* half of local_attention, and prior to it */
     c->types = 0, c->window = s->local / 2 + 1, c->mean_heads = s->pooling != tn__bert_poolings[0];
     if (!*kind) return;
     if ((int64_t)strlen(kind) != c->layers)

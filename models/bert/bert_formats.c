@@ -110,6 +110,7 @@ static const tn_hf_row modern_rows[] = {
     EPS("norm_eps", 1e-5),
     {"pruned_heads", TN_HF_PRUNED, .text = "paths"},
     {"rope_scaling", TN_HF_EMPTY, .silent = true},
+    TN_HF("sliding_window", stored, sliding, .otherwise = -1, .high = 500000000, .silent = true), /* replaces local */
     TN__UNUSED("attention_probs_dropout_prob hidden_act hidden_dropout_prob layer_norm_eps position_embedding_type "
                "type_vocab_size"), /* BERT's */
     TN__UNUSED("cls_token_id deterministic_flash_attn initializer_cutoff_factor reference_compile "

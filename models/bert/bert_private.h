@@ -25,8 +25,8 @@ typedef struct {
     tn_bert_config c;
     const char    *type, *architecture, *pooling, *attention; /* attention: XLNet's attn_type */
     int64_t        position_rows;                             /* rows of the position embedding */
-    int64_t        local;                                     /* ModernBERT's local_attention: 2 (window - 1) */
-    tn_hf_layers   layers;                                    /* its layer_types: g, l */
+    int64_t        local, sliding; /* ModernBERT's local_attention, 2 (window - 1); sliding_window, -1: absent */
+    tn_hf_layers   layers;         /* its layer_types: g, l */
     bool           norm_first;
     char           terms[TN_HF_LETTERS_MOST]; /* DeBERTa's pos_att_type: c, p; and its other members: */
     bool           relative, share, legacy;

@@ -223,7 +223,8 @@ static void put_config(const source *s, tn_json_writer *w)
         tn_json_put_i64(w, "vocab_size", table.n ? table.d[0] : 0);
     }
     tn_json_put_bool(w, "tie_word_embeddings", !has_tensor(s, "output.weight"));
-    if (!is_gpt2 && strcmp(s->arch->name, "qwen2") != 0) /* a Qwen2 has biases */
+    if (!is_gpt2 && !is_bert(s)) tn_json_put_null(w, "pad_token_id"); /* not in the file; Gemma's default is 0 */
+    if (!is_gpt2 && strcmp(s->arch->name, "qwen2") != 0)              /* a Qwen2 has biases */
         tn_json_put_bool(w, "attention_bias", has_tensor(s, is_neox(s) ? "blk.0.attn_qkv.bias" : "blk.0.attn_q.bias"));
     if (is_llama) tn_json_put_bool(w, "mlp_bias", has_tensor(s, "blk.0.ffn_up.bias"));
     if (!is_gpt2) put_scaling(s, w);

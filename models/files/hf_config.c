@@ -187,10 +187,11 @@ static void read_letters(const tn_hf_row *r, const tn_json *v, const char *key, 
     }
 }
 
-static void check_empty(const tn_json *v, const char *key, const char *path)
+static void check_empty(const tn_hf_row *r, const tn_json *v, const char *key, const char *path)
 {
     if (tn_json_count(v) || (v && tn_json_type_of(v) != TN_JSON_OBJECT && tn_json_type_of(v) != TN_JSON_ARRAY))
-        tn_raise(TN_EUNSUPPORTED, "'%s': %s is not empty, which is not supported", path, key);
+        tn_raise(TN_EUNSUPPORTED, "'%s': %s is not empty, which is not supported%s%s", path, key, r->says ? "; " : "",
+                 r->says ? r->says : "");
 }
 
 /* Stores v at `to`, or checks it, depending on the row's kind. v NULL: missing; numbers are set to `absent`. */
@@ -217,7 +218,7 @@ static void store(const tn_hf_row *r, const tn_json *v, const char *key, const c
     case TN_HF_MUST:
         if (v) check_fixed(r, v, key, path);
         break;
-    case TN_HF_EMPTY: check_empty(v, key, path); break;
+    case TN_HF_EMPTY: check_empty(r, v, key, path); break;
     case TN_HF_NAME:
     case TN_HF_PRUNED:
     case TN_HF_ANY: break;

@@ -5,13 +5,12 @@
  * same A, theirs is A and the joined B; else it has rank n r: the A one below the other, and a B whose columns are 0
  * outside of each weight's own rows and columns. Both are exact, and both are read. */
 #include "models/peft.h"
-#include "models/files/hf_config.h"
+#include "models/files/peft_config.h"
 
 #include <math.h>
 #include <string.h>
 
 #define PREFIX "base_model.model."
-#define CONFIG "adapter_config.json"
 #define WEIGHTS "adapter_model.safetensors"
 enum { NAME = TN_PATH_BYTES + 64 };
 
@@ -212,7 +211,7 @@ tn_status tn_peft_save_run(void *m, const char *dir, tn_peft_save_args a)
     for (parameter p = parameters_of(m); next_parameter(&p);)
         if (tn_needs_grad(p.each.tensor)) tn_safetensors_put(w, p.name, p.tensor);
     if (tn_error() == TN_OK && tn__path_in(dir, WEIGHTS, path, sizeof path)) (void)!tn_safetensors_save(w, path);
-    (void)tn__config_save(j, dir, CONFIG); /* last: a directory without it is not taken for an adapter */
+    (void)tn__config_save(j, dir, TN__PEFT_CONFIG); /* last: a directory without it is not taken for an adapter */
     tn_json_writer_free(j);
     tn_safetensors_writer_free(w);
     tn_scope_end(s);
@@ -222,71 +221,25 @@ tn_status tn_peft_save_run(void *m, const char *dir, tn_peft_save_args a)
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    const char     *dir, *path; /* of the adapter; of its tensors */
+    const char     *path; /* of the tensors */
     tn_safetensors *f;
-    tn_json        *config;
-    int64_t         rank;
-    double          alpha;
+    tn__peft_config config;
     bool           *used; /* of each tensor of the file */
     bool            bare; /* names lack the first part: the file is of a model without a head */
 } adapter;
 
-/* Raises for PEFT's options that change results and are not supported. */
-static bool check_options(const tn_json *doc, const char *path)
+/* The layer's name in the adapter's model. */
+static const char *name_in_file(const adapter *a, const char *layer)
 {
-    static const char *const flags[] = {"use_dora", "lora_bias"}, *const patterns[] = {"rank_pattern", "alpha_pattern"};
-    static const char *const values[] = {"target_parameters", "trainable_token_indices", "layer_replication"};
-    if (strcmp(tn_json_string_or(tn_json_get(doc, "peft_type"), "LORA"), "LORA") != 0)
-        return tn_raise_false(TN_EUNSUPPORTED, "'%s': peft_type must be LORA; other adapters are not supported", path);
-    if (strcmp(tn_json_string_or(tn_json_get(doc, "bias"), "none"), "none") != 0)
-        return tn_raise_false(TN_EUNSUPPORTED, "'%s': adapters with a bias are not supported", path);
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-        if (tn_json_bool_or(tn_json_get(doc, flags[i]), false))
-            return tn_raise_false(TN_EUNSUPPORTED, "'%s': adapters with %s are not supported", path, flags[i]);
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-        if (tn_json_first(tn_json_get(doc, values[i])))
-            return tn_raise_false(TN_EUNSUPPORTED, "'%s': adapters with %s are not supported", path, values[i]);
-    for (int i = 0; i < 2; i++)
-        for (const tn_json *v = tn_json_first(tn_json_get(doc, patterns[i])); v; v = tn_json_next(v))
-            if (tn_json_bool_or(tn_json_get(doc, "use_rslora"), false) || strpbrk(tn_json_key(v), "\\^$*+?()[]{}|"))
-                return tn_raise_false(TN_EUNSUPPORTED,
-                                      "'%s': %s has '%.80s'; only names of layers are supported, without use_rslora",
-                                      path, patterns[i], tn_json_key(v));
-    return tn_error() == TN_OK;
-}
-
-/* A layer's value in one of the patterns, whose keys are ends of names. */
-static double pattern_value(const adapter *a, const char *pattern, const char *layer, double otherwise)
-{
-    const size_t n = strlen(layer);
-    for (const tn_json *v = tn_json_first(tn_json_get(a->config, pattern)); v; v = tn_json_next(v)) {
-        const size_t k = strlen(tn_json_key(v));
-        if (k <= n && !strcmp(layer + n - k, tn_json_key(v)) && (k == n || layer[n - k - 1] == '.'))
-            return tn_json_double(v);
-    }
-    return otherwise;
-}
-
-static bool read_config(const char *dir, adapter *a)
-{
-    char path[1024];
-    if (!tn__path_in(dir, CONFIG, path, sizeof path)) return false;
-    const tn_json_limits limits = {.depth = 8, .bytes = 1 << 20, .values = 100000};
-    tn_json             *doc = a->config = tn_json_load_within(path, limits);
-    a->rank = tn_json_i64(tn_json_need(doc, "r")), a->alpha = tn_json_double(tn_json_need(doc, "lora_alpha"));
-    if (tn_error() == TN_OK && check_options(doc, path) && (a->rank < 1 || a->rank > 65536 || !(a->alpha > 0)))
-        tn_raise(TN_EFORMAT, "'%s': r is %lld and lora_alpha %g, but r must be from 1 to 65536 and lora_alpha positive",
-                 path, (long long)a->rank, a->alpha);
-    if (tn_json_bool_or(tn_json_get(doc, "use_rslora"), false)) a->alpha *= sqrt((double)a->rank);
-    return tn_error() == TN_OK;
+    const char *rest = a->bare ? strchr(layer, '.') : NULL;
+    return rest ? rest + 1 : layer;
 }
 
 /* The index of A or B of a layer in the file; -1: not in it. */
 static int64_t find(const adapter *a, const char *layer, bool b)
 {
-    char        name[NAME];
-    const char *rest = a->bare ? strchr(layer, '.') : NULL;
-    name_of(name, rest ? rest + 1 : layer, b);
+    char name[NAME];
+    name_of(name, name_in_file(a, layer), b);
     return tn_safetensors_find(a->f, name);
 }
 
@@ -333,14 +286,18 @@ static bool take_piece(const adapter *a, const tn_lora_layer *l, int64_t r, tn_t
 /* The rank of l's adapters in the file; 0: raised. */
 static int64_t rank_in_file(const adapter *a, const tn_lora_layer *l)
 {
-    const double rank = pattern_value(a, "rank_pattern", l->name, (double)a->rank);
-    const double alpha = pattern_value(a, "alpha_pattern", l->name, a->alpha), usual = a->alpha / (double)a->rank;
-    const bool   fits = rank == (double)a->rank || rank == (double)(l->pieces * a->rank);
+    const tn__peft_config *c = &a->config;
+    const char            *name = name_in_file(a, l->name);
+    const double           rank = tn__peft_pattern(c, "rank_pattern", name, (double)c->rank);
+    const double           alpha = tn__peft_pattern(c, "alpha_pattern", name, c->alpha);
+    const double           usual = c->alpha / (double)c->rank;
+    const bool             fits = rank == (double)c->rank || rank == (double)(l->pieces * c->rank);
+    if (tn_error() != TN_OK) return 0;
     if (fits && fabs(alpha / rank - usual) <= 1e-12 * usual) return (int64_t)rank;
     tn_raise(TN_EUNSUPPORTED,
-             "'%s/" CONFIG "': the adapters of '%s' have rank %g and alpha %g, and the others %lld and %g; only a "
+             "'%s': the adapters of '%s' have rank %g and alpha %g, and the others %lld and %g; only a "
              "multiple of both is supported, for weights that files join",
-             a->dir, l->name, rank, alpha, (long long)a->rank, a->alpha);
+             c->path, l->name, rank, alpha, (long long)c->rank, c->alpha);
     return 0;
 }
 
@@ -354,23 +311,47 @@ static int64_t rows_in_file(const tn_lora_layer *l)
     return n;
 }
 
+/* True if PEFT loads the adapters of l, which are in the file; else raises. */
+static bool is_loaded(const adapter *a, const tn_lora_layer *l)
+{
+    const char *by = tn__peft_excluded_by(&a->config, name_in_file(a, l->name));
+    if (!by) return tn_error() == TN_OK;
+    return tn_raise_false(TN_EFORMAT,
+                          "'%s': %s excludes '%s', which has adapters in the file: PEFT would ignore them; correct %s, "
+                          "or remove them",
+                          a->config.path, by, l->name, by);
+}
+
+/* Raises for a layer that is not in the file, and that PEFT adapts with random values. */
+static void check_unused(const adapter *a, const tn_lora_layer *l)
+{
+    if (a->config.random && !tn__peft_excluded_by(&a->config, name_in_file(a, l->name)))
+        tn_raise(TN_EUNSUPPORTED,
+                 "'%s': '%s' is adapted, but not in the file, and init_lora_weights is false: PEFT then takes "
+                 "random values; set it to true for none",
+                 a->config.path, l->name);
+}
+
 /* Checks or, with copy, copies the adapters of l. */
 static void pass_layer(const tn_lora_layer *l, const adapter *a, bool any, bool copy)
 {
     const int64_t at[2] = {find(a, l->name, false), find(a, l->name, true)};
     const bool    has = adapted(l);
-    if (at[0] < 0 && at[1] < 0 && !has) return;
+    if (at[0] < 0 && at[1] < 0 && !has) {
+        check_unused(a, l);
+        return;
+    }
     const int missing = at[0] < 0 ? 0 : 1;
     if (at[missing] < 0 || (!has && any && !l->pieces)) {
         tn_raise(TN_EFORMAT, "'%s': the layer '%s' has lora_%c in %s only", a->path, l->name, "AB"[missing],
                  at[missing] < 0 ? "the model or half of the pair" : "the file");
         return;
     }
-    const int64_t rank = rank_in_file(a, l);
+    const int64_t rank = is_loaded(a, l) ? rank_in_file(a, l) : 0;
     if (!rank) return;
     tn_tensor *t[2] = {get(a, at[0], TN_SHAPE(rank, l->in)), get(a, at[1], TN_SHAPE(rows_in_file(l), rank))};
     a->used[at[0]] = a->used[at[1]] = true;
-    const bool here = t[0] && t[1] && (!l->pieces || take_piece(a, l, a->rank, t));
+    const bool here = t[0] && t[1] && (!l->pieces || take_piece(a, l, a->config.rank, t));
     if (here && any && !has)
         tn_raise(TN_EFORMAT, "'%s': piece %d of '%s' has adapters in the file only", a->path, l->piece, l->name);
     if (tn_error() != TN_OK || !has) return;
@@ -382,7 +363,19 @@ static void pass_layer(const tn_lora_layer *l, const adapter *a, bool any, bool 
                  a->path, l->name, (long long)found, (long long)had);
     if (!copy || had != found) return;
     for (int b = 0; b < 2; b++) tn_copy_from(b ? l->lora->b[l->part] : l->lora->a[l->part], t[b]);
-    l->lora->scale = a->alpha / (double)a->rank;
+    l->lora->scale = a->config.alpha / (double)a->config.rank;
+}
+
+/* Raises for a weight of a layer that has adapters in the file. */
+static bool is_alone(const adapter *a, const parameter *p)
+{
+    char layer[NAME];
+    snprintf(layer, sizeof layer, "%s", p->name + sizeof PREFIX - 1);
+    char *end = strrchr(layer, '.');
+    if (end) *end = 0;
+    if (!end || find(a, layer, false) < 0) return true;
+    return tn_raise_false(TN_EFORMAT, "'%s': '%s' has adapters and other weights; PEFT would ignore these", a->path,
+                          layer);
 }
 
 /* Checks or, with copy, copies everything in the file. */
@@ -396,7 +389,14 @@ static void pass(void *m, const adapter *a, bool copy)
     }
     for (parameter p = parameters_of(m); next_parameter(&p);) {
         const int64_t at = tn_safetensors_find(a->f, p.name);
-        if (at < 0 || !is_whole(&p)) continue;
+        if (at < 0 || !is_whole(&p) || !is_alone(a, &p)) continue;
+        char *end = strrchr(p.name, '.');
+        *end = 0;
+        if (find(a, p.name + sizeof PREFIX - 1, false) >= 0) {
+            tn_raise(TN_EFORMAT, "'%s': '%s' has adapters and other weights; PEFT would ignore these", a->path,
+                     p.name + sizeof PREFIX - 1);
+            return;
+        }
         const tn_scope s = tn_scope_begin();
         tn_tensor     *t = get(a, at, tn_shape_of(p.tensor));
         a->used[at] = true;
@@ -417,10 +417,11 @@ static void check_all_used(void *m, const adapter *a)
 tn_status tn_module_peft_load(void *m, const char *dir)
 {
     char    path[1024];
-    adapter a = {.dir = dir, .path = path};
+    adapter a = {.path = path};
     if (!tn_module_ready("tn_peft_load", m)) return tn_error();
-    if (read_config(dir, &a) && tn__path_in(dir, WEIGHTS, path, sizeof path)) a.f = tn_safetensors_open(path);
-    if (!a.f) return tn_json_free(a.config), tn_error();
+    if (tn__peft_config_read(dir, &a.config) && tn__path_in(dir, WEIGHTS, path, sizeof path))
+        a.f = tn_safetensors_open(path);
+    if (!a.f) return tn_json_free(a.config.doc), tn_error();
     const size_t   count = (size_t)tn_safetensors_count(a.f);
     const bool     has = tn_module_has_lora(m);
     const tn_scope s = tn_no_grad_begin();
@@ -432,11 +433,12 @@ tn_status tn_module_peft_load(void *m, const char *dir)
     }
     if (count && (a.used = tn_mem_get(count * sizeof *a.used))) pass(m, &a, false), check_all_used(m, &a);
     if (tn_error() == TN_OK && !has)
-        tn_lora_run((tn_lora_args){.module = m, .rank = a.rank, .alpha = a.alpha, .wanted = wanted, .user = &a});
+        tn_lora_run(
+            (tn_lora_args){.module = m, .rank = a.config.rank, .alpha = a.config.alpha, .wanted = wanted, .user = &a});
     if (tn_error() == TN_OK && a.used) pass(m, &a, true);
     tn_scope_end(s);
     tn_mem_put(a.used, count * sizeof *a.used);
     tn_safetensors_close(a.f);
-    tn_json_free(a.config);
+    tn_json_free(a.config.doc);
     return tn_error();
 }

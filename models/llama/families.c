@@ -18,6 +18,10 @@ const char *const        tn__llama_scalings[] = {"default", "linear", "dynamic",
     TN_HF("rope_theta", stored, c.rope.theta, .otherwise = (value), .low = 1, .high = 1e12, \
           .also = "rope_parameters.rope_theta rope_parameters.full_attention.rope_theta rope_scaling.rope_theta")
 #define EPS(value) TN_HF("rms_norm_eps", stored, c.eps, .otherwise = (value), .low = 1e-15, .high = 0.1)
+/* null is no padding, and so is a missing member only if that is the class's default. */
+#define PADDING(id, ...)                                                                                        \
+    TN_HF("pad_token_id", stored, padding, .otherwise = (id), .nullable = true, .low = NO_PADDING, .high = 1e7, \
+          __VA_ARGS__)
 #define POSITIONS(n) \
     TN_HF("max_position_embeddings", stored, c.positions, .otherwise = (n), .low = 1, .high = 1000000000)
 
@@ -31,6 +35,7 @@ static const tn_hf_row rows_of_all[] = {
     {"is_encoder_decoder", TN_HF_MUST, .silent = true},
     {"model_type", TN_HF_TYPE, .at = offsetof(stored, c.type), .choices = tn__llama_types},
     {"pruned_heads", TN_HF_PRUNED, .text = "paths"},
+    PADDING(NO_PADDING, .omitted = true),
     TN_HF("tie_word_embeddings", stored, c.tied, .otherwise = false),
     {"torch_dtype", TN_HF_NAME, .text = "float32"},
     TN_HF("vocab_size", stored, c.vocab, .needed = true, .low = 1, .high = 10000000),
@@ -46,7 +51,6 @@ static const tn_hf_row common[] = {
     TN_HF("num_attention_heads", stored, c.heads, .needed = true, .low = 1, .high = 1024),
     TN_HF("num_hidden_layers", stored, c.layers, .needed = true, .low = 1, .high = 1024),
     TN_HF("num_key_value_heads", stored, c.kv_heads, .otherwise = ABSENT, .nullable = true, .high = 1024),
-    TN_HF("pad_token_id", stored, padding, .otherwise = NO_PADDING, .omitted = true, .low = -1e7, .high = 1e7),
     EPS(1e-6),
     TN_HF("rope_scaling.factor", stored, c.rope.factor, NESTED("factor"), .otherwise = TN__LLAMA_NO_FACTOR,
           .omitted = true, .low = 1e-3, .high = 1e6),
@@ -111,14 +115,14 @@ static const tn_hf_row qwen3_rows[] = {
 
 /* ---- Gemma 2 and 3 ----------------------------------------------------------------------------------------------- */
 
-#define GEMMA_ROWS                                                                                               \
-    TN_HF("attention_bias", stored, attention_bias, .omitted = true), KV_HEADS(4), WINDOW_ROW(4096), LAYERS_ROW, \
-        TN_HF("head_dim", stored, c.head_dim, .otherwise = 256, .high = 65536), TN__UNUSED("hidden_act"),        \
-        TN_HF("hidden_activation", stored, c.activation, .text = "gelu_pytorch_tanh"),                           \
-        TN_HF("query_pre_attn_scalar", stored, query_scale, .otherwise = 256, .low = 1, .high = 1000000),        \
-        TN_HF("tie_word_embeddings", stored, c.tied, .otherwise = true),                                         \
-    {                                                                                                            \
-        "use_bidirectional_attention", TN_HF_MUST, .silent = true                                                \
+#define GEMMA_ROWS                                                                                                   \
+    TN_HF("attention_bias", stored, attention_bias, .omitted = true), KV_HEADS(4), WINDOW_ROW(4096), LAYERS_ROW,     \
+        TN_HF("head_dim", stored, c.head_dim, .otherwise = 256, .high = 65536), TN__UNUSED("hidden_act"),            \
+        TN_HF("hidden_activation", stored, c.activation, .text = "gelu_pytorch_tanh"), PADDING(0, .omitted = false), \
+        TN_HF("query_pre_attn_scalar", stored, query_scale, .otherwise = 256, .low = 1, .high = 1000000),            \
+        TN_HF("tie_word_embeddings", stored, c.tied, .otherwise = true),                                             \
+    {                                                                                                                \
+        "use_bidirectional_attention", TN_HF_MUST, .silent = true                                                    \
     }
 #define CAP(key, member, value) TN_HF(key, stored, member, .otherwise = (value), .nullable = true, .high = 1e9)
 
@@ -129,6 +133,7 @@ static const tn_hf_row gemma2_rows[] = {
     CAP("final_logit_softcapping", c.logit_cap, 30),
     TN_HF("sliding_window_pattern", stored, period, .otherwise = 2, .low = 2, .high = 2, .silent = true),
 };
+#define FLAT "expected in rope_parameters.full_attention and rope_parameters.sliding_attention"
 static const tn_hf_row gemma3_rows[] = {
     GEMMA_ROWS,
     POSITIONS(131072),
@@ -139,6 +144,8 @@ static const tn_hf_row gemma3_rows[] = {
           .also = "rope_parameters.sliding_attention.rope_theta"),
     {"rope_parameters.sliding_attention.rope_type", TN_HF_MUST, .text = "default", .silent = true},
     TN__UNUSED("rope_parameters.full_attention rope_parameters.sliding_attention"),
+    {"rope_parameters.rope_theta rope_parameters.rope_type rope_parameters.type rope_parameters.factor", TN_HF_EMPTY,
+     .silent = true, .says = FLAT},
     TN_HF("sliding_window_pattern", stored, period, .otherwise = 6, .low = 1, .high = 1024, .silent = true,
           .also = "_sliding_window_pattern"),
 };
@@ -153,6 +160,7 @@ static const tn_rename gemma_rules[] = {
 static const tn_hf_row olmo2_rows[] = {
     TN_HF("attention_bias", stored, attention_bias, .omitted = true),
     EPS(1e-5),
+    PADDING(1, .omitted = false),
 };
 static const tn_rename olmo2_rules[] = {
     TN_RENAME(LAYER "post_attention_layernorm", LAYER "result_norm1"),
@@ -160,6 +168,7 @@ static const tn_rename olmo2_rules[] = {
 };
 
 static const tn_hf_row smollm3_rows[] = {
+    PADDING(128004, .omitted = false),
     TN_HF("attention_bias", stored, attention_bias, .omitted = true),
     TN_HF("mlp_bias", stored, mlp_bias, .omitted = true),
     POSITIONS(32768),
@@ -177,7 +186,8 @@ static const tn_hf_row smollm3_rows[] = {
     TN_HF("partial_rotary_factor", stored, partial, .otherwise = (value), .low = 1e-3, .high = 1, \
           .also = "rope_parameters.partial_rotary_factor rope_scaling.partial_rotary_factor")
 static const tn_hf_row phi3_rows[] = {
-    POSITIONS(4096), PARTIAL_ROW(1), WINDOW_ROW(-1), EPS(1e-5), {"embd_pdrop resid_pdrop", TN_HF_MUST, .silent = true},
+    POSITIONS(4096), PARTIAL_ROW(1), PADDING(32000, .omitted = false),
+    WINDOW_ROW(-1),  EPS(1e-5),      {"embd_pdrop resid_pdrop", TN_HF_MUST, .silent = true},
 };
 /* A matrix of the file that joins the queries, keys and values; one that joins two. More options follow. */
 #define JOINED_QKV(file, ...)                                                            \
@@ -240,13 +250,12 @@ static const tn_hf_row neox_rows[] = {
     TN_HF("hidden_dropout", stored, c.dropout, .high = 1, .below = true),
     TN_HF("layer_norm_eps", stored, c.eps, .otherwise = 1e-5, .low = 1e-15, .high = 0.1),
     TN_HF("rotary_emb_base", stored, c.rope.theta, .otherwise = 10000, .low = 1, .high = 1e12,
-          .also = "rope_parameters.rope_theta rope_theta"),
+          .also = "rope_scaling.rope_theta rope_parameters.rope_theta"),
     TN_HF("rotary_pct", stored, partial, .otherwise = 0.25, .low = 1e-3, .high = 1,
-          .also = "rope_parameters.partial_rotary_factor partial_rotary_factor"),
+          .also = "rope_scaling.partial_rotary_factor rope_parameters.partial_rotary_factor"),
+    TN_HF("head_dim", stored, head, .high = 65536, .silent = true), /* of the rotary positions only */
     TN_HF("use_parallel_residual", stored, c.parallel, .otherwise = true),
-    TN__UNUSED(
-        "classifier_dropout head_dim is_decoder num_key_value_heads partial_rotary_factor rms_norm_eps rope_theta"),
-    TN__UNUSED("pad_token_id"), /* the embedding has no padding_idx */
+    TN__UNUSED("classifier_dropout is_decoder num_key_value_heads partial_rotary_factor rms_norm_eps rope_theta"),
 };
 #define NEOX "gpt_neox.layers.*."
 static const tn_rename neox_rules[] = {
@@ -278,7 +287,6 @@ static const tn_hf_row gptj_rows[] = {
     TN_HF("n_positions", stored, c.positions, .otherwise = 2048, .low = 1, .high = 1000000000),
     TN_HF("resid_pdrop", stored, residual_dropout, .high = 1, .below = true),
     TN_HF("rotary_dim", stored, rotary_dim, .otherwise = 64, .low = 2, .high = 65536),
-    TN__UNUSED("pad_token_id"), /* the embedding has no padding_idx */
 };
 #define GPTJ "transformer.h.*."
 static const tn_rename gptj_rules[] = {
@@ -321,15 +329,15 @@ const tn__llama_family tn__llama_families[] = {
     {"phi3", "Phi3ForCausalLM", 0, ANY | TN__WINDOW | TN__PARTIAL, ROWS(phi3_rows), RULES(phi3_rules)},
     {"gpt_neox", "GPTNeoXForCausalLM", TN__LAYER_NORM | TN__PLAIN_FF | TN__FF_BIAS,
      TN__PARALLEL | TN__PARTIAL | TN__ATTENTION_BIAS | TN__ROPE_SCALING, ROWS(neox_rows), RULES(neox_rules),
-     .own_rules = true},
+     .own_rules = true, .no_padding = true},
     {"gptj", "GPTJForCausalLM",
      TN__LAYER_NORM | TN__PLAIN_FF | TN__FF_BIAS | TN__HEAD_BIAS | TN__PARALLEL | TN__ONE_NORM | TN__INTERLEAVED,
-     TN__PARTIAL, ROWS(gptj_rows), RULES(gptj_rules), .own_rows = true, .own_rules = true},
+     TN__PARTIAL, ROWS(gptj_rows), RULES(gptj_rules), .own_rows = true, .own_rules = true, .no_padding = true},
     {"mixtral", "MixtralForCausalLM", TN__EXPERTS, ANY | TN__WINDOW | TN__ROUTER_JITTER, ROWS(mixtral_rows),
      RULES(mixtral_rules)},
     {"qwen3_moe", "Qwen3MoeForCausalLM", TN__EXPERTS | TN__QK_NORM_HEAD,
      ANY | TN__WINDOW | TN__ATTENTION_BIAS | TN__EXPERT_PROBABILITIES, ROWS(qwen3_moe_rows), RULES(qwen3_moe_rules)},
-    {NULL, NULL, 0, 0, NULL, NULL, 0, 0, false, false},
+    {NULL, NULL, 0, 0, NULL, NULL, 0, 0, false, false, false},
 };
 
 const tn__llama_family *tn__llama_family_of(const char *type)

@@ -134,6 +134,7 @@ void *tn__llama_load(const tn__hf_source *s)
     const bool    ok = tn__weights_open(&w, s, all, d * (4 * k->dim + 3));
     tn_llama     *m = ok ? tn_llama_create(read.c) : NULL;
     if (m) m->begin = read.begin, m->end = read.end;
+    if (m && read.padding != TN__LLAMA_NO_PADDING) m->padding = (tn_token_ids){.n = 1, .id = {read.padding}};
     return tn__weights_load(&w, m, &files.files);
 }
 tn_llama *tn_llama_load(const char *dir) { return tn__hf_load(dir, tn__llama_load); }
@@ -143,7 +144,9 @@ tn_status tn__llama_save_as(tn_llama *m, const char *to, const tn__gguf_options 
     tn__llama_stored s;
     tn__hf_tables    files;
     if (!tn__llama_config_write(&m->config, to, &s)) return tn_error();
+    const bool same = m->padding.n && tn__llama_padding(s.family, &m->config, m->padding.id[0]) == m->config.padding;
     s.begin = m->begin, s.end = m->end;
+    if (same) s.padding = m->padding.id[0];
     tn__llama_files_of(s.family, &m->config, &files);
     return tn__hf_write_as(m, to, &files.files, &s, gguf);
 }

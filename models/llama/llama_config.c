@@ -185,6 +185,12 @@ static bool set_kinds(stored *s, const char *name)
     return true;
 }
 
+int64_t tn__llama_padding(const tn__llama_family *family, const tn_llama_config *c, int64_t id)
+{
+    if (id == NO_PADDING || family->no_padding) return -1;
+    return id < 0 ? c->vocab + id : id;
+}
+
 /* Applies the family's options and the defaults that depend on other members. */
 static void apply_defaults(stored *s)
 {
@@ -199,7 +205,7 @@ static void apply_defaults(stored *s)
     if (s->family->must & TN__EMBEDDING_SCALE) c->embedding_scale = sqrt((double)c->dim);
     const int64_t head = c->head_dim ? c->head_dim : c->dim / c->heads;
     c->rope.dim = s->rotary_dim ? s->rotary_dim : (int64_t)((double)head * s->partial);
-    c->padding = s->padding == NO_PADDING ? -1 : s->padding < 0 ? c->vocab + s->padding : s->padding;
+    c->padding = tn__llama_padding(s->family, c, s->padding);
 }
 
 static bool rope(stored *s, const char *name)
@@ -235,9 +241,12 @@ static bool check_consistent(const stored *s, const char *name)
     else if (c->rope.dim < 2 || c->rope.dim % 2)
         tn_raise(TN_EFORMAT, "'%s': rotary positions of %lld elements of each head; the number must be even", name,
                  (long long)c->rope.dim);
-    else if (s->padding != NO_PADDING && (c->padding < 0 || c->padding >= c->vocab))
+    else if (s->padding != NO_PADDING && !s->family->no_padding && (c->padding < 0 || c->padding >= c->vocab))
         tn_raise(TN_EFORMAT, "'%s': pad_token_id is %lld, but must be less than vocab_size %lld", name,
                  (long long)s->padding, (long long)c->vocab);
+    else if (s->head && s->head * c->heads != c->dim)
+        tn_raise(TN_EUNSUPPORTED, "'%s': head_dim is %lld; only hidden_size / num_attention_heads, %lld, is supported",
+                 name, (long long)s->head, (long long)(c->dim / c->heads));
     else if (s->window == 0 && s->family->may & TN__WINDOW)
         tn_raise(TN_EFORMAT, "'%s': sliding_window is 0, but must be null or at least 1", name);
     else if (c->experts && c->experts_per_token > c->experts)
@@ -281,7 +290,11 @@ static void store_kinds(const tn_llama_config *c, stored *s)
         if (kind[i] == 'n') kind[i] = 'g';
     }
     const int64_t leading = (int64_t)strspn(kind, "g");
-    s->window = s->family->may & TN__WINDOW ? (c->window ? c->window : -1) : ABSENT;
+    /* Gemma's class needs a window even if no layer has one */
+    s->window = !(s->family->may & TN__WINDOW)          ? ABSENT
+                : c->window                             ? c->window
+                : s->family->must & TN__EMBEDDING_SCALE ? 4096
+                                                        : -1;
     s->use_sliding_window = c->window != 0;
     s->max_window_layers = !qwen ? 0 : c->window ? leading : 0;
     if (mistral || (qwen && (int64_t)strspn(kind + leading, "l") == c->layers - leading))
@@ -308,6 +321,7 @@ bool tn__llama_config_write(const tn_llama_config *c, const char *dir, tn__llama
     if (c->rope.scaling == TN_ROPE_PLAIN) s->c.rope.factor = TN__LLAMA_NO_FACTOR;
     if (c->rope.scaling == TN_ROPE_LLAMA3) s->low = c->rope.low, s->high = c->rope.high, s->trained = c->rope.trained;
     s->rotary_dim = c->rope.dim, s->partial = tn__part_of_head(c->rope.dim, c->head_dim);
+    if (f->may & TN__LOCAL_THETA && c->local_theta == 0) s->c.local_theta = 10000; /* no layer has a window */
     s->query_scale = c->scale > 0 ? query_scale(c) : c->head_dim;
     s->residual_dropout = c->dropout;
     store_kinds(c, s);

@@ -47,6 +47,7 @@ typedef struct {
     const tn_rename *rules;     /* of the weights, also; a rule with groups -1 gets one group per head */
     int              count, renames;
     bool             own_rows, own_rules; /* without LLaMA's */
+    bool             no_padding;          /* the embedding ignores pad_token_id */
 } tn__llama_family;
 extern const tn__llama_family tn__llama_families[];                      /* ends with a NULL type */
 extern const char *const tn__llama_types[], *const tn__llama_scalings[]; /* of all families; as tn_rope_scaling */
@@ -62,11 +63,15 @@ typedef struct {
     double                  low, high, partial, residual_dropout;
     tn_hf_layers            layers, rotated; /* g, l; g, n */
     int64_t                 padding;         /* pad_token_id as in the file: below 0 it counts from the end */
+    int64_t                 head;            /* GPT-NeoX's head_dim; 0: absent */
     tn_token_ids            begin, end;
 } tn__llama_stored;
 
 /* The tables of a family, for a config. */
 void tn__llama_files_of(const tn__llama_family *family, const tn_llama_config *c, tn__hf_tables *to);
+
+/* The padding token that pad_token_id, as in the file, is for the model; -1: none. */
+int64_t tn__llama_padding(const tn__llama_family *family, const tn_llama_config *c, int64_t id);
 
 /* The options of a config; sets options. */
 unsigned tn__llama_options(const tn_llama_config *c);

@@ -12,7 +12,8 @@ typedef tn__seq2seq_stored stored;
 
 /* ---- members and names that BART, Marian and M2M-100 share, with BART's defaults --------------------------------- */
 
-#define TOKEN(key, member, n) TN_HF(key, stored, member, .otherwise = (n), .high = 10000000)
+#define TOKEN(key, member, n) \
+    TN_HF(key, stored, member, .otherwise = (n), .nullable = true, .low = -1, .high = 10000000)
 #define PROBABILITY(key, member, p) TN_HF(key, stored, member, .otherwise = (p), .high = 1, .below = true)
 #define COUNT(key, member, n, most) TN_HF(key, stored, member, .otherwise = (n), .low = 1, .high = (most))
 
@@ -210,9 +211,11 @@ static const char *t5_feed_forward(const tn_seq2seq_config *c)
     return NULL;
 }
 
-static bool read_t5(stored *s, const char *name)
+static bool read_t5(stored *s, const tn__hf_source *source)
 {
     tn_seq2seq_config *c = &s->c;
+    const char        *name = source->name;
+    if (tn_json_type_of(tn_json_get(source->config, "scale_decoder_outputs")) == TN_JSON_NULL) s->tie = false;
     c->gated = !strncmp(s->feed_forward, "gated-", 6);
     c->activation = !strcmp(s->feed_forward, "gated-gelu") ? "gelu_new" : s->feed_forward + (c->gated ? 6 : 0);
     c->shared = true, c->untied = false, c->scale = 1, c->plain_embedding = true;
@@ -295,4 +298,14 @@ void tn__seq2seq_tables_of(const tn__seq2seq_family *f, const tn_seq2seq_config 
         if (!is_other_name(&f->rules[i], c->gated)) tn__hf_add_rules(to, &f->rules[i], 1);
     const tn_rename tied = TN_RENAME(c->shared ? "source.weight" : "target.weight", "out.weight");
     if (!c->untied) tn__hf_add_rules(to, &tied, 1); /* stored under the embedding's name */
+}
+
+int tn__seq2seq_names(const void *m, tn_rename *to, int room)
+{
+    const tn_seq2seq_config  *c = &((const tn_seq2seq *)m)->config;
+    const tn__seq2seq_family *f = tn__seq2seq_family_of(c->type);
+    tn__hf_tables             tables;
+    if (!f) return 0;
+    tn__seq2seq_tables_of(f, c, &tables);
+    return tn__hf_names(&tables.files, to, room);
 }

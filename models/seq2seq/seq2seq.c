@@ -31,8 +31,11 @@ static void describe(const void *self, char *text, size_t size)
     snprintf(text, size, "%s, %lld to %lld tokens, dim=%lld", tn_seq2seq_kind_name(m->config.kind),
              (long long)m->config.source_words, (long long)m->config.target_words, (long long)m->config.dim);
 }
-static const tn_class tn_seq2seq_class = {
-    .size = sizeof(tn_class), .name = "Seq2Seq", .bytes = sizeof(tn_seq2seq), .describe = describe};
+static const tn_class tn_seq2seq_class = {.size = sizeof(tn_class),
+                                          .name = "Seq2Seq",
+                                          .bytes = sizeof(tn_seq2seq),
+                                          .describe = describe,
+                                          .names = tn__seq2seq_names};
 
 /* An embedding as in the paper: variance 1 / dim, because it is multiplied by √dim; the padding row is 0. T5 multiplies
  * the output by 1 / √dim instead, and the variance is 1. ConvS2S's standard deviation is 0.1. GNMT multiplies by

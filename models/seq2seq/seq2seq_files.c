@@ -29,14 +29,15 @@ static const tn_hf_files *files_of(const stored *s, tn__hf_tables *room)
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* The members of a family's config that others imply. */
-static bool apply_family(stored *s, const char *name)
+static bool apply_family(stored *s, const tn__hf_source *source)
 {
+    const char               *name = source->name;
     const tn__seq2seq_family *f = s->family;
     tn_seq2seq_config        *c = &s->c;
     tn__seq2seq_set_options(c, f->must);
     c->shared = s->share && s->tie, c->untied = !s->tie;
     if (!c->target_words || s->share) c->target_words = c->source_words;
-    if (f->read && !f->read(s, name)) return false;
+    if (f->read && !f->read(s, source)) return false;
     if (c->dim % c->heads && !c->head_dim)
         tn_raise(TN_EFORMAT, "'%s': encoder_attention_heads %lld does not divide d_model %lld", name,
                  (long long)c->heads, (long long)c->dim);
@@ -46,7 +47,7 @@ static bool apply_family(stored *s, const char *name)
     return tn_error() == TN_OK;
 }
 
-/* Raises if a token id is not in a vocabulary. */
+/* Raises if a token id is null or not in a vocabulary. */
 static bool ids_fit(const stored *s, const char *name)
 {
     const struct {
@@ -57,7 +58,10 @@ static bool ids_fit(const stored *s, const char *name)
                {"decoder_start_token_id", s->c.begin, s->c.target_words},
                {"eos_token_id", s->c.end, s->c.target_words}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i].id >= all[i].words)
+        if (all[i].id < 0)
+            return tn_raise_false(TN_EUNSUPPORTED, "'%s': %s is null or negative, which is not supported", name,
+                                  all[i].key);
+        else if (all[i].id >= all[i].words)
             return tn_raise_false(TN_EFORMAT, "'%s': %s is %lld, but must be less than the vocabulary's size, %lld",
                                   name, all[i].key, (long long)all[i].id, (long long)all[i].words);
     return true;
@@ -73,8 +77,7 @@ static bool config_read(const tn__hf_source *source, stored *s, tn__hf_tables *t
     if (!tn__hf_read(source, &first, s)) return false;
     s->family = tn__seq2seq_family_of(s->c.type);
     if (!tn__hf_read(source, files_of(s, tables), s)) return false;
-    if (s->family)
-        return apply_family(s, source->name) && tn__seq2seq_search_read(source, s) && ids_fit(s, source->name);
+    if (s->family) return apply_family(s, source) && tn__seq2seq_search_read(source, s) && ids_fit(s, source->name);
     s->c.type = NULL, s->c.kind = tn_seq2seq_kind_of(s->kind);
     while (strcmp(tn__seq2seq_position_kinds[s->c.position_kind], s->positions) != 0) s->c.position_kind++;
     return true;

@@ -68,7 +68,7 @@ struct tn__seq2seq_family {
     const tn_rename *rules; /* of the weights, after the common ones */
     int              count, renames;
     bool             own_rows, own_rules;                         /* without the common ones */
-    bool (*read)(tn__seq2seq_stored *s, const char *name);        /* after the rows are read; false: raised */
+    bool (*read)(tn__seq2seq_stored *s, const tn__hf_source *f);  /* after the rows are read; false: raised */
     void (*look)(tn__seq2seq_stored *s, const tn_safetensors *f); /* for options that the weights' names tell */
     void (*write)(tn__seq2seq_stored *s);                         /* before the rows are written */
     bool (*fits)(const tn_seq2seq_config *c);                     /* beyond must and may; all four may be NULL */
@@ -79,7 +79,8 @@ const tn__seq2seq_family *tn__seq2seq_family_of(const char *type); /* NULL: unkn
 
 /* The tables of a family, for a config. */
 void tn__seq2seq_tables_of(const tn__seq2seq_family *family, const tn_seq2seq_config *c, tn__hf_tables *to);
-const tn_hf_files *tn__seq2seq_files(void); /* Tenon's own */
+const tn_hf_files *tn__seq2seq_files(void);                                   /* Tenon's own */
+int                tn__seq2seq_names(const void *m, tn_rename *to, int room); /* tn_class.names */
 
 void *tn__seq2seq_load(const tn__hf_source *s);
 

@@ -4,9 +4,9 @@
     python3 tests/golden/lora.py
 
 Tested with torch 2.15.0, transformers 5.24.0 and peft 0.21.2. Writes lora/<name>, adapters with random weights of the
-models in llama, gpt, heads, families and vit, and lora/answers.safetensors, their logits. Also opens lora/tenon/<name>,
-which tests/unit/models/test_lora.c writes if TENON_GOLDEN=write is set, and compares the logits with those that Tenon
-stored there.
+models in llama, gpt, heads, families, vit, encoder_decoders and t5, and lora/answers.safetensors, their logits. Also
+opens lora/tenon/<name>, which tests/unit/models/test_lora.c writes if TENON_GOLDEN=write is set, and compares the
+logits with those that Tenon stored there.
 """
 import os
 import shutil
@@ -16,7 +16,8 @@ sys.dont_write_bytecode = True
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForCausalLM, AutoModelForImageClassification, AutoModelForSequenceClassification
+from transformers import (AutoModelForCausalLM, AutoModelForImageClassification, AutoModelForSeq2SeqLM,
+                          AutoModelForSequenceClassification)
 
 GOLDEN = os.path.dirname(os.path.abspath(__file__))
 HERE = os.path.join(GOLDEN, "lora")
@@ -36,6 +37,11 @@ CASES = {  # the base, its class, the options of the adapter
     "vit": ("vit/classifier", AutoModelForImageClassification,
             dict(r=2, lora_alpha=5, target_modules=["q_proj", "v_proj", "o_proj", "fc1"],
                  modules_to_save=["classifier"])),
+    "bart": ("encoder_decoders/bart", AutoModelForSeq2SeqLM,
+             dict(r=2, lora_alpha=4, target_modules=["q_proj", "encoder_attn.v_proj", "fc1"],
+                  task_type="SEQ_2_SEQ_LM")),
+    "t5": ("t5/flan", AutoModelForSeq2SeqLM,
+           dict(r=3, lora_alpha=5, target_modules=["q", "v", "wi_0", "wo"], task_type="SEQ_2_SEQ_LM")),
     # written by Tenon only: PEFT reads adapters of each expert, and writes others, of parameters that join them
     "mixtral": ("families/mixtral", AutoModelForCausalLM, None),
     "qwen3_moe": ("families/qwen3_moe", AutoModelForCausalLM, None),
@@ -43,8 +49,9 @@ CASES = {  # the base, its class, the options of the adapter
 
 
 def logits(model, x):
-    """Of token ids, or of images, which are not integers."""
-    return model(**{"pixel_values" if x.is_floating_point() else "input_ids": x}).logits
+    """Of token ids, or of images, which are not integers. A decoder reads the encoder's ids, too."""
+    more = {"decoder_input_ids": x} if model.config.is_encoder_decoder else {}
+    return model(**{"pixel_values" if x.is_floating_point() else "input_ids": x}, **more).logits
 
 
 def main():
@@ -58,6 +65,7 @@ def main():
                 if "lora_B" in key or "modules_to_save" in key:
                     p.copy_(torch.randn(p.shape) * 0.3)
             ids = torch.randn(2, 2, 9, 9) if name == "vit" else \
+                torch.randint(4, 17, (2, 9)) if options.get("task_type") == "SEQ_2_SEQ_LM" else \
                 torch.randint(1, 19 if base.startswith("families") else 20, (2, 9))
             answers[name + ".ids"], answers[name + ".scores"] = ids, logits(model, ids)
         shutil.rmtree(path, ignore_errors=True)

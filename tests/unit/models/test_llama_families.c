@@ -227,6 +227,9 @@ START_TEST(refused_by_name)
          "num_experts_per_tok is 6, but there are only 5 experts"},
         {"qwen3_moe", "{\"mlp_only_layers\":[1]}", TN_EUNSUPPORTED, "mlp_only_layers is not empty"},
         {"qwen3_moe", "{\"decoder_sparse_step\":2}", TN_EUNSUPPORTED, "decoder_sparse_step is 2; only 1 is supported"},
+        {"neox", "{\"head_dim\":4}", TN_EUNSUPPORTED, "head_dim is 4; only hidden_size / num_attention_heads, 8, is"},
+        {"gemma3", "{\"rope_parameters\":{\"rope_theta\":5}}", TN_EUNSUPPORTED,
+         "rope_parameters.rope_theta is not empty, which is not supported; expected in rope_parameters.full_attention"},
         {"neox", "{\"rotary_pct\":0.4,\"rope_parameters\":null}", TN_EFORMAT,
          "rotary positions of 3 elements of each head; the number must be even"},
     };
@@ -235,6 +238,95 @@ START_TEST(refused_by_name)
         ck_assert_ptr_null(tn_llama_load(changed(at[i].name, without, at[i].with)));
         ck_assert_msg(tn_error() == at[i].status && strstr(tn_error_message(), at[i].says), "%s", tn_error_message());
         tn_clear_error();
+    }
+}
+END_TEST
+
+/* pad_token_id: the class's default if it is missing, none if it is null, and kept as it was written. */
+START_TEST(padding_tokens)
+{
+    static const struct {
+        const char *name, *with; /* NULL: without pad_token_id */
+        int64_t     padding;     /* of the model; -2: refused */
+        const char *says;        /* pad_token_id of the saved config, "": missing; or the message */
+    } at[] = {
+        {"gemma2", NULL, 0, "0"},
+        {"gemma2", "null", -1, "null"},
+        {"gemma3", NULL, 0, "0"},
+        {"gemma3", "-2", 17, "-2"},
+        {"olmo2", NULL, 1, "1"},
+        {"olmo2", "null", -1, "null"},
+        {"phi3", NULL, -2, "pad_token_id is 32000, but must be less than vocab_size 19"},
+        {"phi3", "null", -1, "null"},
+        {"smollm3", NULL, -2, "pad_token_id is 128004, but must be less than vocab_size 19"},
+        {"smollm3", "3", 3, "3"},
+        {"qwen3", NULL, -1, ""},
+        {"qwen3", "null", -1, ""},
+        {"neox", "5", -1, "5"}, /* the embeddings of GPT-NeoX and GPT-J have no padding */
+        {"neox", "-1", -1, "-1"},
+        {"gptj", "18", -1, "18"},
+        {"gptj", "null", -1, ""},
+    };
+    static const char *const without[] = {"pad_token_id", NULL};
+    const char              *to = tn_test_folder("saved");
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+        tn_llama *m = tn_llama_load(
+            changed(at[i].name, without, at[i].with ? tn_name("{\"pad_token_id\":%s}", at[i].with) : "{}"));
+        ck_assert_msg(!m == (at[i].padding == -2), "%s: %s", at[i].name, tn_error_message());
+        if (!m) ck_error_has(TN_EFORMAT, at[i].says);
+        if (!m) continue;
+        ck_assert_int_eq(m->config.padding, at[i].padding);
+        ck_assert_int_eq(tn_llama_save(m, to), TN_OK);
+        tn_json        *doc = tn_json_load(tn_name("%s/config.json", to));
+        tn_json_writer *w = tn_json_writer_new(0);
+        const tn_json  *v = tn_json_get(doc, "pad_token_id");
+        if (v) tn_json_put(w, NULL, v);
+        ck_assert_str_eq(v ? tn_json_text(w, NULL) : "", at[i].says);
+        tn_json_writer_free(w), tn_json_free(doc);
+        tn_free(m);
+    }
+}
+END_TEST
+
+/* GPT-NeoX's members of rope_scaling count first; those of other classes do not count. */
+START_TEST(rotary_positions_of_neox)
+{
+    static const char *const without[] = {"rope_parameters", NULL};
+    tn_llama                *m = tn_llama_load(
+                       changed("neox", without,
+                               "{\"rope_scaling\":{\"rope_type\":\"default\",\"partial_rotary_factor\":0.75,\"rope_theta\":9},"
+                                              "\"rotary_pct\":0.25,\"rotary_emb_base\":100,\"head_dim\":8}"));
+    fine();
+    ck_assert(m->config.rope.dim == 6 && m->config.rope.theta == 9);
+    tn_free(m);
+    m = tn_llama_load(changed("neox", without, "{\"partial_rotary_factor\":0.75,\"rope_theta\":9}"));
+    fine();
+    ck_assert(m->config.rope.dim == 2 && m->config.rope.theta == 10000);
+    tn_free(m);
+}
+END_TEST
+
+/* Gemma's class makes masks of windows also if no layer has one, and fails without sliding_window. */
+START_TEST(gemma_without_windows)
+{
+    static const char *const without[] = {NULL};
+    const char              *to = tn_test_folder("saved");
+    for (int i = 2; i <= 3; i++) {
+        tn_llama *m = tn_llama_load(changed(tn_name("gemma%d", i), without,
+                                            "{\"layer_types\":[\"full_attention\",\"full_attention\","
+                                            "\"full_attention\"]}"));
+        fine();
+        ck_assert(!m->config.window && !m->config.pattern);
+        ck_assert_int_eq(tn_llama_save(m, to), TN_OK);
+        tn_free(m);
+        tn_json *doc = tn_json_load(tn_name("%s/config.json", to));
+        ck_assert_int_eq(tn_json_i64(tn_json_get(doc, "sliding_window")), 4096);
+        ck_assert_int_eq(tn_json_count(tn_json_get(doc, "layer_types")), 3);
+        tn_json_free(doc);
+        m = tn_llama_load(to);
+        fine();
+        ck_assert(!m->config.window && !m->config.pattern);
+        tn_free(m);
     }
 }
 END_TEST
@@ -300,6 +392,9 @@ int main(void)
     tcase_add_test(c, losses_of_the_router);
     tcase_add_test(c, older_spellings);
     tcase_add_test(c, refused_by_name);
+    tcase_add_test(c, padding_tokens);
+    tcase_add_test(c, rotary_positions_of_neox);
+    tcase_add_test(c, gemma_without_windows);
     tcase_add_test(c, types_of_options);
     return tn_check_main(s);
 }

@@ -208,6 +208,8 @@ START_TEST(members_of_the_config)
         {"{\"layer_norm_epsilon\": 1}", "layer_norm_epsilon is 1"},
         {"{\"dropout_rate\": 1.5}", "dropout_rate is 1.5"},
         {"{\"pad_token_id\": 23}", "pad_token_id is 23, but must be less than the vocabulary's size, 23"},
+        {"{\"pad_token_id\": null}", "pad_token_id is null or negative, which is not supported"},
+        {"{\"eos_token_id\": null}", "eos_token_id is null or negative"},
         {"{\"quantization_config\": {\"bits\": 8}}", "quantization_config is not empty"},
         {"{\"num_layers\": 900}", "elements"},
         {"{\"d_kv\": 5}", "holds another model"},
@@ -223,6 +225,10 @@ START_TEST(members_of_the_config)
                                             "\"task_specific_params\": {\"a\": 1}}"));
     fine();
     ck_assert(m->config.out_scale == 0 && !m->config.untied);
+    tn_free(m);
+    m = tn_seq2seq_load(changed("{\"scale_decoder_outputs\": null}")); /* not true */
+    fine();
+    ck_assert(m->config.out_scale == 0);
     tn_free(m);
 }
 END_TEST

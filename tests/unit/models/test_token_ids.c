@@ -171,6 +171,18 @@ START_TEST(no_padding)
 }
 END_TEST
 
+/* ModernBERT's sliding_window replaces local_attention, of which it is half. */
+START_TEST(window_of_modernbert)
+{
+    dir = tn_test_folder("ids");
+    ck_assert_int_eq(a_modernbert(), TN_OK);
+    set("local_attention", "8"), set("sliding_window", "3");
+    const tn_bert_config c = tn_bert_config_load(dir);
+    ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
+    ck_assert_int_eq(c.window, 4); /* the token itself and 3 on each side */
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("token_ids");
@@ -178,5 +190,6 @@ int main(void)
     tcase_add_loop_test(c, ids_are_kept, 0, (int)(sizeof families / sizeof *families));
     tcase_add_test(c, of_a_tuned_model);
     tcase_add_test(c, no_padding);
+    tcase_add_test(c, window_of_modernbert);
     return tn_check_main(s);
 }
