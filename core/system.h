@@ -22,6 +22,7 @@ typedef struct {
     size_t   peak;    /* maximum of live since tn_reset_peak() */
     size_t   cached;  /* bytes this thread keeps for its next step */
     size_t   limit;   /* in bytes; 0: none */
+    size_t   packed;  /* the part of live that is packed copies of weights (tn_set_packing_limit) */
     uint64_t mallocs; /* total calls of the allocator */
     int64_t  tensors; /* tensor handles alive */
 } tn_memory;
@@ -30,6 +31,13 @@ TN_API void      tn_reset_peak(void);
 TN_API void      tn_set_memory_limit(size_t bytes); /* for live memory; 0: none. Exceeding it: TN_ENOMEM */
 TN_API void      tn_set_cache_limit(size_t bytes);  /* for each thread's cache; SIZE_MAX: none, 0: keep nothing */
 TN_API void      tn_trim(void);                     /* frees this thread's cache */
+
+/* Limits the packed copies of weights, in bytes of the process. The sixth product of a matrix with its version unchanged
+ * copies it into the order that the kernels read fastest, which needs about the memory of the matrix again; products
+ * have the same bits with and without it. SIZE_MAX, the default: no limit. 0: no copies. If there are more bytes, all
+ * copies are freed, so that 0 and then SIZE_MAX free them once. A call that would fail for memory frees them first, and
+ * then there are no new ones until this or the memory limit is set again. */
+TN_API void tn_set_packing_limit(size_t bytes);
 
 /* Memory for custom structs, from the same allocator: zeroed, aligned to 64 bytes; NULL and TN_ENOMEM if it fails. Pass
  * the same size to tn_mem_put. Works while an error is set. */

@@ -2,7 +2,7 @@
  *
  *   tn__mem_try(bytes)         a block of at least `bytes` bytes, also for 0; aligned to 64; contents undefined. NULL:
  *                              out of memory, over the memory limit, or more than 2^46 bytes; raises nothing
- *   tn__mem_get(bytes)         like tn__mem_try, but NULL is raised as TN_ENOMEM
+ *   tn__mem_get(bytes)         like tn__mem_try, but frees copies first, and NULL is raised as TN_ENOMEM
  *   tn__mem_zeroed(bytes)      like tn__mem_get, with all bytes 0
  *   tn__mem_put(p, bytes)      frees p, which may be NULL; `bytes` is the size that was requested
  *   tn__mem_grow(&p, old, new) moves p's first `old` bytes to a block of `new` bytes; false: raised, and p is unchanged
@@ -101,6 +101,9 @@ static _Atomic(size_t)   memory_limit, held_limit; /* of live, of held; 0: none 
 static _Atomic(size_t)   cache_limit = SIZE_MAX;
 static _Atomic(size_t)   refused; /* see tn__mem_refused */
 static _Atomic(uint64_t) mallocs;
+static _Atomic(size_t)   copies, copies_limit = SIZE_MAX; /* bytes of tn__mem_copy */
+static _Atomic(bool)     no_copies;                       /* a call needed their memory since a limit was set */
+static void (*_Atomic drop_copies)(void);
 
 /* ---- statistics -------------------------------------------------------------------------------------------------- */
 
@@ -249,14 +252,6 @@ void tn__mem_raise_peak(size_t bytes)
     while ((int64_t)bytes > top && !atomic_compare_exchange_weak(&peak, &top, (int64_t)bytes)) continue;
 }
 
-static __attribute__((noinline, cold)) void *refuse(int64_t used, int64_t now)
-{
-    subtract_live(used);
-    size_t most = atomic_load(&refused);
-    while (at_least_0(now) > most && !atomic_compare_exchange_weak(&refused, &most, at_least_0(now))) continue;
-    return NULL;
-}
-
 void *tn__mem_try(size_t bytes)
 {
     if (bytes > (size_t)1 << 46) return NULL;
@@ -265,7 +260,10 @@ void *tn__mem_try(size_t bytes)
 
     const int64_t used = counted(bytes), now = add_live(used);
     const size_t  limit = atomic_load_explicit(&memory_limit, memory_order_relaxed);
-    if (limit && at_least_0(now) > limit) return refuse(used, now);
+    if (limit && at_least_0(now) > limit) {
+        subtract_live(used);
+        return NULL;
+    }
     int64_t top = atomic_load_explicit(&peak, memory_order_relaxed);
     while (now > top && !atomic_compare_exchange_weak(&peak, &top, now)) continue;
 
@@ -289,18 +287,52 @@ void *tn__mem_try(size_t bytes)
     return b;
 }
 
+static bool frees_copies(void)
+{
+    if (!atomic_load(&copies)) return false;
+    void (*const drop)(void) = atomic_load(&drop_copies);
+    atomic_store(&no_copies, true);
+    drop();
+    return true;
+}
+
+void *tn__mem_copy(size_t bytes, void (*drop)(void))
+{
+    const size_t limit = atomic_load(&copies_limit);
+    void        *p = NULL;
+    if (atomic_load(&no_copies) || bytes > limit) return NULL;
+    atomic_store(&drop_copies, drop);
+    if (atomic_fetch_add(&copies, bytes) <= limit - bytes) p = tn__mem_try(bytes);
+    if (!p) atomic_fetch_sub(&copies, bytes);
+    return p;
+}
+
+void tn__mem_copy_put(void *p, size_t bytes)
+{
+    if (p) atomic_fetch_sub(&copies, bytes);
+    tn__mem_put(p, bytes);
+}
+
+void tn_set_packing_limit(size_t bytes)
+{
+    void (*const drop)(void) = atomic_load(&drop_copies);
+    atomic_store(&copies_limit, bytes), atomic_store(&no_copies, false);
+    if (drop && atomic_load(&copies) > bytes) drop();
+}
+
 void *tn__mem_get(size_t bytes)
 {
     void *p = tn__mem_try(bytes);
-    if (p) return p;
+    if (p || (frees_copies() && (p = tn__mem_try(bytes)))) return p;
     size_t limit = atomic_load_explicit(&memory_limit, memory_order_relaxed);
-    size_t now = at_least_0(own_live());
-    if (limit && (now > limit || bytes > limit - now))
+    size_t now = at_least_0(own_live()), most = atomic_load(&refused);
+    if (limit && (now > limit || bytes > limit - now)) {
+        while (now + bytes > most && !atomic_compare_exchange_weak(&refused, &most, now + bytes)) continue;
         tn_raise(
             TN_ENOMEM,
             "out of memory: %zu more bytes would exceed the limit of %zu that tn_set_memory_limit set, %zu are in use",
             bytes, limit, now);
-    else tn_raise(TN_ENOMEM, "out of memory: the system could not provide %zu bytes (%zu are in use)", bytes, now);
+    } else tn_raise(TN_ENOMEM, "out of memory: the system could not provide %zu bytes (%zu are in use)", bytes, now);
     return NULL;
 }
 
@@ -392,6 +424,7 @@ tn_memory tn_memory_now(void)
                        .peak = at_least_0(peak),
                        .cached = cache.bytes,
                        .limit = memory_limit,
+                       .packed = copies,
                        .mallocs = mallocs,
                        .tensors = tensors};
 }
@@ -399,7 +432,7 @@ void tn_reset_peak(void) { atomic_store(&peak, report()); }
 void tn_set_memory_limit(size_t bytes) { tn__mem_limit(bytes, bytes); }
 void tn__mem_limit(size_t live_bytes, size_t held_bytes)
 {
-    atomic_store(&memory_limit, live_bytes), atomic_store(&held_limit, held_bytes);
+    atomic_store(&memory_limit, live_bytes), atomic_store(&held_limit, held_bytes), atomic_store(&no_copies, false);
     report();
     if (above_limit(0)) tn_trim();
 }

@@ -5,12 +5,17 @@
 #include "core/base/object.h"
 #include "core/core.h"
 
-/* Blocks of memory: see memory.c. tn__mem_get and tn__mem_zeroed raise TN_ENOMEM, tn__mem_try raises nothing. */
+/* Blocks of memory: see memory.c. tn__mem_get and tn__mem_zeroed raise TN_ENOMEM, tn__mem_try raises nothing: it is for
+ * memory whose lack only makes a program slower. */
 void *tn__mem_get(size_t bytes);
 void *tn__mem_zeroed(size_t bytes);
 void *tn__mem_try(size_t bytes);
 void  tn__mem_put(void *p, size_t bytes);
 void  tn__mem_put_later(void *p, size_t bytes); /* the block keeps its contents until 64 more are freed so */
+/* Blocks for copies that tn_set_packing_limit limits. `drop` frees all that are not in use; tn__mem_get calls it before
+ * it fails, and then there are no new copies until a limit is set again. NULL: no room; raises nothing. */
+void *tn__mem_copy(size_t bytes, void (*drop)(void));
+void  tn__mem_copy_put(void *p, size_t bytes);
 /* True if operands of `bytes` in total exceed any L3 (64 MiB; the size that the system reports is often a sum over
  * sockets): then use non-temporal stores. */
 static inline bool tn__beyond_caches(int64_t bytes) { return bytes > (int64_t)64 << 20; }

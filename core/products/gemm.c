@@ -189,7 +189,7 @@ static void share(tn__gemm_job *job, int64_t blocks, void (*pack_block)(int64_t 
     else pack_block(0, blocks, job);
 }
 
-/* Finds the packed b, or memory to keep it packed; then adapts the plan. NULL: neither; raised if out of memory. */
+/* Finds the packed b, or memory to keep it packed; then adapts the plan. NULL: neither. */
 static tn__packed *kept_b(tn__gemm_plan *plan, bool *fresh)
 {
     const tn__gemm_call *g = &plan->call;
@@ -211,7 +211,7 @@ bool tn__gemm_run(const tn__gemm_call *call)
         if (call->batch[d] == 0) return true;
     if (call->m == 0 || call->n == 0) return true;
     tn__gemm_make_plan(&plan, call);
-    if (plan.may_keep_b && !(kept = kept_b(&plan, &fresh)) && tn__self.error != TN_OK) return false;
+    if (plan.may_keep_b) kept = kept_b(&plan, &fresh);
 
     const int64_t     columns = plan.vectors * plan.kernels->lanes;
     const size_t      b_shared = plan.shares_b && !kept ? tn__lines(columns * plan.steps, plan.unit_bytes) : 0;

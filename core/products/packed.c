@@ -58,37 +58,64 @@ static bool used_often(tn__storage *s, uint32_t now, bool *one)
 
 void tn__packed_drop(tn__packed *p)
 {
-    if (p && atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) == 1) tn__mem_put(p, HEADER + p->bytes);
+    if (p && atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) == 1) tn__mem_copy_put(p, HEADER + p->bytes);
 }
 
-/* The list of a storage, freed with it. */
-typedef struct {
-    tn__object  object;
-    tn__packed *first;
+static void drop_chain(tn__packed *p)
+{
+    for (tn__packed *next; p; p = next) {
+        next = p->next;
+        tn__packed_drop(p);
+    }
+}
+
+/* The list of a storage, freed with it. All lists are linked, under the lock. */
+typedef struct list {
+    tn__object   object;
+    tn__packed  *first;
+    struct list *next, **at; /* *at is this list */
 } list;
+static list *lists;
 
 static void list_end(tn__object *o)
 {
     list *l = (list *)(void *)o;
-    for (tn__packed *p = l->first, *next; p; p = next) {
-        next = p->next;
-        tn__packed_drop(p);
-    }
+    enter();
+    *l->at = l->next;
+    if (l->next) l->next->at = l->at;
+    leave();
+    drop_chain(l->first);
     tn__mem_put(l, sizeof *l);
 }
 
 static bool begin_list(tn__storage *s)
 {
-    list *l = tn__mem_get(sizeof *l);
+    list *l = tn__mem_try(sizeof *l);
     if (!l) return false;
     *l = (list){.object.end = list_end};
     atomic_init(&l->object.refs, 1);
     enter();
     const bool first = !s->owner;
-    if (first) s->owner = &l->object;
+    if (first) {
+        s->owner = &l->object;
+        l->next = lists, l->at = &lists;
+        if (lists) lists->at = &l->next;
+        lists = l;
+    }
     leave();
     if (!first) tn__mem_put(l, sizeof *l);
     return true;
+}
+
+/* Frees the forms of all storages; those that a product reads now, at its end. */
+static void drop_all(void)
+{
+    tn__packed *gone = NULL;
+    enter();
+    for (list *l = lists; l; l = l->next)
+        for (tn__packed *p; (p = l->first); gone = p) l->first = p->next, p->next = gone;
+    leave();
+    drop_chain(gone);
 }
 
 tn__packed *tn__packed_find(tn__storage *s, const tn__packed_key *key, tn__packed_use use, const size_t bytes[2],
@@ -104,7 +131,7 @@ tn__packed *tn__packed_find(tn__storage *s, const tn__packed_key *key, tn__packe
     if (p) atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
     leave();
     if (p || !used_often(s, now, &one)) return p;
-    if (!begin_list(s) || !(p = tn__mem_get(HEADER + bytes[one]))) return NULL;
+    if (!begin_list(s) || !(p = tn__mem_copy(HEADER + bytes[one], drop_all))) return NULL;
     *p = (tn__packed){.version = version, .key = *key, .one_row = one, .bytes = bytes[one]};
     p->data = (char *)p + HEADER;
     atomic_init(&p->refs, 1);
@@ -133,9 +160,5 @@ void tn__packed_publish(tn__storage *s, tn__packed *p)
         gone = old;
     }
     leave();
-    while (gone) {
-        tn__packed *next = gone->next;
-        tn__packed_drop(gone);
-        gone = next;
-    }
+    drop_chain(gone);
 }

@@ -87,7 +87,7 @@ tn_grad_of_args: int zero_; tn_tensor *root; int count; tn_tensor **wrt; tn_tens
 tn_decoder_args: int zero_; tn_tensor *ids; tn_kv_cache *cache; bool last; bool vectors; tn_tensor *key_padding_mask;
     bool skip_padding; tn_tensor **router; int end_; required 1
 tn_look_request_args: int zero_; char *path; bool grad; void *change; void *user; int end_; required 1
-tn_memory: size_t live; size_t peak; size_t cached; size_t limit; uint64_t mallocs; int64_t tensors
+tn_memory: size_t live; size_t peak; size_t cached; size_t limit; size_t packed; uint64_t mallocs; int64_t tensors
 tn_ids: int32_t *at; int64_t n; int64_t room
 tn_string: char *at; size_t bytes; size_t room
 tn_model: tn_model_family family; char *type; void *module; tn_tokenizer *tokenizer; tn_tokenizer *target; char *form;

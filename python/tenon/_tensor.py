@@ -745,7 +745,8 @@ def set_threads(n: int) -> None:
 
 
 def memory() -> Dict[str, int]:
-    """Memory of the library in the process: live, peak, cached (of this thread), limit in bytes; mallocs; tensors."""
+    """Memory of the library in the process: live, peak, cached (of this thread), limit, packed
+    (copies of weights) in bytes; mallocs; tensors."""
     m = lib.tn_memory_now()
     return {name: getattr(m, name) for name, _ in m._fields_}
 

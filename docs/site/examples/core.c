@@ -259,6 +259,9 @@ EXAMPLE(memory)
     printf("%s\n", y ? "made" : tn_status_name(tn_error()));
     tn_clear_error();
     tn_set_memory_limit(0);
+    tn_set_packing_limit(0); /* frees the packed copies of weights, and makes no others */
+    printf("%d\n", tn_memory_now().packed == 0);
+    tn_set_packing_limit(SIZE_MAX);
     void *p = tn_mem_get(100);
     printf("%d\n", p != NULL);
     tn_mem_put(p, 100);
