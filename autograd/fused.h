@@ -23,7 +23,7 @@ typedef struct tn_add_dropout_norm_args {
     double      p, eps;
     tn_tensor **sum;  /* out, may be NULL: x + dropout(h); on the tape */
     tn_tensor  *rows; /* as in tn_dropout_rows; NULL: the rows as they are */
-    int64_t     padded;
+    int64_t     length;
     int         end_;
 } TN_KEYWORDS_ONLY tn_add_dropout_norm_args;
 /* tn_layer_norm(tn_add(x, tn_dropout(h, p)), weight, bias, eps), the same bits in one pass:

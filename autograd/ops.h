@@ -256,11 +256,12 @@ TN_API tn_pair     tn_topk_run(tn_topk_args a); /* sorted, the largest first; or
 /* Over the dims of weight and bias, each of which may be NULL; over the last dim if both are. */
 TN_API tn_tensor *tn_layer_norm_run(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, double eps);
 TN_API tn_tensor *tn_rms_norm_run(tn_tensor *x, tn_tensor *weight, double eps);
-/* 0 with probability p, otherwise x/(1-p). Draws from the current generator; stores no mask. */
+/* 0 with probability p, otherwise x/(1-p). Draws from the current generator; stores no mask. The mask of an element of
+ * a batch [B, T, ...] does not depend on T: a longer batch with the same generator extends it. */
 TN_API tn_tensor *tn_dropout_run(tn_tensor *x, double p);
-/* For an unpadded batch: row i of x [..., n] is dropped like row rows[i] of a padded batch of `padded` rows. rows: i64,
- * one for each row of x. */
-TN_API tn_tensor *tn_dropout_rows(tn_tensor *x, double p, tn_tensor *rows, int64_t padded);
+/* For an unpadded batch: row i of x [..., n] is dropped like row rows[i] of the flattened batch [B, length, n]. rows:
+ * i64, one for each row of x. */
+TN_API tn_tensor *tn_dropout_rows(tn_tensor *x, double p, tn_tensor *rows, int64_t length);
 
 /* ---- convolution and pooling ------------------------------------------------------------------------------------- */
 
@@ -391,7 +392,6 @@ typedef struct tn_attention_args {
     /* An unpadded batch: rows offsets[i] … offsets[i + 1] - 1 are sequence i, and a query attends only to keys of its
      * own sequence, from which causal and window count. i64 [sequences + 1]; key_offsets are those of k and v. */
     tn_tensor   *offsets, *key_offsets; /* key_offsets NULL: offsets */
-    int64_t      longest, key_longest;  /* dropout draws as if padded to these lengths; 0: to the longest sequence */
     double       dropout;
     double scale TN_IS(-1); /* below 0: 1/√D */
     double       cap;       /* scores are cap · tanh(scale · q kᵀ / cap), before masks are added; 0: not capped */

@@ -23,8 +23,8 @@ TN_API tn_tensor *tn_padding_mask(tn_tensor *tokens, int64_t padding); /* bool, 
 /* ---- batches without padding ------------------------------------------------------------------------------------- */
 
 /* The rows of a batch [B, T, ...] that are not padding, one sequence after another: [1, N, ...]. Modules that are
- * passed a tn_unpadded do no work for padding; the bits are those of the padded batch, also of dropout. Stacks of
- * blocks do all of this themselves if asked: .skip_padding. */
+ * passed a tn_unpadded do no work for padding; the bits are those of the padded batch, also of dropout (gradients of
+ * parameters: see .skip_padding in transformer.h). Stacks of blocks do all of this themselves if asked: .skip_padding. */
 typedef struct tn_unpadded {
     tn_tensor *offsets;       /* i64 [B + 1]: the first row of each sequence, and N */
     tn_tensor *rows;          /* i64 [N]: the index of each row in the padded batch [B · T] */
@@ -34,6 +34,10 @@ typedef struct tn_unpadded {
 TN_API tn_unpadded tn_unpad(tn_tensor *padding); /* from a padding mask, bool [B, T]; after an error .rows is NULL */
 TN_API tn_tensor  *tn_unpad_rows(tn_unpadded u, tn_tensor *x); /* [B, T, ...] to [1, N, ...] */
 TN_API tn_tensor  *tn_pad_rows(tn_unpadded u, tn_tensor *x);   /* and back, with 0 in the rows of padding */
+/* For the forward of m, a model with parts before its stack of blocks: x's rows that are not padding, and *u. Or x
+ * itself, and u->rows is NULL: if padding is NULL, has no true, or does not fit x; if it comes before or between the
+ * rows of a sequence; or if a hook in m or a tn_look would see the rows. */
+TN_API tn_tensor *tn_skip_padding(void *m, tn_tensor *x, tn_tensor *padding, tn_unpadded *u);
 
 /* ---- the cache of keys and values of tokens already read --------------------------------------------------------- */
 

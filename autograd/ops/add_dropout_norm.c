@@ -12,15 +12,14 @@
 typedef struct {
     double   p, eps;
     uint64_t seed, position;
-    int64_t  padded; /* as in dropout.c */
+    int64_t  length; /* as in dropout.c */
 } args_t;
 enum { X, H, WEIGHT, BIAS, ROWS, INPUTS };
 enum { Y, SUM, STAT };
 enum { NEAR = 2048, PAGE = 4096 }; /* maximum elements of a row buffered in L1; bytes */
 typedef struct {
-    tn__dropped        drop;
+    tn__drop_rows      drop;
     tn__norm_arguments norm;
-    const int64_t     *row; /* indices in the padded batch, or NULL */
 } kernel_args;
 #define TN__TEMPLATE "autograd/ops/add_dropout_norm.c"
 #include "core/real.h"
@@ -34,14 +33,14 @@ static bool add_dropout_norm_infer(tn_ctx *c)
         return tn_infer_fail(c, TN_ESHAPE, "x is %s %s and h %s %s, but must have equal dtype and shape",
                              tn_dtype_name(x->dtype), tn_shape_text(x->l.shape, a, sizeof a), tn_dtype_name(h->dtype),
                              tn_shape_text(h->l.shape, b, sizeof b));
-    return tn__need_probability(c, TN_ARG(c, p)) && tn__infer_padded_rows(c, ROWS, tn__rows_of(x), TN_ARG(c, padded)) &&
+    return tn__need_probability(c, TN_ARG(c, p)) && tn__infer_padded_rows(c, ROWS, tn__rows_of(x), TN_ARG(c, length)) &&
            tn__infer_norm(c, WEIGHT, BIAS, TN_ARG(c, eps), STAT, 3);
 }
 
 static kernel_args kernel_args_of(const args_t *a, const tn_tensor *sum, const tn_tensor *rows)
 {
-    return (kernel_args){tn__drop_of(a->p, a->seed, a->position), tn__norm_args(a->eps, 4, sum),
-                         rows ? tn__ptr(rows) : NULL};
+    return (kernel_args){tn__drop_rows_of(tn__drop_of(a->p, a->seed, a->position), sum, rows, a->length),
+                         tn__norm_args(a->eps, 4, sum)};
 }
 static void add_dropout_norm_forward(tn_ctx *c)
 {
@@ -69,8 +68,7 @@ static void add_dropout_norm_backward_ops(tn_back *b)
     if (!need) return;
     gs = g && gs ? tn_add(g, gs) : g ? g : gs;
     if (b->need[X]) b->gx[X] = gs;
-    if (b->need[H])
-        b->gx[H] = a->p == 0 ? gs : tn__drop_rows_at(gs, a->p, a->seed, a->position, b->in[ROWS], a->padded);
+    if (b->need[H]) b->gx[H] = a->p == 0 ? gs : tn__drop_at(gs, a->p, a->seed, a->position, b->in[ROWS], a->length);
 }
 static void add_dropout_norm_backward(tn_back *b)
 {
@@ -152,11 +150,10 @@ tn_tensor *tn_add_dropout_norm_run(tn_add_dropout_norm_args a)
     tn_tensor    *in[2] = {a.x, a.h}, *out[3] = {NULL};
     tn_generator *g = tn_current_generator();
     tn__promote_all(2, in);
-    const args_t args = {a.p, a.eps, g->seed, g->position, a.padded};
+    const args_t args = {a.p, a.eps, g->seed, g->position, a.length};
     tn_op_call(&tn__op_add_dropout_norm, INPUTS, (tn_tensor *[]){in[0], in[1], a.weight, a.bias, a.rows}, 3, out,
                &args);
-    if (out[Y] && a.p > 0)
-        g->position += tn__drop_blocks(a.rows ? a.padded * out[Y]->l.shape.d[out[Y]->l.shape.n - 1] : tn_numel(out[Y]));
+    if (out[Y] && a.p > 0) g->position++;
     if (a.sum) *a.sum = out[SUM];
     return out[Y];
 }
@@ -171,11 +168,23 @@ static TN__REAL *TN__(row_buffer)(TN__REAL *buffer, const TN__REAL *row)
     return buffer + ((uintptr_t)row + PAGE / 4 - (uintptr_t)buffer) % PAGE / sizeof *buffer;
 }
 
+/* y = dropout(x) + add for row `row` of n elements; y_stream, x_stream as in core/kernels/rows.h. */
+static void TN__(drop_row)(int64_t row, int64_t n, TN__REAL *y, const TN__REAL *x, const TN__REAL *add,
+                           const tn__drop_rows *a, TN__REAL *y_stream, TN__REAL *x_stream)
+{
+    const int64_t first = (a->row ? a->row[row] : row) * n;
+    for (int64_t i = 0; i < n;) {
+        const tn__drop_part p = tn__drop_part_of(a, first + i, n - i);
+        tn__kernels()->TN__(rows)->dropout(p.n, y + i, x + i, add ? add + i : NULL, &p.drop, p.first,
+                                           y_stream ? y_stream + i : NULL, x_stream ? x_stream + i : NULL);
+        i += p.n;
+    }
+}
+
 static void TN__(add_dropout_norm_forward)(int64_t row, int64_t n, void *const *out, const void *const *in,
                                            const kernel_args *a, TN__REAL *sum)
 {
-    tn__kernels()->TN__(rows)->dropout(n, sum, in[H], in[X], &a->drop, (a->row ? a->row[row] : row) * n,
-                                       sum == out[SUM] ? NULL : out[SUM], NULL);
+    TN__(drop_row)(row, n, sum, in[H], in[X], &a->drop, sum == out[SUM] ? NULL : out[SUM], NULL);
     const TN__(tn__norm_row) s = {out[Y], out[STAT], sum, in[WEIGHT], in[BIAS], a->norm.eps, false, a->norm.stream};
     tn__kernels()->TN__(rows)->norm(n, &s);
 }
@@ -188,9 +197,7 @@ static void TN__(add_dropout_norm_backward)(int64_t row, int64_t n, void *const 
     const TN__(tn__norm_back_row) s = {gs, out[2], out[3], in[0], in[1], in[3], in[2], false, stream};
     tn__kernels()->TN__(rows)->norm_back(n, &s);
     for (int64_t i = 0; gs && more && i < n; i++) gs[i] += more[i];
-    if (gh)
-        tn__kernels()->TN__(rows)->dropout(n, gh, gs, NULL, &a->drop, (a->row ? a->row[row] : row) * n,
-                                           near ? out[1] : NULL, near ? out[0] : NULL);
+    if (gh) TN__(drop_row)(row, n, gh, gs, NULL, &a->drop, near ? out[1] : NULL, near ? out[0] : NULL);
 }
 
 /* noinline: a frame of several pages costs stack probes (-fstack-clash-protection), which the common path avoids. */

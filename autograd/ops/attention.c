@@ -13,7 +13,8 @@
  * is streamed (core/products/attention.c): it computes w one block at a time, and keeps two values of each row for the
  * backward, the largest score and 1 / Σ exp, in a hidden second result. attention_and_weights also computes w, from
  * attention_scores, attention_weights (which implements the masks) and dropout. Gradients of gradients use the same ops
- * and select_matmul. Dropout uses the same random words for element i of w as the op dropout. */
+ * and select_matmul. Dropout has the mask of the op dropout for attention's weights, which depends neither on T nor on
+ * S. */
 #include "autograd/rooms/attention_shapes.h"
 #include "autograd/rooms/sequences.h"
 #include "core/products/attention.h"
@@ -48,19 +49,17 @@ typedef struct {
     tn_shape           lead;
 } call;
 
-/* The places of the scores [lead, queries, keys] for dropout; with offsets those of padded sequences. */
-static tn__layout draw_of(const args_t *a, tn_tensor *const *in, const call *k, tn_shape lead, int64_t queries,
-                          int64_t keys)
+/* The places of the scores [lead, queries, keys] for dropout; with offsets [sequences, lead, queries, keys]. */
+static tn__layout draw_of(tn_tensor *const *in, const call *k, tn_shape lead, int64_t queries, int64_t keys)
 {
     tn_shape to = k->lead;
     if (in[TN__OFFSETS]) {
-        queries = a->longest[0] ? a->longest[0] : tn__longest_of(in[TN__OFFSETS]);
-        keys = a->longest[1] ? a->longest[1] : tn__longest_of(in[TN__KEY_OFFSETS]);
+        queries = tn__longest_of(in[TN__OFFSETS]), keys = tn__longest_of(in[TN__KEY_OFFSETS]);
         for (int i = lead.n++; i > 0; i--) lead.d[i] = lead.d[i - 1];
         for (int i = to.n++; i > 0; i--) to.d[i] = to.d[i - 1];
         lead.d[0] = to.d[0] = in[TN__OFFSETS]->l.shape.d[0] - 1;
     }
-    const tn__layout scores = tn__layout_of_shape(tn__with_lead(lead, queries, keys));
+    const tn__layout scores = tn__drop_layout(tn__with_lead(lead, queries, keys));
     return tn__layout_expand(&scores, tn__with_lead(to, queries, keys));
 }
 
@@ -78,7 +77,7 @@ static void attention_prepare(call *k, const args_t *a, tn_tensor *const *in, tn
     const int64_t keys = k->part[1].l.shape.d[k->part[1].l.shape.n - 2];
     tn_shape      s;
     tn__broadcast_lead(tn__lead_of(&k->part[0]), tn__lead_of(&k->part[1]), &s);
-    c->draw = draw_of(a, in, k, s, queries, keys);
+    c->draw = draw_of(in, k, s, queries, keys);
     c->q = expanded(&k->part[0], k->lead, queries, &k->x[1]);
     c->k = expanded(&k->part[1], k->lead, keys, &k->x[2]);
     c->v = expanded(&k->part[2], k->lead, keys, &k->x[3]);
@@ -158,7 +157,7 @@ static tn_tensor *weights_of(const args_t *a, tn_tensor *const *part, tn_tensor 
 }
 static tn_tensor *dropped(const args_t *a, tn_tensor *w)
 {
-    return a->dropout > 0 ? tn__drop_at(w, a->dropout, a->seed, a->position) : w;
+    return a->dropout > 0 ? tn__drop_weights_at(w, a->dropout, a->seed, a->position) : w;
 }
 
 /* The streamed op computes the result, so that it has the same bits with and without the weights. */
@@ -224,18 +223,6 @@ const tn_op tn__op_attention_and_weights = {TN__ROOM("attention", TN_NARROW(3)),
                                             .infer = attention_and_weights_infer,
                                             .compose = attention_compose};
 
-/* The number of scores for which dropout draws. */
-static int64_t drawn(const args_t *a, tn_tensor *const *in)
-{
-    call     k;
-    tn_shape s;
-    tn__attention_parts(a->int8, in, k.part);
-    tn__broadcast_lead(tn__lead_of(&k.part[0]), tn__lead_of(&k.part[1]), &s);
-    k.lead = s;
-    const int64_t queries = k.part[0].l.shape.d[k.part[0].l.shape.n - 2];
-    return tn_shape_numel(draw_of(a, in, &k, s, queries, k.part[1].l.shape.d[k.part[1].l.shape.n - 2]).shape);
-}
-
 tn_tensor *tn_attention_run(tn_attention_args a)
 {
     tn_tensor *in[TN__ATTENTION_INPUTS] = {a.q, a.k, a.v, a.attn_mask, a.key_padding_mask, a.offsets, a.key_offsets},
@@ -246,18 +233,17 @@ tn_tensor *tn_attention_run(tn_attention_args a)
                           .past = a.past,
                           .window = a.window,
                           .cap = a.cap,
-                          .longest = {a.longest, a.key_longest},
                           .dropout = a.dropout,
                           .seed = g->seed,
                           .position = g->position,
                           .order = a.order};
     tn__attention_join(a.int8, in);
-    if (a.offsets && !a.key_offsets) in[TN__KEY_OFFSETS] = a.offsets, args.longest[1] = a.longest;
+    if (a.offsets && !a.key_offsets) in[TN__KEY_OFFSETS] = a.offsets;
     args.scale = tn__attention_scale(in[TN__Q], a.scale);
     if (tn_op_call(a.weights ? &tn__op_attention_and_weights : &tn__op_attention, TN__ATTENTION_INPUTS, in, 2, out,
                    &args) == TN_OK &&
         a.dropout > 0)
-        g->position += tn__drop_blocks(drawn(&args, in));
+        g->position++;
     if (a.weights) *a.weights = out[1];
     return out[0];
 }

@@ -173,7 +173,7 @@ static tn_tensor *weights_of(const args_t *a, tn_tensor *keys, tn_tensor *q, tn_
 
 static tn_tensor *dropped(const args_t *a, tn_tensor *w)
 {
-    return a->dropout > 0 ? tn__drop_at(w, a->dropout, a->seed, a->position) : w;
+    return a->dropout > 0 ? tn__drop_at(w, a->dropout, a->seed, a->position, NULL, 0) : w;
 }
 
 static void lsh_attention_backward_ops(tn_back *b)
@@ -284,10 +284,6 @@ tn_tensor *tn_lsh_attention_run(tn_lsh_attention_args a)
         const int64_t d = in[Q]->l.shape.d[in[Q]->l.shape.n - 1];
         args.scale = 1 / sqrt(d > 0 ? (double)d : 1);
     }
-    if (tn_op_call(&tn__op_lsh_attention, INPUTS, in, 2, out, &args) == TN_OK && a.dropout > 0) {
-        const tn__lsh_call call = {
-            .q = in[Q], .v = in[V], .buckets = in[BUCKETS], .chunk = a.chunk, .before = a.before, .after = a.after};
-        g->position += tn__drop_blocks(tn__lsh_weights(&call));
-    }
+    if (tn_op_call(&tn__op_lsh_attention, INPUTS, in, 2, out, &args) == TN_OK && a.dropout > 0) g->position++;
     return out[0];
 }

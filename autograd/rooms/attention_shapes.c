@@ -145,17 +145,15 @@ static bool infer_sequences(const tn_ctx *c, tn_shape scores, bool weights)
     const tn_tensor          *offsets = c->in[TN__OFFSETS], *keys = c->in[TN__KEY_OFFSETS];
     const tn__attention_args *a = c->args;
     const int64_t             queries = scores.d[scores.n - 2], count = scores.d[scores.n - 1];
-    if (!offsets && (keys || a->longest[0] || a->longest[1]))
-        return tn_infer_fail(c, TN_EINVAL, "key_offsets and longest need offsets");
-    if (!offsets) return true;
+    if (!offsets) return !keys || tn_infer_fail(c, TN_EINVAL, "key_offsets need offsets");
     if (scores.n == TN_MAX_DIMS)
         return tn_infer_fail(c, TN_ESHAPE, "q has %d dims; with offsets at most %d", scores.n, TN_MAX_DIMS - 1);
     if (c->in[TN__MASK] || c->in[TN__PADDING] || a->past)
         return tn_infer_fail(c, TN_EINVAL,
                              "masks and past are for padded batches; with offsets a query attends to its own sequence");
     if (weights) return tn_infer_fail(c, TN_EUNSUPPORTED, "the weights of an unpadded batch are not available; pad it");
-    if (!tn__infer_offsets(c, TN__OFFSETS, "offsets", queries, a->longest[0])) return false;
-    if (!tn__infer_offsets(c, TN__KEY_OFFSETS, "key_offsets", count, a->longest[1])) return false;
+    if (!tn__infer_offsets(c, TN__OFFSETS, "offsets", queries)) return false;
+    if (!tn__infer_offsets(c, TN__KEY_OFFSETS, "key_offsets", count)) return false;
     if (offsets->l.shape.d[0] != keys->l.shape.d[0])
         return tn_infer_fail(c, TN_ESHAPE, "there are %lld sequences of queries and %lld of keys",
                              (long long)offsets->l.shape.d[0] - 1, (long long)keys->l.shape.d[0] - 1);

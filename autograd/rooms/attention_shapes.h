@@ -9,7 +9,6 @@ enum { TN__Q, TN__K, TN__V, TN__MASK, TN__PADDING, TN__OFFSETS, TN__KEY_OFFSETS,
 typedef struct {
     bool     causal, int8; /* int8: k and v are results of tn_int8_rows */
     int64_t  past, window;
-    int64_t  longest[2]; /* of the padded queries and keys for which dropout draws; 0: the longest sequence's length */
     double   dropout, scale, cap;
     uint64_t seed, position; /* of the generator */
     tn_dims  order;          /* of the result's dims */

@@ -56,8 +56,41 @@ tn__dropped tn__drop_of(double p, uint64_t seed, uint64_t position)
 {
     /* An element is kept if its 16 random bits are at least this. */
     const double kept_from = p > 0 && p < 1 ? fmin(fmax(rint(p * 0x1p16), 1), 0xffff) : p * 0x1p16;
-    return (tn__dropped){seed, position, p == 0, (uint32_t)((uint64_t)kept_from * 0x10000 - 1),
+    uint32_t     word[4];
+    tn__philox(seed, position, word);
+    return (tn__dropped){tn__word64(word), 0, p == 0, (uint32_t)((uint64_t)kept_from * 0x10000 - 1),
                          p < 1 ? 1 / (1 - p) : 0};
+}
+
+tn__drop_rows tn__drop_rows_of(tn__dropped drop, const tn_tensor *x, const tn_tensor *rows, int64_t length)
+{
+    const tn_shape s = x->l.shape;
+    tn__drop_rows  a = {drop, NULL, s.n > 2 && s.d[0] ? tn_numel(x) / s.d[0] : tn_numel(x)};
+    if (rows) a.row = tn__ptr(rows), a.per = length * (s.n ? s.d[s.n - 1] : 1);
+    return a;
+}
+
+tn__drop_part tn__drop_part_of(const tn__drop_rows *a, int64_t first, int64_t n)
+{
+    tn__drop_part p = {.first = first % a->per};
+    p.n = tn__min_i64(n, a->per - p.first);
+    p.drop = tn__drop_sequence(a->drop, first / a->per);
+    return p;
+}
+
+/* Rows of more keys continue in the next row's part. Places are i64: so many sequences have smaller parts. */
+enum { KEYS_APART = 1 << 18, SEQUENCES = 1 << 22 };
+
+tn__layout tn__drop_layout(tn_shape weights)
+{
+    tn__layout l = {.shape = weights};
+    const int  n = weights.n;
+    int64_t    apart = TN__DROP_APART, step = KEYS_APART;
+    for (int64_t b = n > 2 ? weights.d[0] : 0; b > SEQUENCES; b /= 2) apart /= 2;
+    for (int d = n - 3; d > 0; d--) l.stride[d] = step, step *= weights.d[d];
+    if (n > 2) l.stride[0] = apart;
+    l.stride[n - 2] = step, l.stride[n - 1] = 1;
+    return l;
 }
 
 bool tn__need_probability(const tn_ctx *c, double p)

@@ -101,14 +101,29 @@ tn__norm_arguments tn__norm_args(double eps, int tensors, const tn_tensor *x);
 /* Layer norm's gradients over the last `over` dims, made of ops; gx and gw may be NULL. */
 void tn__layer_norm_ops(tn_tensor *x, tn_tensor *weight, tn_tensor *gy, int over, double eps, tn_tensor **gx,
                         tn_tensor **gw);
-/* Dropout with probability p, whose random words start at block `position` of a generator: the arguments of kernels;
- * the op; the number of blocks that n elements need. */
-tn__dropped            tn__drop_of(double p, uint64_t seed, uint64_t position);
-tn_tensor             *tn__drop_at(tn_tensor *x, double p, uint64_t seed, uint64_t position);
-tn_tensor             *tn__drop_rows_at(tn_tensor *x, double p, uint64_t seed, uint64_t position, tn_tensor *rows,
-                                        int64_t padded); /* as tn_dropout_rows; rows may be NULL */
-static inline uint64_t tn__drop_blocks(int64_t n) { return 2 * (((uint64_t)n + TN__DROP_GROUP - 1) / TN__DROP_GROUP); }
-bool                   tn__need_probability(const tn_ctx *c, double p);
+/* Dropout with probability p: a call draws one block of its generator, at `position`, which is the seed of its mask.
+ * Each sequence of a batch has a part of the mask to itself, so that its padding changes neither the mask nor the
+ * numbers drawn later. */
+tn__dropped tn__drop_of(double p, uint64_t seed, uint64_t position);
+/* The masks of x's elements: all of them; or x is without padding, and its row i is row row[i] of a batch. */
+typedef struct {
+    tn__dropped    drop;
+    const int64_t *row; /* or NULL */
+    int64_t        per; /* elements of a sequence, with its padding */
+} tn__drop_rows;
+/* The mask of n elements from element `first` of the batch: the first of them that are in one sequence. */
+typedef struct {
+    tn__dropped drop;
+    int64_t     first, n;
+} tn__drop_part;
+tn__drop_rows tn__drop_rows_of(tn__dropped drop, const tn_tensor *x, const tn_tensor *rows, int64_t length);
+tn__drop_part tn__drop_part_of(const tn__drop_rows *a, int64_t first, int64_t n);
+/* The places in the mask of attention's weights [B, ..., T, S], which depend on neither T nor S. */
+tn__layout tn__drop_layout(tn_shape weights);
+/* The op dropout: as tn_dropout_rows, rows may be NULL; of attention's weights. */
+tn_tensor *tn__drop_at(tn_tensor *x, double p, uint64_t seed, uint64_t position, tn_tensor *rows, int64_t length);
+tn_tensor *tn__drop_weights_at(tn_tensor *w, double p, uint64_t seed, uint64_t position);
+bool       tn__need_probability(const tn_ctx *c, double p);
 
 /* ---- backward ---------------------------------------------------------------------------------------------------- */
 /* The derivatives of gelu and of gelu_tanh at x, made of ops. */

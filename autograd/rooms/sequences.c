@@ -7,7 +7,7 @@ int64_t tn__longest_of(const tn_tensor *offsets)
     return tn__longest_sequence(tn__ptr(offsets), offsets->l.shape.d[0] - 1);
 }
 
-bool tn__infer_offsets(const tn_ctx *c, int which, const char *name, int64_t rows, int64_t most)
+bool tn__infer_offsets(const tn_ctx *c, int which, const char *name, int64_t rows)
 {
     const tn_tensor *t = c->in[which];
     char             text[192];
@@ -22,29 +22,26 @@ bool tn__infer_offsets(const tn_ctx *c, int which, const char *name, int64_t row
     if (at[0] != 0 || at[n] != rows)
         return tn_infer_fail(c, TN_EINDEX, "%s go from %lld to %lld, but must go from 0 to %lld, the number of rows",
                              name, (long long)at[0], (long long)at[n], (long long)rows);
-    const int64_t longest = tn__longest_of(t);
-    if (most < 0 || (most && longest > most))
-        return tn_infer_fail(c, TN_EINVAL, "the longest sequence of %s has %lld rows, more than %lld", name,
-                             (long long)longest, (long long)most);
     return true;
 }
 
-bool tn__infer_padded_rows(const tn_ctx *c, int which, int64_t rows, int64_t padded)
+bool tn__infer_padded_rows(const tn_ctx *c, int which, int64_t rows, int64_t length)
 {
     const tn_tensor *t = c->in[which];
     char             text[192];
-    if (!t) return !padded || tn_infer_fail(c, TN_EINVAL, "padded is %lld, but rows is NULL", (long long)padded);
+    if (!t) return !length || tn_infer_fail(c, TN_EINVAL, "length is %lld, but rows is NULL", (long long)length);
     if (t->dtype != TN_I64 || t->l.shape.n != 1 || t->l.shape.d[0] != rows || !tn__layout_contiguous(&t->l))
         return tn_infer_fail(c, TN_ESHAPE, "rows must be contiguous i64 [%lld], one index for each row; got %s %s",
                              (long long)rows, tn_dtype_name(t->dtype), tn_shape_text(t->l.shape, text, sizeof text));
     const int64_t *at = tn__ptr(t), width = c->in[0]->l.shape.n ? c->in[0]->l.shape.d[c->in[0]->l.shape.n - 1] : 1;
     int64_t        all;
-    if (padded < 0 || !tn__mul_i64(padded, width, &all) || all > INT64_MAX / 2)
-        return tn_infer_fail(c, TN_EINVAL, "padded is %lld, which is not a number of rows", (long long)padded);
+    if (length < 1 || !tn__mul_i64(length, width, &all))
+        return tn_infer_fail(c, TN_EINVAL, "length is %lld, which is not the number of rows of a sequence",
+                             (long long)length);
     for (int64_t i = 0; i < rows; i++)
-        if (at[i] < 0 || at[i] >= padded)
-            return tn_infer_fail(c, TN_EINDEX, "row %lld is %lld in a padded batch of %lld rows", (long long)i,
-                                 (long long)at[i], (long long)padded);
+        if (at[i] < 0 || !tn__mul_i64(at[i] + 1, width, &all))
+            return tn_infer_fail(c, TN_EINDEX, "row %lld is %lld, which is not the index of a row", (long long)i,
+                                 (long long)at[i]);
     return true;
 }
 

@@ -20,6 +20,15 @@ typedef struct {
 
 enum { TN__DROP_GROUP = 16 }; /* elements of two blocks */
 
+/* Sequence b of a batch has the mask from element b · TN__DROP_APART, so that the mask of a sequence depends on its own
+ * elements only. A longer one continues in the next one's part. */
+#define TN__DROP_APART ((int64_t)1 << 40)
+static inline tn__dropped tn__drop_sequence(tn__dropped d, int64_t b)
+{
+    d.position += (uint64_t)b * (uint64_t)(2 * TN__DROP_APART / TN__DROP_GROUP);
+    return d;
+}
+
 /* The words of blocks [position, position + blocks) of Philox 4x32-10 under a seed (core/tensor/generator.c). */
 typedef void tn__philox_kernel(uint64_t seed, uint64_t position, int64_t blocks, uint32_t *out);
 

@@ -15,9 +15,9 @@ typedef struct {
     int64_t          window;     /* keys less than `window` positions away, with causal only earlier ones; 0: all */
     double           scale, cap; /* cap: scores are cap · tanh(score / cap) before the masks; 0: not capped */
     tn__dropped      drop;       /* of element i of [..., T, S]; draw determines i */
-    tn__layout       draw;
-    const tn_tensor *y;    /* [..., T, E] */
-    const tn_tensor *stat; /* [..., T, 2], f64 or f32: a row's maximum score and 1 / Σ; dense */
+    tn__layout       draw;       /* by tn__drop_layout (autograd/rooms/norms.c) */
+    const tn_tensor *y;          /* [..., T, E] */
+    const tn_tensor *stat;       /* [..., T, 2], f64 or f32: a row's maximum score and 1 / Σ; dense */
 
     /* for the backward; unwanted gradients are NULL */
     const tn_tensor *gy, *gq, *gk, *gv, *gs; /* gs [..., T, S]: of the scores, in the dtype of stat; zero on entry */

@@ -19,7 +19,7 @@ typedef struct {
     int64_t             chunk, chunks, keys, before, sorted; /* keys: keys per chunk; sorted: rounds · length */
     int64_t             b, h;
     int32_t *order, *place; /* position of the i-th; index of position t in round r: place[r · length + t] */
-    int64_t  at;            /* index of the unit's first weight, among all */
+    int64_t  at;            /* index of the unit's first weight, among those of its sequence */
 } sizes;
 
 static sizes sizes_of(const tn__lsh_call *a)
@@ -77,7 +77,7 @@ static void sort_rounds(int64_t from, int64_t to, void *user)
 static void turn_to(sizes *z, int64_t unit, bucketed *room)
 {
     sorting j = {z, room};
-    z->b = unit / z->heads, z->h = unit % z->heads, z->at = unit * z->sorted * z->keys;
+    z->b = unit / z->heads, z->h = unit % z->heads, z->at = z->h * z->sorted * z->keys;
     if (z->a->buckets && z->length > z->a->chunk) tn_parallel_for(z->rounds, 1, sort_rounds, &j);
     else
         for (int64_t t = 0; t < z->length; t++) z->order[t] = z->place[t] = (int32_t)t;
@@ -358,11 +358,12 @@ static TN__REAL *TN__(lsh_masked)(const sizes *z, TN__REAL *w, int64_t i)
 static void TN__(lsh_drop)(const sizes *z, TN__REAL *w, int64_t i)
 {
     if (z->a->drop.all) return;
-    TN__REAL some[64];
+    const tn__dropped drop = tn__drop_sequence(z->a->drop, z->b);
+    TN__REAL          some[64];
     for (int64_t j = 0; j < z->keys; j += 64) {
         const int64_t n = tn__min_i64(64, z->keys - j);
         memcpy(some, w + j, (size_t)n * sizeof *w);
-        tn__kernels()->TN__(rows)->dropout(n, w + j, some, NULL, &z->a->drop, z->at + i * z->keys + j, NULL, NULL);
+        tn__kernels()->TN__(rows)->dropout(n, w + j, some, NULL, &drop, z->at + i * z->keys + j, NULL, NULL);
     }
 }
 

@@ -13,7 +13,7 @@ typedef struct {
     int64_t          chunk, before, after;
     bool             causal, apart;
     double           scale;
-    tn__dropped      drop; /* of element i of [B, H, sorted, keys] */
+    tn__dropped      drop; /* of element i of a sequence's [H, sorted, keys] */
 } tn__lsh_call;
 
 int64_t tn__lsh_weights(const tn__lsh_call *a); /* number of weights, of all pairs attended to */

@@ -221,16 +221,20 @@ static tn_tensor *embed_with_shared(tn_bert *m, const tn_bert_args *a)
 }
 
 /* dropout(norm(embeddings)), and for narrower embeddings a projection. DeBERTa's is before the norm, which leaves 0 at
- * padding. */
-static tn_tensor *embedded(tn_bert *m, const tn_bert_args *a)
+ * padding. If a->skip_padding is respected, only of the rows that are not padding, *u; else u->rows stays NULL. The
+ * gradients of norm and projection are sums over the rows, whose bits so do not depend on the padding. */
+static tn_tensor *embedded(tn_bert *m, const tn_bert_args *a, tn_unpadded *u)
 {
     const bool deberta = m->config.kind == TN_DEBERTA;
     tn_tensor *x = embed_with_shared(m, a);
+    if (tn_error() == TN_OK && a->skip_padding && !deberta && !a->weights)
+        x = tn_skip_padding(m, x, a->key_padding_mask, u);
     if (tn_error() == TN_OK && m->project && deberta) x = tn_call(m->project, x);
     if (tn_error() == TN_OK) x = tn_call(m->norm, x);
     if (tn_error() == TN_OK && deberta && a->key_padding_mask)
         x = tn_masked_fill(x, tn_unsqueeze(a->key_padding_mask, 2), 0);
-    if (tn_error() == TN_OK) x = tn_call(m->dropout, x);
+    if (tn_error() == TN_OK && !u->rows) x = tn_call(m->dropout, x);
+    else if (tn_error() == TN_OK && m->base.training) x = tn_dropout_rows(x, m->dropout->p, u->rows, u->length);
     return tn_error() == TN_OK && m->project && !deberta ? tn_call(m->project, x) : x;
 }
 
@@ -239,13 +243,15 @@ static tn_tensor *encode(tn_bert *m, const tn_bert_args *a)
     if (a->order || a->memory || a->memory_out)
         return tn_raise_null(TN_EINVAL, "bert: .order, .memory and .memory_out need an XLNet, not a %s",
                              tn_bert_kind_name(m->config.kind));
-    tn_tensor *x = embedded(m, a), *place = NULL;
+    tn_unpadded u = {.batch = 0};
+    tn_tensor  *x = embedded(m, a, &u), *place = NULL;
     if (tn_error() == TN_OK && a->for_words && m->config.mask_decoder)
         place = tn_embedding_rows(m->positions, 0, tn_size(a->ids, 1));
     if (tn_error() == TN_OK)
-        x = tn_transformer_encoder_forward(m->encoder, x, .key_padding_mask = a->key_padding_mask,
+        x = tn_transformer_encoder_forward(m->encoder, x, .key_padding_mask = u.rows ? NULL : a->key_padding_mask,
                                            .weights = a->weights, .skip_padding = a->skip_padding,
-                                           .mask_decoder = place);
+                                           .mask_decoder = place, .unpadded = u.rows ? &u : NULL);
+    if (tn_error() == TN_OK && u.rows) x = tn_pad_rows(u, x);
     return x && a->targets ? tn_index_select(tn_reshape(x, TN_SHAPE(-1, m->config.dim)), 0, a->targets) : x;
 }
 
@@ -306,15 +312,23 @@ tn_tensor *tn_bert_nsp_logits(tn_bert *m, tn_tensor *y)
     if (first && m->head_dropout) first = tn_call(m->head_dropout, first);
     return tn_leave(f, first ? tn_call(m->next, first) : NULL);
 }
+/* Of y, to which DeBERTa's first tokens are added. */
+static tn_tensor *replaced_logits(tn_bert *m, tn_tensor *y)
+{
+    if (m->replaced_norm) y = tn_call(m->replaced_norm, y);
+    y = tn_call(m->replaced_out, tn_hf_activation(m->config.activation)(tn_call(m->replaced, y)));
+    return y ? tn_squeeze(y, -1) : NULL;
+}
+static tn_tensor *plus_first(tn_bert *m, tn_tensor *y)
+{
+    return m->replaced_norm ? tn_add(y, tn_narrow(y, 1, 0, 1)) : y;
+}
 tn_tensor *tn_bert_replaced_logits(tn_bert *m, tn_tensor *y)
 {
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
     if (!has(y, m->replaced, "head for replaced tokens")) return tn_leave(f, NULL);
-    if (m->replaced_norm) y = tn_call(m->replaced_norm, tn_add(y, tn_narrow(y, 1, 0, 1)));
-    tn_tensor *x = tn_hf_activation(m->config.activation)(tn_call(m->replaced, y));
-    x = tn_call(m->replaced_out, x);
-    return tn_leave(f, x ? tn_squeeze(x, -1) : NULL);
+    return tn_leave(f, replaced_logits(m, plus_first(m, y)));
 }
 
 /* The projection to the vocabulary is part of the loss, so that the logits are never stored all at once. */
@@ -328,13 +342,15 @@ static tn_tensor *word_loss(tn_bert *m, tn_tensor *y, const tn_bert_loss_args *b
 /* The mean over all tokens except padding. */
 static tn_tensor *replaced_loss(tn_bert *m, tn_tensor *y, const tn_bert_loss_args *b)
 {
-    tn_tensor *scores = tn_bert_replaced_logits(m, y);
-    if (!scores) return NULL;
-    tn_tensor *want = tn_to(b->replaced, tn_dtype_of(scores));
+    if (!has(y, m->replaced, "head for replaced tokens")) return NULL;
+    tn_tensor *x = plus_first(m, y), *want = b->replaced;
     if (b->key_padding_mask) {
-        tn_tensor *real = tn_logical_not(b->key_padding_mask);
-        scores = tn_masked_select(scores, real), want = tn_masked_select(want, real);
+        const tn_unpadded u = tn_unpad(b->key_padding_mask);
+        x = tn_unpad_rows(u, x), want = tn_unpad_rows(u, want);
     }
+    tn_tensor *scores = replaced_logits(m, x);
+    if (!scores) return NULL;
+    want = tn_to(want, tn_dtype_of(scores));
     if (scores && !tn_numel(scores)) return tn_mul_scalar(tn_sum(y), 0);
     return tn_bce_with_logits(scores, want);
 }

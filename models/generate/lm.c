@@ -95,14 +95,20 @@ static tn_tensor *logits(tn_tensor *y, const tn_lm_info *i)
     return i->logit_cap > 0 ? tn_mul_scalar(tn_tanh(tn_mul_scalar(y, 1 / i->logit_cap)), i->logit_cap) : y;
 }
 
-/* The loss of the hidden states y. */
-static tn_tensor *cross_entropy(void *m, tn_tensor *y, const tn_lm_info *i, tn_tensor *ids, tn_tensor *targets)
+/* The loss of the hidden states y. The op that projects to the vocabulary ignores rows without a target; logits are
+ * computed without those of padding, whose place in bf16's pairs of rows would change the weight's gradient. */
+static tn_tensor *cross_entropy(void *m, tn_tensor *y, const tn_lm_info *i, tn_tensor *ids, tn_tensor *targets,
+                                tn_tensor *padding)
 {
     const int64_t n = tn_size(ids, 1);
     if (!targets && n < 2)
         return tn_raise_null(TN_ESHAPE, "%s: a sequence of length %lld has no next token as target; pass targets",
                              name_of(m), (long long)n);
     if (!targets) y = tn_narrow(y, 1, 0, n - 1), targets = tn_narrow(ids, 1, 1, n - 1);
+    if (i->logit_cap > 0 && padding) {
+        const tn_unpadded u = tn_unpad(padding);
+        y = tn_unpad_rows(u, y), targets = tn_unpad_rows(u, targets);
+    }
     if (i->logit_cap > 0) return tn_cross_entropy(logits(y, i), targets, .ignore_index = IGNORED);
     return tn_linear_cross_entropy(y, i->out, i->bias, targets, .ignore_index = IGNORED);
 }
@@ -131,7 +137,7 @@ tn_tensor *tn__lm_loss(const char *who, void *m, tn_tensor *ids, tn_tensor *targ
     if (routed && (a.router = tn_mem_get(bytes))) memset(a.router, 0, bytes);
     if (tn__ids_fit(m, ids)) a.key_padding_mask = after_targets(ids, targets);
     tn_tensor *y = tn_error() == TN_OK ? hidden_states(ops, m, &i, a) : NULL;
-    y = with_router(y ? cross_entropy(m, y, &i, ids, targets) : NULL, &i, &a);
+    y = with_router(y ? cross_entropy(m, y, &i, ids, targets, a.key_padding_mask) : NULL, &i, &a);
     if (a.router) tn_mem_put(a.router, bytes);
     return tn_leave(f, y);
 }

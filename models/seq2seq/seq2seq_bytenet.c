@@ -62,7 +62,7 @@ void tn__bytenet_encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
     const int64_t            batch = tn_size(source, 0), length = tn_size(source, 1), n = (6 * length + 4) / 5;
     tn_tensor               *more = tn_full_of(tn_dtype_of(source), TN_SHAPE(batch, n - length), (double)c->padding);
     tn_tensor *tokens = tn_sum(tn_to(tn_logical_not(r->padding), TN_I64), .dims = TN_DIMS(1), .keepdim = true);
-    tn_tensor *x = tn__seq2seq_embedded(m, false, tn_cat(1, source, more), 0);
+    tn_tensor *x = tn__seq2seq_embedded(m, false, tn_cat(1, source, more), 0, NULL);
     /* position t is padding if t ≥ 1.2 S */
     r->padding = tn_ge(tn_mul_scalar(tn_reshape(tn_arange(n), TN_SHAPE(1, n)), 5), tn_mul_scalar(tokens, 6));
     tn_tensor *padding = tn_unsqueeze(r->padding, 2);
@@ -76,7 +76,7 @@ tn_tensor *tn__bytenet_decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *ta
     const bytenet           *p = m->convolutions;
     const tn_seq2seq_config *c = &m->config;
     tn__conv_past            past;
-    tn_tensor               *x = tn__seq2seq_embedded(m, true, target, r->at), *column = r->memory;
+    tn_tensor               *x = tn__seq2seq_embedded(m, true, target, r->at, NULL), *column = r->memory;
     (void)alignment; /* no attention */
     if (!x || !tn__conv_past_open(&past, r, c->decoder_layers)) return NULL;
     const int64_t n = tn_size(x, 1), all = tn_size(column, 1), from = r->at < all ? r->at : all;

@@ -74,8 +74,8 @@ void tn__convs2s_encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
 {
     const convs2s           *p = m->convolutions;
     const tn_seq2seq_config *c = &m->config;
-    tn_tensor               *e = tn__seq2seq_embedded(m, false, source, 0), *x = e ? tn_call(p->enter[0], e) : NULL;
-    tn_tensor               *padding = tn_unsqueeze(r->padding, 2);
+    tn_tensor *e = tn__seq2seq_embedded(m, false, source, 0, NULL), *x = e ? tn_call(p->enter[0], e) : NULL;
+    tn_tensor *padding = tn_unsqueeze(r->padding, 2);
     for (int64_t i = 0; x && i < c->layers; i++) {
         tn_tensor *y = tn_call(m->dropout, tn_masked_fill(x, padding, 0));
         x = convs2s_mean(tn_glu(tn_call(p->layer[0][i].conv, tn__conv_windows(NULL, y, c->kernel, 1)), -1), x);
@@ -92,7 +92,7 @@ tn_tensor *tn__convs2s_decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *ta
     const convs2s           *p = m->convolutions;
     const tn_seq2seq_config *c = &m->config;
     tn__conv_past            past;
-    tn_tensor               *e = tn__seq2seq_embedded(m, true, target, r->at), *all = NULL;
+    tn_tensor               *e = tn__seq2seq_embedded(m, true, target, r->at, NULL), *all = NULL;
     if (!e || !tn__conv_past_open(&past, r, c->decoder_layers)) return NULL;
     tn_tensor *x = tn_call(p->enter[1], e);
     for (int64_t i = 0; x && i < c->decoder_layers; i++) {

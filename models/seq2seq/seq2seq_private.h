@@ -109,7 +109,7 @@ TN__SEQ2SEQ_KIND(gnmt)
 /* Adds positions as .position_kind says; ConvS2S: learned ones. */
 void tn__seq2seq_add_positions(tn_seq2seq *m);
 /* Embeddings of tokens of the source or the target with positions from `at`, after norm and dropout. */
-tn_tensor *tn__seq2seq_embedded(tn_seq2seq *m, bool target, tn_tensor *ids, int64_t at);
+tn_tensor *tn__seq2seq_embedded(tn_seq2seq *m, bool target, tn_tensor *ids, int64_t at, tn_tensor *padding);
 
 /* The inputs of a stack of causal convolutions that later tokens read. Every convolution takes its rows in turn. */
 enum { TN__S2S_KERNEL = 64 }; /* maximum size of a convolution */

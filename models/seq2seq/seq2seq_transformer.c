@@ -65,7 +65,16 @@ bool tn__transformer_build(tn_seq2seq *m)
     return tn_error() == TN_OK;
 }
 
-tn_tensor *tn__seq2seq_embedded(tn_seq2seq *m, bool target, tn_tensor *ids, int64_t at)
+/* dropout(norm(x)), of the rows that are not padding: the norm's gradients are sums over the rows. Others become 0. */
+static tn_tensor *normed(tn_seq2seq *m, tn_layer_norm *norm, tn_tensor *x, tn_tensor *padding)
+{
+    tn_unpadded u;
+    x = tn_call(norm, tn_skip_padding(m, x, padding, &u));
+    if (tn_error() != TN_OK || !u.rows) return tn_call(m->dropout, x);
+    return tn_pad_rows(u, m->base.training ? tn_dropout_rows(x, m->dropout->p, u.rows, u.length) : x);
+}
+
+tn_tensor *tn__seq2seq_embedded(tn_seq2seq *m, bool target, tn_tensor *ids, int64_t at, tn_tensor *padding)
 {
     const int64_t  n = ids ? tn_size(ids, 1) : 0;
     tn_tensor     *x = tn_call(target ? m->target : m->source, ids);
@@ -79,12 +88,12 @@ tn_tensor *tn__seq2seq_embedded(tn_seq2seq *m, bool target, tn_tensor *ids, int6
             TN_ESHAPE, "seq2seq: a sequence of %lld tokens is longer than the model's %lld positions; truncate it",
             (long long)(at + n), (long long)m->config.positions);
     x = tn_positions_forward(positions, x, at + (m->target_positions ? UNUSED : 0));
-    return tn_call(m->dropout, norm ? tn_call(norm, x) : x);
+    return norm ? normed(m, norm, x, padding) : tn_call(m->dropout, x);
 }
 
 void tn__transformer_encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
 {
-    tn_tensor *x = tn__seq2seq_embedded(m, false, source, 0);
+    tn_tensor *x = tn__seq2seq_embedded(m, false, source, 0, r->padding);
     tn_path_push("transformer"); /* encoder and decoder are called separately */
     if (x)
         r->memory = tn_transformer_encoder_forward(m->transformer->encoder, x, .key_padding_mask = r->padding,
@@ -95,7 +104,7 @@ void tn__transformer_encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state 
 
 tn_tensor *tn__transformer_decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment)
 {
-    tn_tensor *x = tn__seq2seq_embedded(m, true, target, r->at), *y, **weights = NULL;
+    tn_tensor *x = tn__seq2seq_embedded(m, true, target, r->at, r->unread), *y, **weights = NULL;
     if (!x) return NULL;
     const int64_t n = m->config.decoder_layers;
     if (alignment && !(weights = tn_mem_get((size_t)n * sizeof *weights))) return NULL;

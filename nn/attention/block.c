@@ -245,7 +245,7 @@ static tn_tensor *remembered(tn_block *m, tn_tensor *x, const tn_block_args *a, 
 static tn__kept rows_of(const tn_block_args *a)
 {
     const tn_unpadded *u = a->unpadded;
-    return u ? (tn__kept){u->rows, u->batch * u->length} : (tn__kept){NULL, 0};
+    return u ? (tn__kept){u->rows, u->length} : (tn__kept){NULL, 0};
 }
 
 static tn_tensor *fed_forward(tn_block *m, tn_tensor *x, const tn_block_args *a)

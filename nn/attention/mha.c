@@ -425,8 +425,7 @@ static void set_offsets(const tn_mha_args *a, tn_attention_args *t)
 {
     const tn_unpadded *k = a->keys_unpadded ? a->keys_unpadded : a->unpadded;
     if (!a->unpadded) return;
-    t->offsets = a->unpadded->offsets, t->longest = a->unpadded->length;
-    t->key_offsets = k->offsets, t->key_longest = k->length;
+    t->offsets = a->unpadded->offsets, t->key_offsets = k->offsets;
 }
 
 static tn_tensor *attend(tn_mha *m, const tn_mha_args *a, tn_tensor **weights)

@@ -1,5 +1,6 @@
 /* unpadded.c — batches without their padding: the rows of the sequences, one after another. */
 #include "nn/attention/block.h"
+#include "nn/base/look_private.h"
 
 tn_unpadded tn_unpad(tn_tensor *padding)
 {
@@ -61,6 +62,21 @@ tn_tensor *tn_pad_rows(tn_unpadded u, tn_tensor *x)
     for (int i = 1; i < s.n; i++) flat.d[i - 1] = s.d[i];
     flat.d[0] = u.batch * u.length, s.d[0] = u.batch, s.d[1] = u.length;
     return tn_reshape(tn_index_add(tn_zeros_of(tn_dtype_of(x), flat), 0, u.rows, tn_select(x, 0, 0)), s);
+}
+
+tn_tensor *tn_skip_padding(void *m, tn_tensor *x, tn_tensor *padding, tn_unpadded *u)
+{
+    if (tn__blocked() || !tn__not_null("tn_skip_padding", "u", u)) return NULL;
+    *u = (tn_unpadded){.batch = 0};
+    if (!tn_module_ready("tn_skip_padding", m) || !tn__not_null("tn_skip_padding", "x", x)) return NULL;
+    const tn_shape s = tn_shape_of(x);
+    if (!padding || s.n < 2 || !tn_shape_equal(tn_shape_of(padding), TN_SHAPE(s.d[0], s.d[1])) || tn__look_active() ||
+        tn__any_hooks(m))
+        return x;
+    const tn_unpadded of = tn_unpad(padding);
+    if (tn_error() != TN_OK) return NULL;
+    if (!of.in_order || tn_numel(of.rows) == s.d[0] * s.d[1]) return x;
+    return *u = of, tn_unpad_rows(of, x);
 }
 
 tn_tensor *tn__unpadded_positions(const tn_unpadded *u)

@@ -114,16 +114,33 @@ static tn_tensor *layer(tn_module_list *list, tn_tensor *x, tn_tensor *of)
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
+/* Noise like x [tokens, dim], from 1 - j to 1 + j. As with dropout, each sequence has its own random numbers: those of
+ * a row depend on its place in its sequence, not on the padding of others. The call draws one block. */
+static tn_tensor *noise_like(tn_tensor *x, double j, tn__kept rows)
+{
+    const int64_t  n = tn_size(x, 0), *row = rows.index ? tn_data(rows.index) : NULL;
+    const int64_t  seed = tn_random_below(NULL, INT64_MAX);
+    tn_tensor     *to = tn_empty_of(tn_dtype_of(x), tn_shape_of(x));
+    const tn_scope s = tn_no_grad_begin();
+    for (int64_t at = 0, end; at < n && tn_error() == TN_OK; at = end) {
+        const int64_t b = (row ? row[at] : at) / rows.length, first = row ? row[at] % rows.length : 0;
+        for (end = at + 1; end < n && (row ? row[end] : end) / rows.length == b;) end++;
+        tn_generator        g = {.seed = (uint64_t)seed, .position = (uint64_t)b << 40};
+        tn_generator *const own = tn_use_generator(&g);
+        tn_tensor *some = tn_uniform_of(tn_dtype_of(x), TN_SHAPE(first + end - at, tn_size(x, 1)), 1 - j, 1 + j);
+        tn_use_generator(own);
+        tn_copy_from(tn_narrow(to, 0, at, end - at), tn_narrow(some, 0, first, end - at));
+    }
+    tn_scope_end(s);
+    return to;
+}
+
 /* The logits of x [tokens, dim]. */
 static tn_tensor *logits_of(tn_experts *m, tn_tensor *x, tn__kept rows)
 {
     const tn_scope s = tn_autocast_begin(false);
     const double   j = m->base.training ? m->jitter : 0;
-    if (j > 0) {
-        const int64_t n = rows.index ? rows.padded : tn_size(x, 0);
-        tn_tensor    *noise = tn_uniform_of(tn_dtype_of(x), TN_SHAPE(n, m->dim), 1 - j, 1 + j);
-        x = tn_mul(x, rows.index ? tn_index_select(noise, 0, rows.index) : noise);
-    }
+    if (j > 0) x = tn_mul(x, noise_like(x, j, rows));
     x = tn_call(m->router, x);
     return tn_scope_return(s, x && tn_dtype_of(x) == TN_BF16 ? tn_to(x, TN_F32) : x);
 }
@@ -133,9 +150,9 @@ static tn_tensor *dropped(tn_experts *m, tn_tensor *h, const tn_routes *r, tn__k
 {
     const int64_t k = m->per_token;
     if (!m->base.training || m->dropout->p == 0) return tn_call(m->dropout, h);
-    if (!rows.index) return tn__dropout(m->dropout, h, (tn__kept){r->pair, tn_numel(r->pair)});
+    if (!rows.index) return tn__dropout(m->dropout, h, (tn__kept){r->pair, rows.length * k});
     tn_tensor *shift = tn_sub(tn_index_select(rows.index, 0, r->token), r->token);
-    return tn__dropout(m->dropout, h, (tn__kept){tn_add(r->pair, tn_mul_scalar(shift, (double)k)), rows.padded * k});
+    return tn__dropout(m->dropout, h, (tn__kept){tn_add(r->pair, tn_mul_scalar(shift, (double)k)), rows.length * k});
 }
 
 /* x [tokens, dim] */
@@ -169,6 +186,8 @@ tn_tensor *tn__experts(tn_experts *m, tn_tensor *x, tn__kept rows, tn_tensor **r
                  x ? tn_shape_text(s, text, sizeof text) : "NULL");
     else {
         tn_tensor *flat = tn_reshape(x, TN_SHAPE(tn_numel(x) / m->dim, m->dim));
+        if (!rows.index)
+            rows.length = s.n > 2 && tn_numel(x) ? tn_numel(x) / m->dim / s.d[0] : tn_numel(x) / m->dim + 1;
         if (flat && (logits = logits_of(m, flat, rows))) y = tn_reshape(mixed(m, flat, rows, logits), s);
     }
     if (!router) return tn_leave(f, y);

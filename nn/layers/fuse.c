@@ -29,7 +29,7 @@ tn_tensor *tn__linear_activated(tn_linear *m, tn_tensor *x, tn_tensor *(*activat
 tn_tensor *tn__dropout(tn_dropout *m, tn_tensor *x, tn__kept rows)
 {
     if (!rows.index || watched(&m->base)) return tn_call(m, x);
-    return m->base.training ? tn_dropout_rows(x, m->p, rows.index, rows.padded) : x;
+    return m->base.training ? tn_dropout_rows(x, m->p, rows.index, rows.length) : x;
 }
 
 tn__residual tn__add_and_norm(tn_tensor *x, tn_tensor *h, tn_dropout *dropout, tn_layer_norm *norm, tn__kept rows)
@@ -43,6 +43,6 @@ tn__residual tn__add_and_norm(tn_tensor *x, tn_tensor *h, tn_dropout *dropout, t
     }
     const double p = dropout->base.training ? dropout->p : 0;
     r.normed = tn_add_dropout_norm(x, h, norm->weight, norm->bias, .p = p, .eps = norm->eps, .sum = &r.sum,
-                                   .rows = rows.index, .padded = rows.padded);
+                                   .rows = rows.index, .length = rows.length);
     return r;
 }

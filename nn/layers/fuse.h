@@ -7,10 +7,11 @@
 /* activation(tn_call(m, x)) */
 tn_tensor *tn__linear_activated(tn_linear *m, tn_tensor *x, tn_tensor *(*activation)(tn_tensor *x));
 
-/* The rows of an unpadded batch: their indices in a padded one of `padded` rows; index NULL: the batch is padded. */
+/* The rows of an unpadded batch: their indices in a flattened padded one of sequences of `length` rows; index NULL: the
+ * batch is padded. */
 typedef struct {
     tn_tensor *index;
-    int64_t    padded;
+    int64_t    length;
 } tn__kept;
 /* tn_call(m, x), but dropped as in the padded batch. */
 tn_tensor *tn__dropout(tn_dropout *m, tn_tensor *x, tn__kept rows);

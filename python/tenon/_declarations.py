@@ -47,12 +47,11 @@ tn_cross_entropy_args: int zero_; tn_tensor *logits; tn_tensor *target; tn_tenso
 tn_loss_args: int zero_; tn_tensor *input; tn_tensor *target; tn_reduction reduction; tn_tensor *weight; tn_tensor
     *pos_weight; double delta = 1; bool log_target; bool batchmean; int end_; required 2
 tn_attention_args: int zero_; tn_tensor *q; tn_tensor *k; tn_tensor *v; bool int8; tn_tensor *attn_mask; tn_tensor
-    *key_padding_mask; bool causal; int64_t past; int64_t window; tn_tensor *offsets; tn_tensor *key_offsets; int64_t
-    longest; int64_t key_longest; double dropout; double scale = -1; double cap; tn_dims order; tn_tensor **weights;
-    int end_; required 3
+    *key_padding_mask; bool causal; int64_t past; int64_t window; tn_tensor *offsets; tn_tensor *key_offsets; double
+    dropout; double scale = -1; double cap; tn_dims order; tn_tensor **weights; int end_; required 3
 tn_routes: tn_tensor *token; tn_tensor *pair; tn_tensor *expert
 tn_add_dropout_norm_args: int zero_; tn_tensor *x; tn_tensor *h; tn_tensor *weight; tn_tensor *bias; double p; double
-    eps; tn_tensor **sum; tn_tensor *rows; int64_t padded; int end_; required 4
+    eps; tn_tensor **sum; tn_tensor *rows; int64_t length; int end_; required 4
 tn_linear_cross_entropy_args: int zero_; tn_tensor *x; tn_tensor *weight; tn_tensor *bias; tn_tensor *target; int64_t
     ignore_index = -100; double label_smoothing; tn_reduction reduction; int64_t *counted; int end_; required 4
 tn_lsh_attention_args: int zero_; tn_tensor *q; tn_tensor *k; tn_tensor *v; tn_tensor *buckets; tn_tensor
@@ -257,7 +256,7 @@ tn_pair tn_topk_run(tn_topk_args a)
 tn_tensor *tn_layer_norm_run(tn_tensor *x, tn_tensor *weight, tn_tensor *bias, double eps)
 tn_tensor *tn_rms_norm_run(tn_tensor *x, tn_tensor *weight, double eps)
 tn_tensor *tn_dropout_run(tn_tensor *x, double p)
-tn_tensor *tn_dropout_rows(tn_tensor *x, double p, tn_tensor *rows, int64_t padded)
+tn_tensor *tn_dropout_rows(tn_tensor *x, double p, tn_tensor *rows, int64_t length)
 tn_tensor *tn_conv1d_run(tn_conv1d_args a)
 tn_tensor *tn_conv2d_run(tn_conv2d_args a)
 tn_tensor *tn_max_pool1d_run(tn_pool1d_args a)

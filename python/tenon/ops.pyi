@@ -209,7 +209,7 @@ def layer_norm(
 ) -> Tensor: ...
 def rms_norm(x: Optional[Operand], weight: Optional[Operand], eps: float) -> Tensor: ...
 def dropout(x: Optional[Operand], p: float = ...) -> Tensor: ...
-def dropout_rows(x: Optional[Operand], p: float, rows: Optional[Operand], padded: int) -> Tensor: ...
+def dropout_rows(x: Optional[Operand], p: float, rows: Optional[Operand], length: int) -> Tensor: ...
 def conv1d(
     x: Optional[Operand],
     weight: Optional[Operand],
@@ -354,8 +354,6 @@ def attention(
     window: int = ...,
     offsets: Optional[Operand] = ...,
     key_offsets: Optional[Operand] = ...,
-    longest: int = ...,
-    key_longest: int = ...,
     dropout: float = ...,
     scale: float = ...,
     cap: float = ...,
@@ -376,7 +374,7 @@ def add_dropout_norm(
     eps: float = ...,
     sum: bool = ...,
     rows: Optional[Operand] = ...,
-    padded: int = ...,
+    length: int = ...,
 ) -> Any: ...
 def linear_cross_entropy(
     x: Optional[Operand],
@@ -669,7 +667,7 @@ class Methods:
     ) -> Tensor: ...
     def rms_norm(self, weight: Optional[Operand], eps: float) -> Tensor: ...
     def dropout(self, p: float = ...) -> Tensor: ...
-    def dropout_rows(self, p: float, rows: Optional[Operand], padded: int) -> Tensor: ...
+    def dropout_rows(self, p: float, rows: Optional[Operand], length: int) -> Tensor: ...
     def conv1d(
         self,
         weight: Optional[Operand],
@@ -814,8 +812,6 @@ class Methods:
         window: int = ...,
         offsets: Optional[Operand] = ...,
         key_offsets: Optional[Operand] = ...,
-        longest: int = ...,
-        key_longest: int = ...,
         dropout: float = ...,
         scale: float = ...,
         cap: float = ...,
@@ -836,7 +832,7 @@ class Methods:
         eps: float = ...,
         sum: bool = ...,
         rows: Optional[Operand] = ...,
-        padded: int = ...,
+        length: int = ...,
     ) -> Any: ...
     def linear_cross_entropy(
         self,

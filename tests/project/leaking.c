@@ -50,7 +50,7 @@ tn_tensor *__wrap_tn_attention_run(tn_attention_args a)
         tn_attention_args one = a;
         one.q = tn_narrow(a.q, dim, at, rows), one.causal = !keys[i], one.order.n = 0;
         if (!packed) one.k = tn_narrow(a.k, dim, at, rows), one.v = tn_narrow(a.v, dim, at, rows);
-        one.offsets = one.key_offsets = NULL, one.longest = one.key_longest = 0;
+        one.offsets = one.key_offsets = NULL;
         if (a.weights) one.weights = &weights[i];
         if (!a.offsets && a.key_padding_mask) one.key_padding_mask = tn_narrow(a.key_padding_mask, 0, i, 1);
         if (!a.offsets && keys[i]) {

@@ -141,7 +141,7 @@ EXAMPLE(layer_norm)
 EXAMPLE(dropout)
 {
     tn_print(stdout, tn_dropout(tn_ones(TN_SHAPE(2, 4)), 0.5));
-    tn_tensor *rows = tn_from_data(TN_I64, TN_SHAPE(1), (int64_t[]){1}); /* row 1 of a padded batch of 2 */
+    tn_tensor *rows = tn_from_data(TN_I64, TN_SHAPE(1), (int64_t[]){1}); /* row 1 of a batch [B, 2, 4] */
     tn_seed(1);
     tn_print(stdout, tn_dropout_rows(tn_ones(TN_SHAPE(1, 4)), 0.5, rows, 2));
 }

@@ -95,7 +95,6 @@ START_TEST(same_bits_as_padded)
         const uint64_t drawn = tn_current_generator()->position;
         u.q = unpadded(&q, x[0]), u.k = unpadded(k, x[1]), u.v = unpadded(k, x[2]);
         u.offsets = q.offsets, u.key_offsets = cross || below(2) ? k->offsets : NULL;
-        u.longest = q.longest, u.key_longest = u.key_offsets ? k->longest : 0;
         snprintf(what, sizeof what, "round %d: %s%s", round, causal ? "causal " : "", a.dropout > 0 ? "dropout" : "");
         compare(&q, k, padded, run(u, unpadded(&q, seed), &at), what);
         ck_assert_uint_eq(tn_current_generator()->position, drawn);
@@ -202,10 +201,7 @@ START_TEST(rejected)
                   tn_attention(q, q, q, .offsets = tn_zeros_of(TN_I64, TN_SHAPE(0))));
     ck_refused_by(TN_ESHAPE, "attention: there are 2 sequences of queries and 1 of keys",
                   tn_attention(q, q, q, .offsets = good, .key_offsets = OFFSETS(0, 5)));
-    ck_refused_by(TN_EINVAL, "attention: the longest sequence of offsets has 3 rows, more than 2",
-                  tn_attention(q, q, q, .offsets = good, .longest = 2));
-    ck_refused_by(TN_EINVAL, "attention: key_offsets and longest need offsets",
-                  tn_attention(q, q, q, .key_offsets = good));
+    ck_refused_by(TN_EINVAL, "attention: key_offsets need offsets", tn_attention(q, q, q, .key_offsets = good));
     ck_refused_by(TN_EINVAL,
                   "attention: masks and past are for padded batches; with offsets a query attends to its own sequence",
                   tn_attention(q, q, q, .offsets = good, .attn_mask = mask));
