@@ -42,6 +42,7 @@ static void clamp_backward_ops(tn_back *b)
     b->gx[0] = tn_masked_fill(b->gy[0], tn_logical_not(tn_logical_and(above, below)), 0);
 }
 
+/* clang-format off */
 static const tn__sample clamp_samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){-0.5, 0.5}, .low = {0.6}, .high = {2}},
     {.in = {{2, {3, 4}}}, .args = &(args_t){-3, 3}},
@@ -51,22 +52,16 @@ static const tn__sample clamp_samples[] = {
     {.in = {{1, {4}}}, .args = &(args_t){5, 3}, .low = {3.5}, .high = {4.5}}, /* all 3 */
     {.in = {{1, {9}}}, .args = &(args_t){-3, 4}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}},
     {.in = {{1, {9}}}, .args = &(args_t){-INFINITY, 4}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}},
-    {.in = {{1, {2}}},
-     .args = &(args_t){0, NAN},
+    {.in = {{1, {2}}}, .args = &(args_t){0, NAN},
      TN__FAILS(TN_EINVAL, "clamp: a bound is NaN; for no bound pass -INFINITY or INFINITY")},
-    {.in = {{1, {2}}},
-     .args = &(args_t){0.5, 2},
-     .kind = {TN__ARG_INT},
+    {.in = {{1, {2}}}, .args = &(args_t){0.5, 2}, .kind = {TN__ARG_INT},
      TN__FAILS(TN_EDTYPE, "clamp: x is i64 and 0.5 is not a whole number; convert x with tn_to(x, TN_F32)")},
-    {.in = {{1, {2}}},
-     .args = &(args_t){INFINITY, INFINITY},
-     .kind = {TN__ARG_INT},
+    {.in = {{1, {2}}}, .args = &(args_t){INFINITY, INFINITY}, .kind = {TN__ARG_INT},
      TN__FAILS(TN_EINVAL, "clamp: no i64 is between inf and inf")},
-    {.in = {{1, {2}}},
-     .args = &(args_t){0, 1},
-     .kind = {TN__ARG_MASK},
+    {.in = {{1, {2}}}, .args = &(args_t){0, 1}, .kind = {TN__ARG_MASK},
      TN__FAILS(TN_EDTYPE, "clamp: does not support bool; convert it with tn_to(x, TN_I64)")},
 };
+/* clang-format on */
 TN__SCALAR(clamp, NUMBERS, TN_AS_IS, .saves = TN_SAVE_IN(0), .infer = clamp_infer, .backward = clamp_backward,
            .inplace = true)
 

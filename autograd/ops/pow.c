@@ -53,6 +53,7 @@ static void pow_backward_ops(tn_back *b)
     }
 }
 
+/* clang-format off */
 static const tn__sample pow_samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, .low = {0.5, -2}, .high = {2, 2}},
     {.in = {{3, {2, 3, 4}}, {1, {4}}}, .low = {0.5, 0.5}, .high = {2, 3}},
@@ -61,16 +62,14 @@ static const tn__sample pow_samples[] = {
     {.in = {{2, {2, 2}}, {0, {0}}}, .low = {0.5, -2}, .high = {2, 2}},
     {.in = {{2, {0, 3}}, {2, {1, 3}}}},
     {.in = {{2, {3, 4}}, {1, {4}}}, .kind = {TN__ARG_INT, TN__ARG_INT}, .low = {-9, 0}, .high = {9, 6}},
-    {.in = {{1, {4}}, {2, {2, 4}}},
-     .kind = {TN__ARG_INT, TN__ARG_INT},
-     .low = {-9, -1},
-     .high = {9, 0},
+    {.in = {{1, {4}}, {2, {2, 4}}}, .kind = {TN__ARG_INT, TN__ARG_INT}, .low = {-9, -1}, .high = {9, 0},
      TN__FAILS(TN_EINVAL,
-               "pow: an integer to a negative power is not an integer: the exponent is -1 at [0, 0]; convert a with "
-               "tn_to(a, TN_F32)")},
+     "pow: an integer to a negative power is not an integer: the exponent is -1 at [0, 0]; convert a with "
+     "tn_to(a, TN_F32)")},
     TN__NO_BOOL_PAIR(pow),
     TN__NO_BROADCAST(pow),
 };
+/* clang-format on */
 TN__BINARY(pow, NUMBERS, TN_WIDE, .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(0), .saves_for = pow_saves_for,
            .infer = pow_infer, .backward = pow_backward, .backward_ops = pow_backward_ops)
 

@@ -46,6 +46,7 @@ static void remainder_backward_ops(tn_back *b)
     b->gx[1] = tn_neg(tn_mul(b->gy[0], whole));
 }
 
+/* clang-format off */
 static const tn__sample remainder_samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, .low = {0.1, 0.5}, .high = {0.4, 0.9}},
     {.in = {{3, {2, 3, 4}}, {1, {4}}}, .low = {-0.4, 0.5}, .high = {-0.1, 0.9}},
@@ -56,14 +57,12 @@ static const tn__sample remainder_samples[] = {
     {.in = {{2, {3, 4}}, {1, {4}}}, .kind = {TN__ARG_INT, TN__ARG_INT}, .low = {-9, 1}, .high = {9, 5}},
     {.in = {{2, {3, 4}}, {1, {4}}}, .kind = {TN__ARG_INT, TN__ARG_INT}, .low = {-9, -5}, .high = {9, 0}},
     {.in = {{2, {0, 4}}, {1, {4}}}, .kind = {TN__ARG_INT, TN__ARG_INT}, .low = {0, 0}, .high = {1, 1}},
-    {.in = {{1, {4}}, {2, {2, 4}}},
-     .kind = {TN__ARG_INT, TN__ARG_INT},
-     .low = {-9, 0},
-     .high = {9, 1},
+    {.in = {{1, {4}}, {2, {2, 4}}}, .kind = {TN__ARG_INT, TN__ARG_INT}, .low = {-9, 0}, .high = {9, 1},
      TN__FAILS(TN_EINVAL, "remainder: integer division by zero: the divisor is 0 at [0, 0]")},
     TN__NO_BOOL_PAIR(remainder),
     TN__NO_BROADCAST(remainder),
 };
+/* clang-format on */
 
 TN__BINARY(remainder, NUMBERS, TN_JOIN, .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(0),
            .saves_for = remainder_saves_for, .infer = remainder_infer, .backward = remainder_backward,
@@ -77,6 +76,7 @@ static void floor_divide_backward_ops(tn_back *b)
         if (b->need[i]) b->gx[i] = tn_zeros_like(b->gy[0]);
 }
 
+/* clang-format off */
 static const tn__sample floor_divide_samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, .low = {0.1, 0.5}, .high = {0.4, 0.9}},
     {.in = {{3, {2, 3, 4}}, {1, {4}}}, .low = {-0.4, 0.5}, .high = {-0.1, 0.9}},
@@ -85,13 +85,11 @@ static const tn__sample floor_divide_samples[] = {
     {.in = {{2, {0, 3}}, {2, {1, 3}}}},
     {.in = {{2, {3, 4}}, {1, {4}}}, .kind = {TN__ARG_INT, TN__ARG_INT}, .low = {-9, 1}, .high = {9, 5}},
     {.in = {{2, {3, 4}}, {1, {4}}}, .kind = {TN__ARG_INT, TN__ARG_INT}, .low = {-9, -5}, .high = {9, 0}},
-    {.in = {{1, {4}}, {2, {2, 4}}},
-     .kind = {TN__ARG_INT, TN__ARG_INT},
-     .low = {-9, 0},
-     .high = {9, 1},
+    {.in = {{1, {4}}, {2, {2, 4}}}, .kind = {TN__ARG_INT, TN__ARG_INT}, .low = {-9, 0}, .high = {9, 1},
      TN__FAILS(TN_EINVAL, "floor_divide: integer division by zero: the divisor is 0 at [0, 0]")},
     TN__NO_BOOL_PAIR(floor_divide),
 };
+/* clang-format on */
 
 TN__BINARY(floor_divide, NUMBERS, TN_JOIN, .infer = remainder_infer, .backward_ops = floor_divide_backward_ops)
 
