@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-static void    fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
 static int64_t below(int64_t n) { return tn_random_below(NULL, n); }
 
 enum { VOCAB = 23, MOST = 6, LONGEST = 16, PAD = 0, BEGIN = 2, END = 3, FIRST = 4, IGNORED = -100 };
