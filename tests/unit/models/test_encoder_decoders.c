@@ -45,12 +45,7 @@ START_TEST(numbers_as_hugging_face)
     ck_assert_double_eq_tol(tn_item(loss), tn_item(answer_of(_i, "loss")), 1e-5);
     tn_backward(loss);
     fine();
-    tn_each a = tn_parameters(m), b = tn_parameters(want);
-    while (tn_next(&a) && tn_next(&b)) {
-        const double most = tn_item(tn_amax(tn_abs(tn_reshape(b.tensor, TN_SHAPE(-1)))));
-        ck_assert_msg(furthest(tn_grad(a.tensor), b.tensor) <= 1e-5 * most, "%s: the gradient differs by %g of %g",
-                      a.name, furthest(tn_grad(a.tensor), b.tensor), most);
-    }
+    same_gradients(&m->base, &want->base);
     fine();
     tn_free(m), tn_free(want);
 }
@@ -148,18 +143,8 @@ START_TEST(writes_what_it_read)
         }
         tn_json_free(now), tn_json_free(was);
     }
-    snprintf(path, sizeof path, "%s/model.safetensors", to);
-    tn_safetensors *now = tn_safetensors_open(path),
-                   *was = tn_safetensors_open(
-                       tn_test_data(tn_name("golden/encoder_decoders/%s/model.safetensors", names[_i])));
-    fine();
-    for (int64_t i = 0; i < tn_safetensors_count(was); i++) {
-        const char *name = tn_safetensors_at(was, i).name;
-        if (!m->config.shared && !strcmp(name, "model.shared.weight")) continue; /* of no use there */
-        ck_assert_msg(tn_safetensors_find(now, name) >= 0, "%s is missing", name);
-        ck_assert_msg(tn_same_bits(tn_safetensors_get(now, name), tn_safetensors_get(was, name)), "%s", name);
-    }
-    tn_safetensors_close(now), tn_safetensors_close(was);
+    same_weights(to, tn_name("golden/encoder_decoders/%s/model.safetensors", names[_i]),
+                 m->config.shared ? NULL : "model.shared.weight"); /* of no use there */
     tn_free(m), tn_free(b);
 }
 END_TEST

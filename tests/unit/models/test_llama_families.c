@@ -38,12 +38,7 @@ START_TEST(numbers_as_hugging_face)
     ck_assert_double_eq_tol(tn_item(loss), tn_item(answer_of(_i, "loss")), 1e-5);
     tn_backward(loss);
     fine();
-    tn_each a = tn_parameters(m), b = tn_parameters(want);
-    while (tn_next(&a) && tn_next(&b)) {
-        const double most = tn_item(tn_amax(tn_abs(tn_reshape(b.tensor, TN_SHAPE(-1)))));
-        ck_assert_msg(furthest(tn_grad(a.tensor), b.tensor) <= 1e-5 * most, "%s: the gradient differs by %g of %g",
-                      a.name, furthest(tn_grad(a.tensor), b.tensor), most);
-    }
+    same_gradients(&m->base, &want->base);
     fine();
     tn_free(m), tn_free(want);
 }
@@ -73,7 +68,6 @@ END_TEST
 /* The written file has the tensors of the one that was read, bit for bit, and gives the same logits. */
 START_TEST(writes_what_it_read)
 {
-    char        path[1200];
     const char *to = tn_test_file("written");
     tn_llama   *m = golden(_i, ""), *b;
     tn_tensor  *ids = answer_of(-1, "ids");
@@ -82,17 +76,7 @@ START_TEST(writes_what_it_read)
     ck_assert_ptr_nonnull(b = tn_llama_load(to));
     ck_assert_str_eq(b->config.type, types[_i]);
     ck_assert(tn_same_bits(tn_llama_forward(m, ids), tn_llama_forward(b, ids)));
-    snprintf(path, sizeof path, "%s/model.safetensors", to);
-    tn_safetensors *now = tn_safetensors_open(path),
-                   *was = tn_safetensors_open(tn_test_data(tn_name("golden/families/%s/model.safetensors", names[_i])));
-    fine();
-    ck_assert_int_eq(tn_safetensors_count(now), tn_safetensors_count(was));
-    for (int64_t i = 0; i < tn_safetensors_count(was); i++) {
-        const char *name = tn_safetensors_at(was, i).name;
-        ck_assert_msg(tn_safetensors_find(now, name) >= 0, "%s is missing", name);
-        ck_assert_msg(tn_same_bits(tn_safetensors_get(now, name), tn_safetensors_get(was, name)), "%s", name);
-    }
-    tn_safetensors_close(now), tn_safetensors_close(was);
+    same_weights(to, tn_name("golden/families/%s/model.safetensors", names[_i]), NULL);
     tn_free(m), tn_free(b);
 }
 END_TEST
