@@ -4,12 +4,12 @@
 #include "data/corpus/batch_plan.h"
 
 struct tn_pairs_batches {
-    const tn_pairs  *pairs;
-    tn__batching     how;
-    tn_shard         shard;
-    tn__plan         plan;
-    int64_t          planned; /* epoch of the plan; -1: no plan */
-    tn_data_position next;
+    const tn_pairs *pairs;
+    tn__batching    how;
+    tn_shard        shard;
+    tn__plan        plan;
+    int64_t         planned; /* epoch of the plan; -1: no plan */
+    tn__position    next;
 };
 
 static bool plan(tn_pairs_batches *b)
@@ -76,7 +76,7 @@ static bool source_next(void *user, tn_batch *to)
     tn_pairs_batches *b = user;
     if (tn__blocked() || !plan(b)) return false;
     if (b->next.batch >= b->plan.batches) {
-        b->next = (tn_data_position){b->next.epoch + 1, 0};
+        b->next = (tn__position){b->next.epoch + 1, 0};
         return false;
     }
     const tn_pairs *p = b->pairs;
@@ -102,8 +102,8 @@ static bool source_next(void *user, tn_batch *to)
 
 static void source_begin(void *user, const tn_json *at)
 {
-    tn_pairs_batches      *b = user;
-    const tn_data_position to = tn__position_read(at), old = b->next;
+    tn_pairs_batches  *b = user;
+    const tn__position to = tn__position_read(at), old = b->next;
     if (tn__blocked()) return;
     if (to.epoch < 0 || to.batch < 0 || to.epoch >= (int64_t)1 << 27) {
         tn_raise(TN_EINVAL, "tn_pairs_source: epoch and batch must be at least 0");

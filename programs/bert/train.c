@@ -78,7 +78,7 @@ static bool open_all(training *t)
     t->fit.loss = has_generator(b) ? electra_loss : texts_loss;
     if (is(b, "xlnet")) t->fit.user = t;
     t->uniform = log((double)tn_tokenizer_size(t->tokens)) + (has_pairs(b) ? log(2) : 0);
-    t->batches = tn_mlm_count(b->texts.batches), t->width = b->batch * b->length;
+    t->batches = t->fit.train.batches, t->width = b->batch * b->length;
     if (b->word_vectors) {
         char name[40], path[1024]; /* each rank trains its own copy, with the same bits; record.c deletes such a file */
         snprintf(name, sizeof name, ".pieces.tmp.%012d", tn_world_rank(t->world));
