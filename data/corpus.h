@@ -87,18 +87,13 @@ typedef struct {
 
 typedef struct tn_mlm tn_mlm;
 TN_API tn_mlm        *tn_mlm_create(const tn_corpus *c, tn_mlm_config config); /* c must outlive it */
-/* Fills `to` with the next batch; false at the end of an epoch (the next call starts the next epoch) or if an error is
- * set. Its content depends only on the corpus, the config and the position. */
-TN_API bool             tn_mlm_next(tn_mlm *b, tn_mlm_batch *to);
-TN_API int64_t          tn_mlm_count(const tn_mlm *b);    /* batches per epoch */
-TN_API int64_t          tn_mlm_examples(const tn_mlm *b); /* per epoch */
-TN_API tn_data_position tn_mlm_position(const tn_mlm *b);
-TN_API tn_status        tn_mlm_seek(tn_mlm *b, tn_data_position to);
-TN_API tn_status        tn_mlm_shard(tn_mlm *b, tn_shard shard); /* applies from the next batch on */
-TN_API void             tn_mlm_free(tn_mlm *b);
+/* Fills `to` with the source's next batch; false at the end of an epoch (the next call starts the next epoch) or if an
+ * error is set. Its content depends only on the corpus, the config and the position. */
+TN_API bool tn_mlm_next(tn_mlm *b, tn_mlm_batch *to);
+TN_API void tn_mlm_free(tn_mlm *b);
 
 /* For tn_fit: x is the ids, y the masked ids; fields "segments", "padding", "masked_at", with pairs "next", and
- * permuted "order". A shard's rows are padded to its longest row. */
+ * permuted "order". A shard's rows are padded to its longest row. .batches is the number of batches in every epoch. */
 TN_API tn_source tn_mlm_source(tn_mlm *b);
 
 #define TN_MLM_DEFAULTS .max_tokens = 128, .rate = 0.15, .tokens = 4096, .ahead = 2

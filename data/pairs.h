@@ -37,15 +37,6 @@ TN_API int64_t   tn_pairs_tokens(const tn_pairs *p, bool of_target); /* without 
 TN_API uint64_t  tn_pairs_checksum(const tn_pairs *p);               /* of the token ids: equal for equal pairs */
 TN_API void      tn_pairs_free(tn_pairs *p);
 
-/* Tensors belong to the open scope: i64; the masks are bool, true for padding. */
-typedef struct {
-    tn_tensor *source, *source_padding;                 /* [B, S]: tokens, end, pad … */
-    tn_tensor *target_in, *target_out, *target_padding; /* [B, T]: begin, tokens, pad … ; tokens, end, pad … */
-    tn_tensor *target;                                  /* [B, T + 1]: begin, tokens, end, pad … */
-    tn_tensor *pair;                                    /* [B]: index of each row's pair */
-    int64_t    tokens;                                  /* tokens of target_out, without padding */
-} tn_pairs_batch;
-
 /* Batches are built and ordered as those of a corpus (tn_mlm_config in corpus.h). */
 typedef struct tn_pairs_batches_config {
     int            zero_;
@@ -58,17 +49,15 @@ typedef struct tn_pairs_batches_config {
 
 typedef struct tn_pairs_batches tn_pairs_batches;
 TN_API tn_pairs_batches *tn_pairs_batches_create(const tn_pairs *p, tn_pairs_batches_config c); /* p must outlive it */
-/* Fills `to` with the next batch; false at the end of an epoch (the next call starts the next epoch) or if an error is
- * set. */
-TN_API bool             tn_pairs_next(tn_pairs_batches *b, tn_pairs_batch *to);
-TN_API int64_t          tn_pairs_batches_count(const tn_pairs_batches *b); /* batches of the current epoch */
-TN_API tn_data_position tn_pairs_position(const tn_pairs_batches *b);
-TN_API tn_status        tn_pairs_seek(tn_pairs_batches *b, tn_data_position to);
-TN_API tn_status        tn_pairs_shard(tn_pairs_batches *b, tn_shard shard); /* applies from the next batch on */
-TN_API void             tn_pairs_batches_free(tn_pairs_batches *b);
+TN_API void              tn_pairs_batches_free(tn_pairs_batches *b);
 
-/* For tn_fit: x is the source, y the target; the other members of tn_pairs_batch are fields by name. A shard's rows are
- * padded to its longest row. */
+/* Batches for tn_fit; a shard's rows are padded to its longest row. Tokens are i64, masks are bool, true for padding:
+ *     x               [B, S]: tokens of the source, end, pad …
+ *     y               [B, T + 1]: tokens of the target: begin, tokens, end, pad …
+ *     source_padding, target_padding  [B, S], [B, T]
+ *     target_in, target_out  [B, T]: begin, tokens, pad …; tokens, end, pad …
+ *     pair            [B]: index of each row's pair
+ * .items is the number of tokens of target_out without padding, .batches of the source that of the current epoch. */
 TN_API tn_source tn_pairs_source(tn_pairs_batches *b);
 
 #define TN_PAIRS_DEFAULTS .min_tokens = 1

@@ -43,11 +43,6 @@ typedef struct {
 TN_API bool tn_shard_next(tn_shard *s);   /* call after each part; true: it was the last of the batch */
 TN_API void tn_shard_rewind(tn_shard *s); /* call when the source starts again: the next part is a batch's first */
 
-/* Position of the next batch: save it with a training checkpoint; tn_mlm_seek and tn_pairs_seek restore it. */
-typedef struct {
-    int64_t epoch, batch; /* from 0 */
-} tn_data_position;
-
 /* ---- batches ----------------------------------------------------------------------------------------------------- */
 
 typedef struct {

@@ -1,5 +1,5 @@
-/* losses.h — losses as modules that store their options: tn_loss_forward(loss, input, target). Each calls an op of the
- * same name. Part of nn.h: include that. */
+/* losses.h — a loss that is made of ops, and losses with parameters or a noise distribution, which are modules. All
+ * others are ops (ops.h, more_ops.h). Part of nn.h: include that. */
 #ifndef TENON_NN_LOSSES_H
 #define TENON_NN_LOSSES_H
 
@@ -7,57 +7,10 @@
 
 TN_C_BEGIN_
 
-typedef struct tn_class_loss_config {
-    int                  zero_;
-    tn_tensor           *weight; /* [C] or NULL; copied into a saved buffer, as in PyTorch */
-    int64_t ignore_index TN_IS(-100);
-    double               label_smoothing;
-    tn_reduction         reduction;
-    int class_dim        TN_IS(-1); /* the dim of the classes; 1 for PyTorch's layout [N, C, d1, ...] */
-    int                  end_;
-} TN_KEYWORDS_ONLY tn_class_loss_config; /* tn_cross_entropy_loss_new, tn_nll_loss_new (no label_smoothing) */
-#define TN_CLASS_LOSS_DEFAULTS .ignore_index = -100, .class_dim = -1
-typedef struct tn_pair_loss_config {
-    int          zero_;
-    tn_reduction reduction;
-    double delta TN_IS(1);   /* Huber loss only */
-    bool         log_target; /* KL divergence only */
-    bool         batchmean;  /* KL divergence only */
-    int          end_;
-} TN_KEYWORDS_ONLY tn_pair_loss_config; /* tn_mse_loss_new, tn_l1_loss_new, tn_huber_loss_new, tn_kl_div_loss_new */
-#define TN_PAIR_LOSS_DEFAULTS .delta = 1
-typedef struct tn_bce_loss_config {
-    int          zero_;
-    tn_reduction reduction;
-    tn_tensor   *weight, *pos_weight; /* copied */
-    int          end_;
-} TN_KEYWORDS_ONLY tn_bce_loss_config; /* tn_bce_with_logits_loss_new */
-typedef struct tn_cosine_loss_config {
-    int          zero_;
-    tn_reduction reduction;
-    double       margin;
-    int          end_;
-} TN_KEYWORDS_ONLY tn_cosine_loss_config; /* tn_cosine_embedding_loss_new */
-typedef struct {
-    tn_module    base;
-    tn_reduction reduction;
-    tn_tensor   *weight, *pos_weight;
-    int64_t      ignore_index;
-    double       label_smoothing, delta, margin;
-    int          class_dim;
-    bool         log_target, batchmean;
-} tn_loss;
-TN_API tn_loss   *tn_cross_entropy_loss_create(tn_class_loss_config c);
-TN_API tn_loss   *tn_nll_loss_create(tn_class_loss_config c);
-TN_API tn_loss   *tn_mse_loss_create(tn_pair_loss_config c);
-TN_API tn_loss   *tn_l1_loss_create(tn_pair_loss_config c);
-TN_API tn_loss   *tn_huber_loss_create(tn_pair_loss_config c);
-TN_API tn_loss   *tn_kl_div_loss_create(tn_pair_loss_config c);
-TN_API tn_loss   *tn_bce_with_logits_loss_create(tn_bce_loss_config c);
-TN_API tn_loss   *tn_cosine_embedding_loss_create(tn_cosine_loss_config c);
-TN_API tn_tensor *tn_loss_forward(tn_loss *m, tn_tensor *input, tn_tensor *target);
-/* target [N]: for 1 the loss is 1 - cos(x1, x2), for -1 max(0, cos(x1, x2) - margin). */
-TN_API tn_tensor *tn_cosine_embedding_loss_forward(tn_loss *m, tn_tensor *x1, tn_tensor *x2, tn_tensor *target);
+/* torch.nn.functional.cosine_embedding_loss: for a target of 1, 1 - cos(x1, x2), for -1, max(0, cos(x1, x2) - margin).
+ * x1, x2 [..., D], target [...]. */
+TN_API tn_tensor *tn_cosine_embedding_loss(tn_tensor *x1, tn_tensor *x2, tn_tensor *target, double margin,
+                                           tn_reduction reduction);
 
 /* ---- large vocabularies ------------------------------------------------------------------------------------------ */
 
@@ -130,15 +83,4 @@ TN_C_END_
 #define tn_sampled_loss_forward(m, ...) \
     TN_CALL_(tn_sampled_loss_run(       \
         m, TN_ARGS4_(tn_sampled_loss_args, TN_NO_DEFAULTS_, x, weight, bias, target, __VA_ARGS__, TN_END_)))
-#define tn_cross_entropy_loss_new(...) \
-    TN_NEW_(tn_cross_entropy_loss_create, tn_class_loss_config, TN_CLASS_LOSS_DEFAULTS, __VA_ARGS__)
-#define tn_nll_loss_new(...) TN_NEW_(tn_nll_loss_create, tn_class_loss_config, TN_CLASS_LOSS_DEFAULTS, __VA_ARGS__)
-#define tn_mse_loss_new(...) TN_NEW_(tn_mse_loss_create, tn_pair_loss_config, TN_PAIR_LOSS_DEFAULTS, __VA_ARGS__)
-#define tn_l1_loss_new(...) TN_NEW_(tn_l1_loss_create, tn_pair_loss_config, TN_PAIR_LOSS_DEFAULTS, __VA_ARGS__)
-#define tn_huber_loss_new(...) TN_NEW_(tn_huber_loss_create, tn_pair_loss_config, TN_PAIR_LOSS_DEFAULTS, __VA_ARGS__)
-#define tn_kl_div_loss_new(...) TN_NEW_(tn_kl_div_loss_create, tn_pair_loss_config, TN_PAIR_LOSS_DEFAULTS, __VA_ARGS__)
-#define tn_bce_with_logits_loss_new(...) \
-    TN_NEW_(tn_bce_with_logits_loss_create, tn_bce_loss_config, TN_NO_DEFAULTS_, __VA_ARGS__)
-#define tn_cosine_embedding_loss_new(...) \
-    TN_NEW_(tn_cosine_embedding_loss_create, tn_cosine_loss_config, TN_NO_DEFAULTS_, __VA_ARGS__)
 #endif

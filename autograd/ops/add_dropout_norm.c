@@ -96,41 +96,30 @@ static void add_dropout_norm_backward(tn_back *b)
 #define ARGS(...) \
     .args = &(args_t) { __VA_ARGS__, 0 }
 #define ALL .kind = {[ROWS] = TN__ARG_ABSENT}
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}, {1, {4}}, {1, {4}}}, ALL, ARGS(0.5, 1e-5, 1, 0)},
     {.in = {{3, {2, 3, 5}}, {3, {2, 3, 5}}, {1, {5}}, {1, {5}}}, ALL, ARGS(0.1, 1e-5, 7, UINT64_MAX - 2)},
-    {.in = {{2, {3, 19}}, {2, {3, 19}}, {1, {19}}},
-     .kind = {[3] = TN__ARG_ABSENT, TN__ARG_ABSENT},
+    {.in = {{2, {3, 19}}, {2, {3, 19}}, {1, {19}}}, .kind = {[3] = TN__ARG_ABSENT, TN__ARG_ABSENT},
      ARGS(0.3, 1e-3, 1, 2)},
     {.in = {{3, {2, 3, 2}}, {3, {2, 3, 2}}, {2, {3, 2}}, {2, {3, 2}}}, ALL, ARGS(0, 1e-5, 1, 0)},
-    {.in = {{2, {3, 5}}, {2, {3, 5}}},
-     .kind = {[2] = TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT},
+    {.in = {{2, {3, 5}}, {2, {3, 5}}}, .kind = {[2] = TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT},
      ARGS(1, 1e-3, 1, 0)},
     {.in = {{2, {0, 3}}, {2, {0, 3}}, {1, {3}}, {1, {3}}}, ALL, ARGS(0.5, 1e-5, 1, 0)},
     {.in = {{2, {3, 0}}, {2, {3, 0}}, {1, {0}}, {1, {0}}}, ALL, ARGS(0.5, 1e-5, 1, 0)},
-    {.in = {{2, {3, 4}}, {1, {4}}, {1, {4}}, {1, {4}}},
-     ALL,
-     ARGS(0.5, 1e-5, 1, 0),
+    {.in = {{2, {3, 4}}, {1, {4}}, {1, {4}}, {1, {4}}}, ALL, ARGS(0.5, 1e-5, 1, 0),
      TN__FAILS(TN_ESHAPE, "add_dropout_norm: x is f32 [3, 4] and h f32 [4], but must have equal dtype and shape")},
-    {.in = {{2, {3, 4}}, {2, {3, 4}}, {1, {5}}, {1, {4}}},
-     ALL,
-     ARGS(0.5, 1e-5, 1, 0),
-     TN__FAILS(
-         TN_ESHAPE,
-         "add_dropout_norm: weight [5] must have the shape of the last dims of [3, 4], over which it normalises")},
-    {.in = {{1, {4}}, {1, {4}}},
-     .kind = {[2] = TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT},
-     ARGS(2, 1e-5, 1, 0),
+    {.in = {{2, {3, 4}}, {2, {3, 4}}, {1, {5}}, {1, {4}}}, ALL, ARGS(0.5, 1e-5, 1, 0), TN__FAILS( TN_ESHAPE,
+     "add_dropout_norm: weight [5] must have the shape of the last dims of [3, 4], over which it normalises")},
+    {.in = {{1, {4}}, {1, {4}}}, .kind = {[2] = TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT}, ARGS(2, 1e-5, 1, 0),
      TN__FAILS(TN_EINVAL, "add_dropout_norm: p is 2, but a probability must be from 0 to 1")},
-    {.in = {{1, {4}}, {1, {4}}},
-     .kind = {[2] = TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT},
-     ARGS(0, -1, 1, 0),
+    {.in = {{1, {4}}, {1, {4}}}, .kind = {[2] = TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT}, ARGS(0, -1, 1, 0),
      TN__FAILS(TN_EINVAL, "add_dropout_norm: eps is -1, but must not be negative")},
-    {.in = {{1, {4}}, {1, {4}}},
-     .kind = {TN__ARG_INT, TN__ARG_INT, TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT},
+    {.in = {{1, {4}}, {1, {4}}}, .kind = {TN__ARG_INT, TN__ARG_INT, TN__ARG_ABSENT, TN__ARG_ABSENT, TN__ARG_ABSENT},
      ARGS(0, 1e-5, 1, 0),
      TN__FAILS(TN_EDTYPE, "add_dropout_norm: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
+/* clang-format on */
 
 const tn_op tn__op_add_dropout_norm = {TN__ROOM("add_dropout_norm", TN_NARROW(2)),
                                        .inputs = INPUTS,

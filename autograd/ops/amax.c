@@ -50,6 +50,7 @@ static void amax_backward_ops(tn_back *b)
     b->gx[0] = tn_mul(one, tn_div(gy, tn_sum(one, .dims = TN_ARG(b, dims), .keepdim = true)));
 }
 
+/* clang-format off */
 static const tn__sample max_samples[] = {
     {.in = {{2, {3, 4}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){{.n = 0, .d = {0}}, false}},
     {.in = {{3, {2, 3, 4}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){{.n = 1, .d = {1}}, false}},
@@ -57,21 +58,16 @@ static const tn__sample max_samples[] = {
     {.in = {{2, {3, 1}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){{.n = 1, .d = {1}}, true}},
     {.in = {{0, {0}}}, .args = &(args_t){{.n = 0, .d = {0}}, false}},
     {.in = {{2, {0, 3}}}, .args = &(args_t){{.n = 1, .d = {1}}, false}},
-    {.in = {{2, {3, 4}}},
-     .kind = {TN__ARG_INT},
-     .low = {-9},
-     .high = {9},
+    {.in = {{2, {3, 4}}}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9},
      .args = &(args_t){{.n = 1, .d = {1}}, false}},
-    {.in = {{2, {0, 3}}},
-     .args = &(args_t){{.n = 1, .d = {0}}, false},
+    {.in = {{2, {0, 3}}}, .args = &(args_t){{.n = 1, .d = {0}}, false},
      TN__FAILS(TN_ESHAPE, "amax: dim 0 of [0, 3] is empty: there is no element to choose")},
-    {.in = {{2, {3, 0}}},
-     .args = &(args_t){{.n = 0, .d = {0}}, false},
+    {.in = {{2, {3, 0}}}, .args = &(args_t){{.n = 0, .d = {0}}, false},
      TN__FAILS(TN_ESHAPE, "amax: dim 1 of [3, 0] is empty: there is no element to choose")},
-    {.in = {{1, {3}}},
-     .args = &(args_t){{.n = 1, .d = {1}}, false},
+    {.in = {{1, {3}}}, .args = &(args_t){{.n = 1, .d = {1}}, false},
      TN__FAILS(TN_EINDEX, "amax: dim 1 is out of range for a 1-d tensor")},
 };
+/* clang-format on */
 static const tn__sample min_samples[] = {
     {.in = {{2, {3, 4}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){{.n = 0, .d = {0}}, false}},
     {.in = {{3, {2, 3, 4}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){{.n = 2, .d = {1, 2}}, false}},

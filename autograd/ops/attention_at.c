@@ -52,32 +52,20 @@ static void attention_at_forward(tn_ctx *c)
 #define CONSTANTS .kind = {TN__ARG_CONST, TN__ARG_CONST, TN__ARG_CONST, TN__ARG_INDEX}
 #define ARGS(...) \
     .args = &(args_t) { .scale = 0.6, __VA_ARGS__ }
+/* clang-format off */
 static const tn__sample samples[] = {
-    {.in = {{4, {2, 2, 1, 3}}, {4, {2, 2, 6, 3}}, {4, {2, 2, 6, 2}}, {1, {1}}},
-     CONSTANTS,
-     .low = {-2, -2, -2, 0},
-     .high = {2, 2, 2, 6},
-     ARGS(.causal = true, .order = {.n = 4, .d = {0, 2, 1, 3}})},
-    {.in = {{5, {1, 2, 2, 2, 3}}, {5, {1, 2, 1, 5, 3}}, {5, {1, 2, 1, 5, 3}}, {1, {1}}},
-     CONSTANTS,
-     .low = {-2, -2, -2, 3},
-     .high = {2, 2, 2, 4},
-     ARGS(.causal = true, .window = 2, .cap = 3)},
-    {.in = {{2, {1, 2}}, {2, {4, 2}}, {2, {4, 3}}, {1, {1}}},
-     CONSTANTS,
-     .low = {-2, -2, -2, 4},
-     .high = {2, 2, 2, 5},
-     ARGS(.causal = true),
-     TN__FAILS(TN_EINDEX, "attention_at: past is 4, but must be from 0 to 3: 4 keys, 1 queries")},
-    {.in = {{2, {1, 2}}, {2, {4, 2}}, {2, {4, 3}}, {1, {2}}},
-     CONSTANTS,
-     ARGS(.causal = true),
+    {.in = {{4, {2, 2, 1, 3}}, {4, {2, 2, 6, 3}}, {4, {2, 2, 6, 2}}, {1, {1}}}, CONSTANTS, .low = {-2, -2, -2, 0},
+     .high = {2, 2, 2, 6}, ARGS(.causal = true, .order = {.n = 4, .d = {0, 2, 1, 3}})},
+    {.in = {{5, {1, 2, 2, 2, 3}}, {5, {1, 2, 1, 5, 3}}, {5, {1, 2, 1, 5, 3}}, {1, {1}}}, CONSTANTS,
+     .low = {-2, -2, -2, 3}, .high = {2, 2, 2, 4}, ARGS(.causal = true, .window = 2, .cap = 3)},
+    {.in = {{2, {1, 2}}, {2, {4, 2}}, {2, {4, 3}}, {1, {1}}}, CONSTANTS, .low = {-2, -2, -2, 4}, .high = {2, 2, 2, 5},
+     ARGS(.causal = true), TN__FAILS(TN_EINDEX, "attention_at: past is 4, but must be from 0 to 3: 4 keys, 1 queries")},
+    {.in = {{2, {1, 2}}, {2, {4, 2}}, {2, {4, 3}}, {1, {2}}}, CONSTANTS, ARGS(.causal = true),
      TN__FAILS(TN_ESHAPE, "attention_at: past must be [1], got [2]")},
-    {.in = {{2, {1, 2}}, {2, {4, 2}}, {2, {4, 3}}, {1, {1}}},
-     CONSTANTS,
-     ARGS(.causal = false),
+    {.in = {{2, {1, 2}}, {2, {4, 2}}, {2, {4, 3}}, {1, {1}}}, CONSTANTS, ARGS(.causal = false),
      TN__FAILS(TN_EINVAL, "attention_at: .causal must be set, .past and .dropout must not")},
 };
+/* clang-format on */
 
 const tn_op tn__op_attention_at = {TN__ROOM("attention_at", TN_NARROW(3)),
                                    .inputs = INPUTS,

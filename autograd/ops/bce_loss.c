@@ -37,19 +37,18 @@ static void bce_loss_backward_ops(tn_back *b)
     }
 }
 
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, .low = {0.1, 0}, .high = {0.9, 1}},
     {.in = {{3, {2, 3, 4}}, {3, {2, 3, 4}}}, .low = {0.2, 0}, .high = {0.6, 1}},
     {.in = {{0, {0}}, {0, {0}}}, .low = {0.1, 0}, .high = {0.9, 1}},
     {.in = {{2, {0, 3}}, {2, {0, 3}}}},
-    {.in = {{1, {2}}, {1, {2}}},
-     .low = {2},
-     .high = {2, 1},
+    {.in = {{1, {2}}, {1, {2}}}, .low = {2}, .high = {2, 1},
      TN__FAILS(TN_EINVAL, "bce_loss: input 2 at [0] is not a probability; for logits use tn_bce_with_logits")},
-    {.in = {{2, {3, 1}}, {1, {3}}},
-     TN__FAILS(TN_ESHAPE,
-               "bce_loss: input [3, 1] and target [3] must have the same shape; tn_reshape or tn_expand one of them")},
+    {.in = {{2, {3, 1}}, {1, {3}}}, TN__FAILS(TN_ESHAPE,
+     "bce_loss: input [3, 1] and target [3] must have the same shape; tn_reshape or tn_expand one of them")},
 };
+/* clang-format on */
 
 const tn_op tn__op_bce_loss = {TN__ROOM("bce_loss", TN_WIDE),
                                .inputs = 2,

@@ -60,30 +60,24 @@ static void bce_with_logits_backward_ops(tn_back *b)
 }
 
 #define KIND(w, v) .kind = {0, 0, w, v}, .low = {-3, 0, 0.1, 0.5}, .high = {3, 1, 1, 3}
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, KIND(TN__ARG_ABSENT, TN__ARG_ABSENT)},
     {.in = {{2, {3, 4}}, {2, {3, 4}}, {2, {3, 1}}, {1, {4}}}, KIND(TN__ARG_CONST, TN__ARG_CONST)},
     {.in = {{2, {3, 4}}, {2, {3, 4}}, {2, {3, 4}}}, KIND(TN__ARG_CONST, TN__ARG_ABSENT)},
     {.in = {{0, {0}}, {0, {0}}, {0, {0}}, {0, {0}}}, KIND(TN__ARG_ABSENT, TN__ARG_CONST)},
-    {.in = {{2, {2, 3}}, {2, {2, 3}}},
-     .kind = {0, 0, TN__ARG_ABSENT, TN__ARG_ABSENT},
-     .low = {-1e4},
-     .high = {1e4, 1},
+    {.in = {{2, {2, 3}}, {2, {2, 3}}}, .kind = {0, 0, TN__ARG_ABSENT, TN__ARG_ABSENT}, .low = {-1e4}, .high = {1e4, 1},
      .flat_kink = true},
     {.in = {{2, {0, 3}}, {2, {0, 3}}}, KIND(TN__ARG_ABSENT, TN__ARG_ABSENT)},
-    {.in = {{2, {3, 1}}, {1, {3}}},
-     KIND(TN__ARG_ABSENT, TN__ARG_ABSENT),
-     TN__FAILS(
-         TN_ESHAPE,
-         "bce_with_logits: input [3, 1] and target [3] must have the same shape; tn_reshape or tn_expand one of them")},
-    {.in = {{1, {3}}, {1, {3}}, {1, {4}}},
-     KIND(TN__ARG_CONST, TN__ARG_ABSENT),
+    {.in = {{2, {3, 1}}, {1, {3}}}, KIND(TN__ARG_ABSENT, TN__ARG_ABSENT), TN__FAILS( TN_ESHAPE,
+     "bce_with_logits: input [3, 1] and target [3] must have the same shape; tn_reshape or tn_expand one of them")},
+    {.in = {{1, {3}}, {1, {3}}, {1, {4}}}, KIND(TN__ARG_CONST, TN__ARG_ABSENT),
      TN__FAILS(TN_ESHAPE, "bce_with_logits: weight [4] does not broadcast to the input's [3]")},
-    {.in = {{1, {3}}, {1, {3}}, {0, {0}}, {1, {3}}},
-     .kind = {0, 0, TN__ARG_ABSENT, TN__ARG_REAL},
+    {.in = {{1, {3}}, {1, {3}}, {0, {0}}, {1, {3}}}, .kind = {0, 0, TN__ARG_ABSENT, TN__ARG_REAL},
      TN__FAILS(TN_EUNSUPPORTED,
-               "bce_with_logits: pos_weight requires grad, but has no gradient here; pass tn_detach(pos_weight)")},
+     "bce_with_logits: pos_weight requires grad, but has no gradient here; pass tn_detach(pos_weight)")},
 };
+/* clang-format on */
 
 const tn_op tn__op_bce_with_logits = {
     TN__ROOM("bce_with_logits", TN_WIDE), .inputs = 4,

@@ -39,30 +39,22 @@ static void bincount_compose(tn_ctx *c)
     c->out[0] = tn_index_add(tn_zeros_of(dt, TN_SHAPE(length(c))), 0, c->in[0], src);
 }
 
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{1, {9}}}, .kind = {TN__ARG_INDEX, TN__ARG_ABSENT}, .high = {4}, .args = &(args_t){0}},
     {.in = {{1, {7}}, {1, {7}}}, .kind = {TN__ARG_INDEX}, .high = {4, 2}, .low = {0, -2}, .args = &(args_t){6}},
     {.in = {{1, {0}}}, .kind = {TN__ARG_INDEX, TN__ARG_ABSENT}, .args = &(args_t){0}},
     {.in = {{1, {0}}, {1, {0}}}, .kind = {TN__ARG_INDEX}, .args = &(args_t){3}},
-    {.in = {{1, {2}}},
-     .kind = {TN__ARG_INDEX, TN__ARG_ABSENT},
-     .low = {-1},
-     .high = {0},
-     .args = &(args_t){0},
+    {.in = {{1, {2}}}, .kind = {TN__ARG_INDEX, TN__ARG_ABSENT}, .low = {-1}, .high = {0}, .args = &(args_t){0},
      TN__FAILS(TN_EINDEX, "bincount: index -1 at [0] is outside 0 … -1")},
-    {.in = {{2, {2, 2}}},
-     .kind = {TN__ARG_INDEX, TN__ARG_ABSENT},
-     .args = &(args_t){0},
+    {.in = {{2, {2, 2}}}, .kind = {TN__ARG_INDEX, TN__ARG_ABSENT}, .args = &(args_t){0},
      TN__FAILS(TN_ESHAPE, "bincount: x must be 1-d, got [2, 2]")},
-    {.in = {{1, {2}}, {1, {3}}},
-     .kind = {TN__ARG_INDEX},
-     .args = &(args_t){0},
+    {.in = {{1, {2}}, {1, {3}}}, .kind = {TN__ARG_INDEX}, .args = &(args_t){0},
      TN__FAILS(TN_ESHAPE, "bincount: weights [3] do not have the shape of x, [2]")},
-    {.in = {{1, {2}}},
-     .kind = {TN__ARG_INDEX, TN__ARG_ABSENT},
-     .args = &(args_t){-1},
+    {.in = {{1, {2}}}, .kind = {TN__ARG_INDEX, TN__ARG_ABSENT}, .args = &(args_t){-1},
      TN__FAILS(TN_EINVAL, "bincount: minlength is -1, but must not be negative")},
 };
+/* clang-format on */
 
 const tn_op tn__op_bincount = {TN__ROOM("bincount", TN_WIDE), .inputs = 2,
                                .optional = TN__IN(1),         .args_size = sizeof(args_t),

@@ -76,6 +76,7 @@ static void cat_backward_ops(tn_back *b)
     }
 }
 
+/* clang-format off */
 static const tn__sample cat_samples[] = {
     {.nin = 2, .in = {{2, {3, 2}}, {2, {3, 4}}}, .args = &(args_t){1}},
     {.nin = 3, .in = {{2, {1, 3}}, {2, {2, 3}}, {2, {3, 3}}}, .args = &(args_t){-2}},
@@ -83,35 +84,20 @@ static const tn__sample cat_samples[] = {
     {.nin = 2, .in = {{3, {2, 1, 2}}, {3, {2, 3, 2}}}, .args = &(args_t){1}},
     {.nin = 3, .in = {{1, {0}}, {2, {2, 3}}, {2, {0, 3}}}, .args = &(args_t){0}},
     {.nin = 2, .in = {{1, {0}}, {1, {0}}}, .args = &(args_t){0}},
-    {.nin = 2,
-     .in = {{2, {3, 2}}, {2, {3, 4}}},
-     .kind = {TN__ARG_INT, TN__ARG_INT},
-     .low = {-9, -9},
-     .high = {9, 9},
+    {.nin = 2, .in = {{2, {3, 2}}, {2, {3, 4}}}, .kind = {TN__ARG_INT, TN__ARG_INT}, .low = {-9, -9}, .high = {9, 9},
      .args = &(args_t){1}},
-    {.nin = 2,
-     .in = {{2, {3, 2}}, {2, {2, 2}}},
-     .args = &(args_t){1},
+    {.nin = 2, .in = {{2, {3, 2}}, {2, {2, 2}}}, .args = &(args_t){1},
      TN__FAILS(TN_ESHAPE, "cat: input 1 is [2, 2], input 0 is [3, 2]; only dim 1 may differ")},
-    {.nin = 2,
-     .in = {{2, {3, 2}}, {3, {1, 3, 2}}},
-     .args = &(args_t){0},
+    {.nin = 2, .in = {{2, {3, 2}}, {3, {1, 3, 2}}}, .args = &(args_t){0},
      TN__FAILS(TN_ESHAPE, "cat: input 1 is [1, 3, 2], input 0 is [3, 2]; only dim 0 may differ")},
-    {.nin = 2,
-     .in = {{1, {3}}, {0, {0}}},
-     .args = &(args_t){0},
+    {.nin = 2, .in = {{1, {3}}, {0, {0}}}, .args = &(args_t){0},
      TN__FAILS(TN_ESHAPE, "cat: input 1 is 0-d and has no dim to join; use tn_stack")},
-    {.nin = 2,
-     .in = {{1, {3}}, {1, {3}}},
-     .args = &(args_t){1},
+    {.nin = 2, .in = {{1, {3}}, {1, {3}}}, .args = &(args_t){1},
      TN__FAILS(TN_EINDEX, "cat: dim 1 is out of range for a 1-d tensor")},
-    {.nin = 2,
-     .in = {{1, {3}}, {1, {3}}},
-     .kind = {TN__ARG_MASK, TN__ARG_INDEX},
-     .high = {0, 5},
-     .args = &(args_t){0},
+    {.nin = 2, .in = {{1, {3}}, {1, {3}}}, .kind = {TN__ARG_MASK, TN__ARG_INDEX}, .high = {0, 5}, .args = &(args_t){0},
      TN__FAILS(TN_EDTYPE, "cat: input 1 is i64, input 0 is bool; convert one of them with tn_to")},
 };
+/* clang-format on */
 const tn_op tn__op_cat = {TN__ROOM("cat", TN_JOIN), .inputs = TN_ANY,       .args_size = sizeof(args_t),
                           .infer = cat_infer,       .forward = cat_forward, .backward_ops = cat_backward_ops};
 TN__SAMPLES(cat, cat_samples);
@@ -150,6 +136,7 @@ static void stack_backward_ops(tn_back *b)
         if (b->need[i]) b->gx[i] = tn_select(b->gy[0], TN_ARG(b, dim), i);
 }
 
+/* clang-format off */
 static const tn__sample stack_samples[] = {
     {.nin = 2, .in = {{2, {3, 4}}, {2, {3, 4}}}, .args = &(args_t){0}},
     {.nin = 3, .in = {{2, {3, 4}}, {2, {3, 4}}, {2, {3, 4}}}, .args = &(args_t){1}},
@@ -157,21 +144,14 @@ static const tn__sample stack_samples[] = {
     {.nin = 3, .in = {{0, {0}}, {0, {0}}, {0, {0}}}, .args = &(args_t){0}},
     {.nin = 1, .in = {{1, {3}}}, .args = &(args_t){-2}},
     {.nin = 2, .in = {{2, {0, 3}}, {2, {0, 3}}}, .args = &(args_t){0}},
-    {.nin = 2,
-     .in = {{2, {3, 4}}, {2, {4, 3}}},
-     .args = &(args_t){0},
+    {.nin = 2, .in = {{2, {3, 4}}, {2, {4, 3}}}, .args = &(args_t){0},
      TN__FAILS(TN_ESHAPE, "stack: input 1 is [4, 3], input 0 is [3, 4]; all must have one shape")},
-    {.nin = 1,
-     .in = {{1, {3}}},
-     .args = &(args_t){2},
+    {.nin = 1, .in = {{1, {3}}}, .args = &(args_t){2},
      TN__FAILS(TN_EINDEX, "stack: dim 2 is out of range: a new dim of a 1-d tensor must be from -2 to 1")},
-    {.nin = 2,
-     .in = {{1, {3}}, {1, {3}}},
-     .kind = {TN__ARG_INDEX, TN__ARG_MASK},
-     .high = {5, 0},
-     .args = &(args_t){0},
+    {.nin = 2, .in = {{1, {3}}, {1, {3}}}, .kind = {TN__ARG_INDEX, TN__ARG_MASK}, .high = {5, 0}, .args = &(args_t){0},
      TN__FAILS(TN_EDTYPE, "stack: input 1 is bool, input 0 is i64; convert one of them with tn_to")},
 };
+/* clang-format on */
 const tn_op tn__op_stack = {TN__ROOM("stack", TN_JOIN), .inputs = TN_ANY,         .args_size = sizeof(args_t),
                             .infer = stack_infer,       .forward = stack_forward, .backward_ops = stack_backward_ops};
 TN__SAMPLES(stack, stack_samples);

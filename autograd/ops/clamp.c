@@ -4,7 +4,7 @@
  *
  * Where low > high every y is high, as in PyTorch. */
 #ifndef TN__REAL /* =============================================================================== the room */
-#include "autograd/rooms/room.h"
+#include "autograd/rooms/elementwise.h"
 typedef struct {
     double low, high;
 } args_t;
@@ -27,16 +27,8 @@ static bool clamp_infer(tn_ctx *c)
     if (low < end && high >= least) return true;
     return tn_infer_fail(c, TN_EINVAL, "no %s is between %g and %g", tn_dtype_name(dt), low, high);
 }
-static void clamp_forward(tn_ctx *c)
-{
-    tn__map(TN__NUMBERS(clamp_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0]), c->args);
-}
 
-static void clamp_backward(tn_back *b)
-{
-    if ((b->gx[0] = tn__grad_room(b)))
-        tn__map(TN__REALS(clamp_bwd), TN__LIST(b->gx[0]), TN__LIST(b->in[0], b->gy[0]), b->args);
-}
+TN__BACKWARD(clamp, b->in[0], tn__grad_room(b), b->args)
 /* A bound as the kernels use it: in f64, or rounded to f32. */
 static tn_tensor *bound_like(const tn_tensor *x, double bound)
 {
@@ -50,7 +42,8 @@ static void clamp_backward_ops(tn_back *b)
     b->gx[0] = tn_masked_fill(b->gy[0], tn_logical_not(tn_logical_and(above, below)), 0);
 }
 
-static const tn__sample samples[] = {
+/* clang-format off */
+static const tn__sample clamp_samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){-0.5, 0.5}, .low = {0.6}, .high = {2}},
     {.in = {{2, {3, 4}}}, .args = &(args_t){-3, 3}},
     {.in = {{0, {0}}}, .args = &(args_t){-INFINITY, 0}, .low = {-2}, .high = {-0.5}},
@@ -59,33 +52,18 @@ static const tn__sample samples[] = {
     {.in = {{1, {4}}}, .args = &(args_t){5, 3}, .low = {3.5}, .high = {4.5}}, /* all 3 */
     {.in = {{1, {9}}}, .args = &(args_t){-3, 4}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}},
     {.in = {{1, {9}}}, .args = &(args_t){-INFINITY, 4}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}},
-    {.in = {{1, {2}}},
-     .args = &(args_t){0, NAN},
+    {.in = {{1, {2}}}, .args = &(args_t){0, NAN},
      TN__FAILS(TN_EINVAL, "clamp: a bound is NaN; for no bound pass -INFINITY or INFINITY")},
-    {.in = {{1, {2}}},
-     .args = &(args_t){0.5, 2},
-     .kind = {TN__ARG_INT},
+    {.in = {{1, {2}}}, .args = &(args_t){0.5, 2}, .kind = {TN__ARG_INT},
      TN__FAILS(TN_EDTYPE, "clamp: x is i64 and 0.5 is not a whole number; convert x with tn_to(x, TN_F32)")},
-    {.in = {{1, {2}}},
-     .args = &(args_t){INFINITY, INFINITY},
-     .kind = {TN__ARG_INT},
+    {.in = {{1, {2}}}, .args = &(args_t){INFINITY, INFINITY}, .kind = {TN__ARG_INT},
      TN__FAILS(TN_EINVAL, "clamp: no i64 is between inf and inf")},
-    {.in = {{1, {2}}},
-     .args = &(args_t){0, 1},
-     .kind = {TN__ARG_MASK},
+    {.in = {{1, {2}}}, .args = &(args_t){0, 1}, .kind = {TN__ARG_MASK},
      TN__FAILS(TN_EDTYPE, "clamp: does not support bool; convert it with tn_to(x, TN_I64)")},
 };
-
-const tn_op tn__op_clamp = {TN__ROOM("clamp", TN_AS_IS),
-                            .inputs = 1,
-                            .args_size = sizeof(args_t),
-                            .saves = TN_SAVE_IN(0),
-                            .infer = clamp_infer,
-                            .forward = clamp_forward,
-                            .backward = clamp_backward,
-                            .backward_ops = clamp_backward_ops,
-                            .inplace = true};
-TN__SAMPLES(clamp, samples);
+/* clang-format on */
+TN__SCALAR(clamp, NUMBERS, TN_AS_IS, .saves = TN_SAVE_IN(0), .infer = clamp_infer, .backward = clamp_backward,
+           .inplace = true)
 
 tn_tensor *tn_clamp(tn_tensor *x, double low, double high)
 {
@@ -97,8 +75,7 @@ tn_tensor *tn_clamp_(tn_tensor *x, double low, double high)
 }
 
 #else /* ==================================================================== kernels: contiguous, one dtype */
-
-static void TN__(clamp_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+TN__KERNEL(clamp_fwd)
 {
     const args_t   *a = args;
     const TN__REAL *x = in[0];
@@ -116,7 +93,7 @@ static void TN__(clamp_fwd)(int64_t n, void *const *out, const void *const *in, 
 }
 
 #if TN__IS_REAL
-static void TN__(clamp_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+TN__KERNEL(clamp_bwd)
 {
     const args_t   *a = args;
     const TN__REAL *x = in[0], *gy = in[1], low = (TN__REAL)a->low, high = (TN__REAL)a->high;

@@ -13,6 +13,7 @@ static void conv1d_compose(tn_ctx *c)
 
 #define WINDOWS(s0, s1, p0, p1, d0, d1, groups) \
     .args = &(tn__windows) { {0}, {s0, s1}, {p0, p1}, {d0, d1}, groups }
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{3, {2, 3, 6}}, {3, {4, 3, 3}}, {1, {4}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1)},
     {.in = {{3, {2, 2, 5}}, {3, {3, 2, 2}}}, .kind = {0, 0, TN__ARG_ABSENT}, WINDOWS(1, 1, 0, 2, 1, 1, 1)},
@@ -20,24 +21,18 @@ static const tn__sample samples[] = {
     {.in = {{3, {2, 4, 5}}, {3, {6, 2, 2}}, {1, {6}}}, WINDOWS(1, 1, 0, 0, 1, 1, 2)},
     {.in = {{3, {2, 3, 1}}, {3, {2, 3, 1}}, {1, {2}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1)},
     {.in = {{3, {0, 3, 4}}, {3, {2, 3, 2}}, {1, {2}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1)},
-    {.in = {{2, {3, 4}}, {3, {2, 3, 2}}, {1, {2}}},
-     WINDOWS(1, 1, 0, 0, 1, 1, 1),
+    {.in = {{2, {3, 4}}, {3, {2, 3, 2}}, {1, {2}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1),
      TN__FAILS(TN_ESHAPE, "conv1d: x must be [N, C, L], got [3, 4]")},
-    {.in = {{3, {1, 3, 4}}, {2, {2, 3}}, {1, {2}}},
-     WINDOWS(1, 1, 0, 0, 1, 1, 1),
+    {.in = {{3, {1, 3, 4}}, {2, {2, 3}}, {1, {2}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1),
      TN__FAILS(TN_ESHAPE, "conv1d: weight must be [out, in/groups, K], got [2, 3]")},
-    {.in = {{3, {1, 3, 4}}, {3, {2, 3, 5}}, {1, {2}}},
-     WINDOWS(1, 1, 0, 0, 1, 1, 1),
-     TN__FAILS(TN_ESHAPE,
-               "conv1d: a window of size 5 and dilation 1 is larger than the 4 elements of dim 2 with padding 0")},
-    {.in = {{3, {1, 3, 4}}, {3, {2, 3, 0}}, {1, {2}}},
-     WINDOWS(1, 1, 0, 0, 1, 1, 1),
+    {.in = {{3, {1, 3, 4}}, {3, {2, 3, 5}}, {1, {2}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1), TN__FAILS(TN_ESHAPE,
+     "conv1d: a window of size 5 and dilation 1 is larger than the 4 elements of dim 2 with padding 0")},
+    {.in = {{3, {1, 3, 4}}, {3, {2, 3, 0}}, {1, {2}}}, WINDOWS(1, 1, 0, 0, 1, 1, 1),
      TN__FAILS(TN_EINVAL, "conv1d: a window of size 0 in dim 2; it must be at least 1")},
-    {.in = {{3, {1, 3, 4}}, {3, {2, 3, 2}}},
-     .kind = {TN__ARG_ABSENT, 0, TN__ARG_ABSENT},
-     WINDOWS(1, 1, 0, 0, 1, 1, 1),
+    {.in = {{3, {1, 3, 4}}, {3, {2, 3, 2}}}, .kind = {TN__ARG_ABSENT, 0, TN__ARG_ABSENT}, WINDOWS(1, 1, 0, 0, 1, 1, 1),
      TN__FAILS(TN_EINVAL, "conv1d: x is NULL")},
 };
+/* clang-format on */
 
 const tn_op tn__op_conv1d = {TN__ROOM("conv1d", TN_NARROW(3)), .inputs = 3,           .optional = TN__FIRST_IN(3),
                              .args_size = sizeof(tn__windows), .infer = conv1d_infer, .compose = conv1d_compose};

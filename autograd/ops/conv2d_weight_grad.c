@@ -49,20 +49,19 @@ static void conv2d_weight_grad_backward_ops(tn_back *b)
     {                                                         \
         {{h, w}, {s0, s1}, {p0, p1}, {d0, d1}, groups}, { 0 } \
     }
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{4, {2, 2, 4, 4}}, {4, {2, 3, 3, 2}}}, CONV(2, 3, 1, 1, 0, 0, 1, 1, 1)},
     {.in = {{4, {1, 1, 3, 4}}, {4, {1, 2, 3, 4}}}, CONV(3, 3, 1, 1, 1, 1, 1, 1, 1)},
     {.in = {{4, {1, 4, 5, 3}}, {4, {1, 4, 2, 2}}}, CONV(2, 2, 2, 1, 0, 0, 2, 1, 2)},
     {.in = {{4, {2, 3, 2, 2}}, {4, {2, 2, 2, 2}}}, CONV(1, 1, 1, 1, 0, 0, 1, 1, 1)},
     {.in = {{4, {0, 2, 3, 3}}, {4, {0, 2, 2, 2}}}, CONV(2, 2, 1, 1, 0, 0, 1, 1, 1)}, /* zeros */
-    {.in = {{4, {2, 2, 3, 3}}, {4, {1, 2, 2, 2}}},
-     CONV(2, 2, 1, 1, 0, 0, 1, 1, 1),
+    {.in = {{4, {2, 2, 3, 3}}, {4, {1, 2, 2, 2}}}, CONV(2, 2, 1, 1, 0, 0, 1, 1, 1),
      TN__FAILS(TN_ESHAPE, "conv2d_weight_grad: gradient [1, 2, 2, 2] does not match x [2, 2, 3, 3] in 1 groups")},
-    {.in = {{4, {1, 2, 3, 3}}, {4, {1, 2, 2, 2}}},
-     CONV(3, 2, 1, 1, 0, 0, 1, 1, 1),
-     TN__FAILS(TN_ESHAPE,
-               "conv2d_weight_grad: gradient [1, 2, 2, 2] does not match windows of 3 by 2 on x [1, 2, 3, 3]")},
+    {.in = {{4, {1, 2, 3, 3}}, {4, {1, 2, 2, 2}}}, CONV(3, 2, 1, 1, 0, 0, 1, 1, 1), TN__FAILS(TN_ESHAPE,
+     "conv2d_weight_grad: gradient [1, 2, 2, 2] does not match windows of 3 by 2 on x [1, 2, 3, 3]")},
 };
+/* clang-format on */
 
 const tn_op tn__op_conv2d_weight_grad = {
     TN__ROOM("conv2d_weight_grad", TN_JOIN),   .inputs = 2,

@@ -77,42 +77,39 @@ static void conv_transpose_compose(tn_ctx *c)
 
 #define ONE(s, p, o, d, groups) \
     .args = &(args_t) { {{0}, {1, s}, {0, p}, {1, d}, groups}, {0, o}, 1 }
+/* clang-format off */
 static const tn__sample samples1d[] = {
     {.in = {{3, {2, 3, 4}}, {3, {3, 2, 3}}, {1, {2}}}, ONE(2, 1, 1, 1, 1)},
     {.in = {{3, {1, 4, 3}}, {3, {4, 1, 2}}, {1, {2}}}, ONE(1, 0, 0, 2, 2)},
     {.in = {{3, {2, 2, 1}}, {3, {2, 3, 1}}}, .kind = {0, 0, TN__ARG_ABSENT}, ONE(3, 0, 2, 1, 1)},
     {.in = {{3, {0, 2, 3}}, {3, {2, 3, 2}}, {1, {3}}}, ONE(1, 0, 0, 1, 1)},
-    {.in = {{3, {1, 2, 3}}, {3, {3, 2, 2}}, {1, {2}}},
-     ONE(1, 0, 0, 1, 1),
+    {.in = {{3, {1, 2, 3}}, {3, {3, 2, 2}}, {1, {2}}}, ONE(1, 0, 0, 1, 1),
      TN__FAILS(TN_ESHAPE, "conv_transpose1d: x [1, 2, 3] does not fit weight [3, 2, 2] in 1 groups")},
-    {.in = {{3, {1, 2, 3}}, {3, {2, 2, 2}}, {1, {2}}},
-     ONE(1, 0, 1, 1, 1),
+    {.in = {{3, {1, 2, 3}}, {3, {2, 2, 2}}, {1, {2}}}, ONE(1, 0, 1, 1, 1),
      TN__FAILS(TN_EINVAL, "conv_transpose1d: output_padding must be 0 to 0, less than the stride; got 1")},
-    {.in = {{3, {1, 2, 1}}, {3, {2, 2, 2}}, {1, {2}}},
-     ONE(1, 1, 0, 1, 1),
+    {.in = {{3, {1, 2, 1}}, {3, {2, 2, 2}}, {1, {2}}}, ONE(1, 1, 0, 1, 1),
      TN__FAILS(TN_ESHAPE, "conv_transpose1d: 1 elements, stride 1, padding 1 and a kernel of 2 leave no result, or too "
-                          "large a one")},
-    {.in = {{2, {2, 3}}, {3, {3, 2, 2}}, {1, {2}}},
-     ONE(1, 0, 0, 1, 1),
+     "large a one")},
+    {.in = {{2, {2, 3}}, {3, {3, 2, 2}}, {1, {2}}}, ONE(1, 0, 0, 1, 1),
      TN__FAILS(TN_ESHAPE, "conv_transpose1d: x and weight must be [N, C, L] and [C, out/groups, K], got [2, 3] and "
-                          "[3, 2, 2]")},
+     "[3, 2, 2]")},
 };
+/* clang-format on */
 #define TWO(s0, s1, p0, p1, o0, o1, d0, d1, groups) \
     .args = &(args_t) { {{0}, {s0, s1}, {p0, p1}, {d0, d1}, groups}, {o0, o1}, 2 }
+/* clang-format off */
 static const tn__sample samples2d[] = {
     {.in = {{4, {2, 3, 2, 3}}, {4, {3, 2, 3, 2}}, {1, {2}}}, TWO(2, 1, 1, 0, 1, 0, 1, 2, 1)},
     {.in = {{4, {1, 4, 3, 2}}, {4, {4, 1, 2, 3}}, {1, {2}}}, TWO(1, 2, 0, 1, 0, 1, 1, 1, 2)},
     {.in = {{4, {2, 2, 1, 2}}, {4, {2, 3, 1, 1}}}, .kind = {0, 0, TN__ARG_ABSENT}, TWO(1, 1, 0, 0, 0, 0, 1, 1, 1)},
     {.in = {{4, {0, 2, 2, 2}}, {4, {2, 3, 2, 2}}, {1, {3}}}, TWO(1, 1, 0, 0, 0, 0, 1, 1, 1)},
-    {.in = {{4, {1, 2, 2, 2}}, {4, {2, 3, 2, 2}}, {1, {2}}},
-     TWO(1, 1, 0, 0, 0, 0, 1, 1, 1),
+    {.in = {{4, {1, 2, 2, 2}}, {4, {2, 3, 2, 2}}, {1, {2}}}, TWO(1, 1, 0, 0, 0, 0, 1, 1, 1),
      TN__FAILS(TN_ESHAPE, "conv_transpose2d: bias [2] does not fit weight [2, 3, 2, 2]: it must be [3]")},
-    {.in = {{4, {1, 2, 2, 2}}, {4, {2, 3, 2, 2}}, {1, {3}}},
-     TWO(0, 1, 0, 0, 0, 0, 1, 1, 1),
-     TN__FAILS(TN_EINVAL,
-               "conv_transpose2d: stride 0, dilation 1 and a kernel of 2 must be 1 to 2147483647, and padding "
-               "0 not negative")},
+    {.in = {{4, {1, 2, 2, 2}}, {4, {2, 3, 2, 2}}, {1, {3}}}, TWO(0, 1, 0, 0, 0, 0, 1, 1, 1), TN__FAILS(TN_EINVAL,
+     "conv_transpose2d: stride 0, dilation 1 and a kernel of 2 must be 1 to 2147483647, and padding "
+     "0 not negative")},
 };
+/* clang-format on */
 
 #define ROOM                                                                                              \
     .inputs = 3, .optional = TN__FIRST_IN(3), .args_size = sizeof(args_t), .infer = conv_transpose_infer, \

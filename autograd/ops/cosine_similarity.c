@@ -73,6 +73,7 @@ static void cosine_similarity_backward_ops(tn_back *b)
         if (b->need[i]) b->gx[i] = tn_mul(tn_div(gy, by[i]), tn_sub(unit[1 - i], tn_mul(tn_mul(over[i], y), unit[i])));
 }
 
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, .args = &(args_t){1, 1e-8}},
     {.in = {{3, {2, 3, 4}}, {1, {4}}}, .args = &(args_t){-1, 1e-8}},
@@ -82,17 +83,14 @@ static const tn__sample samples[] = {
     {.in = {{0, {0}}, {0, {0}}}, .kind = {TN__ARG_CONST, TN__ARG_CONST}, .args = &(args_t){0, 1e-8}},
     {.in = {{2, {0, 3}}, {2, {0, 3}}}, .args = &(args_t){1, 1e-8}},
     {.in = {{2, {3, 0}}, {2, {3, 0}}}, .args = &(args_t){1, 1e-8}},
-    {.in = {{1, {3}}, {1, {4}}},
-     .args = &(args_t){0, 1e-8},
-     TN__FAILS(TN_ESHAPE,
-               "cosine_similarity: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other")},
-    {.in = {{1, {3}}, {1, {3}}},
-     .args = &(args_t){1, 1e-8},
+    {.in = {{1, {3}}, {1, {4}}}, .args = &(args_t){0, 1e-8}, TN__FAILS(TN_ESHAPE,
+     "cosine_similarity: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other")},
+    {.in = {{1, {3}}, {1, {3}}}, .args = &(args_t){1, 1e-8},
      TN__FAILS(TN_EINDEX, "cosine_similarity: dim 1 is out of range for a 1-d tensor")},
-    {.in = {{1, {3}}, {1, {3}}},
-     .args = &(args_t){0, -1},
+    {.in = {{1, {3}}, {1, {3}}}, .args = &(args_t){0, -1},
      TN__FAILS(TN_EINVAL, "cosine_similarity: eps is -1, but must not be negative")},
 };
+/* clang-format on */
 
 const tn_op tn__op_cosine_similarity = {TN__ROOM("cosine_similarity", TN_WIDE),
                                         .inputs = 2,

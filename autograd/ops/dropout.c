@@ -44,6 +44,7 @@ static void dropout_forward(tn_ctx *c)
 }
 static void dropout_backward_ops(tn_back *b) { b->gx[0] = tn_apply_args(&tn__op_dropout, b->args, b->gy[0], b->in[1]); }
 
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .kind = {0, TN__ARG_ABSENT}, .args = &(args_t){0.5, 1, 0, 0, false}},
     {.in = {{3, {3, 5, 3}}}, .kind = {0, TN__ARG_ABSENT}, .args = &(args_t){0.1, 1, 7, 0, false}},
@@ -51,19 +52,14 @@ static const tn__sample samples[] = {
     {.in = {{1, {9}}}, .kind = {0, TN__ARG_ABSENT}, .args = &(args_t){1, 1, 0, 0, false}},
     {.in = {{0, {0}}}, .kind = {0, TN__ARG_ABSENT}, .args = &(args_t){0.5, 3, UINT64_MAX, 0, false}},
     {.in = {{2, {0, 4}}}, .kind = {0, TN__ARG_ABSENT}, .args = &(args_t){0.5, 1, 0, 0, false}},
-    {.in = {{1, {2}}},
-     .kind = {0, TN__ARG_ABSENT},
-     .args = &(args_t){1.5, 1, 0, 0, false},
+    {.in = {{1, {2}}}, .kind = {0, TN__ARG_ABSENT}, .args = &(args_t){1.5, 1, 0, 0, false},
      TN__FAILS(TN_EINVAL, "dropout: p is 1.5, but a probability must be from 0 to 1")},
-    {.in = {{1, {2}}},
-     .kind = {0, TN__ARG_ABSENT},
-     .args = &(args_t){(double)NAN, 1, 0, 0, false},
+    {.in = {{1, {2}}}, .kind = {0, TN__ARG_ABSENT}, .args = &(args_t){(double)NAN, 1, 0, 0, false},
      TN__FAILS(TN_EINVAL, "dropout: p is nan, but a probability must be from 0 to 1")},
-    {.in = {{1, {2}}},
-     .args = &(args_t){0.5, 1, 0, 0, false},
-     .kind = {TN__ARG_INT, TN__ARG_ABSENT},
+    {.in = {{1, {2}}}, .args = &(args_t){0.5, 1, 0, 0, false}, .kind = {TN__ARG_INT, TN__ARG_ABSENT},
      TN__FAILS(TN_EDTYPE, "dropout: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
+/* clang-format on */
 
 const tn_op tn__op_dropout = {TN__ROOM("dropout", TN_AS_IS), .inputs = 2,
                               .optional = TN__IN(1),         .saves = TN_SAVE_IN(1),

@@ -5,20 +5,14 @@
  * In backward_ops eˣ is computed at 0 where x > 0: an infinity there, although not used, would make the second
  * derivative NaN. */
 #ifndef TN__REAL /* =============================================================================== the room */
-#include "autograd/rooms/room.h"
+#include "autograd/rooms/elementwise.h"
 typedef struct {
     double alpha;
 } args_t;
 #define TN__TEMPLATE "autograd/ops/elu.c"
 #include "core/real.h"
 
-static void elu_forward(tn_ctx *c) { tn__map(TN__REALS(elu_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0]), c->args); }
-
-static void elu_backward(tn_back *b)
-{
-    if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn__map(TN__REALS(elu_bwd), TN__LIST(b->gx[0]), TN__LIST(b->in[0], b->gy[0]), b->args);
-}
+TN__BACKWARD(elu, b->in[0], tn_empty_like(b->gy[0]), b->args)
 static void elu_backward_ops(tn_back *b)
 {
     tn_tensor *x = b->in[0], *gy = b->gy[0], *above = tn_gt(x, tn_scalar(0));
@@ -26,37 +20,28 @@ static void elu_backward_ops(tn_back *b)
     b->gx[0] = tn_where(above, gy, tn_mul(gy, slope));
 }
 
-static const tn__sample samples[] = {
+static const tn__sample elu_samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){1}, .low = {0.5}, .high = {2}},
     {.in = {{2, {3, 4}}}, .args = &(args_t){1}, .low = {-2}, .high = {-0.5}},
     {.in = {{0, {0}}}, .args = &(args_t){0.3}, .low = {-2}, .high = {-0.5}},
     {.in = {{2, {0, 4}}}, .args = &(args_t){1}},
     {.in = {{3, {2, 1, 3}}}, .args = &(args_t){1.7}, .low = {-4000}, .high = {-3000}},
     {.in = {{2, {2, 3}}}, .args = &(args_t){1}, .low = {3000}, .high = {4000}},
-    {.in = {{1, {2}}},
-     .args = &(args_t){1},
-     .kind = {TN__ARG_INT},
-     TN__FAILS(TN_EDTYPE, "elu: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
+    TN__REAL_ONLY_K(elu, 1),
 };
-
-const tn_op tn__op_elu = {TN__ROOM("elu", TN_AS_IS),   .inputs = 1,
-                          .args_size = sizeof(args_t), .saves = TN_SAVE_IN(0),
-                          .infer = tn__infer_real,     .forward = elu_forward,
-                          .backward = elu_backward,    .backward_ops = elu_backward_ops};
-TN__SAMPLES(elu, samples);
+TN__SCALAR(elu, REALS, TN_AS_IS, .saves = TN_SAVE_IN(0), .infer = tn__infer_real, .backward = elu_backward)
 
 tn_tensor *tn_elu(tn_tensor *x, double alpha) { return tn_apply_args(&tn__op_elu, &(args_t){alpha}, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
-
-static void TN__(elu_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+TN__KERNEL(elu_fwd)
 {
     const TN__REAL *x = in[0], alpha = (TN__REAL)((const args_t *)args)->alpha;
     TN__REAL       *y = out[0];
     for (int64_t i = 0; i < n; i++) y[i] = x[i] > 0 ? x[i] : alpha * TN__M(expm1)(x[i]);
 }
 
-static void TN__(elu_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+TN__KERNEL(elu_bwd)
 {
     const TN__REAL *x = in[0], *gy = in[1], alpha = (TN__REAL)((const args_t *)args)->alpha;
     TN__REAL       *gx = out[0];

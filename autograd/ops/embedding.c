@@ -42,42 +42,28 @@ static void embedding_backward_ops(tn_back *b)
     b->gx[0] = tn_index_add(tn_zeros_of(b->in_dtype[0], b->in_shape[0]), 0, index, g);
 }
 
-#define INDEX                       \
-    {                               \
-        TN__ARG_REAL, TN__ARG_INDEX \
-    }
+/* clang-format off */
+#define INDEX {TN__ARG_REAL, TN__ARG_INDEX}
 static const tn__sample samples[] = {
     {.in = {{2, {5, 3}}, {2, {2, 4}}}, .kind = INDEX, .high = {2, 5}, .low = {-2}, .args = &(args_t){-1, false}},
-    {.in = {{2, {5, 3}}, {2, {2, 4}}},
-     .kind = INDEX,
-     .high = {2, 5},
-     .low = {-2, 1},
-     /* indices from 1 on: row 0 is padding, whose gradient is 0 although its differences are not */
-     .args = &(args_t){0, false}},
+    /* indices from 1 on: row 0 is padding, whose gradient is 0 although its differences are not */
+    {.in = {{2, {5, 3}}, {2, {2, 4}}}, .kind = INDEX, .high = {2, 5}, .low = {-2, 1}, .args = &(args_t){0, false}},
     {.in = {{2, {5, 1}}, {1, {7}}}, .kind = INDEX, .high = {2, 4}, .low = {-2}, .args = &(args_t){4, false}},
     {.in = {{2, {5, 3}}, {0, {0}}}, .kind = INDEX, .high = {2, 5}, .low = {-2}, .args = &(args_t){-1, false}},
     {.in = {{2, {5, 3}}, {2, {0, 4}}}, .kind = INDEX, .high = {2, 5}, .low = {-2}, .args = &(args_t){-1, false}},
-    {.in = {{2, {5, 3}}, {2, {2, 4}}},
-     .kind = INDEX,
-     .low = {0, 5},
-     .high = {0, 6},
-     .args = &(args_t){-1, false},
+    {.in = {{2, {5, 3}}, {2, {2, 4}}}, .kind = INDEX, .low = {0, 5}, .high = {0, 6}, .args = &(args_t){-1, false},
      TN__FAILS(TN_EINDEX, "embedding: index 5 at [0, 0] is outside 0 … 4")},
-    {.in = {{2, {5, 3}}, {1, {2}}},
-     .kind = INDEX,
-     .args = &(args_t){5, false},
+    {.in = {{2, {5, 3}}, {1, {2}}}, .kind = INDEX, .args = &(args_t){5, false},
      TN__FAILS(TN_EINDEX, "embedding: padding 5 is not one of the 5 entries; -1: no padding")},
-    {.in = {{1, {5}}, {1, {2}}},
-     .kind = INDEX,
-     .args = &(args_t){-1, false},
+    {.in = {{1, {5}}, {1, {2}}}, .kind = INDEX, .args = &(args_t){-1, false},
      TN__FAILS(TN_ESHAPE, "embedding: weight must be [entries, width], got [5]")},
-    {.in = {{2, {5, 3}}, {1, {2}}},
-     .args = &(args_t){-1, false},
+    {.in = {{2, {5, 3}}, {1, {2}}}, .args = &(args_t){-1, false},
      TN__FAILS(TN_EDTYPE, "embedding: indices must be i64 or i32, got f32")},
     {.in = {{2, {9, 3}}, {2, {2, 4}}}, .kind = INDEX, .high = {2, 9}, .low = {-2}, .args = &(args_t){-1, true}},
     {.in = {{2, {9, 3}}, {1, {0}}}, .kind = INDEX, .high = {2, 9}, .low = {-2}, .args = &(args_t){-1, true}},
     {.in = {{2, {9, 3}}, {1, {7}}}, .kind = INDEX, .high = {2, 9}, .low = {-2, 1}, .args = &(args_t){0, true}},
 };
+/* clang-format on */
 
 const tn_op tn__op_embedding = {TN__ROOM("embedding", TN_AS_IS), .inputs = 2,
                                 .args_size = sizeof(args_t),     .saves = TN_SAVE_IN(1) | TN__FEW_ROWS,

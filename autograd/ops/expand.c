@@ -19,6 +19,7 @@ static void expand_forward(tn_ctx *c)
 }
 static void expand_backward_ops(tn_back *b) { b->gx[0] = b->gy[0]; }
 
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{2, {3, 1}}}, .args = &(args_t){{.n = 2, .d = {3, 4}}}},
     {.in = {{2, {1, 4}}}, .args = &(args_t){{.n = 3, .d = {2, 3, -1}}}},
@@ -28,19 +29,16 @@ static const tn__sample samples[] = {
     {.in = {{0, {0}}}, .args = &(args_t){{.n = 0, .d = {0}}}},
     {.in = {{2, {3, 1}}}, .args = &(args_t){{.n = 2, .d = {3, 0}}}},
     {.in = {{2, {0, 1}}}, .args = &(args_t){{.n = 2, .d = {0, 3}}}},
-    {.in = {{2, {3, 4}}},
-     .args = &(args_t){{.n = 2, .d = {6, 4}}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{.n = 2, .d = {6, 4}}},
      TN__FAILS(TN_ESHAPE, "expand: [3, 4] does not expand to [6, 4]: dim 0 would go from 3 to 6")},
-    {.in = {{1, {4}}},
-     .args = &(args_t){{.n = 2, .d = {-1, 4}}},
+    {.in = {{1, {4}}}, .args = &(args_t){{.n = 2, .d = {-1, 4}}},
      TN__FAILS(TN_ESHAPE, "expand: [4] does not expand to [-1, 4]: dim 0 would go from 1 to -1")},
-    {.in = {{2, {3, 4}}},
-     .args = &(args_t){{.n = 1, .d = {4}}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{.n = 1, .d = {4}}},
      TN__FAILS(TN_ESHAPE, "expand: [3, 4] has 2 dims and expands to at least that many, at most 8, not to 1")},
-    {.in = {{2, {1, 1}}},
-     .args = &(args_t){{.n = 2, .d = {4611686018427387904, 4}}},
+    {.in = {{2, {1, 1}}}, .args = &(args_t){{.n = 2, .d = {4611686018427387904, 4}}},
      TN__FAILS(TN_ESHAPE, "expand: [4611686018427387904, 4] is too large: its bytes do not fit in 63 bits")},
 };
+/* clang-format on */
 
 const tn_op tn__op_expand = {TN__ROOM("expand", TN_AS_IS),
                              .inputs = 1,

@@ -29,6 +29,7 @@ static void fake_quantize_backward_ops(tn_back *b) { b->gx[0] = b->gy[0]; }
 /* Constants: differences of a function with steps are not its gradient. tests/unit/autograd/test_fake_quantize.c. */
 #define INPUT \
     .kind = {TN__ARG_CONST}, .args = &(args_t) { false }
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{2, {3, 19}}}, INPUT},
     {.in = {{1, {7}}}, INPUT},
@@ -37,14 +38,12 @@ static const tn__sample samples[] = {
     {.in = {{2, {3, 1}}}, INPUT},
     {.in = {{2, {0, 3}}}, INPUT},
     {.in = {{2, {3, 0}}}, INPUT},
-    {.in = {{0, {0}}},
-     .args = &(args_t){false},
+    {.in = {{0, {0}}}, .args = &(args_t){false},
      TN__FAILS(TN_ESHAPE, "fake_quantize: x has no dims, but must be [..., n]: each row of n has a scale of its own")},
-    {.in = {{1, {2}}},
-     .args = &(args_t){false},
-     .kind = {TN__ARG_INT},
+    {.in = {{1, {2}}}, .args = &(args_t){false}, .kind = {TN__ARG_INT},
      TN__FAILS(TN_EDTYPE, "fake_quantize: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
+/* clang-format on */
 
 const tn_op tn__op_fake_quantize = {TN__ROOM("fake_quantize", TN_AS_IS), .inputs = 1,
                                     .args_size = sizeof(args_t),         .infer = fake_quantize_infer,

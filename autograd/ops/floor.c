@@ -2,43 +2,17 @@
  *
  *   gx = 0 */
 #ifndef TN__REAL /* =============================================================================== the room */
-#include "autograd/rooms/room.h"
+#include "autograd/rooms/elementwise.h"
 #define TN__TEMPLATE "autograd/ops/floor.c"
 #define TN__WITH_I64
 #include "core/real.h"
 
-static void floor_forward(tn_ctx *c) { tn__map(TN__NUMBERS(floor_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0]), NULL); }
-static void floor_backward_ops(tn_back *b) { b->gx[0] = tn_zeros_like(b->gy[0]); }
-
-static const tn__sample samples[] = {
-    {.in = {{2, {3, 4}}}, .low = {0.1}, .high = {0.4}},
-    {.in = {{0, {0}}}, .low = {-0.9}, .high = {-0.6}},
-    {.in = {{3, {2, 0, 3}}}},
-    {.in = {{3, {2, 1, 5}}}, .low = {6.6}, .high = {6.9}},
-    {.in = {{2, {2, 3}}}, .low = {-7.4}, .high = {-7.1}},
-    {.in = {{2, {2, 3}}}, .kind = {TN__ARG_INT}, .low = {-5}, .high = {6}},
-    {.in = {{1, {2}}},
-     .kind = {TN__ARG_MASK},
-     TN__FAILS(TN_EDTYPE, "floor: does not support bool; convert it with tn_to(x, TN_I64)")},
+static const tn__sample floor_samples[] = {
+    TN__ROWS_STEP,
+    TN__NO_BOOL(floor),
 };
-
-const tn_op tn__op_floor = {TN__ROOM("floor", TN_AS_IS), .inputs = 1, .infer = tn__infer_numbers,
-                            .forward = floor_forward, .backward_ops = floor_backward_ops};
-TN__SAMPLES(floor, samples);
-
-tn_tensor *tn_floor(tn_tensor *x) { return tn_apply(&tn__op_floor, x); }
+TN__STEP(floor, tn__infer_numbers)
 
 #else /* ==================================================================== kernels: contiguous, one dtype */
-
-static void TN__(floor_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
-{
-    const TN__REAL *x = in[0];
-    TN__REAL       *y = out[0];
-    (void)args;
-#if TN__IS_REAL
-    for (int64_t i = 0; i < n; i++) y[i] = TN__M(floor)(x[i]);
-#else
-    for (int64_t i = 0; i < n; i++) y[i] = x[i];
-#endif
-}
+TN__EACH(floor_fwd, TN__EITHER(TN__M(floor)(x[i]), x[i]))
 #endif

@@ -47,52 +47,30 @@ static void gather_backward_ops(tn_back *b)
     b->gx[0] = tn_scatter_add(tn_zeros_of(b->in_dtype[0], b->in_shape[0]), TN_ARG(b, dim), b->in[1], b->gy[0]);
 }
 
-#define INDEX                       \
-    {                               \
-        TN__ARG_REAL, TN__ARG_INDEX \
-    }
+/* clang-format off */
+#define INDEX {TN__ARG_REAL, TN__ARG_INDEX}
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 5}}}, .kind = INDEX, .high = {2, 4}, .low = {-2}, .args = &(args_t){1}},
     {.in = {{2, {3, 4}}, {2, {2, 4}}}, .kind = INDEX, .high = {2, 3}, .low = {-2}, .args = &(args_t){0}},
     {.in = {{3, {2, 3, 4}}, {3, {2, 2, 3}}}, .kind = INDEX, .high = {2, 4}, .low = {-2}, .args = &(args_t){-1}},
     {.in = {{0, {0}}, {0, {0}}}, .kind = INDEX, .high = {2, 1}, .low = {-2}, .args = &(args_t){0}},
     {.in = {{2, {3, 4}}, {2, {3, 0}}}, .kind = INDEX, .high = {2, 4}, .low = {-2}, .args = &(args_t){1}},
-    {.in = {{2, {3, 4}}, {2, {3, 2}}},
-     .kind = INDEX,
-     .low = {0, 4},
-     .high = {0, 5},
-     .args = &(args_t){1},
+    {.in = {{2, {3, 4}}, {2, {3, 2}}}, .kind = INDEX, .low = {0, 4}, .high = {0, 5}, .args = &(args_t){1},
      TN__FAILS(TN_EINDEX, "gather: index 4 at [0, 0] is outside 0 … 3")},
-    {.in = {{2, {3, 4}}, {2, {3, 2}}},
-     .kind = INDEX,
-     .low = {0, -1},
-     .high = {0, 0},
-     .args = &(args_t){1},
+    {.in = {{2, {3, 4}}, {2, {3, 2}}}, .kind = INDEX, .low = {0, -1}, .high = {0, 0}, .args = &(args_t){1},
      TN__FAILS(TN_EINDEX, "gather: index -1 at [0, 0] is outside 0 … 3")},
-    {.in = {{2, {3, 4}}, {2, {4, 2}}},
-     .kind = INDEX,
-     .high = {2, 3},
-     .args = &(args_t){1},
-     TN__FAILS(
-         TN_ESHAPE,
-         "gather: an index of shape [4, 2] does not fit [3, 4]: it must have as many dims, and must not be larger "
-         "except in dim 1")},
-    {.in = {{2, {3, 4}}, {1, {4}}},
-     .kind = INDEX,
-     .high = {2, 3},
-     .args = &(args_t){0},
-     TN__FAILS(
-         TN_ESHAPE,
-         "gather: an index of shape [4] does not fit [3, 4]: it must have as many dims, and must not be larger except "
-         "in dim 0")},
-    {.in = {{2, {3, 4}}, {2, {3, 4}}},
-     .args = &(args_t){0},
+    {.in = {{2, {3, 4}}, {2, {4, 2}}}, .kind = INDEX, .high = {2, 3}, .args = &(args_t){1}, TN__FAILS( TN_ESHAPE,
+     "gather: an index of shape [4, 2] does not fit [3, 4]: it must have as many dims, and must not be larger "
+     "except in dim 1")},
+    {.in = {{2, {3, 4}}, {1, {4}}}, .kind = INDEX, .high = {2, 3}, .args = &(args_t){0}, TN__FAILS( TN_ESHAPE,
+     "gather: an index of shape [4] does not fit [3, 4]: it must have as many dims, and must not be larger except "
+     "in dim 0")},
+    {.in = {{2, {3, 4}}, {2, {3, 4}}}, .args = &(args_t){0},
      TN__FAILS(TN_EDTYPE, "gather: indices must be i64 or i32, got f32")},
-    {.in = {{2, {3, 4}}, {2, {3, 4}}},
-     .kind = INDEX,
-     .args = &(args_t){2},
+    {.in = {{2, {3, 4}}, {2, {3, 4}}}, .kind = INDEX, .args = &(args_t){2},
      TN__FAILS(TN_EINDEX, "gather: dim 2 is out of range for a 2-d tensor")},
 };
+/* clang-format on */
 
 const tn_op tn__op_gather = {TN__ROOM("gather", TN_AS_IS), .inputs = 2,
                              .args_size = sizeof(args_t),  .saves = TN_SAVE_IN(1),

@@ -5,19 +5,13 @@
  *
  * Beyond |x| = 100 Φ is 0 or 1 in any dtype, and φ is 0; infinity times 0 must not be computed there. */
 #ifndef TN__REAL /* =============================================================================== the room */
-#include "autograd/rooms/room.h"
+#include "autograd/rooms/elementwise.h"
 #define ROOT_HALF 0.70710678118654752440 /* 1/√2 */
 #define DENSITY 0.39894228040143267794   /* 1/√(2π) */
 #define TN__TEMPLATE "autograd/ops/gelu.c"
 #include "core/real.h"
 
-static void gelu_forward(tn_ctx *c) { tn__map(TN__REALS(gelu_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0]), NULL); }
-
-static void gelu_backward(tn_back *b)
-{
-    if ((b->gx[0] = tn__grad_room(b)))
-        tn__map(TN__REALS(gelu_bwd), TN__LIST(b->gx[0]), TN__LIST(b->in[0], b->gy[0]), NULL);
-}
+TN__BACKWARD(gelu, b->in[0], tn__grad_room(b), NULL)
 tn_tensor *tn__gelu_derivative(tn_tensor *x)
 {
     x = tn_clamp(x, -100, 100);
@@ -27,7 +21,7 @@ tn_tensor *tn__gelu_derivative(tn_tensor *x)
 }
 static void gelu_backward_ops(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], tn__gelu_derivative(b->in[0])); }
 
-static const tn__sample samples[] = {
+static const tn__sample gelu_samples[] = {
     {.in = {{2, {3, 4}}}},
     {.in = {{0, {0}}}},
     {.in = {{2, {0, 3}}}},
@@ -35,30 +29,11 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 3}}}, .low = {-9}, .high = {9}},
     {.in = {{2, {2, 3}}}, .low = {-1e4}, .high = {-9e3}},
     {.in = {{2, {2, 3}}}, .low = {9e3}, .high = {1e4}},
-    {.in = {{1, {2}}},
-     .kind = {TN__ARG_INT},
-     TN__FAILS(TN_EDTYPE, "gelu: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
+    TN__REAL_ONLY(gelu),
 };
-
-const tn_op tn__op_gelu = {TN__ROOM("gelu", TN_AS_IS),       .inputs = 1,
-                           .saves = TN_SAVE_IN(0),           .infer = tn__infer_real,
-                           .forward = gelu_forward,          .backward = gelu_backward,
-                           .backward_ops = gelu_backward_ops};
-TN__SAMPLES(gelu, samples);
-
-tn_tensor *tn_gelu(tn_tensor *x) { return tn_apply(&tn__op_gelu, x); }
+TN__UNARY(gelu, REALS, TN_AS_IS, .saves = TN_SAVE_IN(0), .backward = gelu_backward)
 
 #else /* ================================================================ kernels: contiguous, one real type */
-
-static void TN__(gelu_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
-{
-    (void)args;
-    TN__(tn__gelu)(n, out[0], in[0]);
-}
-
-static void TN__(gelu_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
-{
-    (void)args;
-    TN__(tn__gelu_slope)(n, out[0], in[0], in[1]);
-}
+TN__ALL(gelu_fwd, tn__gelu)
+TN__ALL_GRAD(gelu_bwd, tn__gelu_slope)
 #endif

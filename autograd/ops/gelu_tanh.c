@@ -5,22 +5,13 @@
  *
  * Beyond |x| = 100 s is 0 or 1 in any dtype, and the second term is 0; infinity times 0 must not be computed there. */
 #ifndef TN__REAL /* =============================================================================== the room */
-#include "autograd/rooms/room.h"
+#include "autograd/rooms/elementwise.h"
 #define ROOT 1.59576912160573071176 /* √(8/π) */
 #define CUBE 0.044715
 #define TN__TEMPLATE "autograd/ops/gelu_tanh.c"
 #include "core/real.h"
 
-static void gelu_tanh_forward(tn_ctx *c)
-{
-    tn__map(TN__REALS(gelu_tanh_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0]), NULL);
-}
-
-static void gelu_tanh_backward(tn_back *b)
-{
-    if ((b->gx[0] = tn__grad_room(b)))
-        tn__map(TN__REALS(gelu_tanh_bwd), TN__LIST(b->gx[0]), TN__LIST(b->in[0], b->gy[0]), NULL);
-}
+TN__BACKWARD(gelu_tanh, b->in[0], tn__grad_room(b), NULL)
 tn_tensor *tn__gelu_tanh_derivative(tn_tensor *x)
 {
     x = tn_clamp(x, -100, 100);
@@ -32,40 +23,18 @@ tn_tensor *tn__gelu_tanh_derivative(tn_tensor *x)
 }
 static void gelu_tanh_backward_ops(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], tn__gelu_tanh_derivative(b->in[0])); }
 
-static const tn__sample samples[] = {
+static const tn__sample gelu_tanh_samples[] = {
     {.in = {{2, {3, 4}}}},
     {.in = {{0, {0}}}},
     {.in = {{2, {0, 3}}}},
     {.in = {{3, {2, 1, 3}}}, .low = {-9}, .high = {9}},
     {.in = {{2, {2, 3}}}, .low = {-1e4}, .high = {-9e3}},
     {.in = {{2, {2, 3}}}, .low = {9e3}, .high = {1e4}},
-    {.in = {{1, {2}}},
-     .kind = {TN__ARG_INT},
-     TN__FAILS(TN_EDTYPE, "gelu_tanh: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
+    TN__REAL_ONLY(gelu_tanh),
 };
-
-const tn_op tn__op_gelu_tanh = {TN__ROOM("gelu_tanh", TN_AS_IS),
-                                .inputs = 1,
-                                .saves = TN_SAVE_IN(0),
-                                .infer = tn__infer_real,
-                                .forward = gelu_tanh_forward,
-                                .backward = gelu_tanh_backward,
-                                .backward_ops = gelu_tanh_backward_ops};
-TN__SAMPLES(gelu_tanh, samples);
-
-tn_tensor *tn_gelu_tanh(tn_tensor *x) { return tn_apply(&tn__op_gelu_tanh, x); }
+TN__UNARY(gelu_tanh, REALS, TN_AS_IS, .saves = TN_SAVE_IN(0), .backward = gelu_tanh_backward)
 
 #else /* ================================================================ kernels: contiguous, one real type */
-
-static void TN__(gelu_tanh_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
-{
-    (void)args;
-    TN__(tn__gelu_tanh)(n, out[0], in[0]);
-}
-
-static void TN__(gelu_tanh_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
-{
-    (void)args;
-    TN__(tn__gelu_tanh_slope)(n, out[0], in[0], in[1]);
-}
+TN__ALL(gelu_tanh_fwd, tn__gelu_tanh)
+TN__ALL_GRAD(gelu_tanh_bwd, tn__gelu_tanh_slope)
 #endif

@@ -43,6 +43,7 @@ static void glu_backward_ops(tn_back *b)
     b->gx[0] = tn_cat(dim, ga, tn_mul(tn_mul(ga, a), tn_sigmoid(tn_neg(z))));
 }
 
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{1, {6}}}, .args = &(args_t){-1}},
     {.in = {{3, {2, 4, 3}}}, .args = &(args_t){1}},
@@ -50,18 +51,15 @@ static const tn__sample samples[] = {
     {.in = {{2, {0, 4}}}, .args = &(args_t){1}},
     {.in = {{2, {3, 0}}}, .args = &(args_t){1}},
     {.in = {{2, {2, 6}}}, .args = &(args_t){1}, .low = {-40}, .high = {40}},
-    {.in = {{2, {2, 3}}},
-     .args = &(args_t){-1},
+    {.in = {{2, {2, 3}}}, .args = &(args_t){-1},
      TN__FAILS(TN_ESHAPE, "glu: dim -1 of [2, 3] cannot be halved: its size must be even")},
-    {.in = {{0, {0}}},
-     .args = &(args_t){0},
+    {.in = {{0, {0}}}, .args = &(args_t){0},
      TN__FAILS(TN_ESHAPE, "glu: a 0-d tensor cannot be halved; x must have a dim of even size")},
     {.in = {{2, {2, 4}}}, .args = &(args_t){2}, TN__FAILS(TN_EINDEX, "glu: dim 2 is out of range for a 2-d tensor")},
-    {.in = {{1, {2}}},
-     .args = &(args_t){0},
-     .kind = {TN__ARG_INT},
+    {.in = {{1, {2}}}, .args = &(args_t){0}, .kind = {TN__ARG_INT},
      TN__FAILS(TN_EDTYPE, "glu: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
+/* clang-format on */
 
 const tn_op tn__op_glu = {TN__ROOM("glu", TN_AS_IS),   .inputs = 1,
                           .args_size = sizeof(args_t), .saves = TN_SAVE_IN(0),

@@ -35,6 +35,7 @@ static void huber_loss_backward_ops(tn_back *b)
     if (b->need[1]) b->gx[1] = tn_neg(g);
 }
 
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, .args = &(args_t){5}},
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, .args = &(args_t){0.5}, .low = {0, 1.6}, .high = {1, 3}},
@@ -42,15 +43,12 @@ static const tn__sample samples[] = {
     {.in = {{3, {2, 1, 4}}, {3, {2, 1, 4}}}, .args = &(args_t){6}},
     {.in = {{0, {0}}, {0, {0}}}, .args = &(args_t){7}},
     {.in = {{2, {0, 3}}, {2, {0, 3}}}, .args = &(args_t){1}},
-    {.in = {{1, {3}}, {1, {3}}},
-     .args = &(args_t){-1},
+    {.in = {{1, {3}}, {1, {3}}}, .args = &(args_t){-1},
      TN__FAILS(TN_EINVAL, "huber_loss: delta is -1, but must be positive")},
-    {.in = {{2, {3, 1}}, {1, {3}}},
-     .args = &(args_t){1},
-     TN__FAILS(
-         TN_ESHAPE,
-         "huber_loss: input [3, 1] and target [3] must have the same shape; tn_reshape or tn_expand one of them")},
+    {.in = {{2, {3, 1}}, {1, {3}}}, .args = &(args_t){1}, TN__FAILS( TN_ESHAPE,
+     "huber_loss: input [3, 1] and target [3] must have the same shape; tn_reshape or tn_expand one of them")},
 };
+/* clang-format on */
 
 const tn_op tn__op_huber_loss = {TN__ROOM("huber_loss", TN_WIDE),
                                  .inputs = 2,

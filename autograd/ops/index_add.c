@@ -39,47 +39,26 @@ static void index_add_backward_ops(tn_back *b)
     if (b->need[2]) b->gx[2] = tn_reshape(tn_index_select(b->gy[0], TN_ARG(b, dim), b->in[1]), b->in_shape[2]);
 }
 
-#define INDEX                                     \
-    {                                             \
-        TN__ARG_REAL, TN__ARG_INDEX, TN__ARG_REAL \
-    }
+/* clang-format off */
+#define INDEX {TN__ARG_REAL, TN__ARG_INDEX, TN__ARG_REAL}
 static const tn__sample samples[] = {
-    {.in = {{2, {3, 4}}, {1, {5}}, {2, {5, 4}}},
-     .kind = INDEX,
-     .high = {2, 3, 2},
-     .low = {-2, 0, -2},
+    {.in = {{2, {3, 4}}, {1, {5}}, {2, {5, 4}}}, .kind = INDEX, .high = {2, 3, 2}, .low = {-2, 0, -2},
      .args = &(args_t){0}},
-    {.in = {{3, {2, 3, 4}}, {1, {2}}, {3, {2, 2, 4}}},
-     .kind = INDEX,
-     .high = {2, 3, 2},
-     .low = {-2, 0, -2},
+    {.in = {{3, {2, 3, 4}}, {1, {2}}, {3, {2, 2, 4}}}, .kind = INDEX, .high = {2, 3, 2}, .low = {-2, 0, -2},
      .args = &(args_t){1}},
-    {.in = {{2, {3, 4}}, {1, {6}}, {2, {3, 6}}},
-     .kind = INDEX,
-     .high = {2, 4, 2},
-     .low = {-2, 0, -2},
+    {.in = {{2, {3, 4}}, {1, {6}}, {2, {3, 6}}}, .kind = INDEX, .high = {2, 4, 2}, .low = {-2, 0, -2},
      .args = &(args_t){-1}},
-    {.in = {{2, {3, 4}}, {1, {0}}, {2, {0, 4}}},
-     .kind = INDEX,
-     .high = {2, 3, 2},
-     .low = {-2, 0, -2},
+    {.in = {{2, {3, 4}}, {1, {0}}, {2, {0, 4}}}, .kind = INDEX, .high = {2, 3, 2}, .low = {-2, 0, -2},
      .args = &(args_t){0}},
     {.in = {{0, {0}}, {1, {1}}, {0, {0}}}, .kind = INDEX, .high = {2, 1, 2}, .low = {-2, 0, -2}, .args = &(args_t){0}},
-    {.in = {{2, {3, 4}}, {1, {2}}, {2, {2, 3}}},
-     .kind = INDEX,
-     .args = &(args_t){0},
+    {.in = {{2, {3, 4}}, {1, {2}}, {2, {2, 3}}}, .kind = INDEX, .args = &(args_t){0},
      TN__FAILS(TN_ESHAPE, "index_add: src is [2, 3], but for this x and index it must be [2, 4]")},
-    {.in = {{2, {3, 4}}, {2, {2, 1}}, {2, {2, 4}}},
-     .kind = INDEX,
-     .args = &(args_t){0},
+    {.in = {{2, {3, 4}}, {2, {2, 1}}, {2, {2, 4}}}, .kind = INDEX, .args = &(args_t){0},
      TN__FAILS(TN_ESHAPE, "index_add: the index must be 1-d, got [2, 1]; for several dims see tn_scatter_add")},
-    {.in = {{1, {3}}, {1, {2}}, {1, {2}}},
-     .kind = INDEX,
-     .low = {0, 3},
-     .high = {0, 4},
-     .args = &(args_t){0},
+    {.in = {{1, {3}}, {1, {2}}, {1, {2}}}, .kind = INDEX, .low = {0, 3}, .high = {0, 4}, .args = &(args_t){0},
      TN__FAILS(TN_EINDEX, "index_add: index 3 at [0] is outside 0 … 2")},
 };
+/* clang-format on */
 
 const tn_op tn__op_index_add = {TN__ROOM("index_add", TN_JOIN),
                                 .inputs = 3,

@@ -70,47 +70,25 @@ static void index_copy_backward_ops(tn_back *b)
     if (b->need[2]) b->gx[2] = tn_index_select(b->gy[0], TN_ARG(b, dim), b->in[1]);
 }
 
-#define INDEX                                     \
-    {                                             \
-        TN__ARG_REAL, TN__ARG_INDEX, TN__ARG_REAL \
-    }
+/* clang-format off */
+#define INDEX {TN__ARG_REAL, TN__ARG_INDEX, TN__ARG_REAL}
 static const tn__sample samples[] = {
-    {.in = {{2, {3, 4}}, {1, {1}}, {2, {1, 4}}},
-     .kind = INDEX,
-     .high = {2, 3, 2},
-     .low = {-2, 0, -2},
+    {.in = {{2, {3, 4}}, {1, {1}}, {2, {1, 4}}}, .kind = INDEX, .high = {2, 3, 2}, .low = {-2, 0, -2},
      .args = &(args_t){0}},
-    {.in = {{3, {2, 3, 4}}, {1, {1}}, {3, {2, 3, 1}}},
-     .kind = INDEX,
-     .high = {2, 4, 2},
-     .low = {-2, 0, -2},
+    {.in = {{3, {2, 3, 4}}, {1, {1}}, {3, {2, 3, 1}}}, .kind = INDEX, .high = {2, 4, 2}, .low = {-2, 0, -2},
      .args = &(args_t){-1}},
-    {.in = {{2, {3, 4}}, {1, {0}}, {2, {0, 4}}},
-     .kind = INDEX,
-     .high = {2, 3, 2},
-     .low = {-2, 0, -2},
+    {.in = {{2, {3, 4}}, {1, {0}}, {2, {0, 4}}}, .kind = INDEX, .high = {2, 3, 2}, .low = {-2, 0, -2},
      .args = &(args_t){0}},
-    {.in = {{2, {3, 4}}, {1, {2}}, {2, {2, 4}}},
-     .kind = INDEX,
-     .low = {0, 2},
-     .high = {0, 3},
-     .args = &(args_t){0},
+    {.in = {{2, {3, 4}}, {1, {2}}, {2, {2, 4}}}, .kind = INDEX, .low = {0, 2}, .high = {0, 3}, .args = &(args_t){0},
      TN__FAILS(TN_EINVAL, "index_copy: index 2 occurs twice, the second time at [1]")},
-    {.in = {{2, {3, 4}}, {1, {1}}, {2, {1, 4}}},
-     .kind = INDEX,
-     .low = {0, 3},
-     .high = {0, 4},
-     .args = &(args_t){0},
+    {.in = {{2, {3, 4}}, {1, {1}}, {2, {1, 4}}}, .kind = INDEX, .low = {0, 3}, .high = {0, 4}, .args = &(args_t){0},
      TN__FAILS(TN_EINDEX, "index_copy: index 3 at [0] is outside 0 … 2")},
-    {.in = {{2, {3, 4}}, {1, {1}}, {2, {2, 4}}},
-     .kind = INDEX,
-     .args = &(args_t){0},
+    {.in = {{2, {3, 4}}, {1, {1}}, {2, {2, 4}}}, .kind = INDEX, .args = &(args_t){0},
      TN__FAILS(TN_ESHAPE, "index_copy: src is [2, 4], but for this x and index it must be [1, 4]")},
-    {.in = {{2, {3, 4}}, {0, {0}}, {2, {1, 4}}},
-     .kind = INDEX,
-     .args = &(args_t){0},
+    {.in = {{2, {3, 4}}, {0, {0}}, {2, {1, 4}}}, .kind = INDEX, .args = &(args_t){0},
      TN__FAILS(TN_ESHAPE, "index_copy: x must have a dim, and the index must be 1-d, got [3, 4] and []")},
 };
+/* clang-format on */
 
 const tn_op tn__op_index_copy = {TN__ROOM("index_copy", TN_AS_IS),
                                  .inputs = 3,

@@ -69,6 +69,7 @@ static void index_put_compose(tn_ctx *c)
     {                                                                                                   \
         TN_SCATTER_##how                                                                                \
     }
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {1, {5}}, {1, {5}}, {1, {5}}}, PUT(SET, 2)},
     {.in = {{3, {3, 4, 2}}, {3, {2, 5, 2}}, {1, {5}}, {2, {2, 1}}}, PUT(SUM, 2)},
@@ -77,21 +78,15 @@ static const tn__sample samples[] = {
     {.in = {{1, {3}}, {0, {0}}, {0, {0}}}, PUT(AMIN, 1)},
     {.in = {{2, {3, 4}}, {2, {0, 4}}, {1, {0}}}, PUT(SET, 1)},
     {.in = {{2, {3, 0}}, {0, {0}}, {1, {2}}}, PUT(SUM, 1)},
-    {.in = {{1, {3}}, {1, {2}}, {1, {2}}, {1, {2}}},
-     PUT(SET, 2),
+    {.in = {{1, {3}}, {1, {2}}, {1, {2}}, {1, {2}}}, PUT(SET, 2),
      TN__FAILS(TN_ESHAPE, "index_put: 2 indices for a tensor of 1 dims; it takes one for each of the first dims")},
-    {.in = {{2, {2, 4}}, {1, {2}}, {1, {3}}},
-     PUT(SET, 1),
+    {.in = {{2, {2, 4}}, {1, {2}}, {1, {3}}}, PUT(SET, 1),
      TN__FAILS(TN_ESHAPE, "index_put: values [2] do not broadcast to [3, 4], the shape of x at these indices")},
-    {.in = {{1, {3}}, {1, {2}}, {1, {2}}},
-     .nin = 3,
-     .nout = 1,
-     .kind = {0, 0, TN__ARG_INDEX},
-     .low = {0, 0, 3},
-     .high = {1, 1, 4},
-     .args = &(args_t){TN_SCATTER_SET},
+    {.in = {{1, {3}}, {1, {2}}, {1, {2}}}, .nin = 3, .nout = 1, .kind = {0, 0, TN__ARG_INDEX}, .low = {0, 0, 3},
+     .high = {1, 1, 4}, .args = &(args_t){TN_SCATTER_SET},
      TN__FAILS(TN_EINDEX, "index_put: index 3 at [0] is outside 0 … 2")},
 };
+/* clang-format on */
 
 const tn_op tn__op_index_put = {TN__ROOM("index_put", TN_JOIN), .inputs = TN_ANY, .args_size = sizeof(args_t),
                                 .infer = index_put_infer, .compose = index_put_compose};

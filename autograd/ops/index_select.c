@@ -45,10 +45,8 @@ static void index_select_backward_ops(tn_back *b)
     b->gx[0] = tn_index_add(tn_zeros_of(b->in_dtype[0], b->in_shape[0]), TN_ARG(b, dim), b->in[1], b->gy[0]);
 }
 
-#define INDEX                       \
-    {                               \
-        TN__ARG_REAL, TN__ARG_INDEX \
-    }
+/* clang-format off */
+#define INDEX {TN__ARG_REAL, TN__ARG_INDEX}
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {1, {5}}}, .kind = INDEX, .high = {2, 3}, .low = {-2}, .args = &(args_t){0}},
     {.in = {{3, {2, 3, 4}}, {1, {4}}}, .kind = INDEX, .high = {2, 3}, .low = {-2}, .args = &(args_t){1}},
@@ -56,24 +54,15 @@ static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {0, {0}}}, .kind = INDEX, .high = {2, 3}, .low = {-2}, .args = &(args_t){0}},
     {.in = {{2, {3, 4}}, {1, {0}}}, .kind = INDEX, .high = {2, 3}, .low = {-2}, .args = &(args_t){0}},
     {.in = {{0, {0}}, {1, {1}}}, .kind = INDEX, .high = {2, 1}, .low = {-2}, .args = &(args_t){0}},
-    {.in = {{2, {3, 4}}, {1, {2}}},
-     .kind = INDEX,
-     .low = {0, 3},
-     .high = {0, 4},
-     .args = &(args_t){0},
+    {.in = {{2, {3, 4}}, {1, {2}}}, .kind = INDEX, .low = {0, 3}, .high = {0, 4}, .args = &(args_t){0},
      TN__FAILS(TN_EINDEX, "index_select: index 3 at [0] is outside 0 … 2")},
-    {.in = {{2, {3, 4}}, {2, {2, 2}}},
-     .kind = INDEX,
-     .args = &(args_t){0},
-     TN__FAILS(TN_ESHAPE,
-               "index_select: the index must be 1-d, got [2, 2]; for rows of a table see tn_embedding, for elements "
-               "tn_take_along")},
-    {.in = {{0, {0}}, {1, {2}}},
-     .kind = INDEX,
-     .high = {0, 1},
-     .args = &(args_t){0},
+    {.in = {{2, {3, 4}}, {2, {2, 2}}}, .kind = INDEX, .args = &(args_t){0}, TN__FAILS(TN_ESHAPE,
+     "index_select: the index must be 1-d, got [2, 2]; for rows of a table see tn_embedding, for elements "
+     "tn_take_along")},
+    {.in = {{0, {0}}, {1, {2}}}, .kind = INDEX, .high = {0, 1}, .args = &(args_t){0},
      TN__FAILS(TN_ESHAPE, "index_select: a 0-d tensor has one element to select, the index has 2")},
 };
+/* clang-format on */
 
 const tn_op tn__op_index_select = {TN__ROOM("index_select", TN_AS_IS), .inputs = 2,
                                    .args_size = sizeof(args_t),        .saves = TN_SAVE_IN(1),

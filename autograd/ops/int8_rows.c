@@ -41,17 +41,16 @@ static void int8_rows_forward(tn_ctx *c)
 }
 
 /* The results are bytes: tests/unit/nn/test_int8_cache.c. */
+/* clang-format off */
 static const tn__sample samples[] = {
-    {.in = {{2, {3, 0}}},
-     .kind = {TN__ARG_CONST},
+    {.in = {{2, {3, 0}}}, .kind = {TN__ARG_CONST},
      TN__FAILS(TN_ESHAPE, "int8_rows: x must be [..., n] with an n of at least 1, got [3, 0]")},
-    {.in = {{0, {0}}},
-     .kind = {TN__ARG_CONST},
+    {.in = {{0, {0}}}, .kind = {TN__ARG_CONST},
      TN__FAILS(TN_ESHAPE, "int8_rows: x must be [..., n] with an n of at least 1, got []")},
-    {.in = {{1, {2}}},
-     .kind = {TN__ARG_INT},
+    {.in = {{1, {2}}}, .kind = {TN__ARG_INT},
      TN__FAILS(TN_EDTYPE, "int8_rows: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
+/* clang-format on */
 
 const tn_op tn__op_int8_rows = {TN__ROOM("int8_rows", TN_AS_IS), .inputs = 1, .infer = int8_rows_infer,
                                 .forward = int8_rows_forward};

@@ -50,6 +50,7 @@ static void layer_norm_backward_ops(tn_back *b)
                            b->need[1] ? &b->gx[1] : NULL);
 }
 
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {1, {4}}, {1, {4}}}, .args = &(args_t){1e-5}},
     {.in = {{3, {2, 3, 4}}, {2, {3, 4}}, {2, {3, 4}}}, .args = &(args_t){1e-5}},
@@ -60,27 +61,18 @@ static const tn__sample samples[] = {
     {.in = {{2, {3, 1}}, {1, {1}}, {1, {1}}}, .args = &(args_t){1e-5}},
     {.in = {{2, {0, 3}}, {1, {3}}, {1, {3}}}, .args = &(args_t){1e-5}},
     {.in = {{2, {3, 0}}, {1, {0}}, {1, {0}}}, .args = &(args_t){1e-5}},
-    {.in = {{2, {3, 4}}, {1, {5}}, {1, {4}}},
-     .args = &(args_t){1e-5},
-     TN__FAILS(TN_ESHAPE,
-               "layer_norm: weight [5] must have the shape of the last dims of [3, 4], over which it normalises")},
-    {.in = {{2, {3, 4}}, {2, {3, 4}}, {1, {4}}},
-     .args = &(args_t){1e-5},
-     TN__FAILS(TN_ESHAPE,
-               "layer_norm: bias [4] must have the shape of the last dims of [3, 4], over which it normalises")},
-    {.in = {{0, {0}}},
-     .kind = {[1] = TN__ARG_ABSENT, TN__ARG_ABSENT},
-     .args = &(args_t){1e-5},
+    {.in = {{2, {3, 4}}, {1, {5}}, {1, {4}}}, .args = &(args_t){1e-5}, TN__FAILS(TN_ESHAPE,
+     "layer_norm: weight [5] must have the shape of the last dims of [3, 4], over which it normalises")},
+    {.in = {{2, {3, 4}}, {2, {3, 4}}, {1, {4}}}, .args = &(args_t){1e-5}, TN__FAILS(TN_ESHAPE,
+     "layer_norm: bias [4] must have the shape of the last dims of [3, 4], over which it normalises")},
+    {.in = {{0, {0}}}, .kind = {[1] = TN__ARG_ABSENT, TN__ARG_ABSENT}, .args = &(args_t){1e-5},
      TN__FAILS(TN_ESHAPE, "layer_norm: a 0-d tensor has no dim to normalise over")},
-    {.in = {{1, {4}}},
-     .kind = {[1] = TN__ARG_ABSENT, TN__ARG_ABSENT},
-     .args = &(args_t){-1},
+    {.in = {{1, {4}}}, .kind = {[1] = TN__ARG_ABSENT, TN__ARG_ABSENT}, .args = &(args_t){-1},
      TN__FAILS(TN_EINVAL, "layer_norm: eps is -1, but must not be negative")},
-    {.in = {{1, {4}}},
-     .kind = {TN__ARG_INT, TN__ARG_ABSENT, TN__ARG_ABSENT},
-     .args = &(args_t){1},
+    {.in = {{1, {4}}}, .kind = {TN__ARG_INT, TN__ARG_ABSENT, TN__ARG_ABSENT}, .args = &(args_t){1},
      TN__FAILS(TN_EDTYPE, "layer_norm: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
+/* clang-format on */
 
 const tn_op tn__op_layer_norm = {TN__ROOM("layer_norm", TN_AS_IS),
                                  .inputs = 3,

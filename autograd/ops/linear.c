@@ -55,6 +55,7 @@ void tn__linear_backward(tn_back *b, tn_tensor *g)
 }
 static void linear_backward_ops(tn_back *b) { tn__linear_backward(b, b->gy[0]); }
 
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {2, 4}}, {1, {2}}}},
     {.in = {{3, {2, 3, 4}}, {2, {5, 4}}, {1, {5}}}},
@@ -73,16 +74,14 @@ static const tn__sample samples[] = {
      TN__FAILS(TN_ESHAPE, "linear: bias [3] does not fit weight [2, 3] ([out, in]): it must be [2]")},
     {.in = {{2, {2, 3}}, {2, {2, 3}}, {2, {1, 2}}},
      TN__FAILS(TN_ESHAPE, "linear: bias [1, 2] does not fit weight [2, 3] ([out, in]): it must be [2]")},
-    {.in = {{2, {2, 3}}, {2, {2, 3}}},
-     .kind = {0, TN__ARG_ABSENT, TN__ARG_ABSENT},
+    {.in = {{2, {2, 3}}, {2, {2, 3}}}, .kind = {0, TN__ARG_ABSENT, TN__ARG_ABSENT},
      TN__FAILS(TN_EINVAL, "linear: weight is NULL")},
-    {.in = {{2, {2, 3}}, {2, {2, 3}}},
-     .kind = {TN__ARG_ABSENT, 0, TN__ARG_ABSENT},
+    {.in = {{2, {2, 3}}, {2, {2, 3}}}, .kind = {TN__ARG_ABSENT, 0, TN__ARG_ABSENT},
      TN__FAILS(TN_EINVAL, "linear: x is NULL")},
-    {.in = {{2, {2, 3}}, {2, {2, 3}}},
-     .kind = {TN__ARG_INT, TN__ARG_INT, TN__ARG_ABSENT},
+    {.in = {{2, {2, 3}}, {2, {2, 3}}}, .kind = {TN__ARG_INT, TN__ARG_INT, TN__ARG_ABSENT},
      TN__FAILS(TN_EDTYPE, "linear: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
+/* clang-format on */
 
 const tn_op tn__op_linear = {TN__ROOM("linear", TN_NARROW(3)), .inputs = 3,
                              .optional = TN__FIRST_IN(3),      .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),

@@ -53,6 +53,7 @@ static void linear_gelu_backward_ops(tn_back *b)
     .args = &(args_t) { false }
 #define TANH \
     .args = &(args_t) { true }
+/* clang-format off */
 static const tn__sample gelu_samples[] = {
     {.in = {{2, {3, 4}}, {2, {2, 4}}, {1, {2}}}, EXACT},
     {.in = {{3, {2, 3, 4}}, {2, {5, 4}}, {1, {5}}}, TANH},
@@ -62,14 +63,12 @@ static const tn__sample gelu_samples[] = {
     {.in = {{2, {0, 4}}, {2, {3, 4}}, {1, {3}}}, EXACT},
     {.in = {{2, {2, 0}}, {2, {3, 0}}, {1, {3}}}, EXACT}, /* only the bias */
     {.in = {{2, {2, 4}}, {2, {0, 4}}, {1, {0}}}, EXACT},
-    {.in = {{2, {2, 3}}, {2, {2, 4}}, {1, {2}}},
-     EXACT,
+    {.in = {{2, {2, 3}}, {2, {2, 4}}, {1, {2}}}, EXACT,
      TN__FAILS(TN_ESHAPE, "linear_gelu: x [2, 3] does not fit weight [2, 4] ([out, in]): its last dim must be 4")},
-    {.in = {{2, {2, 3}}, {2, {2, 3}}},
-     .kind = {0, TN__ARG_ABSENT, TN__ARG_ABSENT},
-     EXACT,
+    {.in = {{2, {2, 3}}, {2, {2, 3}}}, .kind = {0, TN__ARG_ABSENT, TN__ARG_ABSENT}, EXACT,
      TN__FAILS(TN_EINVAL, "linear_gelu: weight is NULL")},
 };
+/* clang-format on */
 
 const tn_op tn__op_linear_gelu = {TN__ROOM("linear_gelu", TN_NARROW(3)),
                                   .inputs = 3,

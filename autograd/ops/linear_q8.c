@@ -65,17 +65,15 @@ static void     linear_q8_backward(tn_back *b)
 
 #define NONE \
     .args = &(args_t) { .act = TN__ACT_NONE }
+/* clang-format off */
 static const tn__sample samples[] = {
-    {.in = {{2, {2, 32}}, {2, {4, 32}}, {1, {4}}},
-     NONE,
-     TN__FAILS(TN_EDTYPE,
-               "linear_q8: weight is f32 [4, 32], but must be stored in 8 bits or f16; pack it with tn_q8_pack or "
-               "tn_f16_pack")},
-    {.in = {{2, {2, 32}}, {2, {4, 32}}},
-     .kind = {TN__ARG_INT, 0, TN__ARG_ABSENT},
-     NONE,
+    {.in = {{2, {2, 32}}, {2, {4, 32}}, {1, {4}}}, NONE, TN__FAILS(TN_EDTYPE,
+     "linear_q8: weight is f32 [4, 32], but must be stored in 8 bits or f16; pack it with tn_q8_pack or "
+     "tn_f16_pack")},
+    {.in = {{2, {2, 32}}, {2, {4, 32}}}, .kind = {TN__ARG_INT, 0, TN__ARG_ABSENT}, NONE,
      TN__FAILS(TN_EDTYPE, "linear_q8: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
+/* clang-format on */
 
 const tn_op tn__op_linear_q8 = {TN__ROOM("linear_q8", TN_JOIN),
                                 .inputs = 3,

@@ -2,37 +2,19 @@
  *
  *   gx = gy / (1 + x) */
 #ifndef TN__REAL /* =============================================================================== the room */
-#include "autograd/rooms/room.h"
-#include "core/kernels/vecmath.h"
+#include "autograd/rooms/elementwise.h"
 #define TN__TEMPLATE "autograd/ops/log1p.c"
 #include "core/real.h"
 
-static void log1p_forward(tn_ctx *c) { tn__map(TN__REALS(log1p_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0]), NULL); }
 static void log1p_backward_ops(tn_back *b) { b->gx[0] = tn_div(b->gy[0], tn_add_scalar(b->in[0], 1)); }
 
-static const tn__sample samples[] = {
-    {.in = {{2, {3, 4}}}, .low = {-0.5}, .high = {3}},
-    {.in = {{0, {0}}}, .low = {-0.5}, .high = {3}},
-    {.in = {{3, {2, 0, 3}}}, .low = {-0.5}, .high = {3}},
-    {.in = {{3, {2, 1, 5}}}, .low = {-0.5}, .high = {3}},
+static const tn__sample log1p_samples[] = {
+    TN__ROWS(.low = {-0.5}, .high = {3}),
     {.in = {{2, {2, 3}}}, .low = {1000}, .high = {3000}},
-    {.in = {{1, {2}}},
-     .kind = {TN__ARG_INT},
-     TN__FAILS(TN_EDTYPE, "log1p: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
+    TN__REAL_ONLY(log1p),
 };
-
-const tn_op tn__op_log1p = {TN__ROOM("log1p", TN_WIDE), .inputs = 1,
-                            .saves = TN_SAVE_IN(0),     .infer = tn__infer_real,
-                            .forward = log1p_forward,   .backward_ops = log1p_backward_ops};
-TN__SAMPLES(log1p, samples);
-
-tn_tensor *tn_log1p(tn_tensor *x) { return tn_apply(&tn__op_log1p, x); }
+TN__UNARY(log1p, REALS, TN_WIDE, .saves = TN_SAVE_IN(0))
 
 #else /* ================================================================ kernels: contiguous, one real type */
-
-static void TN__(log1p_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
-{
-    (void)args;
-    TN__(tn__log1p)(n, out[0], in[0]);
-}
+TN__ALL(log1p_fwd, tn__log1p)
 #endif

@@ -33,6 +33,7 @@ static void log_softmax_backward_ops(tn_back *b)
     b->gx[0] = tn_sub(b->gy[0], tn_mul(tn_exp(b->out[0]), sum));
 }
 
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{1, {5}}}, .args = &(args_t){-1}},
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){1}},
@@ -42,14 +43,12 @@ static const tn__sample samples[] = {
     {.in = {{2, {0, 3}}}, .args = &(args_t){-1}},
     {.in = {{2, {3, 0}}}, .args = &(args_t){1}},
     {.in = {{0, {0}}}, .args = &(args_t){-1}},
-    {.in = {{2, {3, 4}}},
-     .args = &(args_t){-3},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){-3},
      TN__FAILS(TN_EINDEX, "log_softmax: dim -3 is out of range for a 2-d tensor")},
-    {.in = {{1, {2}}},
-     .args = &(args_t){0},
-     .kind = {TN__ARG_INT},
+    {.in = {{1, {2}}}, .args = &(args_t){0}, .kind = {TN__ARG_INT},
      TN__FAILS(TN_EDTYPE, "log_softmax: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
+/* clang-format on */
 
 const tn_op tn__op_log_softmax = {TN__ROOM("log_softmax", TN_WIDE), .inputs = 1,
                                   .args_size = sizeof(args_t),      .saves = TN_SAVE_OUT(0),

@@ -40,6 +40,7 @@ static void logsumexp_backward_ops(tn_back *b)
     b->gx[0] = tn_mul(gy, tn_exp(tn_sub(b->in[0], y)));
 }
 
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){{.n = 0, .d = {0}}, false}},
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{.n = 1, .d = {1}}, false}},
@@ -49,14 +50,12 @@ static const tn__sample samples[] = {
     {.in = {{0, {0}}}, .args = &(args_t){{.n = 0, .d = {0}}, false}},
     {.in = {{2, {3, 1}}}, .args = &(args_t){{.n = 1, .d = {1}}, true}},
     {.in = {{2, {0, 3}}}, .args = &(args_t){{.n = 1, .d = {1}}, true}},
-    {.in = {{2, {3, 4}}},
-     .args = &(args_t){{.n = 1, .d = {2}}, false},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{.n = 1, .d = {2}}, false},
      TN__FAILS(TN_EINDEX, "logsumexp: dim 2 is out of range for a 2-d tensor")},
-    {.in = {{1, {2}}},
-     .args = &(args_t){{.n = 0, .d = {0}}, false},
-     .kind = {TN__ARG_INT},
+    {.in = {{1, {2}}}, .args = &(args_t){{.n = 0, .d = {0}}, false}, .kind = {TN__ARG_INT},
      TN__FAILS(TN_EDTYPE, "logsumexp: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
+/* clang-format on */
 
 const tn_op tn__op_logsumexp = {TN__ROOM("logsumexp", TN_WIDE), .inputs = 1,
                                 .args_size = sizeof(args_t),    .saves = TN_SAVE_IN(0) | TN_SAVE_OUT(0),

@@ -189,7 +189,8 @@ static void lstm_proj_backward_ops(tn_back *b)
 
 #define SIZES(...) \
     .args = &(tn__steps) { .sizes = __VA_ARGS__ }
-static const int64_t    falling[] = {3, 2, 1};
+static const int64_t falling[] = {3, 2, 1};
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{2, {6, 12}}, {2, {12, 2}}, {2, {3, 2}}, {2, {3, 3}}, {2, {2, 3}}}, SIZES(NULL, .steps = 2)},
     {.in = {{2, {6, 8}}, {2, {8, 1}}, {2, {3, 1}}, {2, {3, 2}}, {2, {1, 2}}}, SIZES(falling, .steps = 3)},
@@ -199,31 +200,25 @@ static const tn__sample samples[] = {
      SIZES(NULL, .steps = 1, .reverse = true)},
     {.in = {{2, {0, 8}}, {2, {8, 2}}, {2, {3, 2}}, {2, {3, 2}}, {2, {2, 2}}}, SIZES(NULL, .steps = 0)},
     {.in = {{2, {0, 8}}, {2, {8, 2}}, {2, {0, 2}}, {2, {0, 2}}, {2, {2, 2}}}, SIZES(NULL, .steps = 3)},
-    {.in = {{2, {6, 9}}, {2, {12, 2}}, {2, {3, 2}}, {2, {3, 3}}, {2, {2, 3}}},
-     SIZES(NULL, .steps = 2),
+    {.in = {{2, {6, 9}}, {2, {12, 2}}, {2, {3, 2}}, {2, {3, 3}}, {2, {2, 3}}}, SIZES(NULL, .steps = 2),
      TN__FAILS(TN_ESHAPE,
-               "lstm_proj: x is [6, 9], but must be [6, 12]: a row for each sequence in each step, of the width of all "
-               "gates")},
-    {.in = {{2, {6, 12}}, {2, {12, 3}}, {2, {3, 2}}, {2, {3, 3}}, {2, {2, 3}}},
-     SIZES(NULL, .steps = 2),
+     "lstm_proj: x is [6, 9], but must be [6, 12]: a row for each sequence in each step, of the width of all "
+     "gates")},
+    {.in = {{2, {6, 12}}, {2, {12, 3}}, {2, {3, 2}}, {2, {3, 3}}, {2, {2, 3}}}, SIZES(NULL, .steps = 2),
      TN__FAILS(TN_ESHAPE, "lstm_proj: weight is [12, 3], but must be [12, 2]: [4 · hidden, projected]")},
-    {.in = {{2, {6, 12}}, {2, {12, 2}}, {1, {2}}, {2, {3, 3}}, {2, {2, 3}}},
-     SIZES(NULL, .steps = 2),
+    {.in = {{2, {6, 12}}, {2, {12, 2}}, {1, {2}}, {2, {3, 3}}, {2, {2, 3}}}, SIZES(NULL, .steps = 2),
      TN__FAILS(TN_ESHAPE, "lstm_proj: h must be [rows, projected], got [2]")},
-    {.in = {{2, {6, 12}}, {2, {12, 2}}, {2, {3, 2}}, {2, {2, 3}}, {2, {2, 3}}},
-     SIZES(NULL, .steps = 2),
+    {.in = {{2, {6, 12}}, {2, {12, 2}}, {2, {3, 2}}, {2, {2, 3}}, {2, {2, 3}}}, SIZES(NULL, .steps = 2),
      TN__FAILS(TN_ESHAPE, "lstm_proj: c is [2, 3], but must be [3, 3]: a row for each row of h")},
-    {.in = {{2, {6, 12}}, {2, {12, 2}}, {2, {3, 2}}, {2, {3, 3}}, {2, {3, 2}}},
-     SIZES(NULL, .steps = 2),
+    {.in = {{2, {6, 12}}, {2, {12, 2}}, {2, {3, 2}}, {2, {3, 3}}, {2, {3, 2}}}, SIZES(NULL, .steps = 2),
      TN__FAILS(TN_ESHAPE, "lstm_proj: proj is [3, 2], but must be [2, 3]: [projected, hidden]")},
-    {.in = {{2, {6, 12}}, {2, {12, 2}}, {2, {3, 2}}, {2, {3, 3}}, {2, {2, 3}}},
-     SIZES(NULL, .steps = 3),
+    {.in = {{2, {6, 12}}, {2, {12, 2}}, {2, {3, 2}}, {2, {3, 3}}, {2, {2, 3}}}, SIZES(NULL, .steps = 3),
      TN__FAILS(TN_ESHAPE, "lstm_proj: x has 6 rows, but there are 3 steps of 3 rows")},
-    {.in = {{2, {6, 12}}, {2, {12, 2}}, {2, {3, 2}}, {2, {3, 3}}, {2, {2, 3}}},
-     .kind = {0, 0, 0, 0, TN__ARG_INT},
+    {.in = {{2, {6, 12}}, {2, {12, 2}}, {2, {3, 2}}, {2, {3, 3}}, {2, {2, 3}}}, .kind = {0, 0, 0, 0, TN__ARG_INT},
      SIZES(NULL, .steps = 2),
      TN__FAILS(TN_EDTYPE, "lstm_proj: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
+/* clang-format on */
 
 const tn_op tn__op_lstm_proj = {TN__ROOM("lstm_proj", TN_WIDE),
                                 .inputs = INPUTS,

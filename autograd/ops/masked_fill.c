@@ -29,6 +29,7 @@ static void masked_fill_forward(tn_ctx *c)
 static void masked_fill_backward_ops(tn_back *b) { b->gx[0] = tn_masked_fill(b->gy[0], b->in[1], 0); }
 
 #define MASK(x) .kind = {x, TN__ARG_MASK}
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, MASK(TN__ARG_REAL), .args = &(args_t){-3}},
     {.in = {{3, {2, 3, 4}}, {2, {3, 1}}}, MASK(TN__ARG_REAL), .args = &(args_t){0.5}},
@@ -37,26 +38,18 @@ static const tn__sample samples[] = {
     {.in = {{2, {0, 3}}, {1, {3}}}, MASK(TN__ARG_REAL), .args = &(args_t){1}},
     {.in = {{2, {3, 4}}, {1, {4}}}, MASK(TN__ARG_INT), .args = &(args_t){-7}},
     {.in = {{2, {3, 4}}, {1, {4}}}, MASK(TN__ARG_MASK), .args = &(args_t){1}},
-    {.in = {{1, {3}}, {1, {3}}},
-     .args = &(args_t){1},
+    {.in = {{1, {3}}, {1, {3}}}, .args = &(args_t){1},
      TN__FAILS(TN_EDTYPE, "masked_fill: the mask must be bool, got f32; a comparison such as tn_gt(x, y) returns one")},
-    {.in = {{1, {3}}, {1, {3}}},
-     MASK(TN__ARG_INT),
-     .args = &(args_t){0.5},
+    {.in = {{1, {3}}, {1, {3}}}, MASK(TN__ARG_INT), .args = &(args_t){0.5},
      TN__FAILS(TN_EDTYPE, "masked_fill: x is i64 and 0.5 is not a whole number; convert x with tn_to(x, TN_F32)")},
-    {.in = {{1, {3}}, {1, {3}}},
-     MASK(TN__ARG_INT),
-     .args = &(args_t){-INFINITY},
+    {.in = {{1, {3}}, {1, {3}}}, MASK(TN__ARG_INT), .args = &(args_t){-INFINITY},
      TN__FAILS(TN_EDTYPE, "masked_fill: x is i64 and -inf does not fit in it; convert x with tn_to(x, TN_F64)")},
-    {.in = {{1, {3}}, {1, {3}}},
-     MASK(TN__ARG_REAL),
-     .args = &(args_t){-1e300},
+    {.in = {{1, {3}}, {1, {3}}}, MASK(TN__ARG_REAL), .args = &(args_t){-1e300},
      TN__FAILS(TN_EINVAL, "masked_fill: value -1e+300 is too large for f32")},
-    {.in = {{1, {3}}, {1, {4}}},
-     MASK(TN__ARG_REAL),
-     .args = &(args_t){1},
+    {.in = {{1, {3}}, {1, {4}}}, MASK(TN__ARG_REAL), .args = &(args_t){1},
      TN__FAILS(TN_ESHAPE, "masked_fill: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other")},
 };
+/* clang-format on */
 
 const tn_op tn__op_masked_fill = {TN__ROOM("masked_fill", TN_AS_IS),
                                   .inputs = 2,

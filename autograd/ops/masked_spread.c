@@ -28,22 +28,19 @@ static void masked_spread_backward_ops(tn_back *b) { b->gx[0] = tn_masked_select
 
 /* A sample cannot know the number of elements that a random mask selects, except for an empty y: 0. masked_select's
  * gradients of gradients test other sizes. */
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{1, {0}}, {2, {0, 3}}}, .kind = {TN__ARG_REAL, TN__ARG_MASK}, .args = &(tn_shape){.n = 2, .d = {0, 3}}},
     {.in = {{1, {0}}, {1, {3}}}, .kind = {TN__ARG_REAL, TN__ARG_MASK}, .args = &(tn_shape){.n = 3, .d = {2, 0, 3}}},
     {.in = {{1, {0}}, {0, {0}}}, .kind = {TN__ARG_INT, TN__ARG_MASK}, .args = &(tn_shape){.n = 1, .d = {0}}},
-    {.in = {{1, {3}}, {1, {3}}},
-     .args = &(tn_shape){.n = 1, .d = {3}},
+    {.in = {{1, {3}}, {1, {3}}}, .args = &(tn_shape){.n = 1, .d = {3}},
      TN__FAILS(TN_EDTYPE, "masked_spread: the mask must be bool, got f32")},
-    {.in = {{1, {3}}, {1, {3}}},
-     .kind = {TN__ARG_REAL, TN__ARG_MASK},
-     .args = &(tn_shape){.n = 1, .d = {4}},
+    {.in = {{1, {3}}, {1, {3}}}, .kind = {TN__ARG_REAL, TN__ARG_MASK}, .args = &(tn_shape){.n = 1, .d = {4}},
      TN__FAILS(TN_ESHAPE, "masked_spread: a mask of shape [3] does not broadcast to [4]")},
-    {.in = {{1, {5}}, {1, {1}}},
-     .kind = {TN__ARG_REAL, TN__ARG_MASK},
-     .args = &(tn_shape){.n = 2, .d = {0, 4}},
+    {.in = {{1, {5}}, {1, {1}}}, .kind = {TN__ARG_REAL, TN__ARG_MASK}, .args = &(tn_shape){.n = 2, .d = {0, 4}},
      TN__FAILS(TN_ESHAPE, "masked_spread: the mask is true at 0 places, but x is [5]")},
 };
+/* clang-format on */
 
 const tn_op tn__op_masked_spread = {TN__ROOM("masked_spread", TN_AS_IS),
                                     .inputs = 2,

@@ -81,6 +81,7 @@ static void matmul_backward_ops(tn_back *b)
     }
 }
 
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {4, 2}}}},
     {.in = {{3, {2, 3, 4}}, {2, {4, 3}}}},
@@ -98,16 +99,14 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 3}}, {1, {2}}}, TN__FAILS(TN_ESHAPE, "matmul: inner sizes differ: [2, 3] by [2]: 3 and 2")},
     {.in = {{3, {2, 3, 4}}, {3, {3, 4, 2}}},
      TN__FAILS(TN_ESHAPE, "matmul: leading dims do not broadcast: [2, 3, 4] by [3, 4, 2]: 2 and 3")},
-    {.in = {{0, {0}}, {2, {2, 3}}},
-     TN__FAILS(TN_ESHAPE,
-               "matmul: needs at least one dim on each side, got [] by [2, 3]; tn_mul multiplies by a number")},
-    {.in = {{2, {2, 3}}, {2, {3, 2}}},
-     .kind = {TN__ARG_INT, TN__ARG_INT},
+    {.in = {{0, {0}}, {2, {2, 3}}}, TN__FAILS(TN_ESHAPE,
+     "matmul: needs at least one dim on each side, got [] by [2, 3]; tn_mul multiplies by a number")},
+    {.in = {{2, {2, 3}}, {2, {3, 2}}}, .kind = {TN__ARG_INT, TN__ARG_INT},
      TN__FAILS(TN_EDTYPE, "matmul: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
-    {.in = {{2, {2, 3}}, {2, {3, 2}}},
-     .kind = {TN__ARG_REAL, TN__ARG_INT},
+    {.in = {{2, {2, 3}}, {2, {3, 2}}}, .kind = {TN__ARG_REAL, TN__ARG_INT},
      TN__FAILS(TN_EDTYPE, "matmul: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
+/* clang-format on */
 
 const tn_op tn__op_matmul = {TN__ROOM("matmul", TN_NARROW(2)),
                              .inputs = 2,

@@ -4,21 +4,12 @@
  *
  * A NaN is neither less nor greater, so if one is NaN both get the whole gradient, as in PyTorch. */
 #ifndef TN__REAL /* ============================================================================== the rooms */
-#include "autograd/rooms/room.h"
+#include "autograd/rooms/elementwise.h"
 #define TN__TEMPLATE "autograd/ops/maximum.c"
 #define TN__WITH_I64
 #include "core/real.h"
 
 static bool takes_larger(const tn_back *b) { return b->op == &tn__op_maximum; }
-
-static void maximum_forward(tn_ctx *c)
-{
-    tn__map(TN__NUMBERS(max), TN__LIST(c->out[0]), TN__LIST(c->in[0], c->in[1]), NULL);
-}
-static void minimum_forward(tn_ctx *c)
-{
-    tn__map(TN__NUMBERS(min), TN__LIST(c->out[0]), TN__LIST(c->in[0], c->in[1]), NULL);
-}
 
 static void maximum_backward(tn_back *b)
 {
@@ -38,57 +29,38 @@ static void maximum_backward_ops(tn_back *b)
     }
 }
 
-#define ROWS(op)                                                                                       \
-    static const tn__sample op##_samples[] = {                                                         \
-        {.in = {{2, {3, 4}}, {2, {3, 4}}}, .low = {-2, 2.1}, .high = {2, 3}},                          \
-        {.in = {{3, {2, 3, 4}}, {1, {4}}}, .low = {0.5, -2}, .high = {3, 0.4}},                        \
-        {.in = {{2, {3, 1}}, {3, {2, 1, 4}}}, .low = {-2, 2.1}, .high = {2, 3}},                       \
-        {.in = {{0, {0}}, {2, {2, 2}}}, .low = {1e5, -2}, .high = {2e5, 2}},                           \
-        {.in = {{2, {0, 3}}, {2, {1, 3}}}},                                                            \
-        {.in = {{2, {4, 3}}, {1, {3}}}, .kind = {TN__ARG_INT, TN__ARG_INT}},                           \
-        {.in = {{1, {5}}, {1, {5}}}, .kind = {TN__ARG_MASK, TN__ARG_MASK}},                            \
-        {.in = {{1, {3}}, {1, {4}}},                                                                   \
-         .status = TN_ESHAPE,                                                                          \
-         .fails = #op ": shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other"}, \
-    }
+/* clang-format off */
+#define ROWS(op)                                                                                      \
+    static const tn__sample op##_samples[] = {                                                        \
+        {.in = {{2, {3, 4}}, {2, {3, 4}}}, .low = {-2, 2.1}, .high = {2, 3}},                         \
+        {.in = {{3, {2, 3, 4}}, {1, {4}}}, .low = {0.5, -2}, .high = {3, 0.4}},                       \
+        {.in = {{2, {3, 1}}, {3, {2, 1, 4}}}, .low = {-2, 2.1}, .high = {2, 3}},                      \
+        {.in = {{0, {0}}, {2, {2, 2}}}, .low = {1e5, -2}, .high = {2e5, 2}},                          \
+        {.in = {{2, {0, 3}}, {2, {1, 3}}}},                                                           \
+        {.in = {{2, {4, 3}}, {1, {3}}}, .kind = {TN__ARG_INT, TN__ARG_INT}},                          \
+        {.in = {{1, {5}}, {1, {5}}}, .kind = {TN__ARG_MASK, TN__ARG_MASK}}, TN__NO_BROADCAST(op)}
+/* clang-format on */
 ROWS(maximum);
 ROWS(minimum);
-
-const tn_op tn__op_maximum = {TN__ROOM("maximum", TN_JOIN),
-                              .inputs = 2,
-                              .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
-                              .infer = tn__infer_binary,
-                              .forward = maximum_forward,
-                              .backward = maximum_backward,
-                              .backward_ops = maximum_backward_ops};
-TN__SAMPLES(maximum, maximum_samples);
-const tn_op tn__op_minimum = {TN__ROOM("minimum", TN_JOIN),
-                              .inputs = 2,
-                              .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1),
-                              .infer = tn__infer_binary,
-                              .forward = minimum_forward,
-                              .backward = maximum_backward,
-                              .backward_ops = maximum_backward_ops};
-TN__SAMPLES(minimum, minimum_samples);
-
-tn_tensor *tn_maximum(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_maximum, a, b, false); }
-tn_tensor *tn_minimum(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_minimum, a, b, false); }
+TN__BINARY(maximum, NUMBERS, TN_JOIN, .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1), .infer = tn__infer_binary,
+           .backward = maximum_backward, .backward_ops = maximum_backward_ops)
+TN__BINARY(minimum, NUMBERS, TN_JOIN, .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1), .infer = tn__infer_binary,
+           .backward = maximum_backward, .backward_ops = maximum_backward_ops)
 
 #else /* ==================================================================== kernels: contiguous, one dtype */
-
-#define EXTREME(op, sign)                                                                      \
-    static void TN__(op)(int64_t n, void *const *out, const void *const *in, const void *args) \
-    {                                                                                          \
-        const TN__REAL *a = in[0], *b = in[1];                                                 \
-        TN__REAL       *y = out[0];                                                            \
-        (void)args;                                                                            \
-        for (int64_t i = 0; i < n; i++) { /* a NaN is kept                    */               \
-            TN__REAL best = a[i] sign b[i] ? a[i] : b[i];                                      \
-            y[i] = a[i] != a[i] ? a[i] : best;                                                 \
-        }                                                                                      \
+#define EXTREME(name, sign)                                   \
+    TN__KERNEL(name)                                          \
+    {                                                         \
+        const TN__REAL *a = in[0], *b = in[1];                \
+        TN__REAL       *y = out[0];                           \
+        (void)args;                                           \
+        for (int64_t i = 0; i < n; i++) { /* a NaN is kept */ \
+            TN__REAL best = a[i] sign b[i] ? a[i] : b[i];     \
+            y[i] = a[i] != a[i] ? a[i] : best;                \
+        }                                                     \
     }
-EXTREME(max, >)
-EXTREME(min, <)
+EXTREME(maximum_fwd, >)
+EXTREME(minimum_fwd, <)
 #undef EXTREME
 
 #if TN__IS_REAL

@@ -30,6 +30,7 @@ static void mean_backward_ops(tn_back *b)
     b->gx[0] = tn_expand(tn_div_scalar(g, n ? (double)n : 1), b->in_shape[0]); /* of no elements: 0, not NaN, for gy */
 }
 
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){{.n = 0, .d = {0}}, false}},
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{.n = 1, .d = {1}}, false}},
@@ -37,14 +38,12 @@ static const tn__sample samples[] = {
     {.in = {{3, {2, 1, 4}}}, .args = &(args_t){{.n = 1, .d = {1}}, false}},
     {.in = {{0, {0}}}, .args = &(args_t){{.n = 0, .d = {0}}, false}},
     {.in = {{2, {0, 3}}}, .args = &(args_t){{.n = 1, .d = {1}}, true}},
-    {.in = {{2, {3, 4}}},
-     .args = &(args_t){{.n = 1, .d = {2}}, false},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{.n = 1, .d = {2}}, false},
      TN__FAILS(TN_EINDEX, "mean: dim 2 is out of range for a 2-d tensor")},
-    {.in = {{1, {2}}},
-     .args = &(args_t){{.n = 0, .d = {0}}, false},
-     .kind = {TN__ARG_INT},
+    {.in = {{1, {2}}}, .args = &(args_t){{.n = 0, .d = {0}}, false}, .kind = {TN__ARG_INT},
      TN__FAILS(TN_EDTYPE, "mean: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
+/* clang-format on */
 
 const tn_op tn__op_mean = {TN__ROOM("mean", TN_WIDE),   .inputs = 1,
                            .args_size = sizeof(args_t), .infer = mean_infer,

@@ -9,18 +9,11 @@
  * other is 1 minus it. Beyond |x| = 1000 they are 0 and 1 in any dtype; infinity times 0 must not be computed there. y
  * is computed by a function of core/kernels/vecmath.h. */
 #ifndef TN__REAL /* =============================================================================== the room */
-#include "autograd/rooms/room.h"
-#include "core/kernels/vecmath.h"
+#include "autograd/rooms/elementwise.h"
 #define TN__TEMPLATE "autograd/ops/mish.c"
 #include "core/real.h"
 
-static void mish_forward(tn_ctx *c) { tn__map(TN__REALS(mish_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0]), NULL); }
-
-static void mish_backward(tn_back *b)
-{
-    if ((b->gx[0] = tn_empty_like(b->gy[0])))
-        tn__map(TN__REALS(mish_bwd), TN__LIST(b->gx[0]), TN__LIST(b->in[0], b->gy[0]), NULL);
-}
+TN__BACKWARD(mish, b->in[0], tn_empty_like(b->gy[0]), NULL)
 static void mish_backward_ops(tn_back *b)
 {
     tn_tensor *x = tn_clamp(b->in[0], -1000, 1000), *s = tn_sigmoid(x), *r = tn_sigmoid(tn_neg(x));
@@ -29,36 +22,19 @@ static void mish_backward_ops(tn_back *b)
     b->gx[0] = tn_mul(b->gy[0], tn_add(t, tn_mul(x, tn_mul(s, tn_square(root)))));
 }
 
-static const tn__sample samples[] = {
-    {.in = {{2, {3, 4}}}},
-    {.in = {{0, {0}}}},
-    {.in = {{3, {2, 0, 3}}}},
-    {.in = {{3, {2, 1, 5}}}},
+static const tn__sample mish_samples[] = {
+    TN__ROWS(),
     {.in = {{2, {2, 3}}}, .low = {-9}, .high = {9}},
     {.in = {{2, {2, 3}}}, .low = {-1e4}, .high = {-9e3}},
     {.in = {{2, {2, 3}}}, .low = {9e3}, .high = {1e4}},
-    {.in = {{1, {2}}},
-     .kind = {TN__ARG_INT},
-     TN__FAILS(TN_EDTYPE, "mish: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
+    TN__REAL_ONLY(mish),
 };
-
-const tn_op tn__op_mish = {TN__ROOM("mish", TN_AS_IS),       .inputs = 1,
-                           .saves = TN_SAVE_IN(0),           .infer = tn__infer_real,
-                           .forward = mish_forward,          .backward = mish_backward,
-                           .backward_ops = mish_backward_ops};
-TN__SAMPLES(mish, samples);
-
-tn_tensor *tn_mish(tn_tensor *x) { return tn_apply(&tn__op_mish, x); }
+TN__UNARY(mish, REALS, TN_AS_IS, .saves = TN_SAVE_IN(0), .backward = mish_backward)
 
 #else /* ================================================================ kernels: contiguous, one real type */
+TN__ALL(mish_fwd, tn__mish)
 
-static void TN__(mish_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
-{
-    (void)args;
-    TN__(tn__mish)(n, out[0], in[0]);
-}
-
-static void TN__(mish_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+TN__KERNEL(mish_bwd)
 {
     const TN__REAL *x = in[0], *gy = in[1];
     TN__REAL       *gx = out[0];

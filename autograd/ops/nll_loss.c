@@ -60,6 +60,7 @@ static void nll_loss_backward_ops(tn_back *b)
 #define WEIGHTED .kind = {0, TN__ARG_INDEX, TN__ARG_CONST}, .low = {-2, 0, 0.1}
 #define ARGS(...) \
     .args = &(args_t) { __VA_ARGS__ }
+/* clang-format off */
 static const tn__sample samples[] = {
     /* ignore_index -8: all ignored */
     {.in = {{2, {4, 5}}, {1, {4}}}, CLASSES, .high = {2, 5}, .low = {-2}, ARGS(-100, 0, TN_MEAN, -1)},
@@ -70,29 +71,16 @@ static const tn__sample samples[] = {
     {.in = {{2, {3, 1}}, {1, {3}}}, CLASSES, .high = {2, 1}, .low = {-2}, ARGS(-100, 0, TN_SUM, 1)},
     {.in = {{2, {3, 4}}, {1, {3}}}, CLASSES, .high = {2, -7}, .low = {-2, -8}, ARGS(-8, 0, TN_MEAN, -1)},
     {.in = {{2, {0, 4}}, {1, {0}}}, CLASSES, .high = {2, 4}, .low = {-2}, ARGS(-100, 0, TN_NONE, -1)},
-    {.in = {{3, {1, 3, 2}}, {2, {1, 2}}},
-     CLASSES,
-     .high = {2, 4},
-     .low = {-2, 3},
-     ARGS(-1, 0, TN_MEAN, 1),
+    {.in = {{3, {1, 3, 2}}, {2, {1, 2}}}, CLASSES, .high = {2, 4}, .low = {-2, 3}, ARGS(-1, 0, TN_MEAN, 1),
      TN__FAILS(TN_EINDEX, "nll_loss: target 3 at [0, 0] is outside 0…2 and is not ignore_index -1")},
-    {.in = {{2, {2, 3}}, {2, {2, 3}}},
-     .kind = {0, TN__ARG_REAL, TN__ARG_ABSENT},
-     ARGS(-100, 0, TN_MEAN, -1),
+    {.in = {{2, {2, 3}}, {2, {2, 3}}}, .kind = {0, TN__ARG_REAL, TN__ARG_ABSENT}, ARGS(-100, 0, TN_MEAN, -1),
      TN__FAILS(TN_EDTYPE, "nll_loss: the target must be i64 or i32 (class indices); got f32")},
-    {.in = {{2, {2, 3}}, {1, {2}}},
-     CLASSES,
-     .high = {2, 3},
-     .low = {-2},
-     ARGS(-100, 0.1, TN_MEAN, -1),
+    {.in = {{2, {2, 3}}, {1, {2}}}, CLASSES, .high = {2, 3}, .low = {-2}, ARGS(-100, 0.1, TN_MEAN, -1),
      TN__FAILS(TN_EINVAL, "nll_loss: does not support label smoothing; use cross_entropy, on logits")},
-    {.in = {{2, {2, 3}}, {1, {2}}},
-     CLASSES,
-     .high = {2, 3},
-     .low = {-2},
-     ARGS(-100, 0, TN_MEAN, 2),
+    {.in = {{2, {2, 3}}, {1, {2}}}, CLASSES, .high = {2, 3}, .low = {-2}, ARGS(-100, 0, TN_MEAN, 2),
      TN__FAILS(TN_EINDEX, "nll_loss: dim 2 is out of range for a 2-d tensor")},
 };
+/* clang-format on */
 
 const tn_op tn__op_nll_loss = {TN__ROOM("nll_loss", TN_WIDE),
                                .inputs = TN__CLASS_INPUTS,

@@ -71,6 +71,7 @@ static bool norm_inf_infer(tn_ctx *c)
            tn__infer_reduced(c, 0, TN_ARG(c, dims), TN_ARG(c, keepdim), c->in[0]->dtype);
 }
 
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){{.n = 0, .d = {0}}, false, 2}},
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{.n = 1, .d = {1}}, false, 1}},
@@ -82,20 +83,16 @@ static const tn__sample samples[] = {
     {.in = {{0, {0}}}, .args = &(args_t){{.n = 0, .d = {0}}, false, 2}},
     {.in = {{2, {0, 3}}}, .args = &(args_t){{.n = 1, .d = {0}}, false, 2}},
     {.in = {{2, {0, 3}}}, .args = &(args_t){{.n = 1, .d = {1}}, true, -1}},
-    {.in = {{2, {3, 4}}},
-     .args = &(args_t){{.n = 1, .d = {2}}, false, 2},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{.n = 1, .d = {2}}, false, 2},
      TN__FAILS(TN_EINDEX, "norm: dim 2 is out of range for a 2-d tensor")},
-    {.in = {{1, {2}}},
-     .args = &(args_t){{.n = 0, .d = {0}}, false, (double)NAN},
+    {.in = {{1, {2}}}, .args = &(args_t){{.n = 0, .d = {0}}, false, (double)NAN},
      TN__FAILS(TN_EINVAL, "norm: p is NaN")},
-    {.in = {{2, {0, 3}}},
-     .args = &(args_t){{.n = 1, .d = {0}}, false, -1},
+    {.in = {{2, {0, 3}}}, .args = &(args_t){{.n = 1, .d = {0}}, false, -1},
      TN__FAILS(TN_ESHAPE, "norm: dim 0 of [0, 3] is empty: there is no element to choose")},
-    {.in = {{1, {2}}},
-     .args = &(args_t){{.n = 0, .d = {0}}, false, 2},
-     .kind = {TN__ARG_INT},
+    {.in = {{1, {2}}}, .args = &(args_t){{.n = 0, .d = {0}}, false, 2}, .kind = {TN__ARG_INT},
      TN__FAILS(TN_EDTYPE, "norm: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
+/* clang-format on */
 static const tn__sample inf_samples[] = {
     {.in = {{2, {3, 4}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){{.n = 0, .d = {0}}, false, (double)INFINITY}},
     {.in = {{2, {3, 4}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){{.n = 1, .d = {1}}, true, (double)INFINITY}},

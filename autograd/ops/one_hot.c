@@ -43,28 +43,22 @@ static void one_hot_forward(tn_ctx *c)
     tn__rows((tn__kernel_set){NULL, NULL, ones}, -1, TN__LIST(c->out[0]), TN__LIST(c->out[0], &index), NULL);
 }
 
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{1, {5}}}, .kind = {TN__ARG_INDEX}, .high = {4}, .args = &(args_t){4}},
     {.in = {{2, {2, 3}}}, .kind = {TN__ARG_INDEX}, .high = {4}, .args = &(args_t){6}},
     {.in = {{2, {2, 3}}}, .kind = {TN__ARG_INDEX}, .high = {4}, .args = &(args_t){-1}},
     {.in = {{0, {0}}}, .kind = {TN__ARG_INDEX}, .high = {1}, .args = &(args_t){3}},
     {.in = {{2, {0, 3}}}, .kind = {TN__ARG_INDEX}, .high = {1}, .args = &(args_t){3}},
-    {.in = {{1, {2}}},
-     .kind = {TN__ARG_INDEX},
-     .low = {4},
-     .high = {5},
-     .args = &(args_t){4},
+    {.in = {{1, {2}}}, .kind = {TN__ARG_INDEX}, .low = {4}, .high = {5}, .args = &(args_t){4},
      TN__FAILS(TN_EINDEX, "one_hot: index 4 at [0] is outside 0 … 3")},
-    {.in = {{1, {0}}},
-     .kind = {TN__ARG_INDEX},
-     .args = &(args_t){-1},
+    {.in = {{1, {0}}}, .kind = {TN__ARG_INDEX}, .args = &(args_t){-1},
      TN__FAILS(TN_EINVAL, "one_hot: the number of classes of an empty index is unknown; pass it")},
-    {.in = {{1, {2}}},
-     .kind = {TN__ARG_INDEX},
-     .args = &(args_t){-2},
+    {.in = {{1, {2}}}, .kind = {TN__ARG_INDEX}, .args = &(args_t){-2},
      TN__FAILS(TN_EINVAL, "one_hot: classes is -2, but must be at least 0, or -1 for the largest index + 1")},
     {.in = {{1, {2}}}, .args = &(args_t){3}, TN__FAILS(TN_EDTYPE, "one_hot: indices must be i64 or i32, got f32")},
 };
+/* clang-format on */
 
 const tn_op tn__op_one_hot = {TN__ROOM("one_hot", TN_AS_IS), .inputs = 1, .args_size = sizeof(args_t),
                               .infer = one_hot_infer, .forward = one_hot_forward};

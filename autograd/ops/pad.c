@@ -64,6 +64,7 @@ static void pad_backward_ops(tn_back *b)
     b->gx[0] = tn_pad(b->gy[0], before, after, 0);
 }
 
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){{.n = 2, .d = {1, 0}}, {.n = 2, .d = {2, 3}}, 0.5}},
     {.in = {{2, {3, 4}}}, .args = &(args_t){{.n = 2, .d = {-1, 2}}, {.n = 2, .d = {1, -3}}, -1}},
@@ -73,24 +74,18 @@ static const tn__sample samples[] = {
     {.in = {{0, {0}}}, .args = &(args_t){{.n = 0, .d = {0}}, {.n = 0, .d = {0}}, 1}},
     {.in = {{2, {0, 2}}}, .args = &(args_t){{.n = 2, .d = {1, 1}}, {.n = 2, .d = {1, 0}}, 2}},
     {.in = {{2, {3, 4}}}, .args = &(args_t){{.n = 2, .d = {-2, 0}}, {.n = 2, .d = {-1, 0}}, 0}}, /* empty */
-    {.in = {{1, {4}}},
-     .kind = {TN__ARG_INT},
-     .low = {-9},
-     .high = {9},
+    {.in = {{1, {4}}}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9},
      .args = &(args_t){{.n = 1, .d = {2}}, {.n = 1, .d = {1}}, 3}},
-    {.in = {{2, {3, 4}}},
-     .args = &(args_t){{.n = 2, .d = {-2, 0}}, {.n = 2, .d = {-2, 0}}, 0},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{.n = 2, .d = {-2, 0}}, {.n = 2, .d = {-2, 0}}, 0},
      TN__FAILS(TN_ESHAPE, "pad: -2 before and -2 after do not fit dim 0 of size 3")},
-    {.in = {{2, {3, 4}}},
-     .args = &(args_t){{.n = 2, .d = {0, -5}}, {.n = 2, .d = {0, 9}}, 0},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{.n = 2, .d = {0, -5}}, {.n = 2, .d = {0, 9}}, 0},
      TN__FAILS(TN_ESHAPE, "pad: -5 before and 9 after do not fit dim 1 of size 4")},
-    {.in = {{1, {4}}},
-     .args = &(args_t){{.n = 1, .d = {INT64_MAX}}, {.n = 1, .d = {0}}, 0},
+    {.in = {{1, {4}}}, .args = &(args_t){{.n = 1, .d = {INT64_MAX}}, {.n = 1, .d = {0}}, 0},
      TN__FAILS(TN_ESHAPE, "pad: 9223372036854775807 before and 0 after do not fit dim 0 of size 4")},
-    {.in = {{2, {3, 4}}},
-     .args = &(args_t){{.n = 1, .d = {1}}, {.n = 2, .d = {1, 1}}, 0},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){{.n = 1, .d = {1}}, {.n = 2, .d = {1, 1}}, 0},
      TN__FAILS(TN_EINVAL, "pad: needs one entry for each dim: the tensor has 2 dims, before has 1 entries, after 2")},
 };
+/* clang-format on */
 
 const tn_op tn__op_pad = {TN__ROOM("pad", TN_AS_IS),   .inputs = 1,
                           .args_size = sizeof(args_t), .infer = pad_infer,

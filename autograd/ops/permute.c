@@ -37,22 +37,21 @@ static void transpose_backward_ops(tn_back *b)
     b->gx[0] = tn_transpose(b->gy[0], TN_ARG(b, order).d[0], TN_ARG(b, order).d[1]);
 }
 
+/* clang-format off */
 static const tn__sample permute_samples[] = {
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{.n = 3, .d = {2, 0, 1}}}},
     {.in = {{4, {2, 3, 1, 2}}}, .args = &(args_t){{.n = 4, .d = {0, -1, 1, -2}}}},
     {.in = {{2, {3, 4}}}, .args = &(args_t){{.n = 2, .d = {0, 1}}}},
     {.in = {{0, {0}}}, .args = &(args_t){{.n = 0, .d = {0}}}},
     {.in = {{3, {2, 0, 4}}}, .args = &(args_t){{.n = 3, .d = {1, 2, 0}}}},
-    {.in = {{3, {2, 3, 4}}},
-     .args = &(args_t){{.n = 2, .d = {1, 0}}},
+    {.in = {{3, {2, 3, 4}}}, .args = &(args_t){{.n = 2, .d = {1, 0}}},
      TN__FAILS(TN_EINVAL, "permute: the order lists 2 dims, the tensor has 3")},
-    {.in = {{2, {2, 3}}},
-     .args = &(args_t){{.n = 2, .d = {0, 2}}},
+    {.in = {{2, {2, 3}}}, .args = &(args_t){{.n = 2, .d = {0, 2}}},
      TN__FAILS(TN_EINDEX, "permute: dim 2 is out of range for a 2-d tensor")},
-    {.in = {{2, {2, 3}}},
-     .args = &(args_t){{.n = 2, .d = {1, -1}}},
+    {.in = {{2, {2, 3}}}, .args = &(args_t){{.n = 2, .d = {1, -1}}},
      TN__FAILS(TN_EINVAL, "permute: dim 1 is listed twice")},
 };
+/* clang-format on */
 const tn_op tn__op_permute = {TN__ROOM("permute", TN_AS_IS),
                               .inputs = 1,
                               .args_size = sizeof(args_t),

@@ -6,7 +6,7 @@
  * In backward_ops a is replaced by 1 where b = 0 and 1 / a is not finite, so that derivatives of no order multiply
  * infinity by 0. */
 #ifndef TN__REAL /* =============================================================================== the room */
-#include "autograd/rooms/room.h"
+#include "autograd/rooms/elementwise.h"
 #define TN__TEMPLATE "autograd/ops/pow.c"
 #define TN__WITH_I64
 #include "core/real.h"
@@ -25,10 +25,6 @@ static bool pow_infer(tn_ctx *c)
         c, TN_EINVAL,
         "an integer to a negative power is not an integer: the exponent is %lld at %s; convert a with tn_to(a, TN_F32)",
         (long long)tn_get_i64(b, at), tn__position_text(b->l.shape, at, text, sizeof text));
-}
-static void pow_forward(tn_ctx *c)
-{
-    tn__map(TN__NUMBERS(pow_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0], c->in[1]), NULL);
 }
 
 static unsigned pow_saves_for(const bool *need)
@@ -57,7 +53,8 @@ static void pow_backward_ops(tn_back *b)
     }
 }
 
-static const tn__sample samples[] = {
+/* clang-format off */
+static const tn__sample pow_samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, .low = {0.5, -2}, .high = {2, 2}},
     {.in = {{3, {2, 3, 4}}, {1, {4}}}, .low = {0.5, 0.5}, .high = {2, 3}},
     {.in = {{2, {3, 1}}, {3, {2, 1, 4}}}, .low = {0.5, -2}, .high = {2, 2}},
@@ -65,48 +62,22 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 2}}, {0, {0}}}, .low = {0.5, -2}, .high = {2, 2}},
     {.in = {{2, {0, 3}}, {2, {1, 3}}}},
     {.in = {{2, {3, 4}}, {1, {4}}}, .kind = {TN__ARG_INT, TN__ARG_INT}, .low = {-9, 0}, .high = {9, 6}},
-    {.in = {{1, {4}}, {2, {2, 4}}},
-     .kind = {TN__ARG_INT, TN__ARG_INT},
-     .low = {-9, -1},
-     .high = {9, 0},
+    {.in = {{1, {4}}, {2, {2, 4}}}, .kind = {TN__ARG_INT, TN__ARG_INT}, .low = {-9, -1}, .high = {9, 0},
      TN__FAILS(TN_EINVAL,
-               "pow: an integer to a negative power is not an integer: the exponent is -1 at [0, 0]; convert a with "
-               "tn_to(a, TN_F32)")},
-    {.in = {{1, {4}}, {1, {4}}},
-     .kind = {TN__ARG_MASK, TN__ARG_MASK},
-     TN__FAILS(TN_EDTYPE, "pow: does not support bool; convert it with tn_to(x, TN_I64)")},
-    {.in = {{1, {3}}, {1, {4}}},
-     TN__FAILS(TN_ESHAPE, "pow: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other")},
+     "pow: an integer to a negative power is not an integer: the exponent is -1 at [0, 0]; convert a with "
+     "tn_to(a, TN_F32)")},
+    TN__NO_BOOL_PAIR(pow),
+    TN__NO_BROADCAST(pow),
 };
-
-const tn_op tn__op_pow = {TN__ROOM("pow", TN_WIDE),
-                          .inputs = 2,
-                          .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(0),
-                          .saves_for = pow_saves_for,
-                          .infer = pow_infer,
-                          .forward = pow_forward,
-                          .backward = pow_backward,
-                          .backward_ops = pow_backward_ops};
-TN__SAMPLES(pow, samples);
-
-tn_tensor *tn_pow(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_pow, a, b, false); }
+/* clang-format on */
+TN__BINARY(pow, NUMBERS, TN_WIDE, .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(0), .saves_for = pow_saves_for,
+           .infer = pow_infer, .backward = pow_backward, .backward_ops = pow_backward_ops)
 
 #else /* ==================================================================== kernels: contiguous, one dtype */
-
-static void TN__(pow_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
-{
-    const TN__REAL *a = in[0], *b = in[1];
-    TN__REAL       *y = out[0];
-    (void)args;
-#if TN__IS_REAL
-    for (int64_t i = 0; i < n; i++) y[i] = TN__M(pow)(a[i], b[i]);
-#else
-    for (int64_t i = 0; i < n; i++) y[i] = tn__pow_i64(a[i], b[i]);
-#endif
-}
+TN__EACH_PAIR(pow_fwd, TN__EITHER(TN__M(pow)(a[i], b[i]), tn__pow_i64(a[i], b[i])))
 
 #if TN__IS_REAL
-static void TN__(bwd_base)(int64_t n, void *const *out, const void *const *in, const void *args)
+TN__KERNEL(bwd_base)
 {
     const TN__REAL *a = in[0], *b = in[1], *gy = in[2];
     TN__REAL       *ga = out[0];
@@ -114,7 +85,7 @@ static void TN__(bwd_base)(int64_t n, void *const *out, const void *const *in, c
     for (int64_t i = 0; i < n; i++) ga[i] = b[i] == 0 ? 0 : gy[i] * (b[i] * TN__M(pow)(a[i], b[i] - 1));
 }
 
-static void TN__(bwd_exponent)(int64_t n, void *const *out, const void *const *in, const void *args)
+TN__KERNEL(bwd_exponent)
 {
     const TN__REAL *a = in[0], *b = in[1], *y = in[2], *gy = in[3];
     TN__REAL       *gb = out[0];

@@ -4,10 +4,8 @@
  *
  * The powers that models use are computed as products, quotients and roots instead of calls of pow. */
 #ifndef TN__REAL /* =============================================================================== the room */
-#include "autograd/rooms/room.h"
-typedef struct {
-    double k;
-} args_t;
+#include "autograd/rooms/elementwise.h"
+typedef tn__scalar args_t;
 #define TN__TEMPLATE "autograd/ops/pow_scalar.c"
 #define TN__WITH_I64
 #include "core/real.h"
@@ -19,10 +17,6 @@ static bool pow_scalar_infer(tn_ctx *c)
     if (tn__is_float(c->in[0]->dtype) || k >= 0) return true;
     return tn_infer_fail(c, TN_EINVAL, "an integer to the power %g is not an integer; convert x with tn_to(x, TN_F32)",
                          k);
-}
-static void pow_scalar_forward(tn_ctx *c)
-{
-    tn__map(TN__NUMBERS(pow_scalar_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0]), c->args);
 }
 
 static void pow_scalar_backward(tn_back *b)
@@ -40,7 +34,7 @@ static void pow_scalar_backward_ops(tn_back *b)
     else b->gx[0] = tn_mul(b->gy[0], tn_mul_scalar(k == 2 ? b->in[0] : tn_pow_scalar(b->in[0], k - 1), k));
 }
 
-static const tn__sample samples[] = {
+static const tn__sample pow_scalar_samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){2}},
     {.in = {{2, {3, 4}}}, .args = &(args_t){3}},
     {.in = {{0, {0}}}, .args = &(args_t){1}},
@@ -53,30 +47,19 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 3}}}, .args = &(args_t){2.7}, .low = {0.5}, .high = {2}},
     {.in = {{2, {2, 3}}}, .args = &(args_t){5}},
     {.in = {{2, {3, 4}}}, .args = &(args_t){7}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}},
-    {.in = {{1, {2}}},
-     .args = &(args_t){0.5},
-     .kind = {TN__ARG_INT},
-     TN__FAILS(TN_EDTYPE, "pow_scalar: x is i64 and 0.5 is not a whole number; convert x with tn_to(x, TN_F32)")},
+    TN__NOT_WHOLE(pow_scalar),
     {.in = {{1, {2}}},
      .args = &(args_t){-2},
      .kind = {TN__ARG_INT},
      TN__FAILS(TN_EINVAL, "pow_scalar: an integer to the power -2 is not an integer; convert x with tn_to(x, TN_F32)")},
-    {.in = {{1, {2}}},
-     .args = &(args_t){2},
-     .kind = {TN__ARG_MASK},
-     TN__FAILS(TN_EDTYPE, "pow_scalar: does not support bool; convert it with tn_to(x, TN_I64)")},
+    TN__NO_BOOL_K(pow_scalar, 2),
 };
-
-const tn_op tn__op_pow_scalar = {TN__ROOM("pow_scalar", TN_WIDE), .inputs = 1,
-                                 .args_size = sizeof(args_t),     .saves = TN_SAVE_IN(0),
-                                 .infer = pow_scalar_infer,       .forward = pow_scalar_forward,
-                                 .backward = pow_scalar_backward, .backward_ops = pow_scalar_backward_ops};
-TN__SAMPLES(pow_scalar, samples);
+TN__SCALAR(pow_scalar, NUMBERS, TN_WIDE, .saves = TN_SAVE_IN(0), .infer = pow_scalar_infer,
+           .backward = pow_scalar_backward)
 
 tn_tensor *tn_pow_scalar(tn_tensor *x, double k) { return tn_apply_args(&tn__op_pow_scalar, &(args_t){k}, x); }
 
 #else /* ==================================================================== kernels: contiguous, one dtype */
-
 #if TN__IS_REAL
 #define EACH(expr) \
     for (int64_t i = 0; i < n; i++) y[i] = (expr)
@@ -94,7 +77,7 @@ static void TN__(power)(int64_t n, TN__REAL *y, const TN__REAL *x, double k)
 #undef EACH
 #endif
 
-static void TN__(pow_scalar_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+TN__KERNEL(pow_scalar_fwd)
 {
     const double k = ((const args_t *)args)->k;
 #if TN__IS_REAL
@@ -107,7 +90,7 @@ static void TN__(pow_scalar_fwd)(int64_t n, void *const *out, const void *const 
 }
 
 #if TN__IS_REAL
-static void TN__(pow_scalar_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+TN__KERNEL(pow_scalar_bwd)
 {
     const TN__REAL *x = in[0], *gy = in[1];
     TN__REAL       *gx = out[0];

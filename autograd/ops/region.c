@@ -141,65 +141,61 @@ TN__SAMPLES(region, region_samples);
 
 /* ---- the parts ---- */
 
+/* clang-format off */
 static const tn__sample slice_samples[] = {
     {.in = {{2, {3, 6}}}, .args = &(args_t){1, 0, 1, 5, 2}},
     {.in = {{2, {6, 3}}}, .args = &(args_t){-2, 0, -5, -1, 3}},
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){1, 0, -100, 100, 1}}, /* clamped */
-    {.in = {{2, {3, 4}}}, .args = &(args_t){0, 0, 2, 1, 1}},         /* empty */
+    {.in = {{2, {3, 4}}}, .args = &(args_t){0, 0, 2, 1, 1}}, /* empty */
     {.in = {{2, {3, 4}}}, .args = &(args_t){1, 0, 1, INT64_MAX, INT64_MAX}},
     {.in = {{2, {0, 4}}}, .args = &(args_t){0, 0, 0, 3, 1}},
     {.in = {{2, {1, 4}}}, .args = &(args_t){0, 0, 0, 1, 2}},
-    {.in = {{1, {4}}},
-     .args = &(args_t){0, 0, 3, 0, -1},
+    {.in = {{1, {4}}}, .args = &(args_t){0, 0, 3, 0, -1},
      TN__FAILS(TN_EINVAL, "slice: the step must be at least 1, got -1; tn_flip reverses a dim")},
-    {.in = {{1, {4}}},
-     .args = &(args_t){1, 0, 0, 4, 1},
+    {.in = {{1, {4}}}, .args = &(args_t){1, 0, 0, 4, 1},
      TN__FAILS(TN_EINDEX, "slice: dim 1 is out of range for a 1-d tensor")},
-    {.in = {{0, {0}}},
-     .args = &(args_t){0, 0, 0, 1, 1},
+    {.in = {{0, {0}}}, .args = &(args_t){0, 0, 0, 1, 1},
      TN__FAILS(TN_ESHAPE, "slice: a 0-d tensor has no dim to slice; add one with tn_unsqueeze(x, 0)")},
 };
+/* clang-format on */
 const tn_op tn__op_slice = {ROOM("slice")};
 TN__SAMPLES(slice, slice_samples);
 
+/* clang-format off */
 static const tn__sample narrow_samples[] = {
     {.in = {{2, {3, 6}}}, .args = &(args_t){1, 0, 2, 3, 0}},
     {.in = {{2, {3, 6}}}, .args = &(args_t){0, 0, -2, 2, 0}},
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){-2, 0, 0, 3, 0}},
     {.in = {{2, {3, 4}}}, .args = &(args_t){0, 0, 3, 0, 0}},
     {.in = {{2, {3, 0}}}, .args = &(args_t){0, 0, 1, 2, 0}},
-    {.in = {{2, {3, 4}}},
-     .args = &(args_t){0, 0, 4, 0, 0},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){0, 0, 4, 0, 0},
      TN__FAILS(TN_EINDEX, "narrow: start 4 is out of range for dim 0 of size 3")},
-    {.in = {{2, {3, 4}}},
-     .args = &(args_t){1, 0, 2, 3, 0},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){1, 0, 2, 3, 0},
      TN__FAILS(TN_EINDEX, "narrow: 3 elements from 2 on do not fit into dim 1 of size 4")},
-    {.in = {{2, {3, 4}}},
-     .args = &(args_t){1, 0, 2, -1, 0},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){1, 0, 2, -1, 0},
      TN__FAILS(TN_EINDEX, "narrow: -1 elements from 2 on do not fit into dim 1 of size 4")},
-    {.in = {{0, {0}}},
-     .args = &(args_t){0, 0, 0, 1, 0},
+    {.in = {{0, {0}}}, .args = &(args_t){0, 0, 0, 1, 0},
      TN__FAILS(TN_ESHAPE, "narrow: a 0-d tensor has no dim to slice; add one with tn_unsqueeze(x, 0)")},
 };
+/* clang-format on */
 const tn_op tn__op_narrow = {ROOM("narrow")};
 TN__SAMPLES(narrow, narrow_samples);
 
+/* clang-format off */
 static const tn__sample select_samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){.dim = 0, .start = 1}},
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){.dim = 1, .start = -1}},
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){.dim = -1, .start = -4}},
     {.in = {{1, {3}}}, .args = &(args_t){.dim = 0, .start = 2}},
     {.in = {{2, {3, 0}}}, .args = &(args_t){.dim = 0, .start = 2}},
-    {.in = {{2, {3, 4}}},
-     .args = &(args_t){.dim = 0, .start = 3},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){.dim = 0, .start = 3},
      TN__FAILS(TN_EINDEX, "select: index 3 is out of range for dim 0 of size 3")},
-    {.in = {{2, {3, 0}}},
-     .args = &(args_t){.dim = 1, .start = 0},
+    {.in = {{2, {3, 0}}}, .args = &(args_t){.dim = 1, .start = 0},
      TN__FAILS(TN_EINDEX, "select: index 0 is out of range for dim 1 of size 0")},
-    {.in = {{0, {0}}},
-     .args = &(args_t){.dim = 0},
+    {.in = {{0, {0}}}, .args = &(args_t){.dim = 0},
      TN__FAILS(TN_ESHAPE, "select: a 0-d tensor has no dim to slice; add one with tn_unsqueeze(x, 0)")},
 };
+/* clang-format on */
 const tn_op tn__op_select = {ROOM("select")};
 TN__SAMPLES(select, select_samples);
 
@@ -222,6 +218,7 @@ static const tn__sample diagonal_samples[] = {
 const tn_op tn__op_diagonal = {ROOM("diagonal")};
 TN__SAMPLES(diagonal, diagonal_samples);
 
+/* clang-format off */
 static const tn__sample unfold_samples[] = {
     {.in = {{1, {7}}}, .args = &(args_t){0, 0, 0, 3, 1}},
     {.in = {{2, {2, 7}}}, .args = &(args_t){1, 0, 0, 3, 2}},
@@ -231,16 +228,14 @@ static const tn__sample unfold_samples[] = {
     {.in = {{0, {0}}}, .args = &(args_t){0, 0, 0, 1, 1}},
     {.in = {{2, {0, 4}}}, .args = &(args_t){1, 0, 0, 2, 1}},
     {.in = {{1, {4}}}, .args = &(args_t){0, 0, 0, 0, 2}},
-    {.in = {{1, {4}}},
-     .args = &(args_t){0, 0, 0, 5, 1},
+    {.in = {{1, {4}}}, .args = &(args_t){0, 0, 0, 5, 1},
      TN__FAILS(TN_EINVAL, "unfold: a window of 5 does not fit into dim 0 of size 4")},
-    {.in = {{1, {4}}},
-     .args = &(args_t){0, 0, 0, 2, 0},
+    {.in = {{1, {4}}}, .args = &(args_t){0, 0, 0, 2, 0},
      TN__FAILS(TN_EINVAL, "unfold: the step must be at least 1, got 0")},
-    {.in = {{8, {1, 1, 1, 1, 1, 1, 1, 2}}},
-     .args = &(args_t){0, 0, 0, 1, 1},
+    {.in = {{8, {1, 1, 1, 1, 1, 1, 1, 2}}}, .args = &(args_t){0, 0, 0, 1, 1},
      TN__FAILS(TN_ESHAPE, "unfold: the result would have 9 dims, more than 8")},
 };
+/* clang-format on */
 const tn_op tn__op_unfold = {ROOM("unfold")};
 TN__SAMPLES(unfold, unfold_samples);
 

@@ -5,7 +5,7 @@
  *
  * For an infinite b the quotient is 0, or -1 where a has the other sign (and y is b). */
 #ifndef TN__REAL /* =============================================================================== the room */
-#include "autograd/rooms/room.h"
+#include "autograd/rooms/elementwise.h"
 #define TN__TEMPLATE "autograd/ops/remainder.c"
 #define TN__WITH_I64
 #include "core/real.h"
@@ -24,11 +24,6 @@ static bool remainder_infer(tn_ctx *c)
     return tn_infer_fail(c, TN_EINVAL, "integer division by zero: the divisor is 0 at %s",
                          tn__position_text(b->l.shape, at, text, sizeof text));
 }
-static void remainder_forward(tn_ctx *c)
-{
-    tn__map(TN__NUMBERS(remainder_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0], c->in[1]), NULL);
-}
-
 static unsigned remainder_saves_for(const bool *need)
 {
     return need[1] ? TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(0) : 0;
@@ -51,7 +46,8 @@ static void remainder_backward_ops(tn_back *b)
     b->gx[1] = tn_neg(tn_mul(b->gy[0], whole));
 }
 
-static const tn__sample samples[] = {
+/* clang-format off */
+static const tn__sample remainder_samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, .low = {0.1, 0.5}, .high = {0.4, 0.9}},
     {.in = {{3, {2, 3, 4}}, {1, {4}}}, .low = {-0.4, 0.5}, .high = {-0.1, 0.9}},
     {.in = {{2, {3, 1}}, {3, {2, 1, 4}}}, .low = {2.1, 0.9}, .high = {2.4, 1}},
@@ -61,40 +57,26 @@ static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {1, {4}}}, .kind = {TN__ARG_INT, TN__ARG_INT}, .low = {-9, 1}, .high = {9, 5}},
     {.in = {{2, {3, 4}}, {1, {4}}}, .kind = {TN__ARG_INT, TN__ARG_INT}, .low = {-9, -5}, .high = {9, 0}},
     {.in = {{2, {0, 4}}, {1, {4}}}, .kind = {TN__ARG_INT, TN__ARG_INT}, .low = {0, 0}, .high = {1, 1}},
-    {.in = {{1, {4}}, {2, {2, 4}}},
-     .kind = {TN__ARG_INT, TN__ARG_INT},
-     .low = {-9, 0},
-     .high = {9, 1},
+    {.in = {{1, {4}}, {2, {2, 4}}}, .kind = {TN__ARG_INT, TN__ARG_INT}, .low = {-9, 0}, .high = {9, 1},
      TN__FAILS(TN_EINVAL, "remainder: integer division by zero: the divisor is 0 at [0, 0]")},
-    {.in = {{1, {4}}, {1, {4}}},
-     .kind = {TN__ARG_MASK, TN__ARG_MASK},
-     TN__FAILS(TN_EDTYPE, "remainder: does not support bool; convert it with tn_to(x, TN_I64)")},
-    {.in = {{1, {3}}, {1, {4}}},
-     TN__FAILS(TN_ESHAPE, "remainder: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other")},
+    TN__NO_BOOL_PAIR(remainder),
+    TN__NO_BROADCAST(remainder),
 };
+/* clang-format on */
 
-const tn_op tn__op_remainder = {TN__ROOM("remainder", TN_JOIN),
-                                .inputs = 2,
-                                .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(0),
-                                .saves_for = remainder_saves_for,
-                                .infer = remainder_infer,
-                                .forward = remainder_forward,
-                                .backward = remainder_backward,
-                                .backward_ops = remainder_backward_ops};
-TN__SAMPLES(remainder, samples);
+TN__BINARY(remainder, NUMBERS, TN_JOIN, .saves = TN_SAVE_IN(0) | TN_SAVE_IN(1) | TN_SAVE_OUT(0),
+           .saves_for = remainder_saves_for, .infer = remainder_infer, .backward = remainder_backward,
+           .backward_ops = remainder_backward_ops)
 
 /* ---- floor_divide ---- */
 
-static void floor_divide_forward(tn_ctx *c)
-{
-    tn__map(TN__NUMBERS(floor_divide_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0], c->in[1]), NULL);
-}
 static void floor_divide_backward_ops(tn_back *b)
 {
     for (int i = 0; i < 2; i++)
         if (b->need[i]) b->gx[i] = tn_zeros_like(b->gy[0]);
 }
 
+/* clang-format off */
 static const tn__sample floor_divide_samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, .low = {0.1, 0.5}, .high = {0.4, 0.9}},
     {.in = {{3, {2, 3, 4}}, {1, {4}}}, .low = {-0.4, 0.5}, .high = {-0.1, 0.9}},
@@ -103,26 +85,16 @@ static const tn__sample floor_divide_samples[] = {
     {.in = {{2, {0, 3}}, {2, {1, 3}}}},
     {.in = {{2, {3, 4}}, {1, {4}}}, .kind = {TN__ARG_INT, TN__ARG_INT}, .low = {-9, 1}, .high = {9, 5}},
     {.in = {{2, {3, 4}}, {1, {4}}}, .kind = {TN__ARG_INT, TN__ARG_INT}, .low = {-9, -5}, .high = {9, 0}},
-    {.in = {{1, {4}}, {2, {2, 4}}},
-     .kind = {TN__ARG_INT, TN__ARG_INT},
-     .low = {-9, 0},
-     .high = {9, 1},
+    {.in = {{1, {4}}, {2, {2, 4}}}, .kind = {TN__ARG_INT, TN__ARG_INT}, .low = {-9, 0}, .high = {9, 1},
      TN__FAILS(TN_EINVAL, "floor_divide: integer division by zero: the divisor is 0 at [0, 0]")},
-    {.in = {{1, {4}}, {1, {4}}},
-     .kind = {TN__ARG_MASK, TN__ARG_MASK},
-     TN__FAILS(TN_EDTYPE, "floor_divide: does not support bool; convert it with tn_to(x, TN_I64)")},
+    TN__NO_BOOL_PAIR(floor_divide),
 };
+/* clang-format on */
 
-const tn_op tn__op_floor_divide = {TN__ROOM("floor_divide", TN_JOIN), .inputs = 2, .infer = remainder_infer,
-                                   .forward = floor_divide_forward, .backward_ops = floor_divide_backward_ops};
-TN__SAMPLES(floor_divide, floor_divide_samples);
-
-tn_tensor *tn_floor_divide(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_floor_divide, a, b, false); }
-tn_tensor *tn_remainder(tn_tensor *a, tn_tensor *b) { return tn__binary(&tn__op_remainder, a, b, false); }
+TN__BINARY(floor_divide, NUMBERS, TN_JOIN, .infer = remainder_infer, .backward_ops = floor_divide_backward_ops)
 
 #else /* ==================================================================== kernels: contiguous, one dtype */
-
-static void TN__(remainder_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+TN__KERNEL(remainder_fwd)
 {
     const TN__REAL *a = in[0], *b = in[1];
     TN__REAL       *y = out[0];
@@ -138,7 +110,7 @@ static void TN__(remainder_fwd)(int64_t n, void *const *out, const void *const *
 }
 
 /* For reals: (a - r) / b with r = fmod(a, b), rounded; an exact multiple of b is not one less, as ⌊a / b⌋ may be. */
-static void TN__(floor_divide_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+TN__KERNEL(floor_divide_fwd)
 {
     const TN__REAL *a = in[0], *b = in[1];
     TN__REAL       *y = out[0];
@@ -157,7 +129,7 @@ static void TN__(floor_divide_fwd)(int64_t n, void *const *out, const void *cons
 }
 
 #if TN__IS_REAL
-static void TN__(remainder_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
+TN__KERNEL(remainder_bwd)
 {
     const TN__REAL *a = in[0], *b = in[1], *y = in[2], *gy = in[3];
     TN__REAL       *gb = out[0];

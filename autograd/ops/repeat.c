@@ -75,6 +75,7 @@ static void repeat_backward_ops(tn_back *b)
     b->gx[0] = g;
 }
 
+/* clang-format off */
 static const tn__sample repeat_samples[] = {
     {.in = {{2, {3, 2}}}, .args = &(args_t){.times = {.n = 2, .d = {2, 3}}}},
     {.in = {{2, {2, 3}}}, .args = &(args_t){.times = {.n = 3, .d = {2, 1, 3}}}},
@@ -85,16 +86,14 @@ static const tn__sample repeat_samples[] = {
     {.in = {{2, {0, 3}}}, .args = &(args_t){.times = {.n = 2, .d = {2, 2}}}},
     {.in = {{8, {1, 2, 1, 1, 2, 1, 1, 2}}}, .args = &(args_t){.times = {.n = 8, .d = {2, 1, 1, 1, 1, 1, 1, 3}}}},
     {.in = {{1, {3}}}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){.times = {.n = 1, .d = {5}}}},
-    {.in = {{2, {2, 3}}},
-     .args = &(args_t){.times = {.n = 1, .d = {2}}},
+    {.in = {{2, {2, 3}}}, .args = &(args_t){.times = {.n = 1, .d = {2}}},
      TN__FAILS(TN_ESHAPE, "repeat: a tensor of 2 dims needs 2 to 8 counts, got 1")},
-    {.in = {{2, {2, 3}}},
-     .args = &(args_t){.times = {.n = 2, .d = {2, -1}}},
+    {.in = {{2, {2, 3}}}, .args = &(args_t){.times = {.n = 2, .d = {2, -1}}},
      TN__FAILS(TN_EINVAL, "repeat: [2, -1] has a negative count")},
-    {.in = {{2, {2, 3}}},
-     .args = &(args_t){.times = {.n = 2, .d = {4611686018427387904, 4}}},
+    {.in = {{2, {2, 3}}}, .args = &(args_t){.times = {.n = 2, .d = {4611686018427387904, 4}}},
      TN__FAILS(TN_ESHAPE, "repeat: [4611686018427387904, 4] times are too many")},
 };
+/* clang-format on */
 const tn_op tn__op_repeat = {TN__ROOM("repeat", TN_AS_IS), .inputs = 1,
                              .args_size = sizeof(args_t),  .infer = repeat_infer,
                              .forward = repeat_forward,    .backward_ops = repeat_backward_ops};
@@ -140,6 +139,7 @@ static void repeat_interleave_backward_ops(tn_back *b)
     b->gx[0] = sum_repeats(b->gy[0], dim, TN_ARG(b, times).d[0], x.n ? x.d[dim] : 1, true);
 }
 
+/* clang-format off */
 static const tn__sample interleave_samples[] = {
     {.in = {{2, {3, 2}}}, .args = &(args_t){{.n = 1, .d = {2}}, 0}},
     {.in = {{2, {3, 2}}}, .args = &(args_t){{.n = 1, .d = {3}}, -1}},
@@ -150,16 +150,14 @@ static const tn__sample interleave_samples[] = {
     {.in = {{2, {0, 2}}}, .args = &(args_t){{.n = 1, .d = {3}}, 0}},
     {.in = {{8, {1, 2, 1, 1, 2, 1, 1, 2}}}, .args = &(args_t){{.n = 1, .d = {3}}, 4}},
     {.in = {{1, {4}}}, .kind = {TN__ARG_INT}, .low = {-9}, .high = {9}, .args = &(args_t){{.n = 1, .d = {2}}, 0}},
-    {.in = {{1, {4}}},
-     .args = &(args_t){{.n = 1, .d = {-1}}, 0},
+    {.in = {{1, {4}}}, .args = &(args_t){{.n = 1, .d = {-1}}, 0},
      TN__FAILS(TN_EINVAL, "repeat_interleave: the number of times is negative: -1")},
-    {.in = {{1, {4}}},
-     .args = &(args_t){{.n = 1, .d = {INT64_MAX}}, 0},
+    {.in = {{1, {4}}}, .args = &(args_t){{.n = 1, .d = {INT64_MAX}}, 0},
      TN__FAILS(TN_ESHAPE, "repeat_interleave: 9223372036854775807 times are too many")},
-    {.in = {{1, {4}}},
-     .args = &(args_t){{.n = 1, .d = {2}}, 1},
+    {.in = {{1, {4}}}, .args = &(args_t){{.n = 1, .d = {2}}, 1},
      TN__FAILS(TN_EINDEX, "repeat_interleave: dim 1 is out of range for a 1-d tensor")},
 };
+/* clang-format on */
 const tn_op tn__op_repeat_interleave = {TN__ROOM("repeat_interleave", TN_AS_IS),
                                         .inputs = 1,
                                         .args_size = sizeof(args_t),

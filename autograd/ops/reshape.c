@@ -66,6 +66,7 @@ static const tn__sample view_samples[] = {
 const tn_op tn__op_view = {ROOM("view")};
 TN__SAMPLES(view, view_samples);
 
+/* clang-format off */
 static const tn__sample reshape_samples[] = {
     {.in = {{2, {3, 4}}}, .args = &(args_t){.shape = {.n = 2, .d = {2, 6}}}},
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){.shape = {.n = 2, .d = {4, -1}}}},
@@ -74,22 +75,18 @@ static const tn__sample reshape_samples[] = {
     {.in = {{2, {1, 1}}}, .args = &(args_t){.shape = {.n = 0, .d = {0}}}},
     {.in = {{2, {0, 3}}}, .args = &(args_t){.shape = {.n = 2, .d = {4, 0}}}},
     {.in = {{2, {0, 3}}}, .args = &(args_t){.shape = {.n = 2, .d = {-1, 3}}}},
-    {.in = {{2, {3, 4}}},
-     .args = &(args_t){.shape = {.n = 2, .d = {5, -1}}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){.shape = {.n = 2, .d = {5, -1}}},
      TN__FAILS(TN_ESHAPE, "reshape: [3, 4] has 12 elements, which do not fill [5, -1]")},
-    {.in = {{2, {3, 4}}},
-     .args = &(args_t){.shape = {.n = 2, .d = {-1, -1}}},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){.shape = {.n = 2, .d = {-1, -1}}},
      TN__FAILS(TN_ESHAPE, "reshape: only one dim may be -1, but [-1, -1] has several")},
-    {.in = {{2, {0, 3}}},
-     .args = &(args_t){.shape = {.n = 2, .d = {0, -1}}},
+    {.in = {{2, {0, 3}}}, .args = &(args_t){.shape = {.n = 2, .d = {0, -1}}},
      TN__FAILS(TN_ESHAPE, "reshape: with a size of 0 the -1 in [0, -1] is ambiguous; write the size")},
-    {.in = {{1, {4}}},
-     .args = &(args_t){.shape = {.n = 2, .d = {-2, -1}}},
+    {.in = {{1, {4}}}, .args = &(args_t){.shape = {.n = 2, .d = {-2, -1}}},
      TN__FAILS(TN_ESHAPE, "reshape: [-2, 1] has a negative size in dim 0")},
-    {.in = {{1, {4}}},
-     .args = &(args_t){.shape = {.n = 9, .d = {4}}},
+    {.in = {{1, {4}}}, .args = &(args_t){.shape = {.n = 9, .d = {4}}},
      TN__FAILS(TN_ESHAPE, "reshape: a shape has 0 to 8 dims, got 9")},
 };
+/* clang-format on */
 const tn_op tn__op_reshape = {ROOM("reshape")};
 TN__SAMPLES(reshape, reshape_samples);
 

@@ -74,6 +74,7 @@ static void rope_backward_ops(tn_back *b)
 
 #define ARGS(...) \
     .args = &(args_t) { __VA_ARGS__ }
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, ARGS(false, false)},
     {.in = {{2, {3, 4}}, {2, {3, 4}}}, ARGS(true, false)},
@@ -83,24 +84,18 @@ static const tn__sample samples[] = {
     {.in = {{2, {2, 3}}, {2, {2, 0}}}, ARGS(false, false)},
     {.in = {{2, {0, 4}}, {2, {0, 4}}}, ARGS(true, false)},
     {.in = {{1, {2}}, {1, {2}}}, ARGS(true, false)},
-    {.in = {{2, {2, 4}}, {2, {2, 3}}},
-     ARGS(false, false),
-     TN__FAILS(TN_ESHAPE,
-               "rope: the last dim of angles [2, 3] must be even and no larger than that of x [2, 4]: the number of "
-               "elements of a row that are rotated")},
-    {.in = {{2, {2, 4}}, {2, {2, 6}}},
-     ARGS(false, false),
-     TN__FAILS(TN_ESHAPE,
-               "rope: the last dim of angles [2, 6] must be even and no larger than that of x [2, 4]: the number of "
-               "elements of a row that are rotated")},
-    {.in = {{2, {2, 4}}, {2, {3, 4}}},
-     ARGS(false, false),
+    {.in = {{2, {2, 4}}, {2, {2, 3}}}, ARGS(false, false), TN__FAILS(TN_ESHAPE,
+     "rope: the last dim of angles [2, 3] must be even and no larger than that of x [2, 4]: the number of "
+     "elements of a row that are rotated")},
+    {.in = {{2, {2, 4}}, {2, {2, 6}}}, ARGS(false, false), TN__FAILS(TN_ESHAPE,
+     "rope: the last dim of angles [2, 6] must be even and no larger than that of x [2, 4]: the number of "
+     "elements of a row that are rotated")},
+    {.in = {{2, {2, 4}}, {2, {3, 4}}}, ARGS(false, false),
      TN__FAILS(TN_ESHAPE, "rope: angles [3, 4] do not broadcast to the rows of x [2, 4]")},
-    {.in = {{2, {2, 4}}, {2, {2, 4}}},
-     .kind = {0, TN__ARG_INT},
-     ARGS(false, false),
+    {.in = {{2, {2, 4}}, {2, {2, 4}}}, .kind = {0, TN__ARG_INT}, ARGS(false, false),
      TN__FAILS(TN_EDTYPE, "rope: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
+/* clang-format on */
 
 const tn_op tn__op_rope = {TN__ROOM("rope", TN_AS_IS),
                            .inputs = 2,

@@ -45,31 +45,23 @@ static void route_forward(tn_ctx *c)
     tn__mem_put(next, bytes);
 }
 
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{2, {5, 2}}}, .kind = {TN__ARG_INDEX}, .high = {3}, .args = &(args_t){3, 0}},
     {.in = {{2, {6, 1}}}, .kind = {TN__ARG_INDEX}, .high = {3}, .args = &(args_t){4, 2}},
     {.in = {{2, {4, 3}}}, .kind = {TN__ARG_INDEX}, .high = {2}, .args = &(args_t){2, 1}},
     {.in = {{2, {0, 2}}}, .kind = {TN__ARG_INDEX}, .high = {1}, .args = &(args_t){1, 0}},
-    {.in = {{2, {3, 2}}},
-     .kind = {TN__ARG_INDEX},
-     .low = {2},
-     .high = {3},
-     .args = &(args_t){2, 0},
+    {.in = {{2, {3, 2}}}, .kind = {TN__ARG_INDEX}, .low = {2}, .high = {3}, .args = &(args_t){2, 0},
      TN__FAILS(TN_EINDEX, "route: expert 2 at [0, 0] is outside 0 … 1")},
-    {.in = {{1, {3}}},
-     .kind = {TN__ARG_INDEX},
-     .args = &(args_t){2, 0},
+    {.in = {{1, {3}}}, .kind = {TN__ARG_INDEX}, .args = &(args_t){2, 0},
      TN__FAILS(TN_ESHAPE, "route: the experts must be [tokens, choices], got [3]")},
-    {.in = {{2, {3, 2}}},
-     .kind = {TN__ARG_INDEX},
-     .args = &(args_t){2, -1},
+    {.in = {{2, {3, 2}}}, .kind = {TN__ARG_INDEX}, .args = &(args_t){2, -1},
      TN__FAILS(TN_EINVAL, "route: 2 experts of capacity -1; expected 1 … 2^31 - 1, of at least 0")},
-    {.in = {{2, {3, 2}}},
-     .kind = {TN__ARG_INDEX},
-     .args = &(args_t){INT64_C(1) << 60, 0},
+    {.in = {{2, {3, 2}}}, .kind = {TN__ARG_INDEX}, .args = &(args_t){INT64_C(1) << 60, 0},
      TN__FAILS(TN_EINVAL, "route: 1152921504606846976 experts of capacity 0; expected 1 … 2^31 - 1, of at least 0")},
     {.in = {{2, {3, 2}}}, .args = &(args_t){2, 0}, TN__FAILS(TN_EDTYPE, "route: indices must be i64 or i32, got f32")},
 };
+/* clang-format on */
 
 const tn_op tn__op_route = {TN__ROOM("route", TN_AS_IS), .inputs = 1,          .outputs = 3,
                             .args_size = sizeof(args_t), .infer = route_infer, .forward = route_forward};

@@ -51,53 +51,28 @@ static void scatter_add_backward_ops(tn_back *b)
     if (b->need[2]) b->gx[2] = gradient_of_src(b, tn_gather(b->gy[0], TN_ARG(b, dim), b->in[1]));
 }
 
-#define INDEX                                     \
-    {                                             \
-        TN__ARG_REAL, TN__ARG_INDEX, TN__ARG_REAL \
-    }
+/* clang-format off */
+#define INDEX {TN__ARG_REAL, TN__ARG_INDEX, TN__ARG_REAL}
 static const tn__sample samples[] = {
-    {.in = {{2, {3, 4}}, {2, {3, 5}}, {2, {3, 5}}},
-     .kind = INDEX,
-     .high = {2, 4, 2},
-     .low = {-2, 0, -2},
+    {.in = {{2, {3, 4}}, {2, {3, 5}}, {2, {3, 5}}}, .kind = INDEX, .high = {2, 4, 2}, .low = {-2, 0, -2},
      .args = &(args_t){1, TN_SCATTER_SUM}},
-    {.in = {{2, {3, 4}}, {2, {5, 2}}, {2, {6, 3}}},
-     .kind = INDEX,
-     .high = {2, 3, 2},
-     .low = {-2, 0, -2},
+    {.in = {{2, {3, 4}}, {2, {5, 2}}, {2, {6, 3}}}, .kind = INDEX, .high = {2, 3, 2}, .low = {-2, 0, -2},
      .args = &(args_t){0, TN_SCATTER_SUM}},
-    {.in = {{3, {2, 3, 4}}, {3, {1, 3, 2}}, {3, {1, 3, 2}}},
-     .kind = INDEX,
-     .high = {2, 4, 2},
-     .low = {-2, 0, -2},
+    {.in = {{3, {2, 3, 4}}, {3, {1, 3, 2}}, {3, {1, 3, 2}}}, .kind = INDEX, .high = {2, 4, 2}, .low = {-2, 0, -2},
      .args = &(args_t){-1, TN_SCATTER_SUM}},
-    {.in = {{0, {0}}, {0, {0}}, {0, {0}}},
-     .kind = INDEX,
-     .high = {2, 1, 2},
-     .low = {-2, 0, -2},
+    {.in = {{0, {0}}, {0, {0}}, {0, {0}}}, .kind = INDEX, .high = {2, 1, 2}, .low = {-2, 0, -2},
      .args = &(args_t){0, TN_SCATTER_SUM}},
-    {.in = {{2, {3, 4}}, {2, {0, 4}}, {2, {2, 4}}},
-     .kind = INDEX,
-     .high = {2, 3, 2},
-     .low = {-2, 0, -2},
+    {.in = {{2, {3, 4}}, {2, {0, 4}}, {2, {2, 4}}}, .kind = INDEX, .high = {2, 3, 2}, .low = {-2, 0, -2},
      .args = &(args_t){0, TN_SCATTER_SUM}},
-    {.in = {{1, {3}}, {1, {2}}, {1, {2}}},
-     .kind = INDEX,
-     .low = {0, 3},
-     .high = {0, 4},
-     .args = &(args_t){0, TN_SCATTER_SUM},
-     TN__FAILS(TN_EINDEX, "scatter_add: index 3 at [0] is outside 0 … 2")},
-    {.in = {{1, {3}}, {1, {2}}, {1, {1}}},
-     .kind = INDEX,
-     .high = {0, 3},
-     .args = &(args_t){0, TN_SCATTER_SUM},
+    {.in = {{1, {3}}, {1, {2}}, {1, {2}}}, .kind = INDEX, .low = {0, 3}, .high = {0, 4},
+     .args = &(args_t){0, TN_SCATTER_SUM}, TN__FAILS(TN_EINDEX, "scatter_add: index 3 at [0] is outside 0 … 2")},
+    {.in = {{1, {3}}, {1, {2}}, {1, {1}}}, .kind = INDEX, .high = {0, 3}, .args = &(args_t){0, TN_SCATTER_SUM},
      TN__FAILS(TN_ESHAPE, "scatter_add: an index of shape [2] reaches beyond src [1]")},
-    {.in = {{1, {3}}, {1, {2}}, {1, {2}}},
-     .kind = {TN__ARG_REAL, TN__ARG_INDEX, TN__ARG_INT},
-     .high = {0, 3},
+    {.in = {{1, {3}}, {1, {2}}, {1, {2}}}, .kind = {TN__ARG_REAL, TN__ARG_INDEX, TN__ARG_INT}, .high = {0, 3},
      .args = &(args_t){0, TN_SCATTER_SUM},
      TN__FAILS(TN_EDTYPE, "scatter_add: x is f32 and src i64; convert one with tn_to")},
 };
+/* clang-format on */
 
 const tn_op tn__op_scatter_add = {TN__ROOM("scatter_add", TN_JOIN),
                                   .inputs = 3,
@@ -194,6 +169,7 @@ static void scatter_backward_ops(tn_back *b)
     {                                                                                                 \
         .in = {{2, {3, 4}}, {2, {0, 4}}, {2, {2, 4}}}, WITH(kind0, low, high, 3, 0, how)              \
     }
+/* clang-format off */
 static const tn__sample scatter_samples[] = {
     COMMON(SET, TN__ARG_REAL, -2, 2),
     COMMON(PROD, TN__ARG_REAL, 0.5, 1.5),
@@ -201,21 +177,15 @@ static const tn__sample scatter_samples[] = {
     COMMON(AMAX, TN__ARG_DISTINCT, -2, 2),
     {.in = {{2, {3, 4}}, {2, {3, 5}}, {2, {3, 5}}}, WITH(TN__ARG_INT, -3, 3, 4, 1, PROD)},
     {.in = {{2, {3, 4}}, {2, {3, 5}}, {2, {3, 5}}}, WITH(TN__ARG_MASK, 0, 1, 4, 1, AMAX)},
-    {.in = {{1, {3}}, {1, {2}}, {1, {2}}},
-     .kind = INDEX,
-     .low = {0, 3},
-     .high = {0, 4},
-     .args = &(args_t){0, TN_SCATTER_SET},
-     TN__FAILS(TN_EINDEX, "scatter: index 3 at [0] is outside 0 … 2")},
-    {.in = {{1, {3}}, {1, {2}}, {1, {1}}},
-     WITH(TN__ARG_REAL, 0, 1, 3, 0, PROD),
+    {.in = {{1, {3}}, {1, {2}}, {1, {2}}}, .kind = INDEX, .low = {0, 3}, .high = {0, 4},
+     .args = &(args_t){0, TN_SCATTER_SET}, TN__FAILS(TN_EINDEX, "scatter: index 3 at [0] is outside 0 … 2")},
+    {.in = {{1, {3}}, {1, {2}}, {1, {1}}}, WITH(TN__ARG_REAL, 0, 1, 3, 0, PROD),
      TN__FAILS(TN_ESHAPE, "scatter: an index of shape [2] reaches beyond src [1]")},
-    {.in = {{1, {3}}, {1, {2}}, {1, {2}}},
-     .kind = {TN__ARG_REAL, TN__ARG_INDEX, TN__ARG_INT},
-     .high = {0, 3},
+    {.in = {{1, {3}}, {1, {2}}, {1, {2}}}, .kind = {TN__ARG_REAL, TN__ARG_INDEX, TN__ARG_INT}, .high = {0, 3},
      .args = &(args_t){0, TN_SCATTER_AMAX},
      TN__FAILS(TN_EDTYPE, "scatter: x is f32 and src i64; convert one with tn_to")},
 };
+/* clang-format on */
 
 const tn_op tn__op_scatter = {TN__ROOM("scatter", TN_JOIN),
                               .inputs = 3,

@@ -46,6 +46,7 @@ static void segment_reduce_compose(tn_ctx *c)
 
 #define HOW(how, from, to) \
     .kind = {0, TN__ARG_INDEX}, .low = {0.5, from}, .high = {1.5, to}, .args = &(args_t) { TN_SCATTER_##how }
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{2, {6, 3}}, {1, {3}}}, HOW(SUM, 2, 3)},
     {.in = {{1, {6}}, {1, {2}}}, HOW(PROD, 3, 4)},
@@ -53,19 +54,16 @@ static const tn__sample samples[] = {
     {.in = {{2, {6, 2}}, {1, {2}}}, HOW(AMAX, 3, 4)},
     {.in = {{2, {0, 3}}, {1, {2}}}, HOW(SUM, 0, 1)},
     {.in = {{2, {0, 3}}, {1, {0}}}, HOW(PROD, 0, 1)},
-    {.in = {{1, {5}}, {1, {2}}},
-     HOW(SUM, 3, 4),
+    {.in = {{1, {5}}, {1, {2}}}, HOW(SUM, 3, 4),
      TN__FAILS(TN_EINVAL, "segment_reduce: length 3 at [1], but 2 of 5 slices are left")},
-    {.in = {{1, {7}}, {1, {2}}},
-     HOW(SUM, 3, 4),
+    {.in = {{1, {7}}, {1, {2}}}, HOW(SUM, 3, 4),
      TN__FAILS(TN_EINVAL, "segment_reduce: the lengths add up to 6, but x has 7 slices")},
-    {.in = {{1, {6}}, {1, {2}}},
-     HOW(SET, 3, 4),
+    {.in = {{1, {6}}, {1, {2}}}, HOW(SET, 3, 4),
      TN__FAILS(TN_EINVAL, "segment_reduce: TN_SCATTER_SET combines nothing; pass TN_SCATTER_SUM, PROD, AMIN or AMAX")},
-    {.in = {{1, {6}}, {2, {2, 1}}},
-     HOW(SUM, 3, 4),
+    {.in = {{1, {6}}, {2, {2, 1}}}, HOW(SUM, 3, 4),
      TN__FAILS(TN_ESHAPE, "segment_reduce: x must have a dim and the lengths must be 1-d, got lengths [2, 1]")},
 };
+/* clang-format on */
 
 const tn_op tn__op_segment_reduce = {TN__ROOM("segment_reduce", TN_WIDE), .inputs = 2, .args_size = sizeof(args_t),
                                      .infer = segment_reduce_infer, .compose = segment_reduce_compose};

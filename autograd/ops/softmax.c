@@ -34,6 +34,7 @@ static void softmax_backward_ops(tn_back *b)
     b->gx[0] = tn_mul(y, tn_sub(gy, dot));
 }
 
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{1, {5}}}, .args = &(args_t){-1}},
     {.in = {{3, {2, 3, 4}}}, .args = &(args_t){1}},
@@ -44,14 +45,12 @@ static const tn__sample samples[] = {
     {.in = {{2, {0, 3}}}, .args = &(args_t){-1}},
     {.in = {{2, {3, 0}}}, .args = &(args_t){-1}},
     {.in = {{0, {0}}}, .args = &(args_t){0}},
-    {.in = {{2, {3, 4}}},
-     .args = &(args_t){2},
+    {.in = {{2, {3, 4}}}, .args = &(args_t){2},
      TN__FAILS(TN_EINDEX, "softmax: dim 2 is out of range for a 2-d tensor")},
-    {.in = {{1, {2}}},
-     .args = &(args_t){0},
-     .kind = {TN__ARG_INT},
+    {.in = {{1, {2}}}, .args = &(args_t){0}, .kind = {TN__ARG_INT},
      TN__FAILS(TN_EDTYPE, "softmax: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
+/* clang-format on */
 
 const tn_op tn__op_softmax = {TN__ROOM("softmax", TN_WIDE), .inputs = 1,
                               .args_size = sizeof(args_t),  .saves = TN_SAVE_OUT(0),

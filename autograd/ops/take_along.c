@@ -37,32 +37,22 @@ static void take_along_compose(tn_ctx *c)
         c->out[0] = tn_gather(tn_expand(c->in[0], xs), dim, tn_expand(c->in[1], is));
 }
 
-#define INDEX                       \
-    {                               \
-        TN__ARG_REAL, TN__ARG_INDEX \
-    }
+/* clang-format off */
+#define INDEX {TN__ARG_REAL, TN__ARG_INDEX}
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {1, 5}}}, .kind = INDEX, .high = {2, 4}, .low = {-2}, .args = &(args_t){1}},
     {.in = {{3, {2, 1, 4}}, {3, {2, 3, 2}}}, .kind = INDEX, .high = {2, 4}, .low = {-2}, .args = &(args_t){-1}},
     {.in = {{2, {3, 4}}, {2, {2, 4}}}, .kind = INDEX, .high = {2, 3}, .low = {-2}, .args = &(args_t){0}},
     {.in = {{0, {0}}, {0, {0}}}, .kind = INDEX, .high = {2, 1}, .low = {-2}, .args = &(args_t){0}},
     {.in = {{2, {3, 4}}, {2, {3, 0}}}, .kind = INDEX, .high = {2, 4}, .low = {-2}, .args = &(args_t){1}},
-    {.in = {{2, {3, 4}}, {1, {4}}},
-     .kind = INDEX,
-     .args = &(args_t){1},
+    {.in = {{2, {3, 4}}, {1, {4}}}, .kind = INDEX, .args = &(args_t){1},
      TN__FAILS(TN_ESHAPE, "take_along: x [3, 4] and the index [4] must have as many dims")},
-    {.in = {{2, {3, 4}}, {2, {2, 4}}},
-     .kind = INDEX,
-     .args = &(args_t){1},
-     TN__FAILS(TN_ESHAPE,
-               "take_along: shapes [3, 1] and [2, 1] do not broadcast: dim -2 is 3 in one and 2 in the other")},
-    {.in = {{1, {4}}, {1, {2}}},
-     .kind = INDEX,
-     .low = {0, 4},
-     .high = {0, 5},
-     .args = &(args_t){0},
+    {.in = {{2, {3, 4}}, {2, {2, 4}}}, .kind = INDEX, .args = &(args_t){1}, TN__FAILS(TN_ESHAPE,
+     "take_along: shapes [3, 1] and [2, 1] do not broadcast: dim -2 is 3 in one and 2 in the other")},
+    {.in = {{1, {4}}, {1, {2}}}, .kind = INDEX, .low = {0, 4}, .high = {0, 5}, .args = &(args_t){0},
      TN__FAILS(TN_EINDEX, "take_along: index 4 at [0] is outside 0 … 3")},
 };
+/* clang-format on */
 
 const tn_op tn__op_take_along = {TN__ROOM("take_along", TN_AS_IS), .inputs = 2, .args_size = sizeof(args_t),
                                  .infer = take_along_infer, .compose = take_along_compose};

@@ -2,53 +2,22 @@
  *
  *   gx = gy · (1 - y²)        (saves y only) */
 #ifndef TN__REAL /* =============================================================================== the room */
-#include "autograd/rooms/room.h"
-#include "core/kernels/vecmath.h"
+#include "autograd/rooms/elementwise.h"
 #define TN__TEMPLATE "autograd/ops/tanh.c"
 #include "core/real.h"
 
-static void tanh_forward(tn_ctx *c) { tn__map(TN__REALS(tanh_fwd), TN__LIST(c->out[0]), TN__LIST(c->in[0]), NULL); }
-
-static void tanh_backward(tn_back *b)
-{
-    if ((b->gx[0] = tn__grad_room(b)))
-        tn__map(TN__REALS(tanh_bwd), TN__LIST(b->gx[0]), TN__LIST(b->out[0], b->gy[0]), NULL);
-}
+TN__BACKWARD(tanh, b->out[0], tn__grad_room(b), NULL)
 static void tanh_backward_ops(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], tn_rsub_scalar(tn_square(b->out[0]), 1)); }
 
-static const tn__sample samples[] = {
-    {.in = {{2, {3, 4}}}},
-    {.in = {{0, {0}}}},
-    {.in = {{3, {2, 0, 3}}}},
-    {.in = {{3, {2, 1, 5}}}},
+static const tn__sample tanh_samples[] = {
+    TN__ROWS(),
     {.in = {{2, {2, 3}}}, .low = {-9}, .high = {9}},
-    {.in = {{1, {2}}},
-     .kind = {TN__ARG_INT},
-     TN__FAILS(TN_EDTYPE, "tanh: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
+    TN__REAL_ONLY(tanh),
 };
-
-const tn_op tn__op_tanh = {TN__ROOM("tanh", TN_AS_IS),        .inputs = 1,
-                           .saves = TN_SAVE_OUT(0),           .infer = tn__infer_real,
-                           .forward = tanh_forward,           .backward = tanh_backward,
-                           .backward_ops = tanh_backward_ops, .inplace = true};
-TN__SAMPLES(tanh, samples);
-
-tn_tensor *tn_tanh(tn_tensor *x) { return tn_apply(&tn__op_tanh, x); }
+TN__UNARY(tanh, REALS, TN_AS_IS, .saves = TN_SAVE_OUT(0), .backward = tanh_backward, .inplace = true)
 tn_tensor *tn_tanh_(tn_tensor *x) { return tn_apply_args_(&tn__op_tanh, NULL, x); }
 
 #else /* ================================================================ kernels: contiguous, one real type */
-
-static void TN__(tanh_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
-{
-    (void)args;
-    TN__(tn__tanh)(n, out[0], in[0]);
-}
-
-static void TN__(tanh_bwd)(int64_t n, void *const *out, const void *const *in, const void *args)
-{
-    const TN__REAL *y = in[0], *gy = in[1];
-    TN__REAL       *gx = out[0];
-    (void)args;
-    for (int64_t i = 0; i < n; i++) gx[i] = gy[i] * (1 - y[i] * y[i]);
-}
+TN__ALL(tanh_fwd, tn__tanh)
+TN__EACH_GRAD(tanh_bwd, y, gy[i] * (1 - y[i] * y[i]))
 #endif

@@ -4,7 +4,7 @@
  *   asin   gx = gy / √(1 - x²)       sinh   gx = gy cosh x            log2    gx = gy / (x ln 2)
  *   atan   gx = gy / (1 + x²)                                         log10   gx = gy / (x ln 10) */
 #ifndef TN__REAL /* ============================================================================== the rooms */
-#include "autograd/rooms/room.h"
+#include "autograd/rooms/elementwise.h"
 #define TN__TEMPLATE "autograd/ops/trigonometry.c"
 typedef struct {
     double (*of)(double);
@@ -43,26 +43,20 @@ static void libm_forward(tn_ctx *c)
 }
 static void libm_backward_ops(tn_back *b) { b->gx[0] = tn_mul(b->gy[0], rows[row_of(b->op)].slope(b->in[0])); }
 
-#define ROOM(f, from, to)                                                                                  \
-    static const tn__sample f##_samples[] = {                                                              \
-        {.in = {{2, {3, 4}}}, .low = {from}, .high = {to}},                                                \
-        {.in = {{0, {0}}}, .low = {from}, .high = {to}},                                                   \
-        {.in = {{3, {2, 0, 3}}}},                                                                          \
-        {.in = {{3, {2, 1, 5}}}, .low = {from}, .high = {to}},                                             \
-        {.in = {{1, {2}}},                                                                                 \
-         .kind = {TN__ARG_INT},                                                                            \
-         TN__FAILS(TN_EDTYPE, #f ": needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")}, \
-    };                                                                                                     \
-    const tn_op tn__op_##f = {TN__ROOM(#f, TN_WIDE),   .inputs = 1,                                        \
-                              .saves = TN_SAVE_IN(0),  .infer = tn__infer_real,                            \
-                              .forward = libm_forward, .backward_ops = libm_backward_ops};                 \
-    TN__SAMPLES(f, f##_samples);                                                                           \
+/* clang-format off */
+#define ROOM(f, from, to)                                                                                            \
+    static const tn__sample f##_samples[] = {                                                                        \
+        {.in = {{2, {3, 4}}}, .low = {from}, .high = {to}}, {.in = {{0, {0}}}, .low = {from}, .high = {to}},         \
+        {.in = {{3, {2, 0, 3}}}}, {.in = {{3, {2, 1, 5}}}, .low = {from}, .high = {to}}, TN__REAL_ONLY(f)};          \
+    const tn_op tn__op_##f = {TN__ROOM(#f, TN_WIDE),   .inputs = 1,             .saves = TN_SAVE_IN(0),              \
+                              .infer = tn__infer_real, .forward = libm_forward, .backward_ops = libm_backward_ops};  \
+    TN__SAMPLES(f, f##_samples);                                                                                     \
     tn_tensor *tn_##f(tn_tensor *x) { return tn_apply(&tn__op_##f, x); }
+/* clang-format on */
 FUNCTIONS(ROOM)
 
 #else /* ================================================================ kernels: contiguous, one real type */
-
-static void TN__(libm)(int64_t n, void *const *out, const void *const *in, const void *args)
+TN__KERNEL(libm)
 {
     const TN__REAL *x = in[0];
     TN__REAL       *y = out[0];

@@ -81,16 +81,15 @@ static void var_backward_ops(tn_back *b)
         .in = {{1, {2}}}, .args = &(args_t){{.n = 0, .d = {0}}, false, false}, .kind = {TN__ARG_INT},             \
         .status = TN_EDTYPE, .fails = name ": needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)" \
     }
+/* clang-format off */
 static const tn__sample var_samples[] = {
     COMMON("var"),
     {.in = {{0, {0}}}, .args = &(args_t){{.n = 0, .d = {0}}, false, true}},
     {.in = {{2, {3, 1}}}, .args = &(args_t){{.n = 1, .d = {1}}, true, true}},
-    {.in = {{2, {2, 5}}},
-     .args = &(args_t){{.n = 1, .d = {1}}, false, false},
-     .low = {9999},
-     .high = {10001},
+    {.in = {{2, {2, 5}}}, .args = &(args_t){{.n = 1, .d = {1}}, false, false}, .low = {9999}, .high = {10001},
      .f32_tol = 1e-3},
 };
+/* clang-format on */
 static const tn__sample std_samples[] = {
     COMMON("std"),
     {.in = {{1, {9}}}, .kind = {TN__ARG_DISTINCT}, .args = &(args_t){{.n = 1, .d = {0}}, true, true}},

@@ -32,6 +32,7 @@ static void where_backward_ops(tn_back *b)
 }
 
 #define KINDS(a) .kind = {TN__ARG_MASK, a, a}
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}, {2, {3, 4}}}, KINDS(TN__ARG_REAL)},
     {.in = {{1, {4}}, {3, {2, 3, 4}}, {2, {3, 1}}}, KINDS(TN__ARG_REAL)},
@@ -42,16 +43,14 @@ static const tn__sample samples[] = {
     {.in = {{2, {3, 4}}, {2, {3, 4}}, {1, {4}}}, KINDS(TN__ARG_MASK)},
     {.in = {{1, {3}}, {1, {3}}, {1, {3}}},
      TN__FAILS(TN_EDTYPE, "where: the condition must be bool, got f32; a comparison such as tn_gt(x, y) returns one")},
-    {.in = {{1, {3}}, {1, {3}}, {1, {3}}},
-     .kind = {TN__ARG_MASK, TN__ARG_INT},
+    {.in = {{1, {3}}, {1, {3}}, {1, {3}}}, .kind = {TN__ARG_MASK, TN__ARG_INT},
      TN__FAILS(TN_EDTYPE, "where: dtypes differ: i64 and f32")},
-    {.in = {{1, {3}}, {1, {4}}, {1, {4}}},
-     KINDS(TN__ARG_REAL),
+    {.in = {{1, {3}}, {1, {4}}, {1, {4}}}, KINDS(TN__ARG_REAL),
      TN__FAILS(TN_ESHAPE, "where: shapes [3] and [4] do not broadcast: dim -1 is 3 in one and 4 in the other")},
-    {.in = {{1, {3}}, {1, {3}}, {1, {5}}},
-     KINDS(TN__ARG_REAL),
+    {.in = {{1, {3}}, {1, {3}}, {1, {5}}}, KINDS(TN__ARG_REAL),
      TN__FAILS(TN_ESHAPE, "where: shapes [3] and [5] do not broadcast: dim -1 is 3 in one and 5 in the other")},
 };
+/* clang-format on */
 
 const tn_op tn__op_where = {TN__ROOM("where", TN_JOIN), .inputs = 3,
                             .saves = TN_SAVE_IN(0),     .infer = where_infer,

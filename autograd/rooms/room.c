@@ -1,5 +1,5 @@
 /* room.c — shape rules and conversions shared by many rooms. */
-#include "autograd/rooms/room.h"
+#include "autograd/rooms/elementwise.h"
 
 bool tn__need_real(const tn_ctx *c, int i)
 {
@@ -63,6 +63,17 @@ bool tn__infer_numbers(tn_ctx *c)
     if (c->in[0]->dtype == TN_BOOL)
         return tn_infer_fail(c, TN_EDTYPE, "does not support bool; convert it with tn_to(x, TN_I64)");
     return tn_infer_like(c, 0, 0);
+}
+
+bool tn__infer_scalar(tn_ctx *c)
+{
+    return tn__infer_numbers(c) && tn__need_whole(c, 0, ((const tn__scalar *)c->args)->k);
+}
+bool tn__infer_bool(tn_ctx *c)
+{
+    tn_infer_like(c, 0, 0);
+    c->result[0].dtype = TN_BOOL;
+    return true;
 }
 
 bool tn__infer_binary(tn_ctx *c)

@@ -20,6 +20,7 @@
 bool tn__infer_same(tn_ctx *c);    /* result like input 0, any dtype                                */
 bool tn__infer_real(tn_ctx *c);    /* result like input 0, which must be floating                   */
 bool tn__infer_numbers(tn_ctx *c); /* result like input 0, which must not be bool                   */
+bool tn__infer_bool(tn_ctx *c);    /* a bool for each element of input 0, any dtype                 */
 bool tn__infer_binary(tn_ctx *c);  /* inputs 0 and 1 broadcast; they must have one dtype            */
 bool tn__infer_compare(tn_ctx *c); /* like tn__infer_binary, with a bool result                     */
 bool tn__infer_matmul(tn_ctx *c);  /* input 0 times input 1, as tn_matmul takes them (ops/matmul.c) */

@@ -34,7 +34,8 @@ typedef struct {
 } tn__sample;
 #define TN__FAILS(code, message) .status = (code), .fails = (message) /* of a row that is an error */
 
-/* The rows of an op: after tn__op_gelu comes TN__SAMPLES(gelu, samples). */
+/* The rows of an op: after tn__op_softmax comes TN__SAMPLES(softmax, samples). clang-format gives each member of a long
+ * row a line; switch it off for the rows. */
 typedef struct {
     const tn__sample *rows;
     int               n;

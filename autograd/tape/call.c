@@ -9,8 +9,8 @@
  *
  * Everything that can fail comes before the forward, so that a failed call has changed nothing.
  *
- * In other files: call_check.c checks the op, call_inplace.c writes a result over input 0, autocast.c converts inputs,
- * replaced.c replaces them, anomaly.c looks for NaN, profile.c measures time, unchanged.c notes leaves. */
+ * In other files: call_inplace.c writes a result over input 0, autocast.c converts inputs, replaced.c replaces them,
+ * anomaly.c looks for NaN, profile.c measures time, unchanged.c notes leaves. */
 #include "autograd/tape/call.h"
 #include "autograd/tape/history.h"
 #include "autograd/tape/profile.h"
@@ -21,6 +21,32 @@
 #include "core/base/parallel.h"
 
 enum { LIMITS_AFTER = 256 }; /* calls: then the limits on the number of threads are read again */
+enum { MOST_RESULTS = 255 };
+
+/* Raises if the op is not filled in correctly, or the lists do not fit it. */
+static tn_status check_op(const tn_op *op, int nin, tn_tensor *const *in, int nout, tn_tensor **out)
+{
+    if (!op || !op->name) return tn_raise(TN_EINVAL, "tn_op_call: the op is NULL or has no name");
+    if (nin < 0) return tn_raise(TN_EINVAL, "%s: the number of inputs is %d", op->name, nin);
+    if (nin && !in) return tn_raise(TN_EINVAL, "%s: the list of %d inputs is NULL", op->name, nin);
+    if (nout < 1 || nout > MOST_RESULTS)
+        return tn_raise(TN_EINVAL, "%s: %d results were requested; an op has 1 to %d", op->name, nout, MOST_RESULTS);
+    if (!out) return tn_raise(TN_EINVAL, "%s: the list of results, out, is NULL", op->name);
+    if (op->size != sizeof(tn_op)) {
+        if (!op->size) return tn_raise(TN_EINVAL, "%s: the op's field .size is 0; set .size = sizeof(tn_op)", op->name);
+        return tn_raise(TN_EUNSUPPORTED,
+                        "%s: its tn_op has %zu bytes, this library's has %zu: it was compiled for another version",
+                        op->name, op->size, sizeof(tn_op));
+    }
+    if (op->inputs != TN_ANY && op->inputs != nin)
+        return tn_raise(TN_EINVAL, "%s: takes %d inputs, got %d", op->name, op->inputs, nin);
+    if (op->outputs != TN_ANY && nout != (op->outputs ? op->outputs : 1))
+        return tn_raise(TN_EINVAL, "%s: has %d results, %d were requested", op->name, op->outputs ? op->outputs : 1,
+                        nout);
+    if (!op->infer || !(op->forward || op->compose))
+        return tn_raise(TN_EINVAL, "%s: the op has no .infer or no .forward", op->name);
+    return TN_OK;
+}
 
 static tn_status check_input(const tn_op *op, int i, tn_tensor *x)
 {
@@ -210,7 +236,7 @@ static tn_status call(const tn_op *op, int nin, tn_tensor *const *in, int nout, 
     for (int i = 0; out && i < nout; i++) out[i] = NULL;
     if (tn__blocked()) return tn__self.error;
     if (__builtin_expect(++tn__self.calls % LIMITS_AFTER == 0, 0)) tn__threads_again();
-    if (tn__check_op(op, nin, in, nout, out) != TN_OK || !out) return tn__self.error;
+    if (check_op(op, nin, in, nout, out) != TN_OK || !out) return tn__self.error;
     if (__builtin_expect(tn__self.mode.replay && !tn__tape.replay, 0)) /* in a worker of a parallel loop */
         return tn__unreplayable(op->name), tn__self.error;
     if (__builtin_expect(tn__self.mode.replaced != NULL, 0))

@@ -18,8 +18,6 @@ typedef struct {
     tn_tensor *cast_few[TN__FEW], **cast; /* the inputs as converted by autocast; cast: on the heap, or NULL */
 } tn__call;
 
-/* call_check.c: raises if the op is not filled in correctly, or the lists do not fit it. */
-tn_status tn__check_op(const tn_op *op, int nin, tn_tensor *const *in, int nout, tn_tensor **out);
 /* call_inplace.c: raises if result 0 cannot be written over input 0; allocates copies, records, computes, links. */
 tn_status tn__check_target(const tn_ctx *c);
 void      tn__run_inplace(const tn__call *o);

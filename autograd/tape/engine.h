@@ -31,7 +31,7 @@ typedef struct tn__engine_run {
     bool                     open;  /* not ended yet: an exception of a hook leaves it so */
 } tn__engine_run;
 
-/* ---- accumulate.c, leaf_slots.c, own_grad.c: where gradients are added ------------------------------------------- */
+/* ---- accumulate.c: where gradients are added --------------------------------------------------------------------- */
 
 /* The leaf's slot, created on first use. NULL: raised, out of memory. */
 tn__grad_slot *tn__leaf_slot(tn__engine_run *r, tn_tensor *leaf);

@@ -1,6 +1,31 @@
-/* op_api.c — gradients that an op adds in place: to a part of an input, or to a few rows of a table. */
+/* op_api.c — what ops call: helpers for their infer functions, and gradients that they add in place, to a part of an
+ * input or to a few rows of a table. */
 #include "autograd/tape/op_api.h"
 #include "autograd/tape/engine_parts.h"
+#include "core/base/checks.h"
+
+#include <stdarg.h>
+
+bool tn_infer_fail(const tn_ctx *c, tn_status code, const char *fmt, ...)
+{
+    char    text[700];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt ? fmt : " ", ap);
+    va_end(ap);
+    return tn_raise_false(code, "%s: %s", c ? c->op->name : "tn_infer_fail", text);
+}
+
+bool tn_infer_like(tn_ctx *c, int i, int k)
+{
+    if (!tn__not_null("tn_infer_like", "the call", c)) return false;
+    if (i < 0 || i >= c->nout || k < 0 || k >= c->nin || !c->in[k])
+        return tn_infer_fail(c, TN_EINVAL, "its infer makes result %d of %d like input %d of %d, which does not exist",
+                             i, c->nout, k, c->nin);
+    c->result[i].dtype = c->in[k]->dtype;
+    c->result[i].shape = c->in[k]->l.shape;
+    return true;
+}
 
 tn_tensor *tn__grad_buffer(tn_back *b, int i)
 {

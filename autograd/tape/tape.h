@@ -100,7 +100,7 @@ void tn__node_link(tn_tensor *x, tn__object *node, uint8_t output);
 void tn__move_retained(tn__node *n, int output, tn__node *to, int to_output);
 void tn__node_release(tn__node *n); /* drops the saved tensors */
 
-/* The current module path, "encoder.layers.3" (module_path.c). The copy is NULL if out of memory, with an error if it
+/* The current module path, "encoder.layers.3". The copy is NULL if out of memory, with an error if it
  * is required. */
 void  tn__path_text(char *to, size_t size);
 char *tn__path_copy(bool required);

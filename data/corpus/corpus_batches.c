@@ -17,15 +17,15 @@ typedef struct {
 } slot;
 
 struct tn_mlm {
-    tn__examples     examples;
-    tn__batching     how;
-    tn_shard         shard; /* the producer's */
-    int              taken; /* parts of the current batch that the caller has taken */
-    tn__plan         plan;  /* the producer's plan, of epoch `planned`; -1: no plan */
-    int64_t          planned, count;
-    tn_data_position next, making; /* positions of the caller and the producer */
-    slot            *slots;
-    int              n, take, fill; /* number of slots; the next to take and to fill */
+    tn__examples examples;
+    tn__batching how;
+    tn_shard     shard; /* the producer's */
+    int          taken; /* parts of the current batch that the caller has taken */
+    tn__plan     plan;  /* the producer's plan, of epoch `planned`; -1: no plan */
+    int64_t      planned, count;
+    tn__position next, making; /* positions of the caller and the producer */
+    slot        *slots;
+    int          n, take, fill; /* number of slots; the next to take and to fill */
 
     bool            running, stop;
     pthread_t       thread;
@@ -48,7 +48,7 @@ static bool make(tn_mlm *b, slot *to)
     }
     to->ends = b->making.batch >= b->plan.batches;
     if (to->ends) {
-        b->making = (tn_data_position){epoch + 1, 0};
+        b->making = (tn__position){epoch + 1, 0};
         return true;
     }
     const uint32_t *examples = tn__plan_batch(&b->plan, b->making.batch, b->shard, &to->part);
@@ -152,35 +152,6 @@ void tn_mlm_free(tn_mlm *b)
     tn__mem_put(b, sizeof *b);
 }
 
-int64_t          tn_mlm_count(const tn_mlm *b) { return b ? b->count : 0; }
-int64_t          tn_mlm_examples(const tn_mlm *b) { return b ? b->examples.n : 0; }
-tn_data_position tn_mlm_position(const tn_mlm *b) { return b ? b->next : (tn_data_position){0, 0}; }
-
-tn_status tn_mlm_seek(tn_mlm *b, tn_data_position to)
-{
-    if (tn__blocked()) return tn__self.error;
-    if (!b || to.epoch < 0 || to.batch < 0 || to.epoch >= (int64_t)1 << 27)
-        return tn_raise(TN_EINVAL, "tn_mlm_seek: %s", b ? "epoch and batch must be at least 0" : "b is NULL");
-    if (to.batch > b->count)
-        return tn_raise(TN_EINDEX, "tn_mlm_seek: no batch %lld; an epoch has %lld", (long long)to.batch,
-                        (long long)b->count);
-    stop(b);
-    b->next = to, b->taken = 0;
-    start(b);
-    return TN_OK;
-}
-
-tn_status tn_mlm_shard(tn_mlm *b, tn_shard shard)
-{
-    if (tn__blocked()) return tn__self.error;
-    if (!b) return tn_raise(TN_EINVAL, "tn_mlm_shard: b is NULL");
-    if (!tn__shard_check("tn_mlm_shard", shard)) return tn__self.error;
-    stop(b);
-    b->shard = shard, b->taken = 0;
-    start(b);
-    return TN_OK;
-}
-
 static tn_tensor *numbers(const tn_ids *ids, tn_shape s)
 {
     tn_tensor *t = tn_empty_of(TN_I64, s);
@@ -236,7 +207,7 @@ static bool take(tn_mlm *b, tn_mlm_batch *to, tn_batch *part)
     bool ends = s->ends;
     if (!ends) tensors(b, &s->rows, to);
     if (tn__self.error != TN_OK) return *to = (tn_mlm_batch){0}, false; /* the slot stays full */
-    if (ends) b->next = (tn_data_position){b->next.epoch + 1, 0};
+    if (ends) b->next = (tn__position){b->next.epoch + 1, 0};
     else if (s->last) b->next.batch++, b->taken = 0;
     else b->taken++;
     *part = s->part;
@@ -271,9 +242,33 @@ static bool source_next(void *user, tn_batch *b)
     tn_batch_put(b, "order", m.order);
     return tn_batch_put(b, "next", m.next) == TN_OK;
 }
-static void source_begin(void *user, const tn_json *at) { tn_mlm_seek(user, tn__position_read(at)); }
-static void source_save(void *user, tn_json_writer *w) { tn__position_write(tn_mlm_position(user), w); }
-static void source_shard(void *user, tn_shard shard) { tn_mlm_shard(user, shard); }
+static void source_begin(void *user, const tn_json *at)
+{
+    tn_mlm            *b = user;
+    const tn__position to = tn__position_read(at);
+    if (tn__blocked()) return;
+    if (to.epoch < 0 || to.batch < 0 || to.epoch >= (int64_t)1 << 27) {
+        tn_raise(TN_EINVAL, "tn_mlm_source: epoch and batch must be at least 0");
+        return;
+    }
+    if (to.batch > b->count) {
+        tn_raise(TN_EINDEX, "tn_mlm_source: the checkpoint is at batch %lld, but an epoch has %lld",
+                 (long long)to.batch, (long long)b->count);
+        return;
+    }
+    stop(b);
+    b->next = to, b->taken = 0;
+    start(b);
+}
+static void source_save(void *user, tn_json_writer *w) { tn__position_write(((tn_mlm *)user)->next, w); }
+static void source_shard(void *user, tn_shard shard)
+{
+    tn_mlm *b = user;
+    if (tn__blocked() || !tn__shard_check("tn_mlm_source", shard)) return;
+    stop(b);
+    b->shard = shard, b->taken = 0;
+    start(b);
+}
 
 tn_source tn_mlm_source(tn_mlm *b)
 {
@@ -282,5 +277,5 @@ tn_source tn_mlm_source(tn_mlm *b)
                        .save = source_save,
                        .shard = source_shard,
                        .user = b,
-                       .batches = tn_mlm_count(b)};
+                       .batches = b ? b->count : 0};
 }

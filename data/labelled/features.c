@@ -186,7 +186,7 @@ static bool source_next(void *user, tn_batch *b)
     tn_features *f = user;
     if (tn__blocked() || !plan(f)) return false;
     if (f->next.batch >= f->plan.batches) {
-        f->next = (tn_data_position){f->next.epoch + 1, 0};
+        f->next = (tn__position){f->next.epoch + 1, 0};
         return false;
     }
     const uint32_t *order = tn__plan_batch(&f->plan, f->next.batch, f->shard, b);
@@ -212,8 +212,8 @@ static bool source_next(void *user, tn_batch *b)
 
 static void source_begin(void *user, const tn_json *at)
 {
-    tn_features           *f = user;
-    const tn_data_position to = tn__position_read(at);
+    tn_features       *f = user;
+    const tn__position to = tn__position_read(at);
     if (tn__blocked()) return;
     f->next = to, tn_shard_rewind(&f->shard);
     if (plan(f) && to.batch > f->plan.batches)

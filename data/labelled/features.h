@@ -33,7 +33,7 @@ struct tn_features {
     tn_shard            shard;
     tn__plan            plan;
     int64_t             planned;
-    tn_data_position    next;
+    tn__position        next;
     int32_t            *column; /* the arrays that tn_features_at returns */
     int64_t             column_room;
 };

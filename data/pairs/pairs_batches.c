@@ -4,12 +4,12 @@
 #include "data/corpus/batch_plan.h"
 
 struct tn_pairs_batches {
-    const tn_pairs  *pairs;
-    tn__batching     how;
-    tn_shard         shard;
-    tn__plan         plan;
-    int64_t          planned; /* epoch of the plan; -1: no plan */
-    tn_data_position next;
+    const tn_pairs *pairs;
+    tn__batching    how;
+    tn_shard        shard;
+    tn__plan        plan;
+    int64_t         planned; /* epoch of the plan; -1: no plan */
+    tn__position    next;
 };
 
 static bool plan(tn_pairs_batches *b)
@@ -42,26 +42,6 @@ void tn_pairs_batches_free(tn_pairs_batches *b)
     tn__mem_put(b, sizeof *b);
 }
 
-int64_t tn_pairs_batches_count(const tn_pairs_batches *b) { return b ? b->plan.batches : 0; }
-
-tn_data_position tn_pairs_position(const tn_pairs_batches *b) { return b ? b->next : (tn_data_position){0, 0}; }
-
-tn_status tn_pairs_seek(tn_pairs_batches *b, tn_data_position to)
-{
-    if (tn__blocked()) return tn__self.error;
-    if (!b || to.epoch < 0 || to.batch < 0 || to.epoch >= (int64_t)1 << 27)
-        return tn_raise(TN_EINVAL, "tn_pairs_seek: %s", b ? "epoch and batch must be at least 0" : "b is NULL");
-    tn_data_position old = b->next;
-    b->next = to, tn_shard_rewind(&b->shard);
-    if (!plan(b) || to.batch > b->plan.batches) {
-        if (tn__self.error == TN_OK)
-            tn_raise(TN_EINDEX, "tn_pairs_seek: no batch %lld; epoch %lld has %lld", (long long)to.batch,
-                     (long long)to.epoch, (long long)b->plan.batches);
-        b->next = old;
-    }
-    return tn__self.error;
-}
-
 /* Each row: `first` (-1: none), the tokens, `end` (-1: none), and pad up to the width. */
 static tn_tensor *rows(const tn_pairs *p, int side, const uint32_t *order, int64_t n, int64_t width, int32_t first,
                        int32_t end)
@@ -89,69 +69,59 @@ static tn_tensor *padding(const tn__side *s, const uint32_t *order, int64_t n, i
     return t;
 }
 
-tn_status tn_pairs_shard(tn_pairs_batches *b, tn_shard shard)
-{
-    if (tn__blocked()) return tn__self.error;
-    if (!b) return tn_raise(TN_EINVAL, "tn_pairs_shard: b is NULL");
-    tn_shard_rewind(&shard);
-    if (tn__shard_check("tn_pairs_shard", shard)) b->shard = shard;
-    return tn__self.error;
-}
+/* ---- the source -------------------------------------------------------------------------------------------------- */
 
-static bool take(tn_pairs_batches *b, tn_pairs_batch *to, tn_batch *part)
+static bool source_next(void *user, tn_batch *to)
 {
-    *to = (tn_pairs_batch){0};
-    if (!plan(b)) return false;
+    tn_pairs_batches *b = user;
+    if (tn__blocked() || !plan(b)) return false;
     if (b->next.batch >= b->plan.batches) {
-        b->next = (tn_data_position){b->next.epoch + 1, 0};
+        b->next = (tn__position){b->next.epoch + 1, 0};
         return false;
     }
     const tn_pairs *p = b->pairs;
-    const uint32_t *order = tn__plan_batch(&b->plan, b->next.batch, b->shard, part);
-    int64_t         n = part->rows, width[2] = {1, 1};
+    const uint32_t *order = tn__plan_batch(&b->plan, b->next.batch, b->shard, to);
+    int64_t         n = to->rows, width[2] = {1, 1};
     for (int64_t i = 0; i < n; i++) {
         for (int k = 0; k < 2; k++) width[k] = tn__max_i64(width[k], p->side[k].length[order[i]]);
-        to->tokens += p->side[1].length[order[i]];
+        to->items += p->side[1].length[order[i]];
     }
-    to->source = rows(p, 0, order, n, width[0], -1, p->config.end);
-    to->source_padding = padding(&p->side[0], order, n, width[0]);
-    to->target_in = rows(p, 1, order, n, width[1], p->config.begin, -1);
-    to->target_out = rows(p, 1, order, n, width[1], -1, p->config.end);
-    to->target = rows(p, 1, order, n, width[1] + 1, p->config.begin, p->config.end);
-    to->target_padding = padding(&p->side[1], order, n, width[1]);
-    to->pair = tn_empty_of(TN_I64, (tn_shape){.n = 1, .d = {n}});
-    int64_t *pair = tn_data_mut(to->pair);
+    to->x = rows(p, 0, order, n, width[0], -1, p->config.end);
+    to->y = rows(p, 1, order, n, width[1] + 1, p->config.begin, p->config.end);
+    tn_tensor *index = tn_empty_of(TN_I64, (tn_shape){.n = 1, .d = {n}});
+    int64_t   *pair = tn_data_mut(index);
     for (int64_t i = 0; pair && i < n; i++) pair[i] = order[i];
-    if (tn__self.error != TN_OK) return *to = (tn_pairs_batch){0}, false;
+    tn_batch_put(to, "source_padding", padding(&p->side[0], order, n, width[0]));
+    tn_batch_put(to, "target_in", rows(p, 1, order, n, width[1], p->config.begin, -1));
+    tn_batch_put(to, "target_out", rows(p, 1, order, n, width[1], -1, p->config.end));
+    tn_batch_put(to, "target_padding", padding(&p->side[1], order, n, width[1]));
+    if (tn_batch_put(to, "pair", index) != TN_OK) return *to = (tn_batch){.x = NULL}, false;
     if (tn_shard_next(&b->shard)) b->next.batch++;
     return true;
 }
 
-bool tn_pairs_next(tn_pairs_batches *b, tn_pairs_batch *to)
+static void source_begin(void *user, const tn_json *at)
 {
-    tn_batch part;
-    if (to) *to = (tn_pairs_batch){0};
-    if (tn__blocked()) return false;
-    if (!b || !to) return tn_raise_false(TN_EINVAL, "tn_pairs_next: %s is NULL", b ? "to" : "b");
-    return take(b, to, &part);
+    tn_pairs_batches  *b = user;
+    const tn__position to = tn__position_read(at), old = b->next;
+    if (tn__blocked()) return;
+    if (to.epoch < 0 || to.batch < 0 || to.epoch >= (int64_t)1 << 27) {
+        tn_raise(TN_EINVAL, "tn_pairs_source: epoch and batch must be at least 0");
+        return;
+    }
+    b->next = to, tn_shard_rewind(&b->shard);
+    if (plan(b) && to.batch <= b->plan.batches) return;
+    if (tn__self.error == TN_OK)
+        tn_raise(TN_EINDEX, "tn_pairs_source: the checkpoint is at batch %lld, but epoch %lld has %lld",
+                 (long long)to.batch, (long long)to.epoch, (long long)b->plan.batches);
+    b->next = old;
 }
-
-/* ---- as a source ------------------------------------------------------------------------------------------------- */
-
-static bool source_next(void *user, tn_batch *b)
+static void source_save(void *user, tn_json_writer *w) { tn__position_write(((tn_pairs_batches *)user)->next, w); }
+static void source_shard(void *user, tn_shard shard)
 {
-    tn_pairs_batch m;
-    if (tn__blocked() || !take(user, &m, b)) return false;
-    b->x = m.source, b->y = m.target, b->items = m.tokens;
-    tn_batch_put(b, "source_padding", m.source_padding);
-    tn_batch_put(b, "target_in", m.target_in);
-    tn_batch_put(b, "target_out", m.target_out);
-    tn_batch_put(b, "target_padding", m.target_padding);
-    return tn_batch_put(b, "pair", m.pair) == TN_OK;
+    tn_shard_rewind(&shard);
+    if (tn__shard_check("tn_pairs_source", shard)) ((tn_pairs_batches *)user)->shard = shard;
 }
-static void source_begin(void *user, const tn_json *at) { tn_pairs_seek(user, tn__position_read(at)); }
-static void source_save(void *user, tn_json_writer *w) { tn__position_write(tn_pairs_position(user), w); }
-static void source_shard(void *user, tn_shard shard) { tn_pairs_shard(user, shard); }
 
 tn_source tn_pairs_source(tn_pairs_batches *b)
 {
@@ -160,5 +130,5 @@ tn_source tn_pairs_source(tn_pairs_batches *b)
                        .save = source_save,
                        .shard = source_shard,
                        .user = b,
-                       .batches = tn_pairs_batches_count(b)};
+                       .batches = b ? b->plan.batches : 0};
 }

@@ -102,14 +102,14 @@ bool tn_source_next(const tn_source *s, tn_batch *b)
 
 /* ---- positions --------------------------------------------------------------------------------------------------- */
 
-tn_data_position tn__position_read(const tn_json *at)
+tn__position tn__position_read(const tn_json *at)
 {
-    tn_data_position p = {0, 0};
+    tn__position p = {0, 0};
     if (at) p.epoch = tn_json_i64(tn_json_need(at, "epoch")), p.batch = tn_json_i64(tn_json_need(at, "batch"));
     return p;
 }
 
-void tn__position_write(tn_data_position p, tn_json_writer *w)
+void tn__position_write(tn__position p, tn_json_writer *w)
 {
     tn_json_put_i64(w, "epoch", p.epoch);
     tn_json_put_i64(w, "batch", p.batch);

@@ -9,7 +9,11 @@
 
 bool tn__shard_check(const char *who, tn_shard s); /* raises */
 
-tn_data_position tn__position_read(const tn_json *at); /* at NULL: the first batch; raises */
-void             tn__position_write(tn_data_position p, tn_json_writer *w);
+/* The position of the next batch, as a training checkpoint stores it. */
+typedef struct {
+    int64_t epoch, batch; /* from 0 */
+} tn__position;
+tn__position tn__position_read(const tn_json *at); /* at NULL: the first batch; raises */
+void         tn__position_write(tn__position p, tn_json_writer *w);
 
 #endif

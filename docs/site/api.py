@@ -305,6 +305,10 @@ class Sources:
                     text = self.texts[name] = f.read()
                 for m in self.split_functions(text):
                     self.functions.setdefault(m[0], []).append((name, m[1]))
+                # the public functions that the macros of autograd/rooms/elementwise.h define
+                for kind, op in re.findall(r"^TN__(UNARY|STEP|TEST|BINARY)\((\w+)", text, re.M):
+                    call = "tn__binary" if kind == "BINARY" else "tn_apply"
+                    self.functions.setdefault("tn_" + op, []).append((name, "return %s(&tn__op_%s);" % (call, op)))
 
     @staticmethod
     def split_functions(text):
@@ -418,7 +422,8 @@ def read(root):
     rooms = {}  # op -> its file
     for path, text in sources.texts.items():
         if path.startswith("autograd/ops/"):
-            for op in re.findall(r"\btn__op_(\w+)\s*=", text) + re.findall(r"TN__ROOM\(\"(\w+)\"", text):
+            for op in re.findall(r"\btn__op_(\w+)\s*=", text) + re.findall(r"TN__ROOM\(\"(\w+)\"", text) + \
+                    re.findall(r"^TN__(?:UNARY|STEP|TEST|SCALAR|BINARY|OP)\((\w+)", text, re.M):
                 rooms.setdefault(op, path)
     for s in api.symbols.values():
         if s.kind != "function":

@@ -1,5 +1,5 @@
-"""Finds the example of each public name: one of docs/site/examples, with its output, or else the shortest function of
-the lessons, programs and unit tests that uses the name. All of them are compiled and run by tests.
+"""Finds the example of each public name: the shortest function of the lessons, programs and unit tests that uses it, or
+a part of one of the pages in docs/site/examples, with its output. All of them are compiled and run by tests.
 """
 import glob
 import os

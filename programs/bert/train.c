@@ -120,7 +120,7 @@ static bool open_all(training *t)
         t->uniform += REPLACED_WEIGHT * log(2);
         t->next = "bert fill --model %s/generator \"The [MASK] is here.\"", t->tag = "feature-extraction";
     }
-    t->batches = tn_mlm_count(b->texts.batches), t->width = b->batch * b->length;
+    t->batches = t->fit.train.batches, t->width = b->batch * b->length;
     if (b->word_vectors) {
         char name[40], path[1024]; /* each rank trains its own copy, with the same bits; record.c deletes such a file */
         snprintf(name, sizeof name, ".pieces.tmp.%012d", tn_world_rank(t->world));

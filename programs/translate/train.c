@@ -104,7 +104,7 @@ static bool open_all(training *t)
     t->fit.train = tn_pairs_source(p->pairs.batches), t->fit.loss = pairs_loss;
     t->uniform = log((double)tn_tokenizer_size(t->tokens));
     t->fit.keep = p->average > 2 ? p->average : 2;
-    t->batches = tn_pairs_batches_count(p->pairs.batches), t->width = p->pieces, t->every = p->valid_every;
+    t->batches = t->fit.train.batches, t->width = p->pieces, t->every = p->valid_every;
     snprintf(t->each, sizeof t->each, "at most %lld tokens", (long long)p->pieces);
     if (!p->valid_source) return true;
     if (!pairs_open(&p->held, t->tokens, own_ids, p->valid_source, p->valid_target, p->pieces, positions_of(p) - 1, 1,

@@ -70,7 +70,7 @@ static bool open_all(training *b)
         return false;
     b->fit.train = tn_pairs_source(t->pairs.batches), b->fit.loss = tn_seq2seq_fit_loss;
     b->uniform = log((double)c->target_words);
-    b->batches = tn_pairs_batches_count(t->pairs.batches), b->width = t->tokens, b->every = t->valid_every;
+    b->batches = b->fit.train.batches, b->width = t->tokens, b->every = t->valid_every;
     snprintf(b->each, sizeof b->each, "at most %lld tokens", (long long)t->tokens);
     if (!t->valid_source) return true;
     if (!pairs_open(&t->held, b->tokens, ids, t->valid_source, t->valid_target, t->tokens, most, 1, true)) return false;

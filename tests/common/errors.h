@@ -25,6 +25,8 @@ static inline void tn_test_error(const char *file, int line, tn_status code, con
     tn_clear_error();
 }
 
+/* Asserts that no error is set. */
+#define fine() ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message())
 /* Asserts that an error with this code and exactly this text is set, and clears it. */
 #define ck_error(code, text) tn_test_error(__FILE__, __LINE__, code, text, true)
 /* Asserts that an error with this code is set and that its text contains `part`, and clears it. */

@@ -57,11 +57,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     CHECK(p || tn_error() == TN_EFORMAT);
     tn_clear_error();
     tn_pairs_batches *b = tn_pairs_count(p) ? tn_pairs_batches_new(p, .tokens = 64) : NULL;
+    const tn_source   source = tn_pairs_source(b);
     int64_t           pairs = 0;
     for (bool more = b; more;) {
-        tn_scope       one = tn_scope_begin();
-        tn_pairs_batch x;
-        if ((more = tn_pairs_next(b, &x))) pairs += tn_size(x.source, 0);
+        tn_scope one = tn_scope_begin();
+        tn_batch x;
+        if ((more = tn_source_next(&source, &x))) pairs += tn_size(x.x, 0);
         tn_scope_end(one);
     }
     CHECK(pairs == tn_pairs_count(p));

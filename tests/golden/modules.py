@@ -223,42 +223,6 @@ def learned_from_2(k):
 
 
 # ---- losses ----
-TARGET = [1, 3, 0, 1, 2]
-
-
-def class_loss(name, make, *shape):
-    def f(k):
-        return k.fill(make(1 + values(name + "/weight", (4,)) / 2))(k.input("x", *shape), torch.tensor(TARGET))
-    f.__name__ = name
-    return case(f)
-
-
-class_loss("cross_entropy_loss", lambda w: nn.CrossEntropyLoss(), 5, 4)
-class_loss("cross_entropy_loss_options",
-           lambda w: nn.CrossEntropyLoss(weight=w, ignore_index=0, reduction="sum", label_smoothing=0.1), 5, 4)
-class_loss("nll_loss", lambda w: nn.NLLLoss(weight=w, reduction="none"), 5, 4)
-
-
-def pair_loss(name, make):
-    def f(k):
-        return k.fill(make())(k.input("x", 3, 4), k.input("y", 3, 4))
-    f.__name__ = name
-    return case(f)
-
-
-pair_loss("mse_loss", nn.MSELoss)
-pair_loss("l1_loss", lambda: nn.L1Loss(reduction="sum"))
-pair_loss("huber_loss", lambda: nn.HuberLoss(delta=0.5))
-pair_loss("kl_div_loss", lambda: nn.KLDivLoss(reduction="batchmean", log_target=True))
-
-
-@case
-def bce_loss(k):
-    w, p = 1 + values("bce_loss/weight", (4,)) / 2, 1 + values("bce_loss/pos_weight", (4,)) / 2
-    m = k.fill(nn.BCEWithLogitsLoss(weight=w, pos_weight=p))
-    return m(k.input("x", 3, 4), values("bce_loss/target", (3, 4)) * 0.5 + 0.5)
-
-
 @case
 def cosine_loss(k):
     m = k.fill(nn.CosineEmbeddingLoss(margin=0.25))

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
-"""Prints tests/common/print_texts.h: the tensors of tests/unit/core/test_print.c as PyTorch prints them.
+"""Prints tests/golden/print_texts.json: the tensors of tests/unit/core/test_print.c as PyTorch prints them.
 
     apt-get install python3-torch
-    tests/golden/print_texts.py > tests/common/print_texts.h && clang-format -i tests/common/print_texts.h
+    tests/golden/print_texts.py > tests/golden/print_texts.json
 
 Made with torch 1.13 (Debian 12). The names of dtypes are Tenon's; everything else is PyTorch's text."""
+import json
 import math
 
 import torch
@@ -150,31 +151,12 @@ counted(u8, (7, 1, 7, 30), 0, 1, 250)
 counted(f64, (5, 1, 300), 1e-3, 1e-3)
 
 
-def literal(text):
-    lines = [line.replace("\\", "\\\\").replace('"', '\\"') for line in (text + "\n").split("\n")[:-1]]
-    return "\n         ".join('"%s\\n"' % line for line in lines)
-
-
 def number(v):
     v = float(v)
-    if math.isnan(v):
-        return "NAN"
-    if math.isinf(v):
-        return "INFINITY" if v > 0 else "-INFINITY"
-    return repr(v)
+    return v if math.isfinite(v) else str(v)
 
 
-print("/* print_texts.h — tensors as PyTorch 1.13 prints them; written by tests/golden/print_texts.py. */")
-print("static const struct {")
-print("    tn_dtype    dtype;")
-print("    tn_shape    shape;")
-print("    double      list[8]; /* the values; if listed is false, first + step · (i or i mod modulo) */")
-print("    bool        listed;")
-print("    double      first, step;")
-print("    int64_t     modulo;")
-print("    bool        grad;")
-print("    const char *text;")
-print("} texts[] = {")
+rows = []
 for dtype, shape, values, first, step, modulo, grad in cases:
     n = math.prod(shape)
     if values is None:
@@ -182,14 +164,13 @@ for dtype, shape, values, first, step, modulo, grad in cases:
         if modulo:
             i = i % modulo
         t = first + step * i
+        given = {"first": number(first), "step": number(step), "modulo": modulo}
     else:
-        assert len(values) == n <= 8
+        assert len(values) == n
         t = torch.tensor(values, dtype=torch.float64)
+        given = {"values": [number(v) for v in values]}
     t = t.to(dtype).reshape(shape)
     t.requires_grad_(grad)
-    dims = "{%d, {%s}}" % (len(shape), ", ".join(map(str, shape)) or "0")
-    given = "{%s}" % (", ".join(map(number, values or [])) or "0")
-    print("    {TN_%s, %s, %s, %s, %s, %s, %d, %s,\n         %s}," % (
-        NAMES[dtype], dims, given, "false" if values is None else "true", number(first), number(step), modulo,
-        "true" if grad else "false", literal(str(t))))
-print("};")
+    row = {"dtype": NAMES[dtype].lower(), "shape": list(shape), **given, "grad": grad, "text": str(t) + "\n"}
+    rows.append(json.dumps(row))
+print("[\n" + ",\n".join(rows) + "\n]")

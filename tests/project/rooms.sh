@@ -6,7 +6,8 @@ cd "$root"
 
 while IFS=: read -r file name; do
     grep -q "OP($name)" autograd/rooms/registry.h || wrong "$file: OP($name) is not in autograd/rooms/registry.h"
-done < <(grep -oE '^ *const tn_op +tn__op_[a-z0-9_]+ ' autograd/ops/*.c | sed 's/ *const tn_op *tn__op_//; s/ $//')
+done < <(grep -oE '^( *const tn_op +tn__op_|TN__(UNARY|STEP|TEST|SCALAR|BINARY|OP)\()[a-z0-9_]+' autograd/ops/*.c |
+    sed -E 's/:.*(tn__op_|\()/:/')
 
 # The registry lists the ops in the order of the public headers.
 in_order() # REGISTRY HEADER...: each op that the headers declare before the op that the registry lists before it

@@ -3,11 +3,10 @@
 #include "nn/nn.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
+#include "tests/common/errors.h"
 
 #include <math.h>
 #include <string.h>
-
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
 
 static int64_t pick(int64_t low, int64_t high) { return low + tn_random_below(tn_current_generator(), high - low + 1); }
 

@@ -9,8 +9,6 @@
 
 #include <math.h>
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
 /* Rows of any width and size, as the kernel that rounds a product's input reads them. */
 START_TEST(input)
 {

@@ -7,8 +7,6 @@
 
 #include <math.h>
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
 /* A value of -0 becomes 0. */
 static bool same_values(tn_tensor *a, tn_tensor *b) { return tn_same_bits(a, tn_add(b, tn_zeros(TN_SCALAR))); }
 

@@ -8,8 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
 static tn_tensor *noise(tn_dtype dt, tn_shape s) { return tn_to(tn_uniform_of(TN_F64, s, -1, 1), dt); }
 
 enum { LAYOUTS = 5 };

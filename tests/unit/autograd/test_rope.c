@@ -3,10 +3,9 @@
 #include "autograd/autograd.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
+#include "tests/common/errors.h"
 
 #include <math.h>
-
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
 
 enum { B = 2, H = 3, T = 5, D = 8, R = 6 };
 

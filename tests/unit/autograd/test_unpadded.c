@@ -8,7 +8,6 @@
 
 #include <math.h>
 
-static void    fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
 static int64_t below(int64_t n) { return (int64_t)(tn_random_double(NULL) * (double)n); }
 
 /* ---- padded and unpadded ----------------------------------------------------------------------------------------- */

@@ -18,7 +18,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static void       fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
 static tn_tensor *noise(tn_shape s) { return tn_uniform_of(TN_F64, s, -1, 1); }
 
 /* ---- guard pages ------------------------------------------------------------------------------------------------- */

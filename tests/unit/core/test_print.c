@@ -1,9 +1,10 @@
-/* test_print.c — tn_print compared with PyTorch's texts (print_texts.h), and cases without a PyTorch text. */
+/* test_print.c — tn_print compared with PyTorch's texts (golden/print_texts.json), and cases without a PyTorch text. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* open_memstream */
 #endif
 #include "tests/common/check_main.h"
 
+#include "core/files.h"
 #include "core/tensor/print.h"
 #include "core/tensor/tensor.h"
 #include <locale.h>
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/common/print_texts.h"
+static tn_json *texts;
 
 /* The output of tn_print, valid until the next call. */
 static const char *printed(const tn_tensor *t)
@@ -29,22 +30,35 @@ static const char *printed(const tn_tensor *t)
     return text;
 }
 
+static double number(const tn_json *v)
+{
+    return tn_json_type_of(v) == TN_JSON_STRING ? strtod(tn_json_string(v), NULL) : tn_json_double(v); /* nan, inf */
+}
+
 static tn_tensor *tensor_of_case(int i)
 {
-    const int64_t n = tn_shape_numel(texts[i].shape);
+    const tn_json *row = tn_json_at(texts, i), *dims = tn_json_get(row, "shape"), *values = tn_json_get(row, "values");
+    const char    *name = tn_json_string(tn_json_get(row, "dtype"));
+    tn_shape       shape = {.n = (int)tn_json_count(dims)};
+    tn_dtype       dtype = 0;
+    for (int k = 0; k < shape.n; k++) shape.d[k] = tn_json_i64(tn_json_at(dims, k));
+    while (strcmp(tn_dtype_name(dtype), name) != 0) dtype++;
+    const int64_t n = tn_shape_numel(shape), modulo = tn_json_i64_or(tn_json_get(row, "modulo"), 0);
     double       *v = malloc((size_t)(n + 1) * sizeof *v);
     ck_assert_ptr_nonnull(v);
     for (int64_t k = 0; k < n; k++)
-        v[k] = texts[i].listed ? texts[i].list[k]
-                               : texts[i].first + texts[i].step * (double)(texts[i].modulo ? k % texts[i].modulo : k);
-    tn_tensor *t = tn_empty_of(texts[i].dtype, texts[i].shape);
+        v[k] = values ? number(tn_json_at(values, k))
+                      : number(tn_json_get(row, "first")) +
+                            number(tn_json_get(row, "step")) * (double)(modulo ? k % modulo : k);
+    tn_tensor *t = tn_empty_of(dtype, shape);
     ck_assert_int_eq(tn_copy_in(t, TN_F64, v, (size_t)n * sizeof *v), TN_OK);
-    t->leaf = texts[i].grad;
+    t->leaf = tn_json_bool(tn_json_get(row, "grad"));
     free(v);
     return t;
 }
+static const char *text_of_case(int i) { return tn_json_string(tn_json_get(tn_json_at(texts, i), "text")); }
 
-START_TEST(looks_like_pytorch) { ck_assert_str_eq(printed(tensor_of_case(_i)), texts[_i].text); }
+START_TEST(looks_like_pytorch) { ck_assert_str_eq(printed(tensor_of_case(_i)), text_of_case(_i)); }
 END_TEST
 
 /* With strides: the tensor is laid out with its dims in reverse order, with gaps. */
@@ -60,7 +74,7 @@ START_TEST(strides_do_not_show)
     tn_tensor *base = tn_zeros_of(tn_dtype_of(t), wide), *view = tn__alias(base, &l);
     ck_assert_int_eq(tn_copy_from(view, t), TN_OK);
     view->leaf = t->leaf;
-    ck_assert_str_eq(printed(view), texts[_i].text);
+    ck_assert_str_eq(printed(view), text_of_case(_i));
 }
 END_TEST
 
@@ -137,9 +151,11 @@ END_TEST
 
 int main(void)
 {
+    texts = tn_json_load(tn_test_data("golden/print_texts.json"));
+    if (!texts) return fprintf(stderr, "%s\n", tn_error_message()), 1;
     Suite    *s = suite_create("print");
     TCase    *c = tn_tcase(s, "print");
-    const int n = (int)(sizeof texts / sizeof *texts);
+    const int n = (int)tn_json_count(texts);
     tcase_add_loop_test(c, looks_like_pytorch, 0, n);
     tcase_add_loop_test(c, strides_do_not_show, 0, n);
     tcase_add_test(c, integers_are_exact);
@@ -148,5 +164,7 @@ int main(void)
     tcase_add_test(c, prints_while_an_error_stands);
     tcase_add_test(c, printing_is_no_write);
     tcase_add_test(c, no_locale_shows);
-    return tn_check_main(s);
+    const int failed = tn_check_main(s);
+    tn_json_free(texts);
+    return failed;
 }

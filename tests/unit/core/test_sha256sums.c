@@ -17,8 +17,6 @@
 
 static char folder[400], file[420], sums[420];
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
 static void begin(void)
 {
     snprintf(folder, sizeof folder, "%s", tn_test_file("summed"));

@@ -5,6 +5,7 @@
 #include "data/data.h"
 #include "tests/common/errors.h"
 #include "tests/common/faults.h"
+#include "tests/common/positions.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -305,11 +306,13 @@ START_TEST(full_sentences)
     tn_mlm_config config = plain();
     tn_mlm       *b = tn_mlm_create(c, config);
     counts        all = {0};
+    int64_t       rows = 0;
     ck_assert_msg(b, "%s", tn_error_message());
     for (int epoch = 0; epoch < 10; epoch++) {
         counts k = epoch_of(b, &config);
         ck_assert_int_eq(k.ordinary, tn_corpus_tokens(c)); /* every token once */
-        ck_assert_int_eq(k.rows, tn_mlm_examples(b));
+        if (!epoch) rows = k.rows;
+        ck_assert_int_eq(k.rows, rows);
         int64_t least = INT64_MAX, most = 0;
         for (int i = 0; i < 250; i++)
             least = k.seen[i] < least ? k.seen[i] : least, most = k.seen[i] > most ? k.seen[i] : most;
@@ -317,7 +320,8 @@ START_TEST(full_sentences)
         all.masked += k.masked;
         for (int i = 0; i < 3; i++) all.changed[i] += k.changed[i];
     }
-    ck_assert(tn_mlm_position(b).epoch == 10);
+    const tn_source source = tn_mlm_source(b);
+    ck_assert(position(&source, "epoch") == 10);
     /* 80/10/10 within four standard deviations; a random token is the original one time in 250 */
     double n = (double)all.masked, sd = 4 * 0.3 * __builtin_sqrt(n);
     ck_assert_msg(n > 5000 && __builtin_fabs((double)all.changed[0] - 0.8 * n) < 4 * 0.4 * __builtin_sqrt(n) &&
@@ -524,26 +528,28 @@ START_TEST(positions_resume_exactly)
         config.ahead = 3;
         tn_mlm *b = tn_mlm_create(c, config);
         config.ahead = 0;
-        tn_mlm *plainly = tn_mlm_create(c, config);
-        int     per_epoch = (int)tn_mlm_count(b);
+        tn_mlm         *plainly = tn_mlm_create(c, config);
+        const tn_source source = tn_mlm_source(b), plain_source = tn_mlm_source(plainly);
+        const int       per_epoch = (int)source.batches;
         for (int at = 0; at < 2 * per_epoch; at += 5) {
-            ck_assert_int_eq(tn_mlm_seek(b, (tn_data_position){0, 0}), TN_OK);
+            ck_assert_int_eq(seek(&source, 0, 0), TN_OK);
             digest(b, at);
-            tn_data_position position = tn_mlm_position(b);
-            uint64_t         expected = digest(b, 6);
-            ck_assert_int_eq(tn_mlm_seek(plainly, position), TN_OK);
+            const int64_t  epoch = position(&source, "epoch"), batch = position(&source, "batch");
+            const uint64_t expected = digest(b, 6);
+            ck_assert_int_eq(seek(&plain_source, epoch, batch), TN_OK);
             tn_set_threads(1 + at % 3);
             ck_assert(digest(plainly, 6) == expected);
         }
         tn_set_threads(0);
         /* masks are redrawn, or fixed */
-        tn_mlm_seek(b, (tn_data_position){0, 0});
+        seek(&source, 0, 0);
         uint64_t first = digest(b, per_epoch + 1), second = digest(b, per_epoch + 1);
         ck_assert(first != second);
         tn_mlm_config still = config;
         still.fixed = still.in_order = true;
         tn_mlm *fixed = tn_mlm_create(c, still);
-        first = digest(fixed, (int)tn_mlm_count(fixed) + 1), second = digest(fixed, (int)tn_mlm_count(fixed) + 1);
+        first = digest(fixed, (int)tn_mlm_source(fixed).batches + 1),
+        second = digest(fixed, (int)tn_mlm_source(fixed).batches + 1);
         ck_assert(first == second);
         tn_mlm_free(fixed);
         tn_mlm_free(b);
@@ -565,10 +571,12 @@ START_TEST(misuse)
     ck_assert_ptr_null(tn_mlm_create(c, config));
     ck_error(TN_EINVAL, "tn_mlm_new: .max_tokens is 3, expected 4 to 16384");
     config = plain();
-    tn_mlm *b = tn_mlm_create(c, config);
-    tn_mlm_seek(b, (tn_data_position){0, 1000});
-    ck_assert_int_eq(tn_error(), TN_EINDEX);
-    tn_clear_error();
+    tn_mlm         *b = tn_mlm_create(c, config);
+    const tn_source source = tn_mlm_source(b);
+    seek(&source, 0, 1000);
+    ck_error_has(TN_EINDEX, "tn_mlm_source: the checkpoint is at batch 1000, but an epoch has ");
+    seek(&source, -1, 0);
+    ck_error(TN_EINVAL, "tn_mlm_source: epoch and batch must be at least 0");
     ck_assert_ptr_null(tn_mlm_create(NULL, config));
     ck_error(TN_EINVAL, "tn_mlm_new: c is NULL");
     tn_mlm_free(b);

@@ -1,5 +1,6 @@
 /* test_images.c — images: read and written in every format, rejected if damaged, resized, cropped and normalised with
  * the numbers of Pillow and Hugging Face's processors (tests/golden/images.py). */
+#include "tests/common/answers.h"
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
@@ -10,8 +11,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
 
 static tn_tensor *read_text(const char *text, int64_t channels, tn_dtype dt)
 {
@@ -354,19 +353,7 @@ END_TEST
 
 /* ---- sizes and numbers ------------------------------------------------------------------------------------------- */
 
-static tn_safetensors *answers;
-static void            open_answers(void)
-{
-    answers = tn_safetensors_open(tn_test_data("golden/images.safetensors"));
-    fine();
-}
-static void       close_answers(void) { tn_safetensors_close(answers); }
-static tn_tensor *answer(const char *name)
-{
-    tn_tensor *t = tn_safetensors_get(answers, name);
-    fine();
-    return t;
-}
+static void open_answers(void) { tn_answers_open("golden/images.safetensors"); }
 
 static const char *const pictures[] = {"noise", "smooth", "edges"};
 

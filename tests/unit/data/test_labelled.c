@@ -7,8 +7,6 @@
 #include "tests/common/faults.h"
 #include <string.h>
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
 static tn_labelled *read(const char *text, tn_labelled_config c)
 {
     return tn_labelled_parse_run(text, strlen(text), c);

@@ -4,6 +4,7 @@
 #include "data/data.h"
 #include "tests/common/errors.h"
 #include "tests/common/faults.h"
+#include "tests/common/positions.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -128,19 +129,22 @@ static tn_pairs *many(void)
     return p;
 }
 
-static void check_row(const tn_pairs_batch *b, int64_t row)
+static void check_row(const tn_batch *b, int64_t row)
 {
-    int64_t pair = tn_get_i64(b->pair, row), S = tn_size(b->source, 1), T = tn_size(b->target_in, 1);
+    const tn_tensor *target_in = tn_batch_get(b, "target_in"), *target_out = tn_batch_get(b, "target_out");
+    const tn_tensor *source_padding = tn_batch_get(b, "source_padding"),
+                    *target_padding = tn_batch_get(b, "target_padding");
+    int64_t pair = tn_get_i64(tn_batch_get(b, "pair"), row), S = tn_size(b->x, 1), T = tn_size(target_in, 1);
     int64_t s = 1 + pair * 7 % 31, t = 1 + pair * 11 % 29;
     for (int64_t i = 0; i < S; i++) {
-        int64_t id = tn_get_i64(b->source, row * S + i);
+        int64_t id = tn_get_i64(b->x, row * S + i);
         ck_assert_int_eq(id, i < s ? 'a' + pair % 26 : i == s ? 2 : 0);
-        ck_assert_int_eq(tn_get_i64(b->source_padding, row * S + i), i > s);
+        ck_assert_int_eq(tn_get_i64(source_padding, row * S + i), i > s);
     }
     for (int64_t i = 0; i < T; i++) {
-        ck_assert_int_eq(tn_get_i64(b->target_in, row * T + i), i == 0 ? 1 : i <= t ? 'A' + pair % 26 : 0);
-        ck_assert_int_eq(tn_get_i64(b->target_out, row * T + i), i < t ? 'A' + pair % 26 : i == t ? 2 : 0);
-        ck_assert_int_eq(tn_get_i64(b->target_padding, row * T + i), i > t);
+        ck_assert_int_eq(tn_get_i64(target_in, row * T + i), i == 0 ? 1 : i <= t ? 'A' + pair % 26 : 0);
+        ck_assert_int_eq(tn_get_i64(target_out, row * T + i), i < t ? 'A' + pair % 26 : i == t ? 2 : 0);
+        ck_assert_int_eq(tn_get_i64(target_padding, row * T + i), i > t);
     }
 }
 
@@ -148,30 +152,32 @@ START_TEST(batches_hold_every_pair_once)
 {
     tn_pairs         *p = many();
     tn_pairs_batches *b = tn_pairs_batches_new(p, .tokens = 200, .examples = 12, .seed = 5);
+    const tn_source   from = tn_pairs_source(b);
     int64_t           first[2] = {-1, -1}, filled = 0, all = 0, batches = 0;
     for (int epoch = 0; epoch < 2; epoch++) {
         int seen[MANY] = {0};
-        for (tn_pairs_batch x;;) {
+        for (tn_batch x;;) {
             tn_scope s = tn_scope_begin();
-            if (!tn_pairs_next(b, &x)) {
+            if (!tn_source_next(&from, &x)) {
                 tn_scope_end(s);
                 break;
             }
-            int64_t rows = tn_size(x.source, 0), tokens = 0;
-            ck_assert(rows * tn_size(x.source, 1) <= 200 && rows * tn_size(x.target_in, 1) <= 200 && rows <= 12);
+            tn_tensor *pair = tn_batch_get(&x, "pair");
+            int64_t    rows = tn_size(x.x, 0), tokens = 0, width = tn_size(x.y, 1) - 1;
+            ck_assert(rows * tn_size(x.x, 1) <= 200 && rows * width <= 200 && rows <= 12);
             for (int64_t i = 0; i < rows; i++) {
                 check_row(&x, i);
-                seen[tn_get_i64(x.pair, i)]++;
-                tokens += 2 + tn_get_i64(x.pair, i) * 11 % 29;
+                seen[tn_get_i64(pair, i)]++;
+                tokens += 2 + tn_get_i64(pair, i) * 11 % 29;
             }
-            ck_assert_int_eq(x.tokens, tokens);
-            if (first[epoch] < 0) first[epoch] = tn_get_i64(x.pair, 0);
-            filled += tokens, all += rows * tn_size(x.target_in, 1), batches++;
+            ck_assert_int_eq(x.items, tokens);
+            if (first[epoch] < 0) first[epoch] = tn_get_i64(pair, 0);
+            filled += tokens, all += rows * width, batches++;
             tn_scope_end(s);
         }
         ck_assert_int_eq(tn_error(), TN_OK);
         for (int i = 0; i < MANY; i++) ck_assert_int_eq(seen[i], 1);
-        ck_assert(tn_pairs_position(b).epoch == epoch + 1 && tn_pairs_position(b).batch == 0);
+        ck_assert(position(&from, "epoch") == epoch + 1 && position(&from, "batch") == 0);
     }
     ck_assert(first[0] != first[1]);                                                 /* another order */
     ck_assert_msg(filled > all * 9 / 10, "%.3f full", (double)filled / (double)all); /* similar lengths together */
@@ -186,28 +192,29 @@ START_TEST(in_order_and_alone)
     tn_pairs            *p = pairs_of("aaaa\nbbbbbbbbbbbbbbbb\nc\nd\n", "w\nx\ny\nz\n", plain);
     tn_pairs_batches    *b = tn_pairs_batches_new(p, .tokens = 8, .in_order = true);
     static const int64_t rows[] = {1, 1, 2};
-    tn_pairs_batch       x;
-    ck_assert_int_eq(tn_pairs_batches_count(b), 3);
+    const tn_source      from = tn_pairs_source(b);
+    tn_batch             x;
+    ck_assert_int_eq(from.batches, 3);
     for (int64_t i = 0, at = 0; i < 3; at += rows[i++]) {
-        ck_assert(tn_pairs_next(b, &x) && tn_size(x.source, 0) == rows[i]);
-        for (int64_t k = 0; k < rows[i]; k++) ck_assert_int_eq(tn_get_i64(x.pair, k), at + k);
+        ck_assert(tn_source_next(&from, &x) && tn_size(x.x, 0) == rows[i]);
+        for (int64_t k = 0; k < rows[i]; k++) ck_assert_int_eq(tn_get_i64(tn_batch_get(&x, "pair"), k), at + k);
     }
-    ck_assert(!tn_pairs_next(b, &x) && !x.source);
-    ck_assert(tn_pairs_next(b, &x) && tn_get_i64(x.pair, 0) == 0);
+    ck_assert(!tn_source_next(&from, &x) && !x.x);
+    ck_assert(tn_source_next(&from, &x) && tn_get_i64(tn_batch_get(&x, "pair"), 0) == 0);
     tn_pairs_batches_free(b);
     tn_pairs_free(p);
 }
 END_TEST
 
 /* The content of the next `n` batches as one number. */
-static uint64_t digest(tn_pairs_batches *b, int n)
+static uint64_t digest(const tn_source *from, int n)
 {
     uint64_t h = 7;
     for (int i = 0; i < n; i++) {
-        tn_scope       s = tn_scope_begin();
-        tn_pairs_batch x;
-        if (tn_pairs_next(b, &x))
-            for (int64_t k = 0; k < tn_numel(x.source); k++) h = h * 31 + (uint64_t)tn_get_i64(x.source, k);
+        tn_scope s = tn_scope_begin();
+        tn_batch x;
+        if (tn_source_next(from, &x))
+            for (int64_t k = 0; k < tn_numel(x.x); k++) h = h * 31 + (uint64_t)tn_get_i64(x.x, k);
         else h = h * 31 + 1;
         tn_scope_end(s);
     }
@@ -219,30 +226,32 @@ START_TEST(positions_resume_exactly)
     tn_pairs               *p = many();
     tn_pairs_batches_config how = {.tokens = 300, .seed = 9};
     tn_pairs_batches       *b = tn_pairs_batches_create(p, how);
-    int                     per_epoch = (int)tn_pairs_batches_count(b);
+    const tn_source         from = tn_pairs_source(b);
+    int                     per_epoch = (int)from.batches;
     for (int at = 0; at < 2 * per_epoch + 3; at += 7) {
-        tn_pairs_seek(b, (tn_data_position){0, 0});
-        digest(b, at);
-        tn_data_position position = tn_pairs_position(b);
-        uint64_t         expected = digest(b, 10);
+        seek(&from, 0, 0);
+        digest(&from, at);
+        const int64_t  epoch = position(&from, "epoch"), batch = position(&from, "batch");
+        const uint64_t expected = digest(&from, 10);
         tn_set_threads(1 + at % 3);
         tn_pairs_batches *other = tn_pairs_batches_create(p, how);
-        ck_assert_int_eq(tn_pairs_seek(other, position), TN_OK);
-        ck_assert(digest(other, 10) == expected);
+        const tn_source   resumed = tn_pairs_source(other);
+        ck_assert_int_eq(seek(&resumed, epoch, batch), TN_OK);
+        ck_assert(digest(&resumed, 10) == expected);
         tn_pairs_batches_free(other);
     }
     tn_set_threads(0);
-    tn_data_position here = tn_pairs_position(b);
-    tn_pairs_seek(b, (tn_data_position){0, 100000});
-    ck_assert_int_eq(tn_error(), TN_EINDEX);
-    tn_clear_error();
-    tn_pairs_seek(b, (tn_data_position){-1, 0});
-    ck_error(TN_EINVAL, "tn_pairs_seek: epoch and batch must be at least 0");
-    ck_assert(tn_pairs_position(b).epoch == here.epoch && tn_pairs_position(b).batch == here.batch);
+    const int64_t epoch = position(&from, "epoch"), batch = position(&from, "batch");
+    seek(&from, 0, 100000);
+    ck_error_has(TN_EINDEX, "tn_pairs_source: the checkpoint is at batch 100000, but epoch 0 has ");
+    seek(&from, -1, 0);
+    ck_error(TN_EINVAL, "tn_pairs_source: epoch and batch must be at least 0");
+    ck_assert(position(&from, "epoch") == epoch && position(&from, "batch") == batch);
     how.seed = 10;
     tn_pairs_batches *other = tn_pairs_batches_create(p, how);
-    tn_pairs_seek(b, (tn_data_position){0, 0});
-    ck_assert(digest(b, 5) != digest(other, 5));
+    const tn_source   reseeded = tn_pairs_source(other);
+    seek(&from, 0, 0);
+    ck_assert(digest(&from, 5) != digest(&reseeded, 5));
     tn_pairs_batches_free(other);
     tn_pairs_batches_free(b);
     tn_pairs_free(p);
@@ -260,14 +269,15 @@ START_TEST(no_memory)
         tn_scope          s = tn_scope_begin();
         tn_pairs         *p = tn_pairs_load_run(a, t, plain);
         tn_pairs_batches *b = p ? tn_pairs_batches_new(p, .tokens = 10) : NULL;
-        tn_pairs_batch    x;
-        bool              more = b && tn_pairs_next(b, &x);
+        const tn_source   from = tn_pairs_source(b);
+        tn_batch          x;
+        bool              more = b && tn_source_next(&from, &x);
         if (b && !more) { /* the same batch is returned once memory is available */
-            ck_assert(tn_pairs_position(b).batch == 0);
             tn_fail_memory(-1, false);
             tn_error_state aside;
             tn_error_push(&aside);
-            ck_assert(tn_pairs_next(b, &x) && tn_pairs_position(b).batch == 1);
+            ck_assert(position(&from, "batch") == 0);
+            ck_assert(tn_source_next(&from, &x) && position(&from, "batch") == 1);
             tn_error_pop(&aside);
         }
         tn_pairs_batches_free(b);

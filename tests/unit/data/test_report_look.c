@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
 static const char *const words[] = {"the", "</svg><script>alert(1)</script>", "it\"", "東京"};
 
 /* Adds all of it to one report. */

@@ -12,7 +12,6 @@ static void    write_text(void)
 {
     for (int i = 0; i < N; i++) text[i] = 100 + i;
 }
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
 
 /* x and y of row r are the tokens from position `at` on, and those after them. */
 static void is_window(const tn_batch *b, int64_t r, int64_t at)

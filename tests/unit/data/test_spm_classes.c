@@ -21,8 +21,6 @@ static const char *named(const char *format, ...)
     return text[n];
 }
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
 static tn_json *answers;
 static void     open_answers(void) { answers = tn_json_load(tn_test_data("golden/spm_classes/answers.json")), fine(); }
 static void     close_answers(void) { tn_json_free(answers); }

@@ -10,7 +10,6 @@
 #include <string.h>
 
 enum { WORDS = 37, LENGTH = 64 };
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
 
 static tn_llama *a_llama(int64_t window)
 {

@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
 /* Logits: table[last token] + shift[tokens read - 1]; without shift, table[last token]. Token 0 ends a text. */
 typedef struct {
     tn_decoding base;

@@ -1,5 +1,6 @@
 /* test_bert.c — BERT compared with Hugging Face's (tests/golden/bert.py): results, files, losses, errors. */
 #include "models/models.h"
+#include "tests/common/answers.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -12,14 +13,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
 /* ---- compared with Hugging Face ---------------------------------------------------------------------------------- */
 
-static tn_safetensors *answers;
-static void       open_answers(void) { answers = tn_safetensors_open(tn_test_data("golden/bert/answers.safetensors")); }
-static void       close_answers(void) { tn_safetensors_close(answers); }
-static tn_tensor *answer(const char *name) { return tn_safetensors_get(answers, name); }
+static void open_answers(void) { tn_answers_open("golden/bert/answers.safetensors"); }
 
 /* The largest difference; in tensors [B, T, ...] padding is ignored. */
 static double apart(tn_tensor *got, const char *name)

@@ -2,6 +2,7 @@
  * files, also of the enhanced mask decoder and the head for replaced tokens; gradient-disentangled embedding sharing;
  * configs that are rejected. */
 #include "models/models.h"
+#include "tests/common/answers.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -11,16 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
-static tn_safetensors *answers;
-static void            open_answers(void)
-{
-    answers = tn_safetensors_open(tn_test_data("golden/deberta/answers.safetensors"));
-    fine();
-}
-static void       close_answers(void) { tn_safetensors_close(answers); }
-static tn_tensor *answer(const char *name) { return tn_safetensors_get(answers, name); }
+static void open_answers(void) { tn_answers_open("golden/deberta/answers.safetensors"); }
 
 enum { TASKS = 7, CASES = 11 };
 static const char *const cases[CASES] = {"v3",       "decoder", "replaced", "own",     "p2c",    "c2p",

@@ -3,6 +3,7 @@
  * file names its format. */
 #define _GNU_SOURCE
 #include "models/models.h"
+#include "tests/common/answers.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -11,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
 
 /* ---- stories260K ------------------------------------------------------------------------------------------------- */
 
@@ -122,12 +121,6 @@ static void *made(int i)
         return tn_llama_new(SIZES, .qk_norm = TN_QK_NORM_ALL, .norm_results = true, .no_first_norms = true,
                             .kv_heads = 2, .qkv_bias = true, .out_bias = true);
     }
-}
-
-static double furthest(tn_tensor *a, tn_tensor *b)
-{
-    ck_assert(a && b && tn_shape_equal(tn_shape_of(a), tn_shape_of(b)));
-    return tn_item(tn_amax(tn_reshape(tn_abs(tn_sub(a, b)), TN_SHAPE(-1)), .dims = TN_DIMS(0)));
 }
 
 START_TEST(to_gguf_and_back)

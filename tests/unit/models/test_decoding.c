@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
 #define SIZES .vocab = 37, .dim = 32, .layers = 2, .heads = 4, .kv_heads = 2, .init = 0.3
 static tn_llama *a_llama(uint64_t seed, int64_t window)
 {

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
 static void near(const tn_tensor *a, const tn_tensor *b, double tol)
 {
     fine();

@@ -2,6 +2,7 @@
  * logits, loss, the gradient of every parameter, generated tokens, the ids of both tokenizers; the same bits with a
  * cache; files written as they were read. */
 #include "models/models.h"
+#include "tests/common/answers.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -10,20 +11,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
 static const char *const names[] = {"bart", "bart_untied", "marian", "marian_apart", "m2m"};
 static const char *const types[] = {"bart", "bart", "marian", "marian", "m2m_100"};
 enum { MODELS = sizeof names / sizeof *names };
 
-static tn_safetensors *answers;
-static void            open_answers(void)
-{
-    answers = tn_safetensors_open(tn_test_data("golden/encoder_decoders/answers.safetensors"));
-    fine();
-}
-static void       close_answers(void) { tn_safetensors_close(answers); }
-static tn_tensor *answer(int model, const char *what)
+static void       open_answers(void) { tn_answers_open("golden/encoder_decoders/answers.safetensors"); }
+static tn_tensor *answer_of(int model, const char *what)
 {
     return tn_safetensors_get(answers, model < 0 ? what : tn_name("%s.%s", names[model], what));
 }
@@ -36,33 +29,23 @@ static tn_seq2seq *golden(int i, const char *more)
 }
 static tn_tensor *target(const tn_seq2seq *m)
 {
-    tn_tensor *t = tn_clone(answer(-1, "target"));
+    tn_tensor *t = tn_clone(answer_of(-1, "target"));
     for (int64_t b = 0; b < tn_size(t, 0); b++) tn_set_at(t, TN_SHAPE(b, 0), (double)m->config.begin);
     return t;
 }
 static tn_tensor *read_part(tn_tensor *t) { return tn_narrow(t, 1, 0, tn_size(t, 1) - 1); }
-static double     furthest(tn_tensor *a, tn_tensor *b)
-{
-    ck_assert(tn_shape_equal(tn_shape_of(a), tn_shape_of(b)));
-    return tn_item(tn_amax(tn_reshape(tn_abs(tn_sub(a, b)), TN_SHAPE(-1)), .dims = TN_DIMS(0)));
-}
 
 START_TEST(numbers_as_hugging_face)
 {
     tn_seq2seq *m = golden(_i, ""), *want = golden(_i, ".grad");
-    tn_tensor  *y = tn_seq2seq_forward(m, answer(-1, "source"), read_part(target(m))), *z = answer(_i, "scores");
+    tn_tensor  *y = tn_seq2seq_forward(m, answer_of(-1, "source"), read_part(target(m))), *z = answer_of(_i, "scores");
     ck_assert_double_le(furthest(tn_select(y, 0, 0), tn_select(z, 0, 0)), 2e-5);
     ck_assert_double_le(furthest(tn_narrow(tn_select(y, 0, 1), 0, 0, 3), tn_narrow(tn_select(z, 0, 1), 0, 0, 3)), 2e-5);
-    tn_tensor *loss = tn_seq2seq_loss(m, answer(-1, "source"), target(m));
-    ck_assert_double_eq_tol(tn_item(loss), tn_item(answer(_i, "loss")), 1e-5);
+    tn_tensor *loss = tn_seq2seq_loss(m, answer_of(-1, "source"), target(m));
+    ck_assert_double_eq_tol(tn_item(loss), tn_item(answer_of(_i, "loss")), 1e-5);
     tn_backward(loss);
     fine();
-    tn_each a = tn_parameters(m), b = tn_parameters(want);
-    while (tn_next(&a) && tn_next(&b)) {
-        const double most = tn_item(tn_amax(tn_abs(tn_reshape(b.tensor, TN_SHAPE(-1)))));
-        ck_assert_msg(furthest(tn_grad(a.tensor), b.tensor) <= 1e-5 * most, "%s: the gradient differs by %g of %g",
-                      a.name, furthest(tn_grad(a.tensor), b.tensor), most);
-    }
+    same_gradients(&m->base, &want->base);
     fine();
     tn_free(m), tn_free(want);
 }
@@ -71,7 +54,7 @@ END_TEST
 START_TEST(the_same_bits_with_and_without_a_cache)
 {
     tn_seq2seq    *m = golden(_i, "");
-    tn_tensor     *source = answer(-1, "source"), *read = read_part(target(m));
+    tn_tensor     *source = answer_of(-1, "source"), *read = read_part(target(m));
     const tn_scope s = tn_no_grad_begin();
     tn_tensor     *y = tn_seq2seq_forward(m, source, read);
     tn_decoding   *d = tn_seq2seq_decoding(m, source, 1, 8);
@@ -100,8 +83,8 @@ START_TEST(generates_as_hugging_face)
     const tn_seq2seq_search *s = &m->search;
     ck_assert(s->beams == 3 && s->most == 11);
     for (int64_t beams = 1; beams < 4; beams += 2) {
-        tn_tensor   *want = answer(_i, beams == 1 ? "beams1" : "beams3");
-        tn_generated g = tn_seq2seq_generate(m, answer(-1, "source"), .beams = beams, .least = s->least,
+        tn_tensor   *want = answer_of(_i, beams == 1 ? "beams1" : "beams3");
+        tn_generated g = tn_seq2seq_generate(m, answer_of(-1, "source"), .beams = beams, .least = s->least,
                                              .length_penalty = s->length_penalty, .early_stopping = s->early_stopping,
                                              .no_repeat = s->no_repeat, .repetition_penalty = s->repetition_penalty);
         fine();
@@ -137,7 +120,7 @@ START_TEST(writes_what_it_read)
     char                     path[1200];
     const char              *to = tn_test_file("written");
     tn_seq2seq              *m = golden(_i, ""), *b;
-    tn_tensor               *source = answer(-1, "source"), *read = read_part(target(m));
+    tn_tensor               *source = answer_of(-1, "source"), *read = read_part(target(m));
     mkdir(to, 0777);
     ck_assert_msg(tn_seq2seq_save(m, to) == TN_OK, "%s", tn_error_message());
     ck_assert_ptr_nonnull(b = tn_seq2seq_load(to));
@@ -160,18 +143,8 @@ START_TEST(writes_what_it_read)
         }
         tn_json_free(now), tn_json_free(was);
     }
-    snprintf(path, sizeof path, "%s/model.safetensors", to);
-    tn_safetensors *now = tn_safetensors_open(path),
-                   *was = tn_safetensors_open(
-                       tn_test_data(tn_name("golden/encoder_decoders/%s/model.safetensors", names[_i])));
-    fine();
-    for (int64_t i = 0; i < tn_safetensors_count(was); i++) {
-        const char *name = tn_safetensors_at(was, i).name;
-        if (!m->config.shared && !strcmp(name, "model.shared.weight")) continue; /* of no use there */
-        ck_assert_msg(tn_safetensors_find(now, name) >= 0, "%s is missing", name);
-        ck_assert_msg(tn_same_bits(tn_safetensors_get(now, name), tn_safetensors_get(was, name)), "%s", name);
-    }
-    tn_safetensors_close(now), tn_safetensors_close(was);
+    same_weights(to, tn_name("golden/encoder_decoders/%s/model.safetensors", names[_i]),
+                 m->config.shared ? NULL : "model.shared.weight"); /* of no use there */
     tn_free(m), tn_free(b);
 }
 END_TEST

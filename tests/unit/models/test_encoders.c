@@ -1,6 +1,7 @@
 /* test_encoders.c — RoBERTa, DistilBERT, ALBERT, ELECTRA and ModernBERT compared with Hugging Face's
  * (tests/golden/encoders.py), reading and writing their files, and tn_model_open. */
 #include "models/models.h"
+#include "tests/common/answers.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -9,16 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
-static tn_safetensors *answers;
-static void            open_answers(void)
-{
-    answers = tn_safetensors_open(tn_test_data("golden/encoders/answers.safetensors"));
-    fine();
-}
-static void       close_answers(void) { tn_safetensors_close(answers); }
-static tn_tensor *answer(const char *name) { return tn_safetensors_get(answers, name); }
+static void open_answers(void) { tn_answers_open("golden/encoders/answers.safetensors"); }
 
 enum { ROBERTA, XLM_ROBERTA, DISTILBERT, ALBERT, GENERATOR, DISCRIMINATOR, MODERNBERT, KINDS };
 static const struct {

@@ -44,7 +44,7 @@ static tn_fit_result run(fit_case *c, const char *folder, int64_t steps)
     return tn_fit(USUAL(c), .steps = steps, .folder = folder, .resume = true, .save_every = 2);
 }
 
-static void fine(tn_fit_result r) { ck_assert_msg(r.why == TN_FIT_DONE, "%s", tn_error_message()); }
+static void fit_done(tn_fit_result r) { ck_assert_msg(r.why == TN_FIT_DONE, "%s", tn_error_message()); }
 
 /* ---- another call on the same folder ----------------------------------------------------------------------------- */
 
@@ -61,10 +61,10 @@ START_TEST(prolonged)
     fit_case      c = fit_case_begin(0);
     tn_fit_result r = tn_fit(c.net, .train = c.train, .loss = fit_case_loss, .user = &c, .steps = 8, .lr = 0.01,
                              .folder = folder, .resume = true, .on = remember_rate, .on_user = &c);
-    fine(r);
+    fit_done(r);
     r = tn_fit(c.net, .train = c.train, .loss = fit_case_loss, .user = &c, .steps = 16, .lr = 0.02, .warmup = 4,
                .decay = TN_DECAY_LINEAR, .folder = folder, .resume = true, .on = remember_rate, .on_user = &c);
-    fine(r);
+    fit_done(r);
     ck_assert(r.begin == 8 && r.steps == 16);
     ck_assert_msg(fabs(c.last.lr - 0.02 / 12) < 1e-9, "lr at step 16: %g", c.last.lr); /* the last of 4 … 16 */
     fit_case_end(&c);
@@ -79,8 +79,8 @@ START_TEST(rate_of_the_checkpoint)
     for (int i = 0; i < 3; i++) {
         tn_optimizer *o = tn_sgd_new(c.net, .lr = i == 1 ? 0.5 : 0.125);
         *c.note = 0;
-        fine(tn_fit(c.net, .train = c.train, .loss = fit_case_loss, .user = &c, .optimizer = o, .steps = 2 + 2 * i,
-                    .folder = folder, .resume = true, .on = fit_case_listen, .on_user = &c));
+        fit_done(tn_fit(c.net, .train = c.train, .loss = fit_case_loss, .user = &c, .optimizer = o, .steps = 2 + 2 * i,
+                        .folder = folder, .resume = true, .on = fit_case_listen, .on_user = &c));
         ck_assert(tn_lr(o, 0) == 0.125);
         ck_assert_msg(i == 1 ? strstr(c.note, "the learning rate is 0.125, from '") && strstr(c.note, "program's 0.5;")
                              : !*c.note,
@@ -110,7 +110,7 @@ START_TEST(damaged_best)
                               tn_error_message());
             tn_clear_error();
         } else {
-            fine(r);
+            fit_done(r);
         }
         const long where = i % 2 ? bytes - 1 - (i - 1) * (bytes - 1) / 20 : at;
         ck_assert(!fseek(f, where, SEEK_SET) && fread(&byte, 1, 1, f) == 1 && !fseek(f, where, SEEK_SET));
@@ -137,7 +137,7 @@ START_TEST(best_of_another_step)
         tn_fit_result r = tn_fit(USUAL(&c), .score = always_better, .rising = true, .valid_every = 3,
                                  .restore_best = true, .steps = i ? 3 : 6, .folder = folder[i > 0], .resume = true);
         if (i < 2) {
-            fine(r);
+            fit_done(r);
             ck_assert_int_eq(r.best_step, i ? 3 : 6);
         } else {
             ck_assert(r.why == TN_FIT_FAILED);
@@ -157,8 +157,8 @@ START_TEST(keeps_the_newest)
 {
     const char *folder = tn_test_file("keep/in/a/folder/that/is/made");
     fit_case    c = fit_case_begin(0);
-    fine(tn_fit(USUAL(&c), .steps = 9, .folder = folder, .save_every = 2, .keep = 3, .valid = c.valid,
-                .valid_every = 100));
+    fit_done(tn_fit(USUAL(&c), .steps = 9, .folder = folder, .save_every = 2, .keep = 3, .valid = c.valid,
+                    .valid_every = 100));
     ck_assert_str_eq(names(folder), "best.safetensors step-000000000006.ckpt step-000000000008.ckpt "
                                     "step-000000000009.ckpt ");
     tn_ema_swap(c.ema);
@@ -212,7 +212,7 @@ START_TEST(removes_what_others_left)
     ck_assert_int_eq(tn_file_write(tn_test_in(folder, ".mine.tmp.0123456789ab"), "x", 1), TN_OK);
     ck_assert_int_eq(tn_file_write(tn_test_in(folder, "step-1.ckpt"), "x", 1), TN_OK); /* not a name that tn_fit uses */
     fit_case c = fit_case_begin(0);
-    fine(run(&c, folder, 1));
+    fit_done(run(&c, folder, 1));
     ck_assert_str_eq(names(folder),
                      ".mine.tmp.0123456789ab step-000000000000.ckpt step-000000000001.ckpt step-1.ckpt ");
     fit_case_end(&c);
@@ -224,14 +224,14 @@ START_TEST(passes_over_what_is_damaged)
     const char *folder = tn_test_file("damaged"), *newest = tn_test_in(folder, "step-000000000004.ckpt");
     fit_case    whole = fit_case_begin(0), c = fit_case_begin(0);
     tn_seed(4);
-    fine(tn_fit(USUAL(&whole), .steps = 8));
+    fit_done(tn_fit(USUAL(&whole), .steps = 8));
     tn_seed(4);
-    fine(run(&c, folder, 4));
+    fit_done(run(&c, folder, 4));
     fit_case_end(&c);
     ck_assert_int_eq(truncate(newest, 3000), 0);
     c = fit_case_begin(0);
     tn_fit_result r = run(&c, folder, 8);
-    fine(r);
+    fit_done(r);
     ck_assert_int_eq(r.begin, 2);
     ck_assert_msg(strstr(c.note, "skipped: ") && strstr(c.note, "step-000000000004.ckpt"), "%s", c.note);
     ck_assert(fit_case_same_bits(&whole, &c));
@@ -275,8 +275,8 @@ START_TEST(one_at_a_time)
     char     text[1200];
     fit_case c = fit_case_begin(0);
     inner = TN_OK;
-    fine(tn_fit(c.net, .train = c.train, .loss = another_inside, .user = &c, .steps = 1,
-                .folder = tn_test_file("locked")));
+    fit_done(tn_fit(c.net, .train = c.train, .loss = another_inside, .user = &c, .steps = 1,
+                    .folder = tn_test_file("locked")));
     ck_assert_int_eq(inner, TN_ESTATE);
     snprintf(text, sizeof text,
              "tn_fit: '%s' is in use by another run (process %ld); wait for its end, or use another folder",
@@ -350,7 +350,7 @@ static fit_case whole_run(void)
 {
     fit_case c = fit_case_begin(0);
     tn_seed(8);
-    fine(tn_fit(USUAL(&c), .steps = STEPS, .valid = c.valid, .valid_every = 3));
+    fit_done(tn_fit(USUAL(&c), .steps = STEPS, .valid = c.valid, .valid_every = 3));
     return c;
 }
 
@@ -389,7 +389,7 @@ START_TEST(memory_fails)
             else tn_seed(8);
             r = whole_into(&c, tn_test_file(folder));
         }
-        fine(r);
+        fit_done(r);
         ck_assert_msg(fit_case_same_bits(&whole, &c), "failure %lld", (long long)i);
         fit_case_end(&c);
     }
@@ -424,7 +424,7 @@ START_TEST(files_fail)
                 if (!c.told[TN_FIT_STEP]) tn_seed(8);
                 r = whole_into(&c, tn_test_file(folder));
             }
-            fine(r);
+            fit_done(r);
             ck_assert_msg(fit_case_same_bits(&whole, &c), "call %lld", (long long)at);
             ck_assert(!strstr(names(tn_test_file(folder)), ".tmp."));
             tn_faulty_files_end();
@@ -452,7 +452,7 @@ START_TEST(disk_is_full)
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     ck_assert_str_eq(names(tn_test_file("full")), "");
-    fine(run(&c, tn_test_file("full"), 1));
+    fit_done(run(&c, tn_test_file("full"), 1));
     fit_case_end(&c);
 }
 END_TEST

@@ -13,7 +13,7 @@
 #define USUAL(c) (c)->net, .train = (c)->train, .loss = fit_case_loss, .user = (c)
 #define LISTENED(c) .on = fit_case_listen, .on_user = (c)
 
-static void fine(tn_fit_result r) { ck_assert_msg(r.why == TN_FIT_DONE, "%s", tn_error_message()); }
+static void fit_done(tn_fit_result r) { ck_assert_msg(r.why == TN_FIT_DONE, "%s", tn_error_message()); }
 
 static void no_gradients(fit_case *c)
 {
@@ -35,8 +35,8 @@ START_TEST(an_optimizer_of_a_part)
     for (int kept = 0; kept < 2; kept++) {
         fit_case      c = fit_case_begin(0);
         tn_optimizer *o = of_the_last(&c);
-        fine(tn_fit(USUAL(&c), .optimizer = o, .steps = 3, .folder = kept ? tn_test_file("part") : NULL,
-                    .on = none_at_a_step, .on_user = &c));
+        fit_done(tn_fit(USUAL(&c), .optimizer = o, .steps = 3, .folder = kept ? tn_test_file("part") : NULL,
+                        .on = none_at_a_step, .on_user = &c));
         no_gradients(&c);
         tn_optimizer_free(o);
         fit_case_end(&c);
@@ -58,7 +58,7 @@ static void begun_with_gradients(tn_world *w, void *user)
         tn_optimizer *o = tn_sgd_new(c[i].net, .lr = 0.1);
         if (i) large_gradients(c + i);
         tn_seed(5);
-        fine(tn_fit(USUAL(c + i), .optimizer = o, .steps = 2, .world = w, .folder = folder[i]));
+        fit_done(tn_fit(USUAL(c + i), .optimizer = o, .steps = 2, .world = w, .folder = folder[i]));
         tn_optimizer_free(o);
     }
     for (tn_each p = tn_parameters(c[0].net), q = tn_parameters(c[1].net); tn_next(&p) && tn_next(&q);)
@@ -108,7 +108,7 @@ START_TEST(of_another)
     tn_ema_free(swapped);
     ck_assert(fit_case_same_bits(&c, &before) && fit_case_same_bits(&other, &before));
     tn_ema *part = tn_ema_new((tn_linear *)tn_at(c.net, 3)); /* of a part of the module is allowed */
-    fine(tn_fit(USUAL(&c), .steps = 2, .optimizer = o, .plateau = plateau, .valid = c.valid, .ema = part));
+    fit_done(tn_fit(USUAL(&c), .steps = 2, .optimizer = o, .plateau = plateau, .valid = c.valid, .ema = part));
     tn_ema_free(part);
     tn_optimizer_free(o);
     fit_case_end(&c), fit_case_end(&other), fit_case_end(&before);
@@ -143,7 +143,7 @@ START_TEST(parts_are_put_back)
     fit_case      c = fit_case_begin(0);
     tn_optimizer *o = tn_sgd_new(c.net, .lr = 0.1);
     tn_accumulate(o, 3);
-    fine(tn_fit(USUAL(&c), .optimizer = o, .steps = 4, .accumulate = 2));
+    fit_done(tn_fit(USUAL(&c), .optimizer = o, .steps = 4, .accumulate = 2));
     ck_assert_int_eq(tn_steps(o), 4);
     steps_of_three(&c, o);
     ck_assert_int_eq(
@@ -174,7 +174,8 @@ START_TEST(a_plateau_hears_of_nan)
     fit_case      c = fit_case_begin(0);
     tn_optimizer *o = tn_sgd_new(c.net, .lr = 0.1);
     tn_schedule  *plateau = tn_plateau_lr_new(o, .patience = 1, .factor = 0.5);
-    fine(tn_fit(USUAL(&c), .optimizer = o, .plateau = plateau, .score = not_a_number, .steps = 4, .valid_every = 1));
+    fit_done(
+        tn_fit(USUAL(&c), .optimizer = o, .plateau = plateau, .score = not_a_number, .steps = 4, .valid_every = 1));
     ck_assert_double_eq_tol(tn_lr(o, 0), 0.1 * 0.25, 1e-12);
     tn_optimizer_free(o);
     fit_case_end(&c);
@@ -197,7 +198,7 @@ START_TEST(an_endless_best)
             const tn_fit_result r = tn_fit(USUAL(&c), .score = endless, .rising = rising, .steps = 1 + call,
                                            .valid_every = 1, .folder = tn_test_file(rising ? "rising" : "falling"),
                                            .resume = true, .on = fit_case_listen, .on_user = &c);
-            fine(r);
+            fit_done(r);
             ck_assert_msg(isinf(r.best) && r.best_step == 1, "%d: %g at %lld", rising, r.best, (long long)r.best_step);
             fit_case_end(&c);
         }
@@ -210,7 +211,7 @@ START_TEST(items_of_the_call)
     const char *folder = tn_test_file("items");
     for (int call = 0; call < 2; call++) {
         fit_case c = fit_case_begin(0);
-        fine(tn_fit(USUAL(&c), .epochs = 2 + call, .folder = folder, .resume = true, LISTENED(&c)));
+        fit_done(tn_fit(USUAL(&c), .epochs = 2 + call, .folder = folder, .resume = true, LISTENED(&c)));
         ck_assert_int_eq(c.items, call ? 21 : 42);
         ck_assert_int_eq(c.last.items, c.items);
         fit_case_end(&c);
@@ -228,13 +229,13 @@ START_TEST(steps_that_become_known)
 #define GO_ON(...)                                                                                                   \
     tn_fit(c.net, .train = unknown, .loss = fit_case_loss, .user = &c, .lr = 0.01, .folder = folder, .resume = true, \
            LISTENED(&c), __VA_ARGS__)
-    fine(GO_ON(.epochs = 2));
+    fit_done(GO_ON(.epochs = 2));
     ck_assert_double_eq(c.last.lr, 0.01);
-    fine(GO_ON(.steps = 15, .warmup = 3, .decay = TN_DECAY_LINEAR));
+    fit_done(GO_ON(.steps = 15, .warmup = 3, .decay = TN_DECAY_LINEAR));
     ck_assert_double_eq_tol(c.last.lr, 0.01 / 12, 1e-12); /* one of the steps 3 … 15 was left */
-    fine(GO_ON(.epochs = 4));
+    fit_done(GO_ON(.epochs = 4));
     ck_assert_double_eq(c.last.lr, 0.01);
-    fine(GO_ON(.epochs = 5, .warmup = 40));
+    fit_done(GO_ON(.epochs = 5, .warmup = 40));
     ck_assert_double_eq_tol(c.last.lr, 0.01 * 24 / 40, 1e-12);
 #undef GO_ON
     fit_case_end(&c);

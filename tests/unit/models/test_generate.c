@@ -8,8 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
 /* Token 0 ends a text. After 1 comes 2 (0.5) or 3 (0.4); the most likely continuation of 2 has 0.4, of 3 0.9: so the
  * best text does not start with the best first token. */
 enum { WORDS = 6 };

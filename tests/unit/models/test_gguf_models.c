@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
 /* ---- a file of another program ----------------------------------------------------------------------------------- */
 
 enum { WORDS = 12, DIM = 16, HEADS = 2, FF = 24 };

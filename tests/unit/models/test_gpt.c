@@ -1,5 +1,6 @@
 /* test_gpt.c — GPT-2 compared with Hugging Face's (tests/golden/gpt.py): logits, files, generated texts. */
 #include "models/models.h"
+#include "tests/common/answers.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -10,18 +11,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
-static tn_safetensors *answers;
-static tn_gpt         *gpt;
-static void            open_answers(void)
+static tn_gpt *gpt;
+static void    open_answers(void)
 {
-    answers = tn_safetensors_open(tn_test_data("golden/gpt/answers.safetensors"));
+    tn_answers_open("golden/gpt/answers.safetensors");
     gpt = tn_gpt_load(tn_test_data("golden/gpt/torch"));
     fine();
 }
-static void       close_answers(void) { tn_safetensors_close(answers), tn_free(gpt); }
-static tn_tensor *answer(const char *name) { return tn_safetensors_get(answers, name); }
+static void close_all(void) { close_answers(), tn_free(gpt); }
 
 START_TEST(scores_as_hugging_face)
 {
@@ -307,7 +304,7 @@ int main(void)
 {
     Suite *s = suite_create("gpt");
     TCase *c = tn_tcase(s, "gpt");
-    tcase_add_checked_fixture(c, open_answers, close_answers);
+    tcase_add_checked_fixture(c, open_answers, close_all);
     tcase_add_test(c, scores_as_hugging_face);
     tcase_add_test(c, texts_as_hugging_face);
     tcase_add_loop_test(c, cache_threads_and_neighbours_change_nothing, 0, 3);

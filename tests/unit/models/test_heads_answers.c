@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
 static const char    book[] = "the old man and the sea\nthe old man sat in the boat\nthe sea and the boat\n"
                               "a man in the sea and an old boat\nthe boat sat in the old sea\n";
 static tn_tokenizer *pieces(void)

@@ -15,8 +15,6 @@ int custom_decoder_main(void);
 #include <string.h>
 #include <unistd.h>
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
 enum { T = 9 };
 static decoder *small(void)
 {

@@ -1,6 +1,7 @@
 /* test_llama.c — LLaMA, Mistral, Qwen2 compared with Hugging Face's (tests/golden/llama.py): logits, loss, gradients,
  * reading and writing files, generated texts; the same bits with and without a cache, alone and in a batch; tn_lm. */
 #include "models/models.h"
+#include "tests/common/answers.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -10,19 +11,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
 static const char *const names[] = {"llama3", "mistral", "qwen2"};
 enum { MODELS = sizeof names / sizeof *names };
 
-static tn_safetensors *answers;
-static void            open_answers(void)
-{
-    answers = tn_safetensors_open(tn_test_data("golden/llama/answers.safetensors"));
-    fine();
-}
-static void       close_answers(void) { tn_safetensors_close(answers); }
-static tn_tensor *answer(int model, const char *what)
+static void       open_answers(void) { tn_answers_open("golden/llama/answers.safetensors"); }
+static tn_tensor *answer_of(int model, const char *what)
 {
     return tn_safetensors_get(answers, model < 0 ? what : tn_name("%s.%s", names[model], what));
 }
@@ -33,25 +26,20 @@ static tn_llama   *golden(int i)
     fine();
     return m;
 }
-static double furthest(tn_tensor *a, tn_tensor *b)
-{
-    ck_assert(tn_shape_equal(tn_shape_of(a), tn_shape_of(b)));
-    return tn_item(tn_amax(tn_reshape(tn_abs(tn_sub(a, b)), TN_SHAPE(-1)), .dims = TN_DIMS(0)));
-}
 
 START_TEST(numbers_as_hugging_face)
 {
     tn_llama *m = golden(_i);
     ck_assert(!m->base.training);
-    tn_tensor *ids = answer(-1, "ids"), *y = tn_llama_forward(m, ids);
-    ck_assert_double_le(furthest(y, answer(_i, "scores")), 2e-5);
+    tn_tensor *ids = answer_of(-1, "ids"), *y = tn_llama_forward(m, ids);
+    ck_assert_double_le(furthest(y, answer_of(_i, "scores")), 2e-5);
     ck_assert(tn_same_bits(tn_llama_forward(m, ids, .last = true), tn_narrow(y, 1, 10, 1)));
     tn_tensor *v = tn_llama_forward(m, ids, .vectors = true);
     ck_assert(tn_same_bits(tn_linear(v, m->out, NULL), y));
     tn_tensor *loss = tn_llama_loss(m, ids, NULL);
-    ck_assert_double_eq_tol(tn_item(loss), tn_item(answer(_i, "loss")), 1e-5);
+    ck_assert_double_eq_tol(tn_item(loss), tn_item(answer_of(_i, "loss")), 1e-5);
     tn_backward(loss);
-    ck_assert_double_le(furthest(tn_grad(m->words->weight), answer(_i, "grad")), 1e-5);
+    ck_assert_double_le(furthest(tn_grad(m->words->weight), answer_of(_i, "grad")), 1e-5);
     fine();
     tn_free(m);
 }
@@ -62,7 +50,7 @@ END_TEST
 START_TEST(the_same_bits_with_and_without_a_cache)
 {
     tn_llama      *m = golden(_i);
-    tn_tensor     *ids = answer(-1, "ids"), *want = answer(_i, "greedy");
+    tn_tensor     *ids = answer_of(-1, "ids"), *want = answer_of(_i, "greedy");
     tn_decoding   *d = tn_llama_decoding(m, 2, 19);
     tn_generated   g = tn_generate(d, ids, .most = 8);
     const tn_scope s = tn_no_grad_begin();
@@ -140,7 +128,7 @@ START_TEST(writes_what_hugging_face_reads)
     const char *kept = folder(tn_name("tenon/%s", written[_i].name));
     const char *now = tn_test_file("written");
     tn_llama   *m = filled(written[_i].make()), *b;
-    tn_tensor  *ids = answer(-1, "ids");
+    tn_tensor  *ids = answer_of(-1, "ids");
     ck_assert_str_eq(m->config.type, written[_i].type);
     mkdir(now, 0777);
     if (getenv("TENON_GOLDEN")) {
@@ -178,13 +166,13 @@ START_TEST(any_model_that_writes)
     ck_assert_str_eq(a.type, "gpt2");
     ck_assert_str_eq(b.type, "llama");
     ck_assert(a.vocab == 23 && a.limited && a.positions == 24 && b.kv_heads == 2 && !b.limited && b.heads == 6);
-    tn_tensor *ids = tn_narrow(answer(-1, "ids"), 0, 0, 1);
+    tn_tensor *ids = tn_narrow(answer_of(-1, "ids"), 0, 0, 1);
     ck_assert(
         tn_same_bits(tn_lm_forward(llama, ids, .last = true), tn_llama_forward((tn_llama *)llama, ids, .last = true)));
     ck_assert(tn_same_bits(tn_lm_loss(llama, ids, NULL), tn_llama_loss((tn_llama *)llama, ids, NULL)));
     tn_decoding *d = tn_lm_decoding(llama, 1, 19);
     tn_generated g = tn_generate(d, ids, .most = 8);
-    ck_assert(tn_same_bits(tn_select(g.tokens, 1, 0), tn_narrow(answer(0, "greedy"), 0, 0, 1)));
+    ck_assert(tn_same_bits(tn_select(g.tokens, 1, 0), tn_narrow(answer_of(0, "greedy"), 0, 0, 1)));
     mkdir(tn_test_file("any"), 0777);
     ck_assert_int_eq(tn_lm_save(gpt, tn_test_file("any")), TN_OK);
     fine();
@@ -216,7 +204,7 @@ START_TEST(learns)
     double        first = 0, last = 0;
     for (int step = 0; step < 80; step++) {
         const tn_scope s = tn_scope_begin();
-        tn_tensor     *loss = tn_llama_loss(m, answer(-1, "ids"), NULL);
+        tn_tensor     *loss = tn_llama_loss(m, answer_of(-1, "ids"), NULL);
         tn_backward(loss);
         tn_step(o);
         last = tn_item(loss);

@@ -1,6 +1,7 @@
 /* test_llama_families.c — LLaMA's relatives compared with Hugging Face's (tests/golden/families.py): logits, loss, the
  * gradient of every parameter, generated tokens; the same bits with a cache; weights written as they were read. */
 #include "models/models.h"
+#include "tests/common/answers.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -9,22 +10,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
 static const char *const names[] = {"qwen3", "gemma2",       "gemma3", "olmo2",   "smollm3",  "phi3",
                                     "neox",  "neox_in_turn", "gptj",   "mixtral", "qwen3_moe"};
 static const char *const types[] = {"qwen3",    "gemma2",   "gemma3_text", "olmo2",   "smollm3",  "phi3",
                                     "gpt_neox", "gpt_neox", "gptj",        "mixtral", "qwen3_moe"};
 enum { MODELS = sizeof names / sizeof *names };
 
-static tn_safetensors *answers;
-static void            open_answers(void)
-{
-    answers = tn_safetensors_open(tn_test_data("golden/families/answers.safetensors"));
-    fine();
-}
-static void       close_answers(void) { tn_safetensors_close(answers); }
-static tn_tensor *answer(int model, const char *what)
+static void       open_answers(void) { tn_answers_open("golden/families/answers.safetensors"); }
+static tn_tensor *answer_of(int model, const char *what)
 {
     return tn_safetensors_get(answers, model < 0 ? what : tn_name("%s.%s", names[model], what));
 }
@@ -35,27 +28,17 @@ static tn_llama *golden(int i, const char *more)
     ck_assert_str_eq(m->config.type, types[i]);
     return m;
 }
-static double furthest(tn_tensor *a, tn_tensor *b)
-{
-    ck_assert(tn_shape_equal(tn_shape_of(a), tn_shape_of(b)));
-    return tn_item(tn_amax(tn_reshape(tn_abs(tn_sub(a, b)), TN_SHAPE(-1)), .dims = TN_DIMS(0)));
-}
 
 START_TEST(numbers_as_hugging_face)
 {
     tn_llama  *m = golden(_i, ""), *want = golden(_i, ".grad");
-    tn_tensor *ids = answer(-1, "ids"), *y = tn_llama_forward(m, ids);
-    ck_assert_double_le(furthest(y, answer(_i, "scores")), 2e-5);
+    tn_tensor *ids = answer_of(-1, "ids"), *y = tn_llama_forward(m, ids);
+    ck_assert_double_le(furthest(y, answer_of(_i, "scores")), 2e-5);
     tn_tensor *loss = tn_llama_loss(m, ids, NULL);
-    ck_assert_double_eq_tol(tn_item(loss), tn_item(answer(_i, "loss")), 1e-5);
+    ck_assert_double_eq_tol(tn_item(loss), tn_item(answer_of(_i, "loss")), 1e-5);
     tn_backward(loss);
     fine();
-    tn_each a = tn_parameters(m), b = tn_parameters(want);
-    while (tn_next(&a) && tn_next(&b)) {
-        const double most = tn_item(tn_amax(tn_abs(tn_reshape(b.tensor, TN_SHAPE(-1)))));
-        ck_assert_msg(furthest(tn_grad(a.tensor), b.tensor) <= 1e-5 * most, "%s: the gradient differs by %g of %g",
-                      a.name, furthest(tn_grad(a.tensor), b.tensor), most);
-    }
+    same_gradients(&m->base, &want->base);
     fine();
     tn_free(m), tn_free(want);
 }
@@ -64,7 +47,7 @@ END_TEST
 START_TEST(the_same_bits_with_and_without_a_cache)
 {
     tn_llama      *m = golden(_i, "");
-    tn_tensor     *ids = answer(-1, "ids"), *want = answer(_i, "greedy"), *text = tn_cat(1, ids, want);
+    tn_tensor     *ids = answer_of(-1, "ids"), *want = answer_of(_i, "greedy"), *text = tn_cat(1, ids, want);
     tn_decoding   *d = tn_llama_decoding(m, 2, 19);
     tn_generated   g = tn_generate(d, ids, .most = 8);
     const tn_scope s = tn_no_grad_begin();
@@ -85,26 +68,15 @@ END_TEST
 /* The written file has the tensors of the one that was read, bit for bit, and gives the same logits. */
 START_TEST(writes_what_it_read)
 {
-    char        path[1200];
     const char *to = tn_test_file("written");
     tn_llama   *m = golden(_i, ""), *b;
-    tn_tensor  *ids = answer(-1, "ids");
+    tn_tensor  *ids = answer_of(-1, "ids");
     mkdir(to, 0777);
     ck_assert_msg(tn_llama_save(m, to) == TN_OK, "%s", tn_error_message());
     ck_assert_ptr_nonnull(b = tn_llama_load(to));
     ck_assert_str_eq(b->config.type, types[_i]);
     ck_assert(tn_same_bits(tn_llama_forward(m, ids), tn_llama_forward(b, ids)));
-    snprintf(path, sizeof path, "%s/model.safetensors", to);
-    tn_safetensors *now = tn_safetensors_open(path),
-                   *was = tn_safetensors_open(tn_test_data(tn_name("golden/families/%s/model.safetensors", names[_i])));
-    fine();
-    ck_assert_int_eq(tn_safetensors_count(now), tn_safetensors_count(was));
-    for (int64_t i = 0; i < tn_safetensors_count(was); i++) {
-        const char *name = tn_safetensors_at(was, i).name;
-        ck_assert_msg(tn_safetensors_find(now, name) >= 0, "%s is missing", name);
-        ck_assert_msg(tn_same_bits(tn_safetensors_get(now, name), tn_safetensors_get(was, name)), "%s", name);
-    }
-    tn_safetensors_close(now), tn_safetensors_close(was);
+    same_weights(to, tn_name("golden/families/%s/model.safetensors", names[_i]), NULL);
     tn_free(m), tn_free(b);
 }
 END_TEST
@@ -114,12 +86,12 @@ START_TEST(losses_of_the_router)
 {
     enum { MIXTRAL = 9 };
     tn_llama  *m = golden(MIXTRAL, "");
-    tn_tensor *ids = answer(-1, "ids"), *router[3], *y = tn_llama_forward(m, ids, .router = router), *targets;
+    tn_tensor *ids = answer_of(-1, "ids"), *router[3], *y = tn_llama_forward(m, ids, .router = router), *targets;
     ck_assert(tn_same_bits(y, tn_llama_forward(m, ids)));
     ck_assert(tn_shape_equal(tn_shape_of(router[2]), TN_SHAPE(22, 5)));
     const double balance = tn_item(tn_router_loss(router, 3, .balance = 1)),
                  plain = tn_item(tn_llama_loss(m, ids, NULL));
-    ck_assert_double_eq_tol(balance, tn_item(answer(MIXTRAL, "balance")), 1e-5);
+    ck_assert_double_eq_tol(balance, tn_item(answer_of(MIXTRAL, "balance")), 1e-5);
     ck_assert(m->config.balance == 0.5 && !m->config.balanced);
     for (int i = 0; i < 4; i++) {
         tn_train(m, i & 1), m->config.balanced = i & 2;
@@ -193,7 +165,8 @@ START_TEST(older_spellings)
     for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
         tn_llama *m = tn_llama_load(changed(names[at[i].model], without, at[i].with));
         fine();
-        ck_assert_double_le(furthest(tn_llama_forward(m, answer(-1, "ids")), answer(at[i].model, "scores")), 2e-5);
+        ck_assert_double_le(furthest(tn_llama_forward(m, answer_of(-1, "ids")), answer_of(at[i].model, "scores")),
+                            2e-5);
         tn_free(m);
     }
 }

@@ -11,8 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
 static char       dir[1024], config[1100], weights[1100];
 static tn_json   *was;
 static tn_tensor *ids;

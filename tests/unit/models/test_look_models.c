@@ -11,8 +11,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
 static tn_safetensors *golden;
 static void            open_golden(void) { golden = tn_safetensors_open(tn_test_data("golden/look.safetensors")); }
 static void            close_golden(void) { tn_safetensors_close(golden); }

@@ -1,5 +1,6 @@
 /* test_lora.c — low-rank adapters: gradients compared with those of the sum W + scale B A, over packed weights, on the
  * user's own modules; merging; PEFT's files, and files of another model. */
+#include "tests/common/answers.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -10,8 +11,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
 
 /* ---- the models -------------------------------------------------------------------------------------------------- */
 
@@ -590,11 +589,6 @@ static tn_tensor *logits(void *m, tn_tensor *ids)
     if (tn_dtype_of(ids) == TN_F32) return tn_module_call(m, ids); /* images */
     if (!strcmp(((tn_module *)m)->kind->name, "Seq2Seq")) return tn_seq2seq_forward((tn_seq2seq *)m, ids, ids);
     return ((tn_module *)m)->kind->lm ? tn_lm_forward(m, ids) : tn_tuned_forward((tn_tuned *)m, ids);
-}
-static double furthest(tn_tensor *a, tn_tensor *b)
-{
-    ck_assert(a && b && tn_shape_equal(tn_shape_of(a), tn_shape_of(b)));
-    return tn_item(tn_amax(tn_flatten(tn_abs(tn_sub(a, b)), 0, -1), .dims = TN_DIMS(0)));
 }
 
 /* The adapters in both folders have the same names and bits. */

@@ -28,10 +28,6 @@ static void *a_bag(void) { return tn_embedding_bag_new(.count = 4, .dim = 2); }
 static void *bag(void *m, tn_tensor *x) { return tn_embedding_bag_forward(m, x, NULL, NULL); }
 static void *an_embedding(void) { return tn_embedding_new(.count = 4, .dim = 2); }
 static void *embedding_rows(void *m, tn_tensor *x) { return tn_embedding_rows(m, x ? 0 : 4, 1); }
-static void *a_loss(void) { return tn_mse_loss_new(.reduction = TN_MEAN); }
-static void *loss(void *m, tn_tensor *x) { return tn_loss_forward(m, x, x); }
-static void *a_cosine(void) { return tn_cosine_embedding_loss_new(.margin = 0); }
-static void *cosine(void *m, tn_tensor *x) { return tn_cosine_embedding_loss_forward(m, x, x, x); }
 static void *an_mha(void) { return tn_mha_new(.dim = 4, .heads = 2); }
 static void *mha(void *m, tn_tensor *x) { return tn_mha_forward((tn_mha *)m, x, x, x, .weights = out); }
 static void *mha_prune(void *m, tn_tensor *x) { return tn_mha_prune(m, 1, (const int64_t[]){2}) == TN_OK ? x : NULL; }
@@ -243,8 +239,6 @@ static const struct forward {
     {"tn_bilinear_forward", "bilinear: x1 is NULL", a_bilinear, bilinear, 0},
     {"tn_embedding_bag_forward", "embedding_bag: index is NULL", a_bag, bag, 0},
     {"tn_embedding_rows", "narrow: ", an_embedding, embedding_rows, 0},
-    {"tn_loss_forward", "mse_loss: input 0 is NULL", a_loss, loss, 0},
-    {"tn_cosine_embedding_loss_forward", "mul: input 0 is NULL", a_cosine, cosine, 0},
     {"tn_mha", "mha: query is NULL", an_mha, mha, 1},
     {"tn_mha_prune", "tn_mha_prune: head 2 does not exist; heads are 0 to 1", an_mha, mha_prune, 0},
     {"tn_dot_attention", "dot_attention: query is NULL", a_dot, dot, 1},
@@ -438,14 +432,6 @@ OF_ZEROS(max_pool2d, tn_pool2d_config)
 OF_ZEROS(avg_pool1d, tn_pool1d_config)
 OF_ZEROS(avg_pool2d, tn_pool2d_config)
 OF_ZEROS(flatten, tn_flatten_config)
-OF_ZEROS(cross_entropy_loss, tn_class_loss_config)
-OF_ZEROS(nll_loss, tn_class_loss_config)
-OF_ZEROS(mse_loss, tn_pair_loss_config)
-OF_ZEROS(l1_loss, tn_pair_loss_config)
-OF_ZEROS(huber_loss, tn_pair_loss_config)
-OF_ZEROS(kl_div_loss, tn_pair_loss_config)
-OF_ZEROS(bce_with_logits_loss, tn_bce_loss_config)
-OF_ZEROS(cosine_embedding_loss, tn_cosine_loss_config)
 OF_ZEROS(locked_dropout, tn_locked_dropout_config)
 OF_ZEROS(highway, tn_highway_config)
 OF_ZEROS(scalar_mix, tn_scalar_mix_config)
@@ -546,14 +532,6 @@ static const struct {
     {"tn_avg_pool1d_new", new_avg_pool1d, false},
     {"tn_avg_pool2d_new", new_avg_pool2d, false},
     {"tn_flatten_new", new_flatten, true},
-    {"tn_cross_entropy_loss_new", new_cross_entropy_loss, true},
-    {"tn_nll_loss_new", new_nll_loss, true},
-    {"tn_mse_loss_new", new_mse_loss, false},
-    {"tn_l1_loss_new", new_l1_loss, false},
-    {"tn_huber_loss_new", new_huber_loss, true},
-    {"tn_kl_div_loss_new", new_kl_div_loss, false},
-    {"tn_bce_with_logits_loss_new", new_bce_with_logits_loss, true},
-    {"tn_cosine_embedding_loss_new", new_cosine_embedding_loss, true},
     {"tn_locked_dropout_new", new_locked_dropout, true},
     {"tn_highway_new", new_highway, false},
     {"tn_scalar_mix_new", new_scalar_mix, false},

@@ -17,8 +17,6 @@
 
 enum { WORDS = 96, DIM = 256, HEADS = 4, FF = 512, LAYERS = 2, LENGTH = 12, ALIGN = 32 };
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
 /* ---- a file ------------------------------------------------------------------------------------------------------ */
 
 static struct {

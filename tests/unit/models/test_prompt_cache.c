@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 enum { WORDS = 37, PROMPT = 20, NEW = 30 };
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
 
 #define LLAMA .vocab = WORDS, .dim = 32, .layers = 2, .heads = 4, .kv_heads = 2, .positions = 64
 /* LLaMA, with a window and in bf16, GPT, and LLaMA in 8 bits and in int8. */

@@ -2,6 +2,7 @@
  * loss, gradients, its directory; reversible blocks compared with a plain tape and with differences in f64; their
  * memory; errors. */
 #include "models/models.h"
+#include "tests/common/answers.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -10,12 +11,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static void   fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-static double furthest(tn_tensor *a, tn_tensor *b)
-{
-    ck_assert(a && b && tn_shape_equal(tn_shape_of(a), tn_shape_of(b)));
-    return tn_item(tn_amax(tn_reshape(tn_abs(tn_sub(a, b)), TN_SHAPE(-1)), .dims = TN_DIMS(0)));
-}
 static double largest(tn_tensor *a)
 {
     return tn_item(tn_amax(tn_reshape(tn_abs(a), TN_SHAPE(-1)), .dims = TN_DIMS(0)));
@@ -23,13 +18,7 @@ static double largest(tn_tensor *a)
 
 /* ---- compared with Hugging Face ---------------------------------------------------------------------------------- */
 
-static tn_safetensors *answers;
-static void            open_answers(void)
-{
-    answers = tn_safetensors_open(tn_test_data("golden/reformer/answers.safetensors"));
-    fine();
-}
-static void close_answers(void) { tn_safetensors_close(answers); }
+static void open_answers(void) { tn_answers_open("golden/reformer/answers.safetensors"); }
 
 static tn_reformer *golden(void)
 {

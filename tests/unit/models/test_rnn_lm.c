@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static void       fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
 static tn_tensor *ints(tn_shape s, const int64_t *v) { return tn_from_data(TN_I64, s, v); }
 static void       near(const tn_tensor *a, const tn_tensor *b, double tol)
 {

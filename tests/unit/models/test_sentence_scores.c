@@ -1,13 +1,11 @@
-/* test_sentence_scores.c — tn_bert_scores and tn_lm_scores: the values of transformers (tests/golden/sentence_scores.py), the same bits in
- * any list of texts, and mistakes of the caller. */
+/* test_sentence_scores.c — tn_bert_scores and tn_lm_scores: the values of transformers
+ * (tests/golden/sentence_scores.py), the same bits in any list of texts, and mistakes of the caller. */
 #include "models/models.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
 
 #include <math.h>
 #include <string.h>
-
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
 
 enum { TEXTS = 4 };
 static const char *const texts[TEXTS] = {"w5", "w7 w8 w9 w10 w20 w21 w22", "w19 w18 w5 w11", "w18 w19 w5 w11"};

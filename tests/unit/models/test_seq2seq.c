@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 
 enum { B = 3, S = 5, T = 6, WORDS = 17 };
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
 
 /* 0: padding, 2: begin, 3: end */
 static const int64_t sources[B * S] = {5, 6, 7, 8, 3, 9, 10, 3, 0, 0, 11, 12, 13, 3, 0};

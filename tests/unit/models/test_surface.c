@@ -7,8 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
 static tn_sequential *net(void)
 {
     tn_sequential *m = tn_sequential_new();

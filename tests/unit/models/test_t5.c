@@ -2,6 +2,7 @@
  * every parameter, generated tokens; the same bits with and without a cache, padding and threads; weights written as
  * they were read; members of config.json. */
 #include "models/models.h"
+#include "tests/common/answers.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -11,19 +12,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
 static const char *const names[] = {"t5", "t5_v1_1", "flan"};
 enum { MODELS = sizeof names / sizeof *names };
 
-static tn_safetensors *answers;
-static void            open_answers(void)
-{
-    answers = tn_safetensors_open(tn_test_data("golden/t5/answers.safetensors"));
-    fine();
-}
-static void       close_answers(void) { tn_safetensors_close(answers); }
-static tn_tensor *answer(int model, const char *what)
+static void       open_answers(void) { tn_answers_open("golden/t5/answers.safetensors"); }
+static tn_tensor *answer_of(int model, const char *what)
 {
     return tn_safetensors_get(answers, model < 0 ? what : tn_name("%s.%s", names[model], what));
 }
@@ -34,15 +27,10 @@ static tn_seq2seq *golden(int i, const char *more)
     ck_assert_str_eq(m->config.type, "t5");
     return m;
 }
-static double furthest(tn_tensor *a, tn_tensor *b)
-{
-    ck_assert(tn_shape_equal(tn_shape_of(a), tn_shape_of(b)));
-    return tn_item(tn_amax(tn_reshape(tn_abs(tn_sub(a, b)), TN_SHAPE(-1)), .dims = TN_DIMS(0)));
-}
 /* The decoder's input, without the last token. */
 static tn_tensor *read_so_far(void)
 {
-    tn_tensor *t = answer(-1, "target");
+    tn_tensor *t = answer_of(-1, "target");
     return tn_narrow(t, 1, 0, tn_size(t, 1) - 1);
 }
 
@@ -50,18 +38,13 @@ START_TEST(numbers_as_hugging_face)
 {
     tn_seq2seq *m = golden(_i, ""), *want = golden(_i, ".grad");
     ck_assert((m->out == m->source->weight) == !_i && m->source == m->target && !m->out_bias && !m->positions);
-    ck_assert_double_le(furthest(tn_seq2seq_forward(m, answer(-1, "source"), read_so_far()), answer(_i, "logits")),
-                        2e-5);
-    tn_tensor *loss = tn_seq2seq_loss(m, answer(-1, "source"), answer(-1, "target"));
-    ck_assert_double_eq_tol(tn_item(loss), tn_item(answer(_i, "loss")), 1e-5);
+    ck_assert_double_le(
+        furthest(tn_seq2seq_forward(m, answer_of(-1, "source"), read_so_far()), answer_of(_i, "logits")), 2e-5);
+    tn_tensor *loss = tn_seq2seq_loss(m, answer_of(-1, "source"), answer_of(-1, "target"));
+    ck_assert_double_eq_tol(tn_item(loss), tn_item(answer_of(_i, "loss")), 1e-5);
     tn_backward(loss);
     fine();
-    tn_each a = tn_parameters(m), b = tn_parameters(want);
-    while (tn_next(&a) && tn_next(&b)) {
-        const double most = tn_item(tn_amax(tn_abs(tn_reshape(b.tensor, TN_SHAPE(-1)))));
-        ck_assert_msg(furthest(tn_grad(a.tensor), b.tensor) <= 1e-5 * most, "%s: the gradient differs by %g of %g",
-                      a.name, furthest(tn_grad(a.tensor), b.tensor), most);
-    }
+    same_gradients(&m->base, &want->base);
     fine();
     tn_free(m), tn_free(want);
 }
@@ -72,8 +55,8 @@ START_TEST(tokens_as_hugging_face)
     tn_seq2seq *m = golden(_i, "");
     tn_tensor  *begin = tn_zeros_of(TN_I64, TN_SHAPE(3, 1));
     for (int64_t beams = 1; beams <= 5; beams += 4) {
-        tn_tensor   *want = answer(_i, tn_name("beams%d", (int)beams));
-        tn_decoding *d = tn_seq2seq_decoding(m, answer(-1, "source"), beams, 8);
+        tn_tensor   *want = answer_of(_i, tn_name("beams%d", (int)beams));
+        tn_decoding *d = tn_seq2seq_decoding(m, answer_of(-1, "source"), beams, 8);
         tn_generated g = tn_generate(d, begin, .beams = beams, .end = 1, .most = 7);
         fine();
         for (int64_t b = 0; b < 3; b++)
@@ -93,7 +76,7 @@ START_TEST(the_same_bits)
 {
     tn_seq2seq    *m = golden(_i, "");
     const tn_scope s = tn_no_grad_begin();
-    tn_tensor     *x = answer(-1, "source"), *z = read_so_far(), *y = tn_seq2seq_forward(m, x, z);
+    tn_tensor     *x = answer_of(-1, "source"), *z = read_so_far(), *y = tn_seq2seq_forward(m, x, z);
     tn_decoding   *d = tn_seq2seq_decoding(m, x, 1, 6);
     for (int64_t t = 0; t < 6; t++) /* with a cache */
         ck_assert(tn_same_bits(d->kind->scores(d, tn_narrow(z, 1, t, 1)), tn_select(y, 1, t)));
@@ -112,7 +95,6 @@ END_TEST
 /* The written file has the tensors of the one that was read, bit for bit, and gives the same logits. */
 START_TEST(writes_what_it_read)
 {
-    char        path[1200];
     const char *to = tn_test_file(names[_i]);
     tn_seq2seq *m = golden(_i, ""), *b;
     mkdir(to, 0777);
@@ -121,19 +103,9 @@ START_TEST(writes_what_it_read)
     ck_assert(!strcmp(b->config.type, "t5") && b->config.out_scale == m->config.out_scale &&
               b->config.untied == m->config.untied && b->config.gated == m->config.gated && b->config.dropout == 0.1 &&
               b->config.relative == 8 && b->config.relative_distance == 9);
-    ck_assert(tn_same_bits(tn_seq2seq_forward(m, answer(-1, "source"), read_so_far()),
-                           tn_seq2seq_forward(b, answer(-1, "source"), read_so_far())));
-    snprintf(path, sizeof path, "%s/model.safetensors", to);
-    tn_safetensors *now = tn_safetensors_open(path),
-                   *was = tn_safetensors_open(tn_test_data(tn_name("golden/t5/%s/model.safetensors", names[_i])));
-    fine();
-    ck_assert_int_eq(tn_safetensors_count(now), tn_safetensors_count(was));
-    for (int64_t i = 0; i < tn_safetensors_count(was); i++) {
-        const char *name = tn_safetensors_at(was, i).name;
-        ck_assert_msg(tn_safetensors_find(now, name) >= 0, "%s is missing", name);
-        ck_assert_msg(tn_same_bits(tn_safetensors_get(now, name), tn_safetensors_get(was, name)), "%s", name);
-    }
-    tn_safetensors_close(now), tn_safetensors_close(was);
+    ck_assert(tn_same_bits(tn_seq2seq_forward(m, answer_of(-1, "source"), read_so_far()),
+                           tn_seq2seq_forward(b, answer_of(-1, "source"), read_so_far())));
+    same_weights(to, tn_name("golden/t5/%s/model.safetensors", names[_i]), NULL);
     tn_free(m), tn_free(b);
 }
 END_TEST

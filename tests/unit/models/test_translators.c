@@ -3,25 +3,17 @@
  * token of the target and no padding changes a result; gradients have the same bits on 1 to 3 threads; beam search; the
  * errors of their options. */
 #include "models/models.h"
+#include "tests/common/answers.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
 
 #include <math.h>
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
 static const tn_seq2seq_kind kinds[] = {TN_SEQ2SEQ_CONVS2S, TN_SEQ2SEQ_BYTENET, TN_SEQ2SEQ_GNMT};
 enum { KINDS = sizeof kinds / sizeof *kinds, B = 3 };
 
-static tn_safetensors *answers;
-static void            open_answers(void)
-{
-    answers = tn_safetensors_open(tn_test_data("golden/translators/answers.safetensors"));
-    fine();
-}
-static void       close_answers(void) { tn_safetensors_close(answers); }
-static tn_tensor *answer(const char *name) { return tn_safetensors_get(answers, name); }
+static void       open_answers(void) { tn_answers_open("golden/translators/answers.safetensors"); }
 static tn_tensor *of_kind(int i, const char *what)
 {
     return answer(tn_name("%s.%s", tn_seq2seq_kind_name(kinds[i]), what));
@@ -33,11 +25,6 @@ static tn_seq2seq *golden(int i, const char *more)
     fine();
     ck_assert(m->config.kind == kinds[i]);
     return m;
-}
-static double furthest(tn_tensor *a, tn_tensor *b)
-{
-    ck_assert(tn_shape_equal(tn_shape_of(a), tn_shape_of(b)));
-    return tn_item(tn_amax(tn_reshape(tn_abs(tn_sub(a, b)), TN_SHAPE(-1)), .dims = TN_DIMS(0)));
 }
 static tn_tensor *source(void) { return answer("source"); }
 static tn_tensor *read_so_far(void) /* the decoder's input: the target without its last token */

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void    fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
 static int64_t below(int64_t n) { return tn_random_below(NULL, n); }
 
 enum { VOCAB = 23, MOST = 7, LONGEST = 68, POSITIONS = 80, PAD = 0, FIRST = 4, IGNORED = -100 };

@@ -1,6 +1,7 @@
 /* test_vit.c — ViT and DeiT compared with Hugging Face's (tests/golden/vit.py): hidden states, logits, interpolated
  * positions, gradients, reading and writing files and labels; errors. */
 #include "models/models.h"
+#include "tests/common/answers.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -13,23 +14,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
-static tn_safetensors *answers;
-static void       open_answers(void) { answers = tn_safetensors_open(tn_test_data("golden/vit/answers.safetensors")); }
-static void       close_answers(void) { tn_safetensors_close(answers); }
-static tn_tensor *answer(const char *name, const char *what)
+static void       open_answers(void) { tn_answers_open("golden/vit/answers.safetensors"); }
+static tn_tensor *answer_of(const char *name, const char *what)
 {
     tn_tensor *t = tn_safetensors_get(answers, name ? tn_name("%s.%s", name, what) : what);
     fine();
     return t;
 }
 static const char *folder(const char *name) { return tn_test_data(tn_name("golden/vit/%s", name)); }
-static double      furthest(tn_tensor *a, tn_tensor *b)
-{
-    ck_assert(tn_shape_equal(tn_shape_of(a), tn_shape_of(b)));
-    return tn_item(tn_amax(tn_reshape(tn_abs(tn_sub(a, b)), TN_SHAPE(-1)), .dims = TN_DIMS(0)));
-}
 
 static const char *const names[] = {"classifier", "model", "deit", "teacher"};
 enum { MODELS = sizeof names / sizeof *names };
@@ -45,23 +37,23 @@ START_TEST(numbers_as_hugging_face)
     tn_vit     *m = tn_vit_load(folder(name));
     fine();
     ck_assert(!m->base.training && (m->distillation != NULL) == (_i > 1) && (m->taught != NULL) == (_i == 3));
-    tn_tensor *x = answer(NULL, "x"), *v = tn_vit_forward(m, x), *y = told(m, v);
-    ck_assert_double_le(furthest(v, answer(name, "vectors")), 2e-5);
-    ck_assert_double_le(furthest(y, answer(name, "y")), 2e-5);
+    tn_tensor *x = answer_of(NULL, "x"), *v = tn_vit_forward(m, x), *y = told(m, v);
+    ck_assert_double_le(furthest(v, answer_of(name, "vectors")), 2e-5);
+    ck_assert_double_le(furthest(y, answer_of(name, "y")), 2e-5);
     if (m->classifier) ck_assert(tn_same_bits(tn_call(m, x), y));
     ck_assert(tn_same_bits(tn_vit_forward(m, tn_narrow(x, 0, 1, 1)), tn_narrow(v, 0, 1, 1)));
 
-    tn_tensor *wide = told(m, tn_vit_forward(m, answer(NULL, "wide"), .interpolate = true));
-    ck_assert_double_le(furthest(wide, answer(name, "wide")), 2e-5);
+    tn_tensor *wide = told(m, tn_vit_forward(m, answer_of(NULL, "wide"), .interpolate = true));
+    ck_assert_double_le(furthest(wide, answer_of(name, "wide")), 2e-5);
     tn_tensor *by = tn_reshape(tn_arange_of(TN_F32, 1, 1 + (double)tn_numel(wide), 1), tn_shape_of(wide));
     tn_backward(tn_sum(tn_mul(wide, by)));
-    tn_tensor *g = answer(name, "grad");
+    tn_tensor *g = answer_of(name, "grad");
     ck_assert_double_le(furthest(tn_grad(m->positions), g), 1e-5 * tn_item(tn_amax(tn_abs(g))));
     if (m->taught) {
         tn_tensor *parts[2], *mean = tn_vit_logits(m, v, parts);
         ck_assert(tn_same_bits(mean, y));
-        ck_assert_double_le(furthest(parts[0], answer(name, "cls")), 2e-5);
-        ck_assert_double_le(furthest(parts[1], answer(name, "taught")), 2e-5);
+        ck_assert_double_le(furthest(parts[0], answer_of(name, "cls")), 2e-5);
+        ck_assert_double_le(furthest(parts[1], answer_of(name, "taught")), 2e-5);
     }
     fine();
     tn_free(m);
@@ -71,7 +63,7 @@ END_TEST
 START_TEST(weights_of_each_layer)
 {
     tn_vit    *m = tn_vit_load(folder("deit"));
-    tn_tensor *w[2], *x = answer(NULL, "x"), *y = tn_vit_forward(m, x, .weights = w);
+    tn_tensor *w[2], *x = answer_of(NULL, "x"), *y = tn_vit_forward(m, x, .weights = w);
     fine();
     ck_assert(tn_same_bits(y, tn_vit_forward(m, x)));
     for (int i = 0; i < 2; i++) {
@@ -126,7 +118,7 @@ START_TEST(writes_what_hugging_face_reads)
     char        path[1000];
     const char *kept = folder(tn_name("tenon/%s", written[_i].name)), *now = tn_test_file("written");
     tn_vit     *m = filled(written[_i].make()), *b;
-    tn_tensor  *x = answer(NULL, "x"), *y = told(m, tn_vit_forward(m, x));
+    tn_tensor  *x = answer_of(NULL, "x"), *y = told(m, tn_vit_forward(m, x));
     mkdir(now, 0777);
     if (getenv("TENON_GOLDEN")) {
         mkdir(folder("tenon"), 0777), mkdir(kept, 0777);

@@ -1,6 +1,7 @@
 /* test_xlnet.c — XLNet compared with Hugging Face's (tests/golden/xlnet.py): both streams, the memory of two segments,
  * gradients, heads; files there and back; a text read in segments; training; errors. */
 #include "models/models.h"
+#include "tests/common/answers.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -9,12 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
-static tn_safetensors *answers;
-static void open_answers(void) { answers = tn_safetensors_open(tn_test_data("golden/xlnet/answers.safetensors")); }
-static void close_answers(void) { tn_safetensors_close(answers); }
-static tn_tensor *answer(const char *name) { return tn_safetensors_get(answers, name); }
+static void       open_answers(void) { tn_answers_open("golden/xlnet/answers.safetensors"); }
 static tn_tensor *of(const char *name, int i) { return answer(tn_name("%s.%d", name, i)); }
 static tn_tensor *padding(tn_tensor *ids) { return tn_eq(ids, tn_full_like(ids, 5)); }
 

@@ -11,8 +11,6 @@
 
 enum { D = 8, H = 2, B = 2, T = 4, S = 5 };
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
 /* Bool [rows, cols] from a text: "..x ..x", x for true. */
 static tn_tensor *marks(int64_t rows, int64_t cols, const char *text)
 {

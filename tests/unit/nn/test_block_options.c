@@ -2,13 +2,12 @@
  * caps of scores, norms of results, factors 1 + weight, patterns of layers, windows to both sides. Gradients by
  * differences, the same results as compositions of ops, the same bits with a cache, errors. */
 #include "nn/nn.h"
+#include "tests/common/answers.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
 
 #include <math.h>
-
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
 
 /* Changes all norms and biases from their initial values. */
 static void shaken(void *m)
@@ -90,12 +89,6 @@ START_TEST(second_gradients)
 END_TEST
 
 /* ---- the same as ops --------------------------------------------------------------------------------------------- */
-
-static double furthest(tn_tensor *a, tn_tensor *b)
-{
-    ck_assert(tn_shape_equal(tn_shape_of(a), tn_shape_of(b)));
-    return tn_item(tn_amax(tn_reshape(tn_abs(tn_sub(a, b)), TN_SHAPE(-1)), .dims = TN_DIMS(0)));
-}
 
 /* Longer than a block of keys and of queries. */
 START_TEST(windows_to_both_sides_and_caps)

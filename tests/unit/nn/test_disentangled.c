@@ -2,18 +2,12 @@
  * (tests/golden/deberta.py), scores compared with loops, gradients by finite differences, the same bits for any number
  * of threads, pruned heads, recomputation, and errors. The models are compared in test_deberta.c. */
 #include "nn/nn.h"
+#include "tests/common/answers.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
 
 #include <math.h>
-
-static void   fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-static double furthest(tn_tensor *a, tn_tensor *b)
-{
-    ck_assert(a && b && tn_shape_equal(tn_shape_of(a), tn_shape_of(b)));
-    return tn_item(tn_amax(tn_flatten(tn_abs(tn_sub(a, b)), 0, -1), .dims = TN_DIMS(0)));
-}
 
 START_TEST(rows)
 {

@@ -2,20 +2,13 @@
  * weighted sum; the router learns through the weights alone; the losses of the router; capacity; the same bits on any
  * number of threads, without padding, with a memory budget, with a cache; bf16, 8-bit weights, adapters; errors. */
 #include "nn/nn.h"
+#include "tests/common/answers.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
 #include "tests/common/faults.h"
 
 #include <math.h>
-
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
-static double furthest(tn_tensor *a, tn_tensor *b)
-{
-    ck_assert(tn_shape_equal(tn_shape_of(a), tn_shape_of(b)));
-    return tn_item(tn_amax(tn_reshape(tn_abs(tn_sub(a, b)), TN_SHAPE(-1)), .dims = TN_DIMS(0)));
-}
 
 #define STACK .layers = 2, .dim = 6, .heads = 2, .ff = 5, .norm_first = true, .final_norm = true
 static tn_blocks *stack(int i, tn_dtype dt, double dropout)

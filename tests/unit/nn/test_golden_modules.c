@@ -50,18 +50,10 @@ static tn_tensor *batch(tn_golden *k, tn_batch_norm *m, tn_tensor *x, bool eval)
 }
 #define BATCH(make, eval, ...) batch(k, tn_golden_fill(k, make), X(__VA_ARGS__), eval)
 #define CALL(make, ...) tn_call((tn_module *)tn_golden_fill(k, make), X(__VA_ARGS__))
-static tn_tensor *pair(tn_golden *k, void *m, tn_shape s, tn_tensor *target)
-{
-    m = tn_golden_fill(k, m);
-    tn_tensor *x = tn_golden_input(k, "x", s);
-    return tn_loss_forward(m, x, target ? target : tn_golden_input(k, "y", s));
-}
-static tn_tensor *classes(void) { return ints(TN_SHAPE(5), (int64_t[]){1, 3, 0, 1, 2}); }
 static tn_tensor *cosine(tn_golden *k)
 {
-    tn_loss   *m = tn_golden_fill(k, tn_cosine_embedding_loss_new(.margin = 0.25));
     tn_tensor *x = X(5, 4), *y = tn_golden_input(k, "y", TN_SHAPE(5, 4));
-    return tn_cosine_embedding_loss_forward(m, x, y, ints(TN_SHAPE(5), (int64_t[]){1, -1, 1, -1, -1}));
+    return tn_cosine_embedding_loss(x, y, ints(TN_SHAPE(5), (int64_t[]){1, -1, 1, -1, -1}), 0.25, TN_MEAN);
 }
 static tn_tensor *from(tn_golden *k, void *m, tn_shape s, int64_t start)
 {
@@ -227,22 +219,6 @@ static tn_tensor *noise_rows(void) { return ints(TN_SHAPE(4, 3), (int64_t[]){0, 
     C(sinusoidal_from_9, from(k, tn_sinusoidal_positions_new(.dim = 6, .length = 12, DT), TN_SHAPE(2, 3, 6), 9))       \
     C(learned, CALL(tn_learned_positions_new(.dim = 3, .length = 7, DT), 2, 5, 3))                                     \
     C(learned_from_2, from(k, tn_learned_positions_new(.dim = 3, .length = 7, DT), TN_SHAPE(2, 5, 3), 2))              \
-    C(cross_entropy_loss, pair(k, tn_cross_entropy_loss_new(), TN_SHAPE(5, 4), classes()))                             \
-    C(cross_entropy_loss_options,                                                                                      \
-      pair(k,                                                                                                          \
-           tn_cross_entropy_loss_new(.weight = near_one(k, "weight", TN_SHAPE(4)), .ignore_index = 0,                  \
-                                     .reduction = TN_SUM, .label_smoothing = 0.1),                                     \
-           TN_SHAPE(5, 4), classes()))                                                                                 \
-    C(nll_loss, pair(k, tn_nll_loss_new(.weight = near_one(k, "weight", TN_SHAPE(4)), .reduction = TN_NONE),           \
-                     TN_SHAPE(5, 4), classes()))                                                                       \
-    C(mse_loss, pair(k, tn_mse_loss_new(), TN_SHAPE(3, 4), NULL))                                                      \
-    C(l1_loss, pair(k, tn_l1_loss_new(.reduction = TN_SUM), TN_SHAPE(3, 4), NULL))                                     \
-    C(huber_loss, pair(k, tn_huber_loss_new(.delta = 0.5), TN_SHAPE(3, 4), NULL))                                      \
-    C(kl_div_loss, pair(k, tn_kl_div_loss_new(.log_target = true, .batchmean = true), TN_SHAPE(3, 4), NULL))           \
-    C(bce_loss, pair(k,                                                                                                \
-                     tn_bce_with_logits_loss_new(.weight = near_one(k, "weight", TN_SHAPE(4)),                         \
-                                                 .pos_weight = near_one(k, "pos_weight", TN_SHAPE(4))),                \
-                     TN_SHAPE(3, 4), tn_add_scalar(tn_mul_scalar(named(k, "target", TN_SHAPE(3, 4)), 0.5), 0.5)))      \
     C(cosine_loss, cosine(k))
 
 #define C(name, ...) \
@@ -312,7 +288,7 @@ int main(void)
     Suite *s = suite_create("golden modules");
     TCase *c = tn_tcase(s, "modules");
     tcase_add_loop_test(c, modules, 0, COUNT);
-    tcase_add_loop_test(c, texts, 0, COUNT);
+    tcase_add_loop_test(c, texts, 0, COUNT - 1); /* the last case is a function */
     tcase_add_test(c, nothing_is_left_out);
     const int failed = tn_check_main(s);
     tn_safetensors_close(golden);

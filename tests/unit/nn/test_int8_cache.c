@@ -10,8 +10,6 @@
 
 enum { D = 24, H = 4, B = 3, LAYERS = 2 };
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
 static tn_tensor *noise(int64_t b, int64_t t) { return tn_normal(TN_SHAPE(b, t, D), 0, 1); }
 static tn_tensor *part(tn_tensor *x, int64_t from, int64_t n) { return tn_narrow(x, 1, from, n); } /* x is [B, T, D] */
 

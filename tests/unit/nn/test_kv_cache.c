@@ -12,8 +12,6 @@
 
 enum { D = 16, H = 4, B = 3, LAYERS = 2 };
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
 static tn_tensor *noise(tn_dtype dt, int64_t b, int64_t t, int64_t d)
 {
     return tn_to(tn_normal(TN_SHAPE(b, t, d), 0, 1), dt);

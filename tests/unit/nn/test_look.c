@@ -8,7 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-static void   fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
 static double apart(tn_tensor *a, tn_tensor *b)
 {
     ck_assert(a && b && tn_shape_equal(tn_shape_of(a), tn_shape_of(b)));

@@ -52,7 +52,6 @@ static tn_tensor *call_sampled(void *m, tn_tensor *const *x)
 {
     return tn_sampled_loss_forward((tn_sampled_loss *)m, x[0], x[1], x[2], ints(TN_SHAPE(3), (int64_t[]){0, 3, 3}));
 }
-static tn_tensor *call_loss(void *m, tn_tensor *const *x) { return tn_loss_forward(m, x[0], x[1]); }
 
 static void check_as(const char *name, void *module, tn_tensor *(*run)(void *, tn_tensor *const *), int n,
                      const tn_shape *s)
@@ -135,7 +134,6 @@ START_TEST(gradients)
     check("selu", tn_selu_new(), 2, 4);
     check("prelu", tn_prelu_new(.parameters = 3), 2, 3, 4);
     check("mish", tn_mish_new(), 2, 4);
-    check_as("mse", tn_mse_loss_new(), call_loss, 2, (tn_shape[]){TN_SHAPE(2, 3), TN_SHAPE(2, 3)});
     check("highway", tn_highway_new(.dim = 3, .layers = 2, .activation = tn_tanh), 2, 3);
     check("locked dropout", tn_locked_dropout_new(), 2, 3, 4);
     check_as("scalar mix", tn_scalar_mix_new(.count = 2), call_mix, 2, (tn_shape[]){TN_SHAPE(2, 3), TN_SHAPE(2, 3)});
@@ -351,8 +349,7 @@ static void *built(int i)
     case 2: return tn_embedding_new(.count = 5, .dim = 3, .padding = 1);
     case 3: return tn_conv2d_new(.in = 2, .out = 3, .size = 3);
     case 4: return tn_learned_positions_new(.dim = 4, .length = 4);
-    case 5: return tn_cross_entropy_loss_new(.weight = tn_ones(TN_SHAPE(3)));
-    case 6: return tn_conv_transpose1d_new(.in = 3, .out = 2, .size = 2, .weight_norm = true);
+    case 5: return tn_conv_transpose1d_new(.in = 3, .out = 2, .size = 2, .weight_norm = true);
     default: return tn_batch_norm2d_new(.features = 3);
     }
 }
@@ -465,16 +462,6 @@ START_TEST(wrong_configs)
             tn_learned_positions_new(.dim = 4));
     refuses(TN_EINVAL, "tn_sinusoidal_positions_new: .dropout is -0.1, but a probability is from 0 to 1",
             tn_sinusoidal_positions_new(.dim = 4, .dropout = -0.1));
-    refuses(TN_EINVAL, "tn_nll_loss_new: .label_smoothing is only for tn_cross_entropy_loss_new",
-            tn_nll_loss_new(.label_smoothing = 0.1));
-    refuses(TN_EINVAL,
-            "tn_mse_loss_new: .delta is only for the Huber loss, .log_target and .batchmean only for the KL "
-            "divergence",
-            tn_mse_loss_new(.delta = 2));
-    refuses(TN_EINVAL, "tn_kl_div_loss_new: .batchmean needs .reduction = TN_MEAN, the default",
-            tn_kl_div_loss_new(.reduction = TN_SUM, .batchmean = true));
-    refuses(TN_EINVAL, "MSELoss: .reduction is 5, but must be TN_MEAN, TN_SUM or TN_NONE",
-            tn_mse_loss_new(.reduction = (tn_reduction)5));
 }
 END_TEST
 
@@ -558,32 +545,27 @@ START_TEST(wrong_inputs)
     refuses(TN_EINDEX, "embedding: index 4 at [0, 1] is outside 0 … 3",
             tn_call(e, ints(TN_SHAPE(1, 2), (int64_t[]){0, 4})));
     tn_free(e);
-    tn_loss *l = tn_cosine_embedding_loss_new();
-    refuses(TN_EUNSUPPORTED,
-            "tn_loss_forward: CosineEmbeddingLoss takes two inputs and a target; call tn_cosine_embedding_loss_forward",
-            tn_loss_forward(l, x, x));
+    refuses(TN_EINVAL, "cosine_embedding_loss: reduction is 5, but must be TN_MEAN, TN_SUM or TN_NONE",
+            tn_cosine_embedding_loss(x, x, x, 0, (tn_reduction)5));
     refuses(TN_ESHAPE, "cosine_embedding_loss: target must be [2], 1 or -1 for each pair of rows",
-            tn_cosine_embedding_loss_forward(l, x, x, x));
+            tn_cosine_embedding_loss(x, x, x, 0, TN_MEAN));
     refuses(TN_ESHAPE, "cosine_embedding_loss: x1 [2, 5] and x2 [5] must have the same shape",
-            tn_cosine_embedding_loss_forward(l, x, tn_select(x, 0, 0), x));
+            tn_cosine_embedding_loss(x, tn_select(x, 0, 0), x, 0, TN_MEAN));
     refuses(TN_EINVAL, "cosine_embedding_loss: targets must be 1 (similar rows) or -1",
-            tn_cosine_embedding_loss_forward(l, x, x, ints(TN_SHAPE(2), (int64_t[]){1, 0})));
-    tn_free(l);
+            tn_cosine_embedding_loss(x, x, ints(TN_SHAPE(2), (int64_t[]){1, 0}), 0, TN_MEAN));
 }
 END_TEST
 
 /* PyTorch adds 1e-12 to the squares of both lengths. */
 START_TEST(cosine_of_short_rows)
 {
-    tn_loss   *l = tn_cosine_embedding_loss_new(.reduction = TN_NONE);
     tn_tensor *ones = tn_ones_of(TN_F64, TN_SHAPE(2, 3)), *target = ints(TN_SHAPE(2), (int64_t[]){1, 1});
     tn_tensor *x = tn_requires_grad(tn_from_data(TN_F64, TN_SHAPE(2, 3), (double[]){1e-6, 1e-6, 1e-6, 0, 0, 0}));
-    tn_tensor *y = tn_cosine_embedding_loss_forward(l, x, ones, target);
+    tn_tensor *y = tn_cosine_embedding_loss(x, ones, target, 0, TN_NONE);
     ck_assert_double_eq_tol(tn_get(y, 0), 1 - sqrt(0.75), 1e-9);
     ck_assert_double_eq(tn_get(y, 1), 1);
     tn_backward(tn_sum(y));
     ck_assert_double_eq_tol(tn_get(tn_grad(x), 3) * sqrt(3), -1e6, 1e-3);
-    tn_free(l);
 }
 END_TEST
 

@@ -2,23 +2,17 @@
  * gradients by finite differences, masks together with the bias, T5's encoder and decoder together, the same bits with
  * and without a cache, and errors. */
 #include "nn/nn.h"
+#include "tests/common/answers.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
 
 #include <math.h>
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
 static tn_safetensors *golden;
 static void       open_golden(void) { golden = tn_safetensors_open(tn_test_data("golden/t5.safetensors")), fine(); }
 static void       close_golden(void) { tn_safetensors_close(golden); }
 static tn_tensor *get(const char *name) { return tn_safetensors_get(golden, name); }
-static double     furthest(tn_tensor *a, tn_tensor *b)
-{
-    ck_assert(tn_shape_equal(tn_shape_of(a), tn_shape_of(b)));
-    return tn_item(tn_amax(tn_flatten(tn_abs(tn_sub(a, b)), 0, -1), .dims = TN_DIMS(0)));
-}
 
 START_TEST(buckets)
 {

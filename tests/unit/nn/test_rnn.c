@@ -11,8 +11,6 @@
 #include <math.h>
 #include <string.h>
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
 static tn_tensor *lengths_of(int64_t n, const int64_t *v) { return tn_from_data(TN_I64, TN_SHAPE(n), v); }
 #define LENGTHS(n, ...) lengths_of(n, (const int64_t[]){__VA_ARGS__})
 

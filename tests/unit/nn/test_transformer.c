@@ -12,8 +12,6 @@
 
 enum { D = 8, H = 2, FF = 12, B = 2, T = 4, S = 5 };
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
 static tn_tensor *padding(int64_t n) /* the second of two sequences is shorter by two */
 {
     tn_tensor *t = tn_zeros_of(TN_BOOL, TN_SHAPE(2, n));

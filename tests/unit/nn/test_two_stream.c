@@ -1,20 +1,13 @@
 /* test_two_stream.c — XLNet's layers: gradients by differences; no gradient reaches what a target must not see; the
  * order of the text is the causal model; a memory replaces the text before; padding; threads; errors. */
 #include "nn/nn.h"
+#include "tests/common/answers.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
 
 #include <math.h>
 #include <string.h>
-
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
-static double furthest(tn_tensor *a, tn_tensor *b)
-{
-    ck_assert(a && b && tn_shape_equal(tn_shape_of(a), tn_shape_of(b)));
-    return tn_item(tn_amax(tn_reshape(tn_abs(tn_sub(a, b)), TN_SHAPE(-1)), .dims = TN_DIMS(0)));
-}
 
 enum { ROWS = 2, LENGTH = 7, DIM = 6, LAYERS = 2 };
 #define TWO(...) tn_two_stream_new(.layers = LAYERS, .dim = DIM, .heads = 3, .ff = 5, .eps = 1e-5, __VA_ARGS__)

@@ -6,8 +6,6 @@
 #include "tests/common/errors.h"
 #include "tests/common/faults.h"
 
-static void fine(void) { ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message()); }
-
 enum { BATCH = 5, DIM = 24 };
 static const int64_t lengths[BATCH] = {7, 1, 11, 0, 4}, memory_lengths[BATCH] = {3, 9, 1, 5, 0};
 
