@@ -76,7 +76,7 @@ endif()
 
 # Code that is not arithmetic is compiled for size: these folders contain text processing, files, modules and models ...
 set(TENON_FOR_SIZE core/files nn ${TENON_FOLDERS})
-list(FILTER TENON_FOR_SIZE INCLUDE REGEX "^(core/files|nn|data|models)$")
+list(FILTER TENON_FOR_SIZE INCLUDE REGEX "^(core/files|nn|data|models|extras)$")
 list(REMOVE_DUPLICATES TENON_FOR_SIZE)
 set(TENON_FILES_FOR_SIZE autograd/ops/adaptive_pool.c autograd/ops/atan2.c autograd/ops/attention_at.c
   autograd/ops/bce_loss.c autograd/ops/bincount.c autograd/ops/conv2d_input_grad.c

@@ -8,7 +8,7 @@ import re
 STRING = r'"(?:\\.|[^"\\])*"'
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 NAME = re.compile(r"\b(?:tn|TN)_[A-Za-z0-9]\w*")
-FOLDERS = ("core", "autograd", "nn", "optim", "data", "parallel", "models")
+FOLDERS = ("core", "autograd", "nn", "optim", "data", "parallel", "models", "extras")
 
 
 class Symbol:

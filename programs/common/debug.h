@@ -4,6 +4,8 @@
 
 #include "replay.h"
 
+#include <tenon/extras.h>
+
 /* ---- one step (debug_step.c) ------------------------------------------------------------------------------------- */
 
 /* A row of a batch. */

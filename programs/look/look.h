@@ -7,6 +7,8 @@
 #include "../common/options.h"
 #include "../common/record.h"
 
+#include <tenon/extras.h>
+
 extern const command heads_command, prune_command, attend_command, align_command, attribute_command, surface_command,
     probe_command, guide_command;
 

@@ -6,7 +6,7 @@
 #ifndef TENON_PROGRAMS_LOOK_STRUCTURE_H
 #define TENON_PROGRAMS_LOOK_STRUCTURE_H
 
-#include <tenon/tenon.h>
+#include <tenon/extras.h>
 
 enum { MAX_WORDS = 100 }; /* words per sentence */
 

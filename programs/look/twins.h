@@ -3,7 +3,7 @@
 #ifndef TENON_PROGRAMS_LOOK_TWINS_H
 #define TENON_PROGRAMS_LOOK_TWINS_H
 
-#include <tenon/tenon.h>
+#include <tenon/extras.h>
 
 typedef struct {
     tn_tensor *x, *y;

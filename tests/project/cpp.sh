@@ -24,7 +24,7 @@ def required(name):
     inner = [k for k in inner if k not in ("TN_CALL_", "TN_NEW_", "TN_FILLED_", "TN_ANY_MODULE_")]
     return len(parameters) + (required(inner[0]) if inner else 0)
 
-print("""#include <tenon/tenon.h>
+print("""#include <tenon/extras.h>
 struct anything {
     template <class T> operator T() const;
     tn_sequential *operator->() const;
@@ -51,7 +51,7 @@ for compiler in g++ clang++; do
     $compiler -std=c++20 $warnings -Werror -fsyntax-only all.cpp >out 2>&1 ||
         wrong "$compiler, all calls: $(head -5 out)"
     for misuse in "${misuses[@]}"; do
-        printf '#include <tenon/tenon.h>\nvoid f(tn_tensor *x);\nvoid f(tn_tensor *x) { (void)x, (void)%s; }\n' \
+        printf '#include <tenon/extras.h>\nvoid f(tn_tensor *x);\nvoid f(tn_tensor *x) { (void)x, (void)%s; }\n' \
             "$misuse" >misuse.cpp
         # shellcheck disable=SC2086
         ! $compiler -std=c++20 $warnings -fsyntax-only misuse.cpp >out 2>&1 || wrong "$compiler takes $misuse"

@@ -32,7 +32,7 @@ done >found
     echo 'const size_t rows = sizeof rows_in_cpp / sizeof *rows_in_cpp;'
 } >in_cpp.cpp
 cat >both.h <<'END'
-#include <tenon/tenon.h>
+#include <tenon/extras.h>
 #include <string.h>
 #ifdef __cplusplus
 extern "C" {

@@ -16,7 +16,9 @@ done < <(cd "$root" && find $(folders) tests -mindepth 1 -maxdepth 1 -type d)
 # Users include one header per folder, which includes further ones.
 for folder in $(folders); do
     [ -f "$root/$folder/$folder.h" ] || wrong "$folder has no $folder.h"
-    grep -q "\"$folder/$folder.h\"" "$root/tenon.h" || wrong "tenon.h does not include $folder/$folder.h"
+    door=tenon.h
+    [ "$folder" != extras ] || door=extras.h
+    grep -q "\"$folder/$folder.h\"" "$root/$door" || wrong "$door does not include $folder/$folder.h"
     for header in $TENON_HEADERS; do
         case $header in
         "$folder/$folder.h") ;;

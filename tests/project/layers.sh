@@ -57,7 +57,7 @@ models/seq2seq   | files generate                | core/base/toolbox.h
 models/vit       | files                         | core/base/toolbox.h
 models/open      | files generate bert heads gpt llama reformer rnn_lm seq2seq vit | core/base/toolbox.h core/files/io.h
 models/fit       |                               | core/base/toolbox.h core/files/io.h
-models/look      |                               | core/base/toolbox.h
+extras/look      |                               | core/base/toolbox.h
 '
 
 # Allowed calls upwards: mainly the mathematics of gradients, which are sums of tensors, computed by ops. A line that no

@@ -37,7 +37,7 @@ judged() # reads these lines and prints findings
 }
 
 fresh names
-given "$build/include" tenon/tenon.h "$root" >ours
+given "$build/include" tenon/extras.h "$root" >ours
 [ "$(wc -l <ours)" -gt 1000 ] || wrong "only $(wc -l <ours) names were found"
 findings < <(judged <ours)
 for name in $module_and_op; do

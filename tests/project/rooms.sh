@@ -54,12 +54,12 @@ forwards() # FILE...: a line "file:line: what is wrong" each
     }
     !inside && !/^[[:space:]]*$/ { head = /^[A-Za-z_]/ ? $0 : head $0 }' takes="$takes" "$@"
 }
-headers=$(tr ' ' '\n' <<<"$TENON_HEADERS" | grep -E '^(nn|models)/')
+headers=$(tr ' ' '\n' <<<"$TENON_HEADERS" | grep -E '^(nn|models|extras)/')
 modules=$(cat $headers | tr '\n' ' ' | grep -oE 'tn_module +base;[^}]*\} [a-z0-9_, ]+;' |
     sed 's/.*} //; s/[ ;]//g' | tr ',\n' '||')
 takes="^tn_tensor [*]tn_[a-z0-9][a-z0-9_]*[(](${modules%|}) [*]"
 mapfile -t sources < <(files -name '*.c' -o -name '*.h' |
-    grep -E '^(nn|models|bench|examples|programs|tests/common|tests/outside)/' | grep -vx nn/module.h)
+    grep -E '^(nn|models|extras|bench|examples|programs|tests/common|tests/outside)/' | grep -vx nn/module.h)
 findings < <(forwards "${sources[@]}")
 
 # unit.mistakes must call each of them and each constructor.

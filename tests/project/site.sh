@@ -30,7 +30,7 @@ diff "$recorded/ops.txt" ops >difference ||
 "$recorded/build" "$PWD/out" >log 2>&1 || { wrong "docs/site/build fails: $(tail -n 5 log)" && exit 1; }
 
 # The names that the preprocessor sees, without those that only headers use.
-echo '#include <tenon/tenon.h>' >all.c
+echo '#include <tenon/extras.h>' >all.c
 "${CC:-cc}" -std=c11 -E -dD -I "$build/include" all.c >all.i
 awk -v root="$root" -f "$root/tests/project/names.awk" all.i | awk '{ print $2 }' |
     grep -E '^(tn|TN)_[A-Za-z0-9]' | grep -vE '^(TN|tn)_.*_$|_class$' | sort -u >seen

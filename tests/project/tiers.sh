@@ -20,7 +20,7 @@ use the models |  650 | models/models.h models/fit.h models/generate.h models/gp
                |      | models/lm.h models/seq2seq.h
 encoders, heads, images | 640 | models/bert.h models/model.h models/heads.h data/labelled.h models/vit.h data/images.h
 prove a run    |   80 | models/verify.h
-look inside    |  155 | nn/look.h models/look.h
+look inside    |  155 | nn/look.h extras/look.h
 long texts     |  100 | models/reformer.h
 look up        |    - | tenon.h core/files.h core/gguf.h core/keywords.h core/q8.h core/system.h autograd/op.h
                |      | data/chat.h data/loading.h data/table.h
@@ -29,7 +29,7 @@ look up        |    - | tenon.h core/files.h core/gguf.h core/keywords.h core/q8
                |      | nn/experts.h nn/module_tools.h nn/convolution.h nn/crf.h nn/losses.h nn/init.h nn/lora.h
                |      | nn/disentangled.h nn/state.h nn/two_stream.h
                |      | optim/optimizers.h optim/schedule.h optim/checkpoint.h
-               |      | models/decoding.h models/hf.h models/peft.h models/surface.h
+               |      | models/decoding.h models/hf.h models/peft.h extras.h extras/extras.h extras/surface.h
 '
 
 counted() # ROOT: a line "tier|lines|maximum" for each tier, and a line "none|header" for each header without a tier

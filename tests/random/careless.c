@@ -7,7 +7,7 @@
  * unchanged. calls.awk writes calls.inc from the headers, so that no function is missing; results of calls are kept,
  * not freed. */
 #define _GNU_SOURCE
-#include "models/models.h"
+#include "extras.h"
 #include "tests/common/process.h"
 
 #include <errno.h>

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <tenon/tenon.h>
+#include <tenon/extras.h>
 
 void add_example(const char *file, int line, const char *name, void (*run)(void));
 

@@ -1,6 +1,6 @@
 /* test_memory_tools.c — like test_memory_models.c: analysis, training, tuning and generation, while each allocation
  * fails once, and then all from that one on. */
-#include "nn/look.h"
+#include "extras.h"
 #include "tests/common/scenarios.h"
 
 #include <stdio.h>

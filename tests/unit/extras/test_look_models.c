@@ -1,6 +1,6 @@
 /* test_look_models.c — importance of heads compared with PyTorch's autograd; pruned models and their directories;
  * rollout, flow, integrated gradients compared with NumPy, SciPy, PyTorch (tests/golden/look.py, pruned_heads.py). */
-#include "models/models.h"
+#include "extras.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
 #include "tests/common/golden_case.h"

@@ -4,7 +4,7 @@
  *
  * The flow uses A as capacities of a network, from each token of the last layer to each token of the first. */
 #include "core/base/toolbox.h"
-#include "models/look.h"
+#include "extras/look.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * A gate ξ_h = 1 on the output of head h has the derivative ∂L/∂ξ_h = Att_h(x)ᵀ ∂L/∂Att_h(x): importance is the
  * sensitivity of the loss to the head. It is computed for each sequence, and the absolute values are averaged. */
 #include "core/base/toolbox.h"
-#include "models/look.h"
+#include "extras/look.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* test_mask_leak.c — tn_mask_leak finds planted masks that leak, with module, row and position, and none in models that
  * are right; tokens, random numbers and gradients are as before. */
-#include "models/models.h"
+#include "extras.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
 

@@ -5,7 +5,7 @@
  * PLACES positions, the second and the last token among them. The last one reveals each query that attends to it,
  * whatever the mask; the others, masks that are wrong only within a part of the sequence. */
 #include "core/base/toolbox.h"
-#include "models/surface.h"
+#include "extras/surface.h"
 
 #include <math.h>
 

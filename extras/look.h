@@ -1,5 +1,5 @@
 /* look.h — analysis of a model's parts: importance and pruning of attention heads, attention flow, attribution of a
- * score to tokens. Built on nn/look.h; loss surfaces and probes are in surface.h. Part of models.h: include that.
+ * score to tokens. Built on nn/look.h; loss surfaces and probes are in surface.h. Part of extras.h: include that.
  *
  *     tn_heads *h = tn_heads_new(bert);                                // all heads of all attentions in it
  *     for (int i = 0; i < 8; i++) tn_heads_add(h, loss_of, &parts[i]);
@@ -7,8 +7,8 @@
  *     tn_heads_order(h, TN_LEAST_FIRST, 0, order);
  *     tn_heads_prune(h, n / 2, order);                                 // tn_bert_save writes pruned_heads
  *     tn_heads_free(h); */
-#ifndef TENON_MODELS_LOOK_H
-#define TENON_MODELS_LOOK_H
+#ifndef TENON_EXTRAS_LOOK_H
+#define TENON_EXTRAS_LOOK_H
 
 #include "../nn/nn.h"
 

@@ -1,6 +1,6 @@
 /* test_surface.c — weights as a vector, filter-normalised directions, the loss over a plane with any number of threads
  * and resumed, the path of a training run; probes and CKA. */
-#include "models/models.h"
+#include "extras.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
 

@@ -8,7 +8,7 @@
  * The token embeddings are replaced at their module, through nn/look.h. With one step the result is gradient ×
  * (input - baseline) at the input. */
 #include "core/base/toolbox.h"
-#include "models/look.h"
+#include "extras/look.h"
 
 #include <math.h>
 

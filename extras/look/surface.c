@@ -4,7 +4,7 @@
  * Weights before a norm can be scaled without changing the function, which makes plain random directions meaningless.
  * So each filter d_i, a row of a matrix, gets the norm of the model's own filter: d_i · ‖w_i‖ / ‖d_i‖. */
 #include "core/base/toolbox.h"
-#include "models/surface.h"
+#include "extras/surface.h"
 
 #include <math.h>
 

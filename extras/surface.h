@@ -1,4 +1,4 @@
-/* surface.h — the loss surface around a model's weights, probing classifiers, and masks that leak. Part of models.h:
+/* surface.h — the loss surface around a model's weights, probing classifiers, and masks that leak. Part of extras.h:
  * include that.
  *
  *     tn_tensor *x = tn_weights_direction(net, 1), *y = tn_weights_direction(net, 2);
@@ -11,8 +11,8 @@
  *
  *     tn_leak l = tn_mask_leak(.model = net, .run = loss_of, .user = &batch, .tokens = x);
  *     if (l.size > 0) printf("%s, position %lld: depends on later tokens\n", l.path, (long long)l.position); */
-#ifndef TENON_MODELS_SURFACE_H
-#define TENON_MODELS_SURFACE_H
+#ifndef TENON_EXTRAS_SURFACE_H
+#define TENON_EXTRAS_SURFACE_H
 
 #include "../nn/nn.h"
 #include "look.h"

@@ -2,7 +2,7 @@
  *
  * Linear CKA (Kornblith et al. 2019), of centred X, Y:  ‖Yᵀ X‖² / (‖Xᵀ X‖ · ‖Yᵀ Y‖), norms of Frobenius */
 #include "core/base/toolbox.h"
-#include "models/surface.h"
+#include "extras/surface.h"
 #include "optim/optim.h"
 
 #include <math.h>
