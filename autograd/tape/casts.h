@@ -1,5 +1,6 @@
 /* casts.h — for optimizers: the bf16 copies of weights that autocast has made (autocast.c), gradients that wait for an
- * update, and leaves that an optimizer has (leaves.c). One pass over a weight also writes its copy, so that the next step does not convert it again. */
+ * update, and leaves that an optimizer has (leaves.c). One pass over a weight also writes its copy, so that the next
+ * step does not convert it again. */
 #ifndef TENON_AUTOGRAD_TAPE_CASTS_H
 #define TENON_AUTOGRAD_TAPE_CASTS_H
 

@@ -1,5 +1,14 @@
-/* checks.c — helpers of constructors: the check of .dim and .shape, a shape as text. */
+/* checks.c — the check for a freed module; for constructors, that of .dim and .shape, and a shape as text. */
 #include "nn/base/nn_private.h"
+
+const struct tn__base tn__freed_base;
+
+bool tn__module_freed(const char *who, const tn_module *m)
+{
+    if (m->base != &tn__freed_base) return false;
+    tn_raise(TN_ESTATE, "%s: this module was already freed", who);
+    return true;
+}
 
 bool tn__last_dims(const char *who, int64_t dim, tn_shape shape, tn_shape *to)
 {

@@ -43,9 +43,9 @@ static bool tree_is_trained(const tn_module *m)
     return false;
 }
 
-/* Raises if m, which no module owns, was assigned to a member of the running module without tn_child, and training would
- * give it gradients that no optimizer uses, while one trains the module around it. A frozen m, one with an optimizer of
- * its own, one outside of another module's struct, and evaluation are fine. */
+/* Raises if m, which no module owns, was assigned to a member of the running module without tn_child, and training
+ * would give it gradients that no optimizer uses, while one trains the module around it. A frozen m, one with an
+ * optimizer of its own, one outside of another module's struct, and evaluation are fine. */
 static void check_registered(const tn_module *m)
 {
     const tn_module *running = tn__self.mode.module;

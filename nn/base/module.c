@@ -9,19 +9,9 @@ void tn__restore_generator(const tn_generator *g, tn_generator began)
     if (now == g && now->seed == began.seed && now->position > began.position) *now = began;
 }
 
-/* The base of a freed module points here, so that a use after free is recognised while the block keeps its contents. */
-static const struct tn__base freed_base;
-
-bool tn__module_freed(const char *who, const tn_module *m)
-{
-    if (m->base != &freed_base) return false;
-    tn_raise(TN_ESTATE, "%s: this module was already freed", who);
-    return true;
-}
-
 void *tn__mark_broken(tn_module *m)
 {
-    if (m && m->base != &freed_base && !m->base->built) {
+    if (m && m->base != &tn__freed_base && !m->base->built) {
         m->base->broken = true;
         tn__restore_generator(m->base->generator, m->base->began);
     }
@@ -88,7 +78,7 @@ static tn_module *free_one(tn_module *m, tn_module *list)
     tn__hooks_free(b->hooks);
     for (tn__array *a = b->arrays, *next; a; a = next) next = a->next, tn_mem_put(a, TN__HEADER_BYTES + a->bytes);
     const size_t bytes = b->bytes;
-    m->base = (struct tn__base *)(uintptr_t)&freed_base;
+    m->base = (struct tn__base *)(uintptr_t)&tn__freed_base;
     if (tn__self.mode.module == m) tn__self.mode.module = NULL;
     tn__mem_put_later(b, bytes);
     return list;
@@ -233,6 +223,6 @@ void *tn_module_child(void *module, const char *name, void *child)
                    tn__mark_broken(m);
         if (tn__register_child("tn_child", m, name, c)) return c;
     }
-    if (c && c->base != &freed_base && !c->base->owner && !tn__contains(c, m, &deepest)) discard(c);
+    if (c && c->base != &tn__freed_base && !c->base->owner && !tn__contains(c, m, &deepest)) discard(c);
     return NULL;
 }

@@ -47,6 +47,8 @@ enum { TN__HEADER_BYTES = 64 }; /* the alignment of memory blocks; data after a 
 
 static inline const char *tn__kind_name(const tn_module *m) { return m && m->kind->name ? m->kind->name : "module"; }
 
+/* The base of a freed module points here, so that a use after free is recognised while the block keeps its contents. */
+extern const struct tn__base tn__freed_base;
 /* True (and an error is raised) if m was freed already. `who` names the public function in messages, here and below. */
 bool tn__module_freed(const char *who, const tn_module *m);
 /* After a failure: resets g to `began` if g is still the current generator and has not been reseeded. */

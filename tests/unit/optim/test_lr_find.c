@@ -53,7 +53,7 @@ START_TEST(curve_and_choice)
 }
 END_TEST
 
-/* A loss below 0, as of likelihoods and policies: the curve has as many points, and the choice is that of loss + 100. */
+/* A loss below 0, as of likelihoods: the curve has as many points, and the choice is that of the loss + 1000. */
 START_TEST(negative_losses)
 {
     double lr[2];

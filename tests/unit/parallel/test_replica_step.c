@@ -1,5 +1,5 @@
-/* test_replica_step.c — steps of a replica, with threads as ranks: an error of one rank changes no weight, options of the
- * optimizer that a replica cannot follow are rejected, and gradients are dropped when a batch is cancelled. */
+/* test_replica_step.c — steps of a replica, with threads as ranks: an error of one rank changes no weight, options of
+ * the optimizer that a replica cannot follow are rejected, and gradients are dropped when a batch is cancelled. */
 #include "tests/common/check_main.h"
 
 #include "models/models.h"
