@@ -81,7 +81,7 @@ elseif(CMAKE_BUILD_TYPE MATCHES "^(Release|RelWithDebInfo)$")
 endif()
 
 if(NOT TENON_CACHE)
-  list(APPEND TENON_COMPILE -DTENON_NO_CACHE)
+  list(APPEND TENON_COMPILE -DTENON_CACHE=0)
 endif()
 
 if(TENON_FUZZ)

@@ -42,10 +42,8 @@
 #define SHOW(p, n) ((void)0)
 #endif
 
-#ifdef TENON_NO_CACHE /* each block is freed at once, so that sanitizers and valgrind find each use after free */
-enum { KEEPS = 0 };
-#else
-enum { KEEPS = 1 };
+#ifndef TENON_CACHE /* 0: each block is freed at once, so that sanitizers and valgrind find each use after free */
+#define TENON_CACHE 1
 #endif
 
 enum { LINEAR = 16, FINE = 10, COARSE = 18, CLASSES = LINEAR + 8 * (COARSE - FINE) + 2 * (47 - COARSE) };
@@ -202,7 +200,7 @@ static inline bool above_limit(size_t more)
 static inline void put_away(block *b, int c)
 {
     const size_t n = class_bytes(c), keep = atomic_load_explicit(&cache_limit, memory_order_relaxed);
-    if (!KEEPS || cache.bytes + n > keep || !cache.ends || above_limit(0)) { /* no code would free it later */
+    if (!TENON_CACHE || cache.bytes + n > keep || !cache.ends || above_limit(0)) { /* no code would free it later */
         give_back(b, n);
         return;
     }
@@ -366,12 +364,8 @@ void tn__mem_retire(tn__object *o, size_t bytes)
     atomic_store_explicit(&o->refs, TN__FREED, memory_order_relaxed);
     o->serial = 0;
     *place = b, cache.class = c, cache.bytes += n;
-    if (!old) return;
-    if (!KEEPS) {
-        cache.bytes -= n;
-        give_back(old, n);
-        return;
-    }
+    if (!TENON_CACHE && old) give_back(old, n), cache.bytes -= n;
+    if (!TENON_CACHE || !old) return;
     old->next = cache.free[c];
     cache.free[c] = old;
     HIDE(old + 1, n - sizeof *old);

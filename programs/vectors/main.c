@@ -63,7 +63,8 @@ static const command commands[] = {
          "Trains again with the options of RECORD, which 'vectors train --record' wrote, and compares the weights "
          "after each epoch, and the vectors. The last line is \"identical K segments\", with epochs as segments, or "
          "\"differs at step N: \", where N is the epoch, and the input that differs. The texts must be where they "
-         "were.\n"},
+         "were. Not compared are names of files and folders in RECORD, white space, and its \"made_by\" but for the "
+         "kernels.\n"},
     {.name = "phrases",
      .summary = "join frequent word pairs: new york becomes new_york",
      .options = phrases_options,

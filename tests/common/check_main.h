@@ -58,8 +58,8 @@ void tn_test_unsummed(const char *dir);
 #define TN_TEST_SANITIZED 0
 #endif
 /* 1 if freed memory is kept for reuse; 0 in a build with TENON_CACHE=OFF, as those with sanitizers. */
-#ifdef TENON_NO_CACHE
-#define TN_TEST_CACHE 0
+#ifdef TENON_CACHE
+#define TN_TEST_CACHE TENON_CACHE
 #else
 #define TN_TEST_CACHE 1
 #endif

@@ -14,7 +14,7 @@ done
 
 # README's commands: the program is compiled, but not tenon.c again.
 mkdir -p out && ln -sf ../tenon.h out && ln -sfn "$root/examples" examples
-made=$(sed -n 's,^    \(.* && cc -O2 .*out/app.c\) out/tenon.c -lm$,\1 -fsyntax-only,p' "$root/README.md")
+made=$(sed -n 's,^    \(.* && cc -O2 .*app.c\) out/tenon.c -lm$,\1 -fsyntax-only,p' "$root/README.md")
 [ "$made" ] && bash -c "$made" || wrong "README's program with the amalgamation is not compiled: $made"
 
 # Every bit of the loss, at each step.

@@ -105,7 +105,10 @@ says 2 "unexpected argument '@words'" "${sample[@]}" -- @words
 
 # Started by another name, as Debian's package installs them, the programs call themselves and each other by it: in help
 # texts, errors, hints, next lines and model cards.
-commands_of() { "$build/bin/$1" completion bash | sed -n "s/^        commands) echo '\(.*\) help completion' ;;$/\1/p"; }
+commands_of() # PROGRAM
+{
+    "$build/bin/$1" completion bash | sed -n "s/^        commands) echo '\(.*\) help completion' ;;$/\1/p"
+}
 mentions= # "bert train|bert fill|..."
 for program in $programs; do
     ln -sf "$build/bin/$program" "tenon-$program"
