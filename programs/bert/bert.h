@@ -126,7 +126,7 @@ enum { REPLACED_WEIGHT = 50 }; /* loss = the generator's cross-entropy + 50 · t
 tn_tensor *electra_loss(void *net, const tn_batch *b, void *user);
 /* Prints the two parts of the loss on the source's next batch, unless --quiet. False: raised. */
 bool electra_print_parts(electra *m, const tn_source *s);
-bool       electra_save(electra *m, const tn_tokenizer *tokens, const char *dir);
+bool electra_save(electra *m, const tn_tokenizer *tokens, const char *dir);
 #define BERT_TRAINING                                                                                  \
     {                                                                                                  \
         .base = {.kind = &bert_kind, .asked = {TRAIN_DEFAULTS_ALL_CHOSEN, .lr = NAN, .dropout = NAN}}, \

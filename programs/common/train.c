@@ -418,9 +418,10 @@ static void warn_diverged(const training *t, const tn_fit_result *r)
              "and start again\n",
              r->loss, t->uniform, t->asked.lr);
     else if (only_frequencies(t, loss))
-        warn("the model knows only word frequencies: its loss is %.4g, that of the frequencies alone %.4g; train longer, "
-             "or on more text, or with another --lr than %g\n",
-             loss, t->unigram, t->asked.lr);
+        warn(
+            "the model knows only word frequencies: its loss is %.4g, that of the frequencies alone %.4g; train longer, "
+            "or on more text, or with another --lr than %g\n",
+            loss, t->unigram, t->asked.lr);
 }
 
 tn_fit_result train_run(training *t)
