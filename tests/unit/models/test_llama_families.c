@@ -265,10 +265,9 @@ END_TEST
 START_TEST(rotary_positions_of_neox)
 {
     static const char *const without[] = {"rope_parameters", NULL};
-    tn_llama                *m = tn_llama_load(
-                       changed("neox", without,
-                               "{\"rope_scaling\":{\"rope_type\":\"default\",\"partial_rotary_factor\":0.75,\"rope_theta\":9},"
-                                              "\"rotary_pct\":0.25,\"rotary_emb_base\":100,\"head_dim\":8}"));
+    const char *const        with = "{\"rope_scaling\":{\"rope_type\":\"default\",\"partial_rotary_factor\":0.75,"
+                                    "\"rope_theta\":9},\"rotary_pct\":0.25,\"rotary_emb_base\":100,\"head_dim\":8}";
+    tn_llama                *m = tn_llama_load(changed("neox", without, with));
     fine();
     ck_assert(m->config.rope.dim == 6 && m->config.rope.theta == 9);
     tn_free(m);
