@@ -64,12 +64,12 @@ TN_API tn_tensor *tn_erf(tn_tensor *x);
 TN_API tn_tensor *tn_floor(tn_tensor *x);
 TN_API tn_tensor *tn_ceil(tn_tensor *x);
 TN_API tn_tensor *tn_round(tn_tensor *x); /* to nearest, ties to even */
-/* Each row of the last dim rounded to 8 bits, as products in int8 round their input, or their weights [out, in]. The
+/* Each row of the last dim rounded as products in int8 round their input, or their weights [out, in]. The
  * gradient is that of the identity: a model that is trained through them loses less when it is quantised. */
 TN_API tn_tensor *tn_fake_quantize(tn_tensor *x);
 TN_API tn_tensor *tn_fake_quantize_weight(tn_tensor *weight);
-/* The values of tn_fake_quantize in 8 bits, without a gradient: f32 or bf16 [..., n] to u8 [..., n + 4], each row's n
- * signed bytes and then its scale in f32; and back to f32. tn_attention(.int8 = true) reads keys and values so. */
+/* Each row of the last dim rounded to 8 bits, without a gradient: f32 or bf16 [..., n] to u8 [..., n + 4], each row's n
+ * signed bytes and then its scale in f32, max |x| / 127; and back to f32. tn_attention(.int8 = true) reads keys and values so. */
 enum { TN_INT8_ROW_SCALE = 4 }; /* bytes of a scale */
 TN_API tn_tensor *tn_int8_rows(tn_tensor *x);
 TN_API tn_tensor *tn_int8_rows_unpack(tn_tensor *rows);

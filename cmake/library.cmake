@@ -105,7 +105,7 @@ set(TENON_FOR_O2 autograd/tape autograd/tools core/base core/products)
 # would make them up to seven times as slow; -O3 only adds copies of loops for special cases: 100 KB.)
 set(TENON_FOR_LOOPS autograd/ops autograd/rooms core/kernels core/skeletons core/tensor optim)
 # Files with inner loops in these folders have -O3.
-set(TENON_FILES_FOR_SPEED core/products/convolve.c data/images/image_batches.c
+set(TENON_FILES_FOR_SPEED core/products/convolve.c core/products/q8.c data/images/image_batches.c
   data/images/processor.c data/images/raster.c data/images/resize.c data/vectors/lexicon.c data/vectors/shard.c
   data/vectors/windows.c models/generate/sampling.c)
 

@@ -32,9 +32,9 @@ TN_API void      tn_set_memory_limit(size_t bytes); /* for live memory; 0: none.
 TN_API void      tn_set_cache_limit(size_t bytes);  /* for each thread's cache; SIZE_MAX: none, 0: keep nothing */
 TN_API void      tn_trim(void);                     /* frees this thread's cache */
 
-/* Limits the packed copies of weights, in bytes of the process. The sixth product of a matrix with its version unchanged
- * copies it into the order that the kernels read fastest, which needs about the memory of the matrix again; products
- * have the same bits with and without it. SIZE_MAX, the default: no limit. 0: no copies. If there are more bytes, all
+/* Limits the packed copies of weights, in bytes of the process. The sixth product of an unchanged matrix copies it into
+ * the order that the kernels read fastest, which needs about the memory of the matrix again; products have the same
+ * bits with and without it. SIZE_MAX, the default: no limit. 0: no copies. If there are more bytes, all
  * copies are freed, so that 0 and then SIZE_MAX free them once. A call that would fail for memory frees them first, and
  * then there are no new ones until this or the memory limit is set again. */
 TN_API void tn_set_packing_limit(size_t bytes);

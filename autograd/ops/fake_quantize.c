@@ -1,7 +1,8 @@
-/* fake_quantize — each row of the last dim rounded to 8 bits and back, as products in int8 round it
+/* fake_quantize — each row of the last dim rounded and back, as products in int8 round it
  *
- *   y = s · round(x / s) with s = max |x| / 127; for weights s = M / 126, M the maximum sum of |w| that the kernels of
- *   int8 add in 16 bits (docs/quantisation.md). Halves are rounded to even.
+ *   y = H⁻¹ s · round(H x / s) with s = max |H x| / 63; for weights s = max(max |H x| / 127, M / 256), M the maximum sum
+ *   of |H x| that the kernels of int8 add in 16 bits (docs/quantisation.md). H mixes the columns. Halves are rounded to
+ *   even.
  *   gx = gy: straight through. No value is outside the range, which is the row's own.
  *
  * In f32 the values are those of the products, bit for bit. A row below 2^-100 gives zeros, one with NaN or an infinity
@@ -55,16 +56,31 @@ tn_tensor *tn_fake_quantize_weight(tn_tensor *w) { return tn_apply_args(&tn__op_
 
 #else /* =========================================================== kernels: contiguous rows, one real type */
 
-/* The maximum of |x|, or of its sums over columns 8 i + {0, 1, 4, 5} and 8 i + {2, 3, 6, 7}; NaN if x has one. */
-static TN__REAL TN__(fake_quantize_max)(int64_t n, const TN__REAL *x, bool sums)
+/* tn__int8_mix of at most TN__INT8_MIX columns, in place, with the sums in the same order. */
+static void TN__(fake_quantize_mix)(int64_t columns, TN__REAL *x, bool divide)
+{
+    for (int64_t n = TN__INT8_MIX; columns; columns -= n, x += n) {
+        while (n > columns) n /= 2;
+        for (int64_t h = n / 2; h; h /= 2)
+            for (int64_t i = 0; i < n; i++) {
+                if (i & h) continue;
+                const TN__REAL a = x[i], b = x[i + h];
+                x[i] = a + b, x[i + h] = a - b;
+            }
+        for (int64_t i = 0; divide && i < n; i++) x[i] *= 1 / (TN__REAL)n;
+    }
+}
+
+/* The maximum of |x|, or of weights that which 127 stands for; NaN if x has one. */
+static TN__REAL TN__(fake_quantize_max)(int64_t n, const TN__REAL *x, bool weight)
 {
     TN__REAL max = 0, sum[2] = {0, 0};
-    for (int64_t i = 0; i < n; i++) {
-        TN__REAL *of = &sum[sums ? i / 2 % 2 : 0];
-        if (i % (sums ? TN__INT8_GROUP : 1) == 0) sum[0] = sum[1] = 0;
+    for (int64_t i = 0; i < n && !isnan(max); i++) {
+        TN__REAL *of = &sum[i / 2 % 2];
+        if (i % TN__INT8_GROUP == 0) sum[0] = sum[1] = 0;
         *of += TN__M(fabs)(x[i]);
-        if (!(*of <= max)) max = *of;
-        if (isnan(max)) break;
+        if (!(TN__M(fabs)(x[i]) <= max)) max = TN__M(fabs)(x[i]);
+        if (weight && !(*of * (TN__REAL)(127.0 / TN__INT8_SUM) <= max)) max = *of * (TN__REAL)(127.0 / TN__INT8_SUM);
     }
     return max;
 }
@@ -72,10 +88,19 @@ static TN__REAL TN__(fake_quantize_max)(int64_t n, const TN__REAL *x, bool sums)
 static void TN__(fake_quantize_fwd)(int64_t n, void *const *out, const void *const *in, const void *args)
 {
     const args_t   *a = args;
-    const TN__REAL *x = in[0], to = a->weight ? TN__INT8_SUM : 127, max = TN__(fake_quantize_max)(n, x, a->weight);
-    TN__REAL       *y = out[0];
-    const bool      some = isfinite(max) && max >= (TN__REAL)0x1p-100;
-    const TN__REAL  scale = !isfinite(max) ? (TN__REAL)NAN : some ? max / to : 0, inverse = some ? to / max : 0;
-    for (int64_t i = 0; i < n; i++) y[i] = some ? TN__M(rint)(x[i] * inverse) * scale : scale;
+    const TN__REAL *x = in[0], to = a->weight ? 127 : TN__INT8_INPUT;
+    TN__REAL       *y = out[0], max = 0;
+    for (int64_t at = 0, m; at < n && !isnan(max); at += m) {
+        m = tn__min_i64(TN__INT8_MIX, n - at);
+        memcpy(y + at, x + at, (size_t)m * sizeof *y);
+        TN__(fake_quantize_mix)(m, y + at, a->weight);
+        const TN__REAL some = TN__(fake_quantize_max)(m, y + at, a->weight);
+        if (!(some <= max)) max = some;
+    }
+    const bool     some = isfinite(max) && max >= (TN__REAL)0x1p-100;
+    const TN__REAL scale = !isfinite(max) ? (TN__REAL)NAN : some ? max / to : 0, inverse = some ? to / max : 0;
+    for (int64_t i = 0; i < n; i++) y[i] = some ? TN__M(rint)(y[i] * inverse) * scale : scale;
+    for (int64_t at = 0; some && at < n; at += TN__INT8_MIX)
+        TN__(fake_quantize_mix)(tn__min_i64(TN__INT8_MIX, n - at), y + at, !a->weight);
 }
 #endif

@@ -2,7 +2,7 @@
  *
  *   y = round(x / s) with s = max |x| / 127, halves to even
  *
- * s y are the values of fake_quantize. A row below 2^-100 gives zeros, one with NaN or an infinity the scale NaN. There
+ * A row below 2^-100 gives zeros, one with NaN or an infinity the scale NaN. There
  * is no gradient. */
 #include "autograd/rooms/q8.h"
 

@@ -7,7 +7,7 @@
  *   v_quad8(p)                 a row's 4 activations, in each row
  *   v_dot8(sum, x, w, y, v)    sum + products of the quads x and w and of the quads y and v
  *   v_sums8(sum)               v_n_f32 sums, from the vectors of all their rows in sequence
- *   v_less8(sum, p)            sum - 128 · the i32 at p, as f32 */
+ *   v_less8(sum, p)            sum - 64 · the i32 at p, as f32 */
 #ifndef TENON_CORE_KERNELS_DOT8_H
 #define TENON_CORE_KERNELS_DOT8_H
 
@@ -39,7 +39,7 @@ TN__INLINE v_i32 v_dot8(v_i32 sum, v_i32 x, v_i32 w, v_i32 y, v_i32 v)
 TN__INLINE v_i32 v_sums8(const v_i32 *sum) { return *sum; }
 TN__INLINE v_f32 v_less8(v_i32 sum, const uint8_t *p)
 {
-    return _mm512_cvtepi32_ps(_mm512_sub_epi32(sum, _mm512_slli_epi32(_mm512_loadu_si512(p), 7)));
+    return _mm512_cvtepi32_ps(_mm512_sub_epi32(sum, _mm512_slli_epi32(_mm512_loadu_si512(p), 6)));
 }
 
 #elif defined(__AVX2__)
@@ -63,7 +63,7 @@ TN__INLINE v_i32 v_dot8(v_i32 sum, v_i32 x, v_i32 w, v_i32 y, v_i32 v)
 TN__INLINE v_i32 v_sums8(const v_i32 *sum) { return *sum; }
 TN__INLINE v_f32 v_less8(v_i32 sum, const uint8_t *p)
 {
-    return _mm256_cvtepi32_ps(_mm256_sub_epi32(sum, _mm256_slli_epi32(v_weights8(p), 7)));
+    return _mm256_cvtepi32_ps(_mm256_sub_epi32(sum, _mm256_slli_epi32(v_weights8(p), 6)));
 }
 
 #else
@@ -119,7 +119,7 @@ TN__INLINE v_f32 v_less8(v_i32 sum, const uint8_t *p)
 {
     v_i32 less;
     memcpy(&less, p, sizeof less);
-    return __builtin_convertvector(sum - less * 128, v_f32);
+    return __builtin_convertvector(sum - less * 64, v_f32);
 }
 
 #endif

@@ -97,14 +97,24 @@ static void product(const tn__int8_step *s)
     pass[s->rows - 1](s);
 }
 
+/* Rows wider than ROOM are mixed twice, for the maximum and for the bytes. */
 static float quantize(int64_t n, const float *x, uint8_t *to)
 {
+    enum { ROOM = 4096, ZERO = TN__INT8_INPUT + 1 };
     const int64_t padded = (n + TN__INT8_GROUP - 1) / TN__INT8_GROUP * TN__INT8_GROUP;
-    float         scale, inverse, max = tn__int8_max(n, x);
+    float         mixed[ROOM], scale, inverse, max[2] = {0, 0};
     int64_t       i = 0;
-    if (tn__int8_scale(max, 127, &scale, &inverse))
-        for (; i < n; i++) to[i] = (uint8_t)(tn__int8_round(x[i] * inverse) + 128);
-    for (; i < padded; i++) to[i] = 128;
+    for (int64_t at = 0; at < n; at += ROOM) {
+        tn__int8_mix(tn__min_i64(ROOM, n - at), x + at, mixed, false);
+        max[1] = tn__int8_max(tn__min_i64(ROOM, n - at), mixed), max[0] = tn__int8_max(2, max);
+    }
+    if (tn__int8_scale(max[0], TN__INT8_INPUT, &scale, &inverse))
+        for (int64_t end; i < n; i = end) {
+            end = tn__min_i64(i + ROOM, n);
+            if (n > ROOM) tn__int8_mix(end - i, x + i, mixed, false);
+            for (int64_t k = 0; k < end - i; k++) to[i + k] = (uint8_t)(tn__int8_round(mixed[k] * inverse) + ZERO);
+        }
+    for (; i < padded; i++) to[i] = ZERO;
     return scale;
 }
 

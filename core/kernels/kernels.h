@@ -147,11 +147,50 @@ typedef struct {
 /* Weights are stored by 16 rows (a panel): 16 scales in f32, 16 sums of a row's bytes in i32, both little-endian, and
  * then for each 8 columns (a group) a block: 4 signed bytes for each of the 16 rows, and again 4.
  *
+ * The columns are mixed (tn__int8_mix), those of the activations by H and those of the weights by H / n, which leaves
+ * products unchanged. A few large columns would otherwise take the range of a row; mixed ones are about normal.
+ *
  * Products of unsigned and signed bytes are added in i16: those of columns 0, 1, 4 and 5 of a group, and of 2, 3, 6 and
- * 7. So that this is exact, the absolute values of a row's bytes there sum to at most 128: 128 · 255 < 2^15. */
+ * 7. So that this is exact, activations have 7 bits, and the absolute values of a row's bytes there sum to at most 258:
+ * 258 · 127 < 2^15. */
 enum { TN__INT8_ROWS = 16, TN__INT8_GROUP = 8, TN__INT8_HEAD = 128, TN__INT8_BLOCK = 128 };
-/* Maximum columns, so that a row's sum stays far below 2^31; and the maximum sum of absolute values before rounding. */
-enum { TN__INT8_MOST = 1 << 17, TN__INT8_SUM = 126 };
+/* Maximum columns, so that a row's sum stays far below 2^31; the maximum of activations; the maximum sum of absolute
+ * values of weights before rounding; columns that are mixed. */
+enum { TN__INT8_MOST = 1 << 17, TN__INT8_INPUT = 63, TN__INT8_SUM = 256, TN__INT8_MIX = 128 };
+
+/* One block of tn__int8_mix, times `factor`. A step combines the elements whose index differs in the first bit, and
+ * writes them next to each other, so that the bit becomes the last one; after all steps the order is that of x. Two
+ * steps at a time, which halves the loads and stores. */
+static inline __attribute__((always_inline)) void tn__int8_mix_block(const int64_t n, const float *x, float *y,
+                                                                     float factor)
+{
+    float          room[2][TN__INT8_MIX];
+    float *restrict to = room[0];
+    const float *from = x;
+    int64_t      k = n;
+    for (int next = 1; k > 2; k /= 4, from = to, to = room[next], next = !next)
+        for (int64_t i = 0; i < n / 4; i++) {
+            const float a = from[i] + from[i + n / 2], b = from[i] - from[i + n / 2];
+            const float c = from[i + n / 4] + from[i + 3 * n / 4], d = from[i + n / 4] - from[i + 3 * n / 4];
+            to[4 * i] = a + c, to[4 * i + 1] = a - c, to[4 * i + 2] = b + d, to[4 * i + 3] = b - d;
+        }
+    for (int64_t i = 0; k == 2 && i < n / 2; i++) {
+        const float a = from[i], b = from[i + n / 2];
+        y[2 * i] = (a + b) * factor, y[2 * i + 1] = (a - b) * factor;
+    }
+    for (int64_t i = 0; k == 1 && i < n; i++) y[i] = from[i] * factor;
+}
+/* y = H x, or with `divide` H x / n, for each block of TN__INT8_MIX columns, and then of smaller powers of two. H is
+ * Hadamard's matrix: entries of 1 and -1, H H = n. The order of the sums is the same on every CPU. */
+static inline void tn__int8_mix(int64_t columns, const float *x, float *y, bool divide)
+{
+    for (; columns >= TN__INT8_MIX; columns -= TN__INT8_MIX, x += TN__INT8_MIX, y += TN__INT8_MIX)
+        tn__int8_mix_block(TN__INT8_MIX, x, y, divide ? 1.0f / TN__INT8_MIX : 1);
+    for (int64_t n = TN__INT8_MIX / 2; columns; columns -= n, x += n, y += n) {
+        while (n > columns) n /= 2;
+        tn__int8_mix_block(n, x, y, divide ? 1.0f / (float)n : 1);
+    }
+}
 
 /* The maximum of |x|; NaN or an infinity if there is one. */
 static inline float tn__int8_max(int64_t n, const float *x)
@@ -189,7 +228,7 @@ static inline int32_t tn__int8_round(float x)
  * are written. */
 typedef struct {
     int64_t        rows, groups, panels, panel_bytes;
-    const uint8_t *x; /* from quantize: 128 more than the value */
+    const uint8_t *x; /* from quantize: 64 more than the value */
     int64_t        x_row;
     const float   *scale;
     const uint8_t *panel;

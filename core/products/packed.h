@@ -28,8 +28,8 @@ typedef struct tn__packed {
 } tn__packed;
 
 /* The packed form of the matrix; the caller releases it with tn__packed_drop. NULL: not worthwhile, because this is one
- * of the first uses of this version; or there is no memory for it, which is no error. *fresh: data is still empty; the caller fills it and
- * calls tn__packed_publish. bytes: of the form for tiles, and of that for one row. */
+ * of the first uses of this version; or there is no memory for it, which raises nothing. *fresh: data is still empty;
+ * the caller fills it and calls tn__packed_publish. bytes: of the form for tiles, and of that for one row. */
 tn__packed *tn__packed_find(tn__storage *s, const tn__packed_key *key, tn__packed_use use, const size_t bytes[2],
                             bool *fresh);
 void        tn__packed_publish(tn__storage *s, tn__packed *p);

@@ -2,7 +2,7 @@
  *
  * The format of 8 bits is llama.cpp's Q8_0: 32 weights of a row share the scale d = max |w| / 127, stored in f16, and
  * are round(w / d), halves away from zero, with the f32 value of d. Weights of f16 are rounded from f32. Of int8, a row
- * has one scale in f32 (core/kernels/kernels.h), and halves are rounded to even. */
+ * has one scale in f32, its columns are mixed (core/kernels/kernels.h), and halves are rounded to even. */
 #include "core/products/q8.h"
 #include "core/base/f16.h"
 #include "core/products/q8_fits.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum { HEAD = 64, FILE_BLOCK = 2 + TN__Q8_GROUP, FILE_Q4_0 = 2 + TN__Q8_GROUP / 2 };
-/* magic, with its final NUL, is followed by out and in as i64, little-endian, and the dtype as a byte. */
+/* magic, 8 bytes, is followed by out and in as i64, little-endian, and the dtype as a byte. */
 static const struct {
     char magic[8], name[12];
     int  rows, group, head, block;
@@ -25,7 +25,7 @@ static const struct {
     BITS(TN__Q6_K, "Q6_K"),
     [TN__Q8_0] = {"TN Q8_0", "8 bits", TN__Q8_PANEL, TN__Q8_GROUP, 0, TN__Q8_BLOCK},
     [TN__F16] = {"TN F16", "f16", TN__Q8_PANEL, 1, 0, 2 * TN__Q8_PANEL},
-    [TN__INT8] = {"TN INT8", "int8", TN__INT8_ROWS, TN__INT8_GROUP, TN__INT8_HEAD, TN__INT8_BLOCK}};
+    [TN__INT8] = {"TN INT8\2", "int8", TN__INT8_ROWS, TN__INT8_GROUP, TN__INT8_HEAD, TN__INT8_BLOCK}};
 
 /* ---- the header -------------------------------------------------------------------------------------------------- */
 
@@ -165,25 +165,42 @@ static int64_t int8_at(int64_t r, int64_t col)
 {
     return TN__INT8_HEAD + col / 4 * (TN__INT8_BLOCK / 2) + r * 4 + col % 4;
 }
+/* Reads at most TN__INT8_MIX weights of row `row` from column `col` and mixes them; returns their number. */
+static int64_t read_mixed(const job *j, int64_t row, int64_t col, float *w)
+{
+    float         from[TN__INT8_MIX];
+    const int64_t n = tn__min_i64(TN__INT8_MIX, j->q.in - col);
+    read_weights(j->from, row, col, n, from);
+    tn__int8_mix(n, from, w, true);
+    return n;
+}
+/* What 127 stands for, if it is that of these weights: max |w|, or more if the sums of |w| that the kernels add in i16
+ * would exceed TN__INT8_SUM. */
+static float int8_extent(int64_t n, const float *w)
+{
+    float max[2] = {tn__int8_max(n, w), 0}, sums[2] = {0, 0};
+    for (int64_t i = 0; i < n; i++) {
+        if (i % TN__INT8_GROUP == 0) sums[0] = sums[1] = 0;
+        sums[i / 2 % 2] += fabsf(w[i]);
+        max[1] = sums[i / 2 % 2] * (127.0f / TN__INT8_SUM), max[0] = tn__int8_max(2, max);
+    }
+    return max[0];
+}
 /* fill_row for int8. False: NaN or an infinity. */
 static bool fill_int8(const job *j, uint8_t *panel, int64_t row, int64_t r)
 {
     const int64_t in = j->q.in;
-    float         w[TN__Q8_GROUP], scale, inverse, max = 0;
+    float         w[TN__INT8_MIX], scale, inverse, max = 0;
     int32_t       sum = 0;
-    for (int64_t col = 0; col < in; col += TN__INT8_GROUP) { /* the largest sum of |w| that the kernels add in i16 */
-        float sums[2] = {0, 0};
-        memset(w, 0, sizeof w);
-        read_weights(j->from, row, col, tn__min_i64(TN__INT8_GROUP, in - col), w);
-        for (int i = 0; i < TN__INT8_GROUP; i++) sums[i / 2 % 2] += fabsf(w[i]);
-        sums[0] = tn__int8_max(2, sums);
-        if (!(sums[0] <= FLT_MAX)) return false;
-        max = sums[0] > max ? sums[0] : max;
-    }
-    tn__int8_scale(max, TN__INT8_SUM, &scale, &inverse);
     for (int64_t col = 0, n; col < in; col += n) {
-        n = tn__min_i64(TN__Q8_GROUP, in - col);
-        read_weights(j->from, row, col, n, w);
+        n = read_mixed(j, row, col, w);
+        const float some = int8_extent(n, w);
+        if (!(some <= FLT_MAX)) return false;
+        max = some > max ? some : max;
+    }
+    tn__int8_scale(max, 127, &scale, &inverse);
+    for (int64_t col = 0, n; col < in; col += n) {
+        n = read_mixed(j, row, col, w);
         for (int64_t i = 0; i < n; i++) {
             const int32_t q = tn__int8_round(w[i] * inverse);
             panel[int8_at(r, col + i)] = (uint8_t)q, sum += q;
@@ -354,7 +371,10 @@ tn_tensor *tn_blocks_pack(const char *type, tn_dtype dt, tn_shape s, const void 
 
 /* ---- unpacking --------------------------------------------------------------------------------------------------- */
 
-/* Reads columns [col, col + n) of a row as f32: any n of f16 and int8; 32 of the other kinds. */
+/* Columns that read_some reads at a time, except for the last ones. */
+static int64_t readable(const tn__q8 *q) { return q->kind == TN__INT8 ? TN__INT8_MIX : TN__Q8_GROUP; }
+
+/* Reads columns [col, col + n) of a row as f32. */
 static void read_some(const tn__q8 *q, int64_t row, int64_t col, int64_t n, float *to)
 {
     const bool     f16 = q->kind == TN__F16;
@@ -365,9 +385,10 @@ static void read_some(const tn__q8 *q, int64_t row, int64_t col, int64_t n, floa
         return;
     }
     if (q->kind == TN__INT8) {
-        float d;
+        float d, mixed[TN__INT8_MIX];
         memcpy(&d, panel + r * (int64_t)sizeof d, sizeof d);
-        for (int64_t i = 0; i < n; i++) to[i] = (float)(int8_t)panel[int8_at(r, col + i)] * d;
+        for (int64_t i = 0; i < n; i++) mixed[i] = (float)(int8_t)panel[int8_at(r, col + i)] * d;
+        tn__int8_mix(n, mixed, to, false);
         return;
     }
     const uint8_t *w = block + (f16 ? 2 * r : TN__Q8_SCALES + TN__Q8_BYTE(r));
@@ -429,12 +450,12 @@ static void some_rows(int64_t from, int64_t to, void *user)
     const rows_job *j = user;
     const tn__q8   *q = j->q;
     const int64_t   size = (int64_t)tn__dtype_bytes(j->y->dtype);
-    float           w[TN__Q8_GROUP];
+    float           w[TN__INT8_MIX];
     for (int64_t i = from; i < to; i++) {
         const int64_t row = j->index ? tn_get_i64(j->index, i) : i;
         char         *y = (char *)tn__ptr(j->y) + i * q->in * size;
-        for (int64_t col = 0; col < q->in; col += TN__Q8_GROUP) {
-            const int64_t n = tn__min_i64(TN__Q8_GROUP, q->in - col);
+        for (int64_t col = 0, n; col < q->in; col += n) {
+            n = tn__min_i64(readable(q), q->in - col);
             read_some(q, row, col, n, w);
             tn__convert(n, y + col * size, j->y->dtype, 1, w, TN_F32, 1);
         }

@@ -88,7 +88,7 @@ void emit_title(emitter *e, const emit_about *a)
          " * results have the bits of Tenon's.\n *\n"
          " * Memory: the model's state %lld bytes, the tokenizer's texts %lld, of main %lld;\n"
          " * on the stack at most %lld; constants: the weights %lld bytes, and tables. */\n\n",
-         a->use, (long long)(a->state + 8 * e->widest), (long long)a->texts, (long long)a->main, (long long)a->stack,
+         a->use, (long long)(a->state + 16 * e->widest), (long long)a->texts, (long long)a->main, (long long)a->stack,
          (long long)(4 * e->weights));
 }
 
@@ -161,7 +161,7 @@ void emit_vector(emitter *e, const char *name, const tn_tensor *x)
 void emit_matrix(emitter *e, const char *name, const tn_tensor *w, int64_t from, int64_t out)
 {
     const tn_tensor *packed = tn_is_packed(w) ? w : NULL;
-    if (packed && memcmp(tn_data(packed), "TN INT8", 8) != 0) {
+    if (packed && memcmp(tn_data(packed), "TN INT8\2", 8) != 0) {
         tn_raise(TN_EUNSUPPORTED, "%s: weights of this kind cannot be exported; expected f32 or int8", name);
         return;
     }
@@ -252,15 +252,8 @@ static void put_bytes(byte_writer *to, const emit_weight *w)
         const int64_t  j = n / (16 * (in + in % 2)) * 16 + n % 32 / 2, k = n % (16 * (in + in % 2)) / 32 * 2 + n % 2;
         const int64_t  row = w->from + j;
         const uint8_t *part = from + HEAD + row / ROWS * panel;
-        float          scale = 0;
-        int            q = 0;
-        if (j < w->out && k < in) {
-            q = (int8_t)part[PANEL_HEAD + k / 4 * (BLOCK / 2) + row % ROWS * 4 + k % 4];
-            memcpy(&scale, part + row % ROWS * 4, sizeof scale);
-            if ((float)q * scale != (float)tn_get(w->x, row * in + k) && tn_error() == TN_OK)
-                tn_raise(TN_ESTATE, "%s: the weights in int8 are laid out in another way", w->name);
-        }
-        put_byte(to, (unsigned char)q);
+        const bool     in_use = j < w->out && k < in;
+        put_byte(to, in_use ? part[PANEL_HEAD + k / 4 * (BLOCK / 2) + row % ROWS * 4 + k % 4] : 0);
     }
 }
 

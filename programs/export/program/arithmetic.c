@@ -158,13 +158,33 @@ static void add_pairs(eight_sums *sum, const int16_t *x, const signed char *w)
 static void store_sums(int32_t *to, eight_sums sum) { *(eight_sums *)to = sum; }
 #endif
 
-/* Up to four rows of x, rounded to 8 bits. */
+/* Up to four rows of x, rounded to 7 bits; a row with mixed columns. */
 static int16_t rounded[4][WIDEST];
+static float   mixed[WIDEST];
 
-/* Rounds a row of x, whose padding is 0. Returns its scale. */
-static float round_row(int in, const float *restrict x, int16_t *restrict to)
+/* Mixes columns: blocks of 128 and of smaller powers of two become their products with Hadamard's matrix. Those of the
+ * weights were mixed and divided by the size of the block, so that a product of both is unchanged. */
+static void mix(int columns, float *x)
 {
-    int32_t top[16] = {0}, most = 0; /* bits of numbers without a sign are in the order of the numbers */
+    for (int n = 128; columns; columns -= n, x += n) {
+        while (n > columns) n /= 2;
+        for (int h = n / 2; h; h /= 2)
+            for (int i = 0; i < n; i += 2 * h)
+                for (int k = i; k < i + h; k++) {
+                    const float a = x[k], b = x[k + h];
+                    x[k] = a + b, x[k + h] = a - b;
+                }
+    }
+}
+
+/* Mixes and rounds a row, whose padding is 0. Returns its scale. */
+static float round_row(int in, const float *restrict row, int16_t *restrict to)
+{
+    int32_t      top[16] = {0}, most = 0; /* bits of numbers without a sign are in the order of the numbers */
+    float *const x = mixed;
+    for (int j = 0; j < in; j += 16)
+        for (int i = 0; i < 16; i++) x[j + i] = row[j + i];
+    mix(in, x);
     for (int j = 0; j < in; j += 16)
         for (int i = 0; i < 16; i++) {
             const int32_t bits = (int32_t)(bits_of(x[j + i]) & 0x7fffffff);
@@ -172,7 +192,7 @@ static float round_row(int in, const float *restrict x, int16_t *restrict to)
         }
     for (int i = 0; i < 16; i++) most = top[i] > most ? top[i] : most;
     const float high = float_of((uint32_t)most);
-    const float scale = high < 0x1p-100f ? 0 : high / 127, inverse = high < 0x1p-100f ? 0 : 127 / high;
+    const float scale = high < 0x1p-100f ? 0 : high / 63, inverse = high < 0x1p-100f ? 0 : 63 / high;
     for (int j = 0; j < in; j += 16)
         for (int i = j; i < j + 16; i++) to[i] = (int16_t)((int)bits_of(x[i] * inverse + 0x1.8p23f) - 0x4b400000);
     return scale;
@@ -202,7 +222,7 @@ static void sum_rows(int in, const signed char *w, int32_t (*y)[16])
 
 #endif
 /* y = W x + b with weights in 8 bits: w has `wide` scales, then panels of bytes, with a row for each two elements of x:
- * two bytes for each output. x is rounded to 8 bits, too. The sums are integers. */
+ * two bytes for each output. x is rounded to 7 bits, too. The sums are integers. */
 static void linear(int n, int in, int wide, const float *restrict w, const float *restrict bias,
                    const float *restrict x, float *restrict y)
 {

@@ -1,5 +1,5 @@
-/* test_fake_quantize.c — rounding to 8 bits: the values of the products in int8 bit for bit, those of PyTorch 2.15, and
- * the gradient, which passes straight through. */
+/* test_fake_quantize.c — rounding as products in int8 do: their values bit for bit, and the gradient, which passes
+ * straight through. */
 #include "autograd/autograd.h"
 #include "core/kernels/kernels.h"
 #include "core/q8.h"
@@ -14,6 +14,7 @@ START_TEST(input)
 {
     const tn__int8_kernels *kernels = tn__int8(tn__kernels());
     uint8_t                 q[1 << 10];
+    float                   mixed[300], want[300];
     for (int64_t n = 1; n < 300; n += n < 20 ? 1 : 37) {
         tn_tensor   *x = tn_mul(tn_normal(TN_SHAPE(5, n), 0, 1), tn_exp(tn_normal(TN_SHAPE(5, 1), 0, 30)));
         tn_tensor   *y = tn_fake_quantize(x);
@@ -21,7 +22,9 @@ START_TEST(input)
         fine();
         for (int64_t i = 0; i < 5; i++) {
             const float scale = kernels->quantize(n, from + i * n, q);
-            for (int64_t k = 0; k < n; k++) ck_assert(to[i * n + k] == (float)(q[k] - 128) * scale);
+            for (int64_t k = 0; k < n; k++) mixed[k] = (float)(q[k] - 64) * scale;
+            tn__int8_mix(n, mixed, want, true);
+            for (int64_t k = 0; k < n; k++) ck_assert(to[i * n + k] == want[k]);
         }
     }
 }
@@ -54,7 +57,7 @@ START_TEST(special_values)
               *y = tn_fake_quantize(x);
     for (int i = 0; i < 4; i++) ck_assert(isnan(tn_get(y, i)));
     ck_assert(tn_get(y, 4) == 0 && tn_get(y, 5) == 0);
-    ck_assert(tn_get(y, 6) == -127 && tn_get(y, 7) == 0); /* half to even */
+    ck_assert(tn_get(y, 6) == (double)(-63 * (127.5f / 63)) && tn_get(y, 7) == 0); /* both mixed ones are -63 */
     fine();
 }
 END_TEST
@@ -69,7 +72,8 @@ START_TEST(straight_through)
         tn_grad_of(y, 1, &x, &gx, .seed = gy);
         fine();
         ck_assert(tn_same_bits(gx, gy));
-        ck_assert(!tn_same_bits(y, x) && tn_allclose(y, x, 0, weight ? 0.06 : 0.01));
+        /* at most half a step: |x| <= 2 in blocks of 16, so s <= 16 * 2 / 63; of weights 16 s, s <= 4 * 2 / 256 */
+        ck_assert(!tn_same_bits(y, x) && tn_allclose(y, x, 0, 0.26));
         /* in the chain: of Σ y², 2 y, and its gradient again */
         tn_tensor *one[1], *two[1];
         tn_grad_of(tn_sum(tn_square(tn_fake_quantize(x))), 1, &x, one, .create_graph = true);
@@ -78,19 +82,6 @@ START_TEST(straight_through)
         ck_assert(tn_allclose(two[0], tn_full_like(x, 2), 1e-6, 1e-6));
         fine();
     }
-}
-END_TEST
-
-START_TEST(as_pytorch)
-{
-    tn_safetensors *f = tn_safetensors_open(tn_test_data("golden/fake_quantize.safetensors"));
-    tn_tensor      *x = tn_requires_grad(tn_safetensors_get(f, "x")), *gx, *y = tn_fake_quantize(x);
-    tn_grad_of(y, 1, &x, &gx, .seed = tn_safetensors_get(f, "g"));
-    ck_assert(tn_allclose(y, tn_safetensors_get(f, "y"), 1e-6, 0));
-    ck_assert(tn_same_bits(gx, tn_safetensors_get(f, "gx")));
-    ck_assert(tn_allclose(tn_fake_quantize_weight(tn_safetensors_get(f, "w")), tn_safetensors_get(f, "yw"), 1e-6, 0));
-    fine();
-    tn_safetensors_close(f);
 }
 END_TEST
 
@@ -103,6 +94,5 @@ int main(void)
     tcase_add_test(c, product);
     tcase_add_test(c, special_values);
     tcase_add_loop_test(c, straight_through, 0, 2);
-    tcase_add_test(c, as_pytorch);
     return tn_check_main(s);
 }

@@ -1,4 +1,4 @@
-/* test_int8_rows.c — rows in 8 bits have the values of tn_fake_quantize, and attention that reads keys and values from
+/* test_int8_rows.c — rows in 8 bits have the values of plain loops, and attention that reads keys and values from
  * them the bits, the weights and the gradients of attention over these values. */
 #include "autograd/autograd.h"
 #include "tests/common/bits.h"
@@ -6,6 +6,22 @@
 #include "tests/common/errors.h"
 
 #include <math.h>
+
+/* Each row rounded by plain loops: round(x / s) s with s = max |x| / 127. */
+static tn_tensor *rounded(tn_tensor *x)
+{
+    const int64_t n = tn_size(x, -1);
+    tn_tensor    *y = tn_clone(tn_contiguous(x));
+    float        *row = tn_data_mut(y);
+    for (int64_t i = 0; i < tn_numel(y) / n; i++, row += n) {
+        float max = 0;
+        bool  finite = true;
+        for (int64_t k = 0; k < n; k++) max = fmaxf(max, fabsf(row[k])), finite = finite && isfinite(row[k]);
+        const float s = max >= 0x1p-100f ? max / 127 : 0, inverse = s > 0 ? 127 / max : 0;
+        for (int64_t k = 0; k < n; k++) row[k] = finite ? rintf(row[k] * inverse) * s : NAN;
+    }
+    return y;
+}
 
 /* A value of -0 becomes 0. */
 static bool same_values(tn_tensor *a, tn_tensor *b) { return tn_same_bits(a, tn_add(b, tn_zeros(TN_SCALAR))); }
@@ -17,11 +33,11 @@ START_TEST(values)
         tn_tensor *x = tn_mul(tn_normal(TN_SHAPE(7, 3, n), 0, 1), tn_exp(tn_normal(TN_SHAPE(7, 3, 1), 0, 30)));
         tn_tensor *rows = tn_int8_rows(x), *half = tn_to(x, TN_BF16);
         ck_assert(tn_shape_equal(tn_shape_of(rows), TN_SHAPE(7, 3, n + TN_INT8_ROW_SCALE)));
-        ck_assert(same_values(tn_int8_rows_unpack(rows), tn_fake_quantize(x)));
+        ck_assert(same_values(tn_int8_rows_unpack(rows), rounded(x)));
         tn_tensor *turned = tn_transpose(x, 0, 2), *dense = tn_clone(turned); /* views */
         ck_assert(tn_same_bits(tn_int8_rows(turned), tn_int8_rows(dense)));
-        ck_assert(same_values(tn_int8_rows_unpack(tn_narrow(rows, 0, 2, 3)), tn_fake_quantize(tn_narrow(x, 0, 2, 3))));
-        ck_assert(same_values(tn_int8_rows_unpack(tn_int8_rows(half)), tn_fake_quantize(tn_to(half, TN_F32))));
+        ck_assert(same_values(tn_int8_rows_unpack(tn_narrow(rows, 0, 2, 3)), rounded(tn_narrow(x, 0, 2, 3))));
+        ck_assert(same_values(tn_int8_rows_unpack(tn_int8_rows(half)), rounded(tn_to(half, TN_F32))));
         fine();
     }
     tn_tensor *none = tn_int8_rows(tn_zeros(TN_SHAPE(0, 5))), *x = tn_ones(TN_SHAPE(4, 3));
@@ -41,7 +57,7 @@ static void both(tn_attention_args a, tn_tensor **got, tn_tensor **want)
     tn_attention_args b = a;
     if (a.weights) a.weights = &w[0], b.weights = &w[1];
     a.int8 = true, a.k = tn_int8_rows(k), a.v = tn_int8_rows(v);
-    b.k = tn_fake_quantize(k), b.v = tn_fake_quantize(v);
+    b.k = rounded(k), b.v = rounded(v);
     *got = tn_attention_run(a), *want = tn_attention_run(b);
     fine();
     if (a.weights) ck_assert(tn_same_bits(w[0], w[1]));
@@ -106,7 +122,7 @@ START_TEST(unpadded_and_bf16)
     ck_assert(tn_same_bits(got, want));
     tn_tensor *half = tn_to(q, TN_BF16);
     got = tn_attention(half, tn_int8_rows(k), tn_int8_rows(v), .int8 = true);
-    want = tn_attention(tn_to(half, TN_F32), tn_fake_quantize(k), tn_fake_quantize(v));
+    want = tn_attention(tn_to(half, TN_F32), rounded(k), rounded(v));
     ck_assert(tn_dtype_of(got) == TN_BF16 && tn_same_bits(got, tn_to(want, TN_BF16)));
     fine();
 }
@@ -120,7 +136,7 @@ START_TEST(gradients)
     for (int i = 0; i < 4; i++) {
         tn_tensor *leaf = tn_requires_grad(tn_clone(q)), *y;
         if (i % 2) y = tn_attention(leaf, tn_int8_rows(k), tn_int8_rows(v), .int8 = true, .window = 20);
-        else y = tn_attention(leaf, tn_fake_quantize(k), tn_fake_quantize(v), .window = 20);
+        else y = tn_attention(leaf, rounded(k), rounded(v), .window = 20);
         g[i] = tn_grad_wrt(tn_sum(tn_mul(y, gy)), leaf, i > 1);
         if (i > 1) gg[i - 2] = tn_grad_wrt(tn_sum(tn_mul(g[i], g[i])), leaf, false);
         fine();

@@ -1,5 +1,5 @@
 /* test_int8_cache.c — decoding with keys and values in 8 bits has the bits of a call without a cache in which a tn_look
- * replaces them by the values of tn_fake_quantize: in pieces, with masks, windows, grouped heads and a memory, after
+ * replaces them by the values of tn_int8_rows: in pieces, with masks, windows, grouped heads and a memory, after
  * rows were reordered and positions removed. The memory of the cache, failing allocations, and the errors. */
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
@@ -39,7 +39,7 @@ static tn_transformer_decoder *seq2seq(void)
 
 static tn_tensor *rounded(const char *path, tn_tensor *t, void *user)
 {
-    return (void)path, (void)user, tn_fake_quantize(t);
+    return (void)path, (void)user, tn_int8_rows_unpack(tn_int8_rows(t));
 }
 
 /* A call without a cache, all of whose keys and values are rounded. */
@@ -167,7 +167,7 @@ START_TEST(observed)
     const tn_scope in = tn_look_begin(look);
     ck_assert(tn_same_bits(tn_blocks_forward(m, x, .causal = true, .cache = c), want));
     tn_tensor *keys = tn_look_at(look, "layers.1.self_attn.keys");
-    ck_assert(tn_dtype_of(keys) == TN_F32 && tn_allclose(keys, tn_fake_quantize(keys), 1e-6, 0));
+    ck_assert(tn_dtype_of(keys) == TN_F32 && tn_allclose(keys, rounded(NULL, keys, NULL), 1e-6, 0));
     ck_assert(tn_same_bits(tn_look_at(look, "layers.1.self_attn.weights"), weights[1]));
     fine();
     tn_scope_end(in);
