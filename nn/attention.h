@@ -23,7 +23,7 @@ TN_API tn_tensor *tn_padding_mask(tn_tensor *tokens, int64_t padding); /* bool, 
 /* ---- batches without padding ------------------------------------------------------------------------------------- */
 
 /* The rows of a batch [B, T, ...] that are not padding, one sequence after another: [1, N, ...]. Modules that are
- * passed a tn_unpadded do no work for padding. Stacks of blocks do all of this if asked: .skip_padding, transformer.h. */
+ * passed a tn_unpadded do no work for padding. Stacks of blocks do it all if asked: .skip_padding, transformer.h. */
 typedef struct tn_unpadded {
     tn_tensor *offsets;       /* i64 [B + 1]: the first row of each sequence, and N */
     tn_tensor *rows;          /* i64 [N]: the index of each row in the padded batch [B · T] */
