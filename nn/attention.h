@@ -23,8 +23,7 @@ TN_API tn_tensor *tn_padding_mask(tn_tensor *tokens, int64_t padding); /* bool, 
 /* ---- batches without padding ------------------------------------------------------------------------------------- */
 
 /* The rows of a batch [B, T, ...] that are not padding, one sequence after another: [1, N, ...]. Modules that are
- * passed a tn_unpadded do no work for padding; the bits are those of the padded batch, also of dropout (gradients of
- * parameters: see .skip_padding in transformer.h). Stacks of blocks do all of this themselves if asked: .skip_padding. */
+ * passed a tn_unpadded do no work for padding. Stacks of blocks do it all if asked: .skip_padding, transformer.h. */
 typedef struct tn_unpadded {
     tn_tensor *offsets;       /* i64 [B + 1]: the first row of each sequence, and N */
     tn_tensor *rows;          /* i64 [N]: the index of each row in the padded batch [B · T] */
@@ -34,9 +33,8 @@ typedef struct tn_unpadded {
 TN_API tn_unpadded tn_unpad(tn_tensor *padding); /* from a padding mask, bool [B, T]; after an error .rows is NULL */
 TN_API tn_tensor  *tn_unpad_rows(tn_unpadded u, tn_tensor *x); /* [B, T, ...] to [1, N, ...] */
 TN_API tn_tensor  *tn_pad_rows(tn_unpadded u, tn_tensor *x);   /* and back, with 0 in the rows of padding */
-/* For the forward of m, a model with parts before its stack of blocks: x's rows that are not padding, and *u. Or x
- * itself, and u->rows is NULL: if padding is NULL, has no true, or does not fit x; if it comes before or between the
- * rows of a sequence; or if a hook in m or a tn_look would see the rows. */
+/* For a model m with parts before its stack: x's rows that are not padding, and *u. Or x itself, with u->rows NULL: no
+ * padding, or not only at the ends; padding is NULL or does not fit x; hooks in m or a tn_look would see the rows. */
 TN_API tn_tensor *tn_skip_padding(void *m, tn_tensor *x, tn_tensor *padding, tn_unpadded *u);
 
 /* ---- the cache of keys and values of tokens already read --------------------------------------------------------- */
@@ -48,11 +46,10 @@ typedef struct tn_kv_cache tn_kv_cache;
 typedef struct tn_kv_cache_config {
     int            zero_;
     int64_t layers TN_IS(1);
-    int64_t        batch;           /* maximum number of rows */
-    int64_t        length;          /* maximum number of positions per row */
-    int64_t        memory_length;   /* maximum number of memory positions, for cross-attention; 0: no memory */
-    int64_t        heads, head_dim; /* heads of the keys (kv_heads) and their width (dim / heads, or .head_dim) */
-    tn_dtype       dtype;           /* of the keys and values */
+    int64_t        batch;                 /* maximum number of rows */
+    int64_t        length, memory_length; /* maximum positions per row; of a memory for cross-attention, 0: none */
+    int64_t        heads, head_dim;       /* heads of the keys (kv_heads) and their width (dim / heads, or .head_dim) */
+    tn_dtype       dtype;                 /* of the keys and values */
     bool           int8; /* store them in 8 bits: head_dim + 4 bytes for a head and position (tn_int8_rows); not f64 */
     int            end_;
 } TN_KEYWORDS_ONLY tn_kv_cache_config;
@@ -115,10 +112,9 @@ typedef struct tn_mha_config {
 #define TN_MHA_DEFAULTS .qk_norm_eps = 1e-6, .rope = {TN_ROPE_DEFAULTS}
 typedef struct {
     tn_module      base;
-    int64_t        dim, heads, kdim, vdim, kv_heads, head_dim;
+    int64_t        dim, heads, kdim, vdim, kv_heads, head_dim, window;
     int64_t        made_heads, made_kv_heads; /* number of heads before tn_mha_prune */
     int64_t       *left;                      /* [heads]: original number of each remaining head */
-    int64_t        window;
     double         scale, score_cap, dropout;
     bool           time_first, rotary, c2p, p2c;
     tn_rope_config rope;
@@ -180,8 +176,7 @@ TN_API tn_dot_attention *tn_dot_attention_create(tn_dot_attention_config c);
 /* Bahdanau: score(q, h) = vᵀ tanh(W_q q + W_h h + b) */
 typedef struct tn_additive_attention_config {
     int      zero_;
-    int64_t  query, memory;
-    int64_t  hidden; /* 0: query */
+    int64_t  query, memory, hidden; /* hidden 0: query */
     tn_dtype dtype;
     int      end_;
 } TN_KEYWORDS_ONLY tn_additive_attention_config;
@@ -194,8 +189,7 @@ TN_API tn_additive_attention *tn_additive_attention_create(tn_additive_attention
 
 typedef struct tn_memory_args {
     int         zero_;
-    tn_tensor  *query;            /* [B, T, query], or [B, query] */
-    tn_tensor  *memory;           /* [B, S, memory] */
+    tn_tensor  *query, *memory;   /* [B, T, query], or [B, query]; [B, S, memory] */
     tn_tensor  *key_padding_mask; /* bool [B, S]: true is padding */
     tn_tensor  *keys;    /* keys to score instead of memory: [B, S, memory]; additive: tn_additive_attention_keys */
     tn_tensor **weights; /* output, may be NULL: [B, T, S], or [B, S] */

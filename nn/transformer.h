@@ -120,12 +120,10 @@ typedef struct tn_block_args {
     tn_kv_cache *cache; /* x follows the positions stored in it; after the first call memory may be NULL; may be NULL */
     int64_t      layer; /* the cache's layer to use; for single blocks only */
     tn_tensor   *angles; /* rotary angles of x's positions; NULL: those after the cached positions */
-    /* For a stack with padding masks: do no work for padding. The rows of the result that are not padding, and the
-     * gradients of x, have the bits of the padded batch, also with dropout; others are 0. The gradients of parameters
-     * have the same bits for any padded length. In f32 those of matrices also have the bits of the padded batch; those
-     * of norms and biases are sums over the rows, which padding between them rounds differently, and so in bf16 are
-     * all. Ignored with hooks, looks, weights, other masks, a cache, .relative or .disentangled: then the padding is
-     * computed. */
+    /* For a stack with padding masks: do no work for padding. The rows of the result that are not padding have the
+     * bits of the padded batch, also with dropout; others are 0. Gradients have the same bits for any padded length;
+     * those of norms and biases, and in bf16 those of all parameters, differ from the padded batch's by rounding.
+     * Ignored with hooks, looks, weights, other masks, a cache, .relative or .disentangled. */
     bool               skip_padding;
     const tn_unpadded *unpadded, *memory_unpadded; /* x is [1, N, dim], memory [1, M, dim]; as in tn_mha_args */
     /* of .disentangled, for a single block: as in tn_mha_args. query: attends to x in place of x; block without

@@ -389,13 +389,6 @@ static tn_tensor *as_segment(tn_block *m, const tn_block_args *a)
     return router ? separated(m, y, a->router) : y;
 }
 
-bool tn__any_hooks(const void *module)
-{
-    for (tn_each e = tn_module_each((void *)(uintptr_t)module, TN_EACH_MODULE); tn_next(&e);)
-        if (e.module->base->hooks) return true;
-    return false;
-}
-
 /* Hooks and looks would be called twice. */
 static bool is_segment(const tn_block *m, const tn_block_args *a)
 {

@@ -14,9 +14,6 @@ bool tn__block_config(const char *who, tn_block_config *c, bool memory);
 tn_block      *tn__block_of(const tn_block_config *c);
 tn_layer_norm *tn__block_norm(const tn_block_config *c);
 
-/* True if the module or one inside it has a hook. */
-bool tn__any_hooks(const void *module);
-
 /* The config of m's rotary angles. */
 tn_rope_config tn__mha_rope(const tn_mha *m);
 /* True if both give the same angles. (positions.c) */

@@ -26,3 +26,10 @@ void tn_module_unhook(void *module, void *user)
         if (h->user == user) h->before = NULL, h->after = NULL;
     if (m && !m->base->hooks_run) tn__hooks_sweep(m);
 }
+
+bool tn__any_hooks(const void *module)
+{
+    for (tn_each e = tn_module_each((void *)(uintptr_t)module, TN_EACH_MODULE); tn_next(&e);)
+        if (e.module->base->hooks) return true;
+    return false;
+}

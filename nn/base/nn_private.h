@@ -99,4 +99,6 @@ tn_tensor *tn__pack_weight(const char *who, tn_tensor *t, tn_tensor *(*pack)(con
 tn_status  tn__pack_weights(const char *who, tn_module *m, tn_tensor *(*pack)(const tn_tensor *));
 void       tn__packed_done(tn_module *m);
 
+bool tn__any_hooks(const void *module); /* true if the module or one inside it has a hook (hooks.c) */
+
 #endif

@@ -18,6 +18,11 @@ bool emit_open(emitter *e, const char *path)
     return true;
 }
 
+static bool rename_to(const char *part, const char *path)
+{
+    return rename(part, path) == 0 || tn_raise_false(TN_EIO, "cannot write '%s': %s", path, strerror(errno));
+}
+
 bool emit_close(emitter *e)
 {
     free(e->weight);
@@ -25,9 +30,10 @@ bool emit_close(emitter *e)
     const bool failed = ferror(e->f) != 0;
     if ((fclose(e->f) != 0 || failed) && tn_error() == TN_OK)
         tn_raise(TN_EIO, "cannot write '%s': %s", e->path, strerror(errno));
-    if (tn_error() == TN_OK && rename(e->part, e->path) != 0)
-        tn_raise(TN_EIO, "cannot write '%s': %s", e->path, strerror(errno));
+    const bool apart = e->weights_path[0] != 0;
+    if (tn_error() == TN_OK && (!apart || rename_to(e->weights_part, e->weights_path))) rename_to(e->part, e->path);
     if (tn_error() != TN_OK) remove(e->part);
+    if (tn_error() != TN_OK && apart) remove(e->weights_part);
     e->f = NULL;
     return tn_error() == TN_OK;
 }
@@ -78,7 +84,9 @@ void emit(emitter *e, const char *fmt, ...)
 void emit_title(emitter *e, const emit_about *a)
 {
     const char *slash = strrchr(a->path, '/'), *name = slash && slash[1] ? slash + 1 : a->path;
-    emit(e, "/* %s as C99, written by Tenon's %s export: %s, %lld layers of width %lld.\n *\n", name, a->program,
+    emit(e,
+         "/* Compile with -march=native, or on x86-64 at least -mfma: without them, it is 5 times slower there.\n *\n");
+    emit(e, " * %s as C99, written by Tenon's %s export: %s, %lld layers of width %lld.\n *\n", name, a->program,
          a->kind, (long long)a->layers, (long long)a->dim);
     emit(e,
          " *     cc -std=c99 -O2 -march=native -DMODEL_MAIN model.c -lm -o model     (gcc before version 12: -O3)\n"
@@ -193,16 +201,47 @@ bool emit_fits(const emitter *e, int64_t state)
 }
 
 /* A row of the weights is a string of at most 4095 bytes, the length that all compilers must accept. As numbers,
- * weights take ten times as long to compile. */
-enum { ROW = 4092 };
+ * weights take ten times as long to compile. Above APART bytes, as text three times as many, they have their own file. */
+enum { ROW = 4092, APART = 16 << 20 };
+
+static int64_t weight_rows(const emitter *e) { return (4 * e->weights + ROW - 1) / ROW; }
+
+static const char *weights_name(const emitter *e)
+{
+    const char *slash = strrchr(e->weights_path, '/');
+    return slash ? slash + 1 : e->weights_path;
+}
+
+/* C has no standard way to include bytes: an assembler directive does it, with gcc and clang for ELF systems. */
+static void declare_apart(emitter *e)
+{
+    const size_t n = strlen(e->path), stem = n > 2 && !strcmp(e->path + n - 2, ".c") ? n - 2 : n;
+    snprintf(e->weights_path, sizeof e->weights_path, "%.*s.bin", (int)stem, e->path);
+    snprintf(e->weights_part, sizeof e->weights_part, "%s.part", e->weights_path);
+    emit(e,
+         "/* All weights are in a file, read by the assembler: compile in its folder, or with\n"
+         " * -DMODEL_WEIGHTS='\"FOLDER/%s\"'. Names of those that are not of a layer follow. */\n"
+         "#ifndef MODEL_WEIGHTS\n#define MODEL_WEIGHTS ",
+         weights_name(e));
+    emit_string(e, weights_name(e), strlen(weights_name(e)));
+    emit(
+        e,
+        "\n#endif\n#if !defined __GNUC__ || !defined __ELF__\n"
+        "#error \"the file of the weights needs gcc or clang for ELF; a smaller model, or in int8, has none\"\n#endif\n"
+        "extern const union weights {\n    unsigned char bytes[%lld][%d];\n    float         x[%lld];\n}"
+        " weights __asm__(\"model_weights\") __attribute__((visibility(\"hidden\")));\n",
+        (long long)weight_rows(e), ROW, (long long)e->weights);
+}
 
 void emit_weight_names(emitter *e)
 {
-    emit(e,
-         "/* All weights, as bytes at the end of the file; names of those that are not of a layer. */\n"
-         "static const union weights {\n    unsigned char bytes[%lld][%d] TEXT_WITHOUT_END;\n"
-         "    float         x[%lld];\n} weights;\n",
-         (long long)((4 * e->weights + ROW - 1) / ROW), ROW, (long long)e->weights);
+    if (4 * e->weights > APART) declare_apart(e);
+    else
+        emit(e,
+             "/* All weights, as bytes at the end of the file; names of those that are not of a layer. */\n"
+             "static const union weights {\n    unsigned char bytes[%lld][%d] TEXT_WITHOUT_END;\n"
+             "    float         x[%lld];\n} weights;\n",
+             (long long)weight_rows(e), ROW, (long long)e->weights);
     if (e->widest) emit(e, "enum { WIDEST = %lld }; /* input of a matrix in 8 bits */\n", (long long)e->widest);
     for (int64_t i = 0; i < e->tensors; i++)
         if (strncmp(e->weight[i].name, "layer", 5) != 0)
@@ -213,10 +252,15 @@ typedef struct {
     FILE *f;
     int   column, bytes; /* of the line, of the row */
     bool  digit;         /* the last byte is an octal number that a digit would continue */
+    bool  raw;           /* bytes as they are */
 } byte_writer;
 
 static void put_byte(byte_writer *w, unsigned char c)
 {
+    if (w->raw) {
+        fputc(c, w->f);
+        return;
+    }
     if (w->bytes == ROW) fprintf(w->f, "\",\n"), w->bytes = 0, w->digit = false;
     if (w->bytes == 0) w->column = fprintf(w->f, "    \"");
     if (w->column > 112) fprintf(w->f, "\"\n"), w->column = fprintf(w->f, "    \""), w->digit = false;
@@ -257,14 +301,12 @@ static void put_bytes(byte_writer *to, const emit_weight *w)
     }
 }
 
-void emit_weights(emitter *e)
+static void put_weights(emitter *e, byte_writer *to)
 {
-    byte_writer to = {.f = e->f};
-    emit(e, "static const union weights weights = {{\n");
     for (int64_t i = 0; i < e->tensors && tn_error() == TN_OK; i++) {
         const emit_weight *w = &e->weight[i];
         if (w->packed) {
-            put_bytes(&to, w);
+            put_bytes(to, w);
             continue;
         }
         const int64_t in = w->out ? tn_size(w->x, 1) : w->n, wide = w->out ? emit_wide(w->out) : 1;
@@ -272,9 +314,36 @@ void emit_weights(emitter *e)
         for (int64_t n = 0; n < in * wide; n++) {
             const int64_t j = n / (16 * in) * 16 + n % 16, k = n / 16 % in; /* panels of 16 outputs */
             const int64_t at = w->out ? (w->from + j) * in + k : n;
-            put_number(&to, (w->out ? j < w->out : n < all) ? (float)tn_get(w->x, at) : 0, w->name);
+            put_number(to, (w->out ? j < w->out : n < all) ? (float)tn_get(w->x, at) : 0, w->name);
         }
     }
+}
+
+/* The file is as long as the object, whose last row may be longer than the weights. */
+static void put_apart(emitter *e)
+{
+    byte_writer to = {.f = fopen(e->weights_part, "wb"), .raw = true};
+    if (!to.f) {
+        tn_raise(TN_EIO, "cannot write '%s': %s", e->weights_part, strerror(errno));
+        return;
+    }
+    put_weights(e, &to);
+    for (int64_t i = 4 * e->weights; i < weight_rows(e) * ROW; i++) put_byte(&to, 0);
+    const bool failed = ferror(to.f) != 0;
+    if ((fclose(to.f) != 0 || failed) && tn_error() == TN_OK)
+        tn_raise(TN_EIO, "cannot write '%s': %s", e->weights_path, strerror(errno));
+    emit(e, "__asm__(\".pushsection .rodata\\n.balign 64\\n.globl model_weights\\n.hidden model_weights\\n\"\n"
+            "        \"model_weights:\\n.incbin \\\"\" MODEL_WEIGHTS \"\\\"\\n.popsection\");\n");
+}
+
+void emit_weights(emitter *e)
+{
+    if (e->weights_path[0]) {
+        put_apart(e);
+        return;
+    }
+    emit(e, "static const union weights weights = {{\n");
+    put_weights(e, &(byte_writer){.f = e->f});
     emit(e, "\"}};\n");
 }
 

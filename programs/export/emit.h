@@ -15,8 +15,9 @@ typedef struct {
 
 typedef struct {
     FILE        *f;
-    char         path[1024], part[1032]; /* the file, and its name while it is written */
-    const char  *feature[40];            /* names that are true in the templates' lines "#if NAME" */
+    char         path[1024], part[1032];                 /* the file, and its name while it is written */
+    char         weights_path[1032], weights_part[1040]; /* of the file of the weights; empty: there is none */
+    const char  *feature[40];                            /* names that are true in the templates' lines "#if NAME" */
     int          features;
     emit_weight *weight;                 /* [tensors] */
     int64_t      tensors, room, weights; /* weights: numbers of all tensors */
@@ -48,7 +49,8 @@ void emit_vector(emitter *e, const char *name, const tn_tensor *x);
 void emit_matrix(emitter *e, const char *name, const tn_tensor *w, int64_t from, int64_t out);
 /* The place of a tensor among the weights, -1: there is none of this name. */
 int64_t emit_weight_at(const emitter *e, const char *name);
-/* The declaration of the weights, with a name for each that is not of a layer; and their definition. */
+/* The declaration of the weights, with a name for each that is not of a layer; and their definition: bytes in the C
+ * file, or of many weights, whose text compilers need gigabytes for, in a file next to it, NAME.bin for NAME.c. */
 void emit_weight_names(emitter *e);
 void emit_weights(emitter *e);
 /* Raises if the weights, or a state of this many bytes, are too large for arrays of a C file. */
