@@ -14,6 +14,7 @@ static void avg_pool1d_compose(tn_ctx *c)
     {                                                                           \
         {{1, size}, {1, stride}, {0, padding}, {1, dilation}, 1}, ignore, { 0 } \
     }
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{3, {2, 3, 6}}}, POOL(2, 2, 0, 1, false)},
     {.in = {{3, {1, 2, 7}}}, POOL(3, 1, 1, 1, false)},
@@ -22,17 +23,14 @@ static const tn__sample samples[] = {
     {.in = {{3, {2, 2, 1}}}, POOL(1, 1, 0, 1, false)},
     {.in = {{3, {0, 2, 4}}}, POOL(2, 2, 0, 1, false)},
     {.in = {{2, {3, 4}}}, POOL(2, 2, 0, 1, false), TN__FAILS(TN_ESHAPE, "avg_pool1d: x must be [N, C, L], got [3, 4]")},
-    {.in = {{3, {1, 3, 4}}},
-     POOL(5, 5, 0, 1, false),
-     TN__FAILS(TN_ESHAPE,
-               "avg_pool1d: a window of size 5 and dilation 1 is larger than the 4 elements of dim 2 with padding 0")},
-    {.in = {{3, {1, 3, 4}}},
-     POOL(3, 1, 2, 1, false),
+    {.in = {{3, {1, 3, 4}}}, POOL(5, 5, 0, 1, false), TN__FAILS(TN_ESHAPE,
+     "avg_pool1d: a window of size 5 and dilation 1 is larger than the 4 elements of dim 2 with padding 0")},
+    {.in = {{3, {1, 3, 4}}}, POOL(3, 1, 2, 1, false),
      TN__FAILS(TN_EINVAL, "avg_pool1d: padding 2 is more than half of the window's size 3")},
-    {.in = {{3, {1, 3, 4}}},
-     POOL(3, -1, 1, 1, false),
+    {.in = {{3, {1, 3, 4}}}, POOL(3, -1, 1, 1, false),
      TN__FAILS(TN_EINVAL, "avg_pool1d: stride must be 1 to 2147483647, got -1")},
 };
+/* clang-format on */
 
 const tn_op tn__op_avg_pool1d = {TN__ROOM("avg_pool1d", TN_AS_IS), .inputs = 1, .args_size = sizeof(tn__pool),
                                  .infer = avg_pool1d_infer, .compose = avg_pool1d_compose};

@@ -31,6 +31,7 @@ static void avg_pool2d_backward_ops(tn_back *b)
     {                                                              \
         {{k0, k1}, {s0, s1}, {p0, p1}, {d0, d1}, 1}, ignore, { 0 } \
     }
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{4, {2, 2, 4, 4}}}, POOL(2, 2, 2, 2, 0, 0, 1, 1, false)},
     {.in = {{4, {1, 2, 4, 5}}}, POOL(3, 2, 1, 2, 1, 1, 1, 1, false)},
@@ -39,21 +40,16 @@ static const tn__sample samples[] = {
     {.in = {{4, {2, 1, 3, 3}}}, POOL(3, 3, 3, 3, 0, 0, 1, 1, false)},
     {.in = {{4, {1, 2, 1, 1}}}, POOL(1, 1, 1, 1, 0, 0, 1, 1, false)},
     {.in = {{4, {2, 0, 3, 3}}}, POOL(2, 2, 2, 2, 0, 0, 1, 1, false)},
-    {.in = {{3, {2, 3, 3}}},
-     POOL(2, 2, 2, 2, 0, 0, 1, 1, false),
+    {.in = {{3, {2, 3, 3}}}, POOL(2, 2, 2, 2, 0, 0, 1, 1, false),
      TN__FAILS(TN_ESHAPE, "avg_pool2d: x must be [N, C, H, W], got [2, 3, 3]")},
-    {.in = {{4, {1, 2, 3, 3}}},
-     POOL(4, 2, 2, 2, 0, 0, 1, 1, false),
-     TN__FAILS(TN_ESHAPE,
-               "avg_pool2d: a window of size 4 and dilation 1 is larger than the 3 elements of dim 2 with padding 0")},
-    {.in = {{4, {1, 2, 3, 3}}},
-     POOL(2, 2, 2, 2, 0, 2, 1, 1, false),
+    {.in = {{4, {1, 2, 3, 3}}}, POOL(4, 2, 2, 2, 0, 0, 1, 1, false), TN__FAILS(TN_ESHAPE,
+     "avg_pool2d: a window of size 4 and dilation 1 is larger than the 3 elements of dim 2 with padding 0")},
+    {.in = {{4, {1, 2, 3, 3}}}, POOL(2, 2, 2, 2, 0, 2, 1, 1, false),
      TN__FAILS(TN_EINVAL, "avg_pool2d: padding 2 is more than half of the window's size 2")},
-    {.in = {{4, {1, 2, 3, 3}}},
-     .kind = {TN__ARG_INT},
-     POOL(2, 2, 2, 2, 0, 0, 1, 1, false),
+    {.in = {{4, {1, 2, 3, 3}}}, .kind = {TN__ARG_INT}, POOL(2, 2, 2, 2, 0, 0, 1, 1, false),
      TN__FAILS(TN_EDTYPE, "avg_pool2d: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
+/* clang-format on */
 
 const tn_op tn__op_avg_pool2d = {TN__ROOM("avg_pool2d", TN_AS_IS), .inputs = 1,
                                  .args_size = sizeof(tn__pool),    .infer = avg_pool2d_infer,

@@ -79,6 +79,7 @@ static void interpolate_compose(tn_ctx *c)
 
 #define TO(count, a, b, mode, align) \
     .args = &(args_t) { {.n = count, .d = {a, b}}, mode, align }
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{3, {2, 3, 4}}}, TO(1, 7, 0, TN_NEAREST, false)},
     {.in = {{4, {1, 2, 5, 3}}}, TO(2, 2, 4, TN_NEAREST, false)},
@@ -86,16 +87,14 @@ static const tn__sample samples[] = {
     {.in = {{4, {1, 2, 5, 3}}}, TO(2, 2, 4, TN_LINEAR, false)},
     {.in = {{4, {2, 1, 3, 4}}}, TO(2, 5, 1, TN_LINEAR, true)},
     {.in = {{4, {0, 1, 3, 4}}}, TO(2, 5, 2, TN_LINEAR, false)},
-    {.in = {{3, {2, 3, 4}}},
-     TO(2, 2, 4, TN_LINEAR, false),
+    {.in = {{3, {2, 3, 4}}}, TO(2, 2, 4, TN_LINEAR, false),
      TN__FAILS(TN_ESHAPE, "interpolate: size [2, 4] for x [2, 3, 4]; it needs one number for each dim after N and C")},
-    {.in = {{3, {2, 3, 4}}},
-     TO(1, 0, 0, TN_LINEAR, false),
+    {.in = {{3, {2, 3, 4}}}, TO(1, 0, 0, TN_LINEAR, false),
      TN__FAILS(TN_EINVAL, "interpolate: sizes must be 1 to 2147483647; from [2, 3, 4] to [0]")},
-    {.in = {{3, {2, 3, 4}}},
-     TO(1, 2, 0, TN_NEAREST, true),
+    {.in = {{3, {2, 3, 4}}}, TO(1, 2, 0, TN_NEAREST, true),
      TN__FAILS(TN_EINVAL, "interpolate: align_corners is only for TN_LINEAR")},
 };
+/* clang-format on */
 
 const tn_op tn__op_interpolate = {TN__ROOM("interpolate", TN_WIDE), .inputs = 1, .args_size = sizeof(args_t),
                                   .infer = interpolate_infer, .compose = interpolate_compose};

@@ -16,6 +16,7 @@ static void max_pool1d_compose(tn_ctx *c)
     {                                                                          \
         {{1, size}, {1, stride}, {0, padding}, {1, dilation}, 1}, false, { 0 } \
     }
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{3, {2, 3, 6}}}, .kind = {TN__ARG_DISTINCT}, POOL(2, 2, 0, 1)},
     {.in = {{3, {1, 2, 7}}}, .kind = {TN__ARG_DISTINCT}, POOL(3, 1, 1, 1)},
@@ -24,17 +25,14 @@ static const tn__sample samples[] = {
     {.in = {{3, {2, 2, 1}}}, .kind = {TN__ARG_DISTINCT}, POOL(1, 1, 0, 1)},
     {.in = {{3, {0, 2, 4}}}, .kind = {TN__ARG_DISTINCT}, POOL(2, 2, 0, 1)},
     {.in = {{2, {3, 4}}}, POOL(2, 2, 0, 1), TN__FAILS(TN_ESHAPE, "max_pool1d: x must be [N, C, L], got [3, 4]")},
-    {.in = {{3, {1, 3, 4}}},
-     POOL(5, 5, 0, 1),
-     TN__FAILS(TN_ESHAPE,
-               "max_pool1d: a window of size 5 and dilation 1 is larger than the 4 elements of dim 2 with padding 0")},
-    {.in = {{3, {1, 3, 4}}},
-     POOL(3, 1, 2, 1),
+    {.in = {{3, {1, 3, 4}}}, POOL(5, 5, 0, 1), TN__FAILS(TN_ESHAPE,
+     "max_pool1d: a window of size 5 and dilation 1 is larger than the 4 elements of dim 2 with padding 0")},
+    {.in = {{3, {1, 3, 4}}}, POOL(3, 1, 2, 1),
      TN__FAILS(TN_EINVAL, "max_pool1d: padding 2 is more than half of the window's size 3")},
-    {.in = {{3, {1, 3, 4}}},
-     POOL(3, -1, 1, 1),
+    {.in = {{3, {1, 3, 4}}}, POOL(3, -1, 1, 1),
      TN__FAILS(TN_EINVAL, "max_pool1d: stride must be 1 to 2147483647, got -1")},
 };
+/* clang-format on */
 
 const tn_op tn__op_max_pool1d = {TN__ROOM("max_pool1d", TN_AS_IS), .inputs = 1, .args_size = sizeof(tn__pool),
                                  .infer = max_pool1d_infer, .compose = max_pool1d_compose};

@@ -41,6 +41,7 @@ static void max_pool2d_backward_ops(tn_back *b)
     {                                                             \
         {{k0, k1}, {s0, s1}, {p0, p1}, {d0, d1}, 1}, false, { 0 } \
     }
+/* clang-format off */
 static const tn__sample samples[] = {
     {.in = {{4, {2, 2, 4, 4}}}, .kind = {TN__ARG_DISTINCT}, POOL(2, 2, 2, 2, 0, 0, 1, 1)},
     {.in = {{4, {1, 2, 4, 5}}}, .kind = {TN__ARG_DISTINCT}, POOL(3, 2, 1, 2, 1, 1, 1, 1)}, /* windows overlap */
@@ -48,27 +49,20 @@ static const tn__sample samples[] = {
     {.in = {{4, {2, 1, 3, 3}}}, .kind = {TN__ARG_DISTINCT}, POOL(3, 3, 3, 3, 0, 0, 1, 1)},
     {.in = {{4, {1, 2, 1, 1}}}, .kind = {TN__ARG_DISTINCT}, POOL(1, 1, 1, 1, 0, 0, 1, 1)},
     {.in = {{4, {0, 2, 3, 3}}}, .kind = {TN__ARG_DISTINCT}, POOL(2, 2, 2, 2, 0, 0, 1, 1)},
-    {.in = {{3, {2, 3, 3}}},
-     POOL(2, 2, 2, 2, 0, 0, 1, 1),
+    {.in = {{3, {2, 3, 3}}}, POOL(2, 2, 2, 2, 0, 0, 1, 1),
      TN__FAILS(TN_ESHAPE, "max_pool2d: x must be [N, C, H, W], got [2, 3, 3]")},
-    {.in = {{4, {1, 2, 3, 3}}},
-     POOL(2, 4, 2, 2, 0, 0, 1, 1),
-     TN__FAILS(TN_ESHAPE,
-               "max_pool2d: a window of size 4 and dilation 1 is larger than the 3 elements of dim 3 with padding 0")},
-    {.in = {{4, {1, 2, 3, 3}}},
-     POOL(2, 2, 2, 2, 2, 0, 1, 1),
+    {.in = {{4, {1, 2, 3, 3}}}, POOL(2, 4, 2, 2, 0, 0, 1, 1), TN__FAILS(TN_ESHAPE,
+     "max_pool2d: a window of size 4 and dilation 1 is larger than the 3 elements of dim 3 with padding 0")},
+    {.in = {{4, {1, 2, 3, 3}}}, POOL(2, 2, 2, 2, 2, 0, 1, 1),
      TN__FAILS(TN_EINVAL, "max_pool2d: padding 2 is more than half of the window's size 2")},
-    {.in = {{4, {1, 2, 2, 3}}},
-     POOL(2, 2, 1, 1, 1, 0, 3, 1),
+    {.in = {{4, {1, 2, 2, 3}}}, POOL(2, 2, 1, 1, 1, 0, 3, 1),
      TN__FAILS(TN_EINVAL, "max_pool2d: with padding 1 and dilation 3, window 0 of dim 2 has no element")},
-    {.in = {{4, {1, 2, 3, 3}}},
-     POOL(2, 0, 2, 2, 0, 0, 1, 1),
+    {.in = {{4, {1, 2, 3, 3}}}, POOL(2, 0, 2, 2, 0, 0, 1, 1),
      TN__FAILS(TN_EINVAL, "max_pool2d: a window of size 0 in dim 3; it must be at least 1")},
-    {.in = {{4, {1, 2, 3, 3}}},
-     .kind = {TN__ARG_INT},
-     POOL(2, 2, 2, 2, 0, 0, 1, 1),
+    {.in = {{4, {1, 2, 3, 3}}}, .kind = {TN__ARG_INT}, POOL(2, 2, 2, 2, 0, 0, 1, 1),
      TN__FAILS(TN_EDTYPE, "max_pool2d: needs a floating tensor, got i64; convert it with tn_to(x, TN_F32)")},
 };
+/* clang-format on */
 
 const tn_op tn__op_max_pool2d = {TN__ROOM("max_pool2d", TN_AS_IS),
                                  .inputs = 1,
