@@ -10,8 +10,6 @@
 #include "loading.h"
 #include "metrics.h"
 #include "pairs.h"
-#include "report.h"
-#include "runlog.h"
 #include "sequences.h"
 #include "source.h"
 #include "table.h"

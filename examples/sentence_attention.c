@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <tenon/tenon.h>
+#include <tenon/extras.h>
 
 enum { WORDS = 40, BYTES = 64 }; /* maximum words of a sentence; bytes of a word, with NUL */
 

@@ -3,7 +3,6 @@
 #define TENON_MODELS_MODELS_H
 #include "bert.h"
 #include "decoding.h"
-#include "elmo.h"
 #include "fit.h"
 #include "generate.h"
 #include "gpt.h"
@@ -16,7 +15,6 @@
 #include "reformer.h"
 #include "rnn_lm.h"
 #include "seq2seq.h"
-#include "skip_thought.h"
 #include "verify.h"
 #include "vit.h"
 #endif

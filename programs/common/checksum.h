@@ -3,7 +3,7 @@
 #ifndef TENON_PROGRAMS_COMMON_CHECKSUM_H
 #define TENON_PROGRAMS_COMMON_CHECKSUM_H
 
-#include <tenon/tenon.h>
+#include <tenon/extras.h>
 
 #define CHECKSUM UINT64_C(14695981039346656037) /* the initial hash */
 uint64_t checksum(uint64_t sum, const void *data, size_t bytes);

@@ -3,7 +3,7 @@
 #define TENON_PROGRAMS_COMMON_FILES_H
 
 #include <stdio.h>
-#include <tenon/tenon.h>
+#include <tenon/extras.h>
 
 bool        make_folder(const char *path); /* and its parents; existing ones are kept; false: an error is set */
 const char *in_folder(const char *folder, const char *name, char path[1024]);

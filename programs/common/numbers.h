@@ -2,7 +2,7 @@
 #ifndef TENON_PROGRAMS_COMMON_NUMBERS_H
 #define TENON_PROGRAMS_COMMON_NUMBERS_H
 
-#include <tenon/tenon.h>
+#include <tenon/extras.h>
 
 /* Raises TN_ENUMERIC for x, which is NaN or infinite. what: its name in the message, as "the loss". */
 void numbers_not_finite(const char *what, double x);

@@ -21,7 +21,7 @@
 #ifndef TENON_PROGRAMS_COMMON_OPTIONS_H
 #define TENON_PROGRAMS_COMMON_OPTIONS_H
 
-#include <tenon/tenon.h>
+#include <tenon/extras.h>
 
 typedef enum { KIND_FLAG = 0, KIND_INT, KIND_REAL, KIND_TEXT, KIND_LIST } option_kind;
 

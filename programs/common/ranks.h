@@ -3,7 +3,7 @@
 #ifndef TENON_PROGRAMS_COMMON_RANKS_H
 #define TENON_PROGRAMS_COMMON_RANKS_H
 
-#include <tenon/tenon.h>
+#include <tenon/extras.h>
 
 /* The number of ranks that mpirun or srun started together with this process; 1: none. */
 int ranks_started(void);

@@ -9,7 +9,7 @@
 #define TENON_PROGRAMS_COMMON_WORLD_H
 
 #include <stdio.h>
-#include <tenon/tenon.h>
+#include <tenon/extras.h>
 
 enum { WORLD_DOCUMENT = 4096, WORLD_SENTENCE = 256, WORLD_CHOICES = 8 };
 

@@ -111,7 +111,7 @@ static int check(training *t)
     static const char *const of_elmo[] = {"layers", "dropout", NULL};
     if (code) return code;
     t->load =
-        is_thoughts(g) ? "" : "#include <tenon/tenon.h>\n\ntn_elmo *m = tn_elmo_load(\"%s\"); /* tn_free frees it */";
+        is_thoughts(g) ? "" : "#include <tenon/extras.h>\n\ntn_elmo *m = tn_elmo_load(\"%s\"); /* tn_free frees it */";
     if (is_thoughts(g)) t->next = "echo \"a sentence\" | vectors sentence --model %s";
     if (is_thoughts(g) && (code = program_strays(of_elmo, "--kind elmo"))) return code;
     if (t->asked.layers && t->asked.layers != 2) return program_usage("--layers must be 2 for ELMo");

@@ -3,7 +3,7 @@
 #define TENON_PROGRAMS_EXPORT_EMIT_H
 
 #include <stdio.h>
-#include <tenon/tenon.h>
+#include <tenon/extras.h>
 
 /* A tensor of the model, and where its numbers are among all weights. */
 typedef struct {

@@ -5,7 +5,7 @@
 #ifndef TENON_PROGRAMS_EXPORT_EXPORT_H
 #define TENON_PROGRAMS_EXPORT_EXPORT_H
 
-#include <tenon/tenon.h>
+#include <tenon/extras.h>
 
 /* A language model: a tn_gpt or a tn_llama. m is the model with its tokenizer, first the token that starts every text
  * (-1: none), path the name that the file's comment has for the model. False: raised; no file is written. */

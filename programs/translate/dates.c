@@ -2,7 +2,7 @@
 #include "dates.h"
 
 #include <stdio.h>
-#include <tenon/tenon.h>
+#include <tenon/extras.h>
 
 static const char *const months[5][12] = {{"January", "February", "March", "April", "May", "June", "July", "August",
                                            "September", "October", "November", "December"},

@@ -3,7 +3,7 @@
 
 #include "dates.h"
 #include <string.h>
-#include <tenon/tenon.h>
+#include <tenon/extras.h>
 
 task task_of(const char *name)
 {

@@ -1,7 +1,7 @@
 /* fuzz_config.c — any bytes as config.json, for each kind of model. A config that is read is within its limits; as
  * there are no weights, no model is created and no memory is allocated for one. */
 #define _GNU_SOURCE
-#include "models/models.h"
+#include "extras.h"
 #include "tests/fuzz/memory_folder.h"
 
 #define CHECK(x) ((x) ? (void)0 : abort())

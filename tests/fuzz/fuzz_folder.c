@@ -3,7 +3,7 @@
  * specifies. Nothing stays allocated. */
 #define _GNU_SOURCE
 #include "models/open/open_private.h"
-#include "models/models.h"
+#include "extras.h"
 #include "tests/fuzz/memory_folder.h"
 #include "tests/fuzz/use_tokenizer.h"
 

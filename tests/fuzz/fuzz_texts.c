@@ -1,7 +1,7 @@
 /* fuzz_texts.c — any bytes as an output and its references, as two columns of a parallel corpus, as a log to resume,
  * and as the text of a report. Scores stay in their ranges, and a line compared with itself is perfect. */
 #define _GNU_SOURCE
-#include "data/data.h"
+#include "extras.h"
 #include <stdlib.h>
 
 #include "tests/fuzz/memory_file.h"

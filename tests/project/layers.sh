@@ -39,7 +39,6 @@ data/vectors     | text                          | core/base/toolbox.h core/kern
                  |                               | core/products/gemm.h
 data/images      | text source                   | core/base/toolbox.h core/files/io.h
 data/metrics     | text                          | core/base/toolbox.h core/tensor/print.h
-data/report      | text                          | core/base/toolbox.h
 parallel         |                               | core/base/toolbox.h optim/norm.h
 parallel/mpi     |                               |
 models/files     |                               | core/base/toolbox.h core/base/checked.h core/files
@@ -51,13 +50,14 @@ models/gpt       | files generate                | core/base/toolbox.h
 models/llama     | files generate                | core/base/toolbox.h
 models/reformer  | files generate                | core/base/toolbox.h
 models/rnn_lm    | files generate                | core/base/toolbox.h
-models/elmo      | files                         | core/base/toolbox.h
-models/skip_thought | files                      | core/base/toolbox.h
 models/seq2seq   | files generate                | core/base/toolbox.h
 models/vit       | files                         | core/base/toolbox.h
 models/open      | files generate bert heads gpt llama reformer rnn_lm seq2seq vit | core/base/toolbox.h core/files/io.h
 models/fit       |                               | core/base/toolbox.h core/files/io.h
 extras/look      |                               | core/base/toolbox.h
+extras/elmo      |                               | core/base/toolbox.h models/files
+extras/skip_thought |                            | core/base/toolbox.h models/files
+extras/report    |                               | core/base/toolbox.h data/text
 '
 
 # Allowed calls upwards: mainly the mathematics of gradients, which are sums of tensors, computed by ops. A line that no

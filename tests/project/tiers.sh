@@ -9,11 +9,11 @@ tiers='
 build a model  | 1500 | core/core.h autograd/autograd.h autograd/ops.h nn/nn.h nn/module.h nn/modules.h optim/optim.h
                |      | optim/groups.h
 larger modules |  700 | nn/attention.h nn/transformer.h nn/rnn.h nn/language.h
-before BERT    |  220 | models/rnn_lm.h models/elmo.h models/skip_thought.h
+before BERT    |  220 | models/rnn_lm.h extras/elmo.h extras/skip_thought.h
 read texts     |  800 | data/data.h data/text.h data/vocab.h data/tokenizer.h data/lines.h data/source.h
                |      | data/corpus.h data/pairs.h
 language models | 120 | data/sequences.h
-judge, report  |  300 | data/metrics.h data/report.h data/runlog.h
+judge, report  |  300 | data/metrics.h extras/report.h extras/runlog.h
 words, vectors |  200 | data/vectors.h
 several ranks  |  200 | parallel/parallel.h
 use the models |  650 | models/models.h models/fit.h models/generate.h models/gpt.h models/llama.h

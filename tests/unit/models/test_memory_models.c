@@ -1,7 +1,7 @@
 /* test_memory_models.c — whole scenarios with modules, models, texts and files, in which each allocation fails once,
  * and then all from that one on, as in tests/unit/core/test_memory.c. The scenarios check for an error only at the end:
  * calls continue with the results of failed ones. */
-#include "nn/crf.h"
+#include "extras.h"
 #include "tests/common/scenarios.h"
 
 #include <string.h>

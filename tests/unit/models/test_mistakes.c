@@ -1,7 +1,7 @@
 /* test_mistakes.c — every function of nn/ and models/ that takes a module, and every constructor of one: called with
  * NULL as module, NULL as input, and while an error is set. Each raises an error with its name, or keeps the error that
  * is set; output arguments are NULL, and no memory leaks. project.rooms reports functions that are missing here. */
-#include "models/models.h"
+#include "extras.h"
 #include "nn/nn.h"
 #include "tests/common/check_main.h"
 

@@ -1,10 +1,10 @@
 /* skip_thought.h — skip-thought sentence vectors (Kiros et al. 2015): an encoder reads a sentence, and two decoders
- * predict the previous and the next sentence. Part of models.h: include that.
+ * predict the previous and the next sentence. Part of extras.h: include that.
  *
  *     tn_skip_thought *m = tn_skip_thought_load("dir");
  *     tn_tensor       *v = tn_skip_thought_encode(m, tn_call(m->words, ids), lengths);     // [B, hidden] */
-#ifndef TENON_MODELS_SKIP_THOUGHT_H
-#define TENON_MODELS_SKIP_THOUGHT_H
+#ifndef TENON_EXTRAS_SKIP_THOUGHT_H
+#define TENON_EXTRAS_SKIP_THOUGHT_H
 
 #include "../nn/nn.h"
 

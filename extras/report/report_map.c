@@ -1,7 +1,7 @@
 /* report_map.c — words in a plane. Places are percentages of the figure's width, and letters have one size, so labels
  * that have room on a telephone have room everywhere. They are placed twice, from the first word on: for a narrow page,
  * and for a wide one, where more of them have room. */
-#include "data/report/report_private.h"
+#include "extras/report/report_private.h"
 #include "core/base/toolbox.h"
 
 #include <math.h>

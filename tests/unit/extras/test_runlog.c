@@ -1,9 +1,9 @@
 /* test_runlog.c — run logs: JSON lines, CSV and TensorBoard events; resuming, torn rows, full disks, failing memory. */
 #include "tests/common/check_main.h"
 
-#include "data/data.h"
+#include "extras.h"
 #include "core/base/checksums.h"
-#include "data/report/runlog_private.h"
+#include "extras/report/runlog_private.h"
 #include "tests/common/errors.h"
 #include "tests/common/faults.h"
 #include <dirent.h>

@@ -1,9 +1,9 @@
 /* runlog_private.h — the three files of a run log. Private. */
-#ifndef TENON_DATA_REPORT_RUNLOG_PRIVATE_H
-#define TENON_DATA_REPORT_RUNLOG_PRIVATE_H
+#ifndef TENON_EXTRAS_REPORT_RUNLOG_PRIVATE_H
+#define TENON_EXTRAS_REPORT_RUNLOG_PRIVATE_H
 
 #include "data/text/data_private.h"
-#include "data/runlog.h"
+#include "extras/runlog.h"
 
 typedef struct {
     tn__sink sink;

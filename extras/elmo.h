@@ -1,5 +1,5 @@
 /* elmo.h — ELMo, a bidirectional language model over words encoded from characters (Peters et al. 2018): its layers are
- * contextual word vectors. Part of models.h: include that.
+ * contextual word vectors. Part of extras.h: include that.
  *
  *     tn_elmo  *m = tn_elmo_new(.vocab = 10000, .dim = 128, .hidden = 512);
  *     tn_elmo_batch b = tn_elmo_sentences(m, 3, lines);            // words separated by white space
@@ -7,8 +7,8 @@
  *     tn_elmo_vectors(m, &b, layer);                               // [B, T, 2 dim] each
  *     tn_scalar_mix *mix = tn_scalar_mix_new(.count = 3);          // trained with the task: weights of the layers
  *     tn_tensor     *x = tn_scalar_mix_forward(mix, 3, layer); */
-#ifndef TENON_MODELS_ELMO_H
-#define TENON_MODELS_ELMO_H
+#ifndef TENON_EXTRAS_ELMO_H
+#define TENON_EXTRAS_ELMO_H
 
 #include "../data/lines.h"
 #include "../nn/nn.h"

@@ -2,7 +2,7 @@
  *
  *   v = last state of encoder(E w),   decoders: hₜ = gru([E wₜ₋₁; v]),  p(wₜ) = softmax(O hₜ + b) */
 #include "models/files/hf_config.h"
-#include "models/skip_thought.h"
+#include "extras/skip_thought.h"
 
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* report.h — one HTML file that reports on a run: text, tables, curves, bars, attention. Include data.h.
+/* report.h — one HTML file that reports on a run: text, tables, curves, bars, attention. Part of extras.h: include it.
  *
  *     tn_report *r = tn_report_new("A small BERT");
  *     tn_report_curves(r, "Loss", "step", "nats", 1, &(tn_series){.name = "train", .n = n, .x = steps, .y = losses});
@@ -9,10 +9,10 @@
  * light or dark setting, and its letters have at least 10 pixels on a telephone, too. A small inline script, whose
  * hash is in the page's Content-Security-Policy, shows values under the pointer; without it the page is complete. Texts
  * may contain anything: they are escaped. */
-#ifndef TENON_DATA_REPORT_H
-#define TENON_DATA_REPORT_H
+#ifndef TENON_EXTRAS_REPORT_H
+#define TENON_EXTRAS_REPORT_H
 
-#include "lines.h"
+#include "../data/lines.h"
 
 TN_C_BEGIN_
 

@@ -1,7 +1,7 @@
 /* report_plots.c — curves and bars. A long curve is drawn as the minimum and maximum of each column, so that no spike
  * is lost and the file stays small. The <svg> of curves is the plot itself, as wide as the page: the lines are in a
  * nested one that is stretched; letters are at percentages and keep their size; the y scale is in the page's margin. */
-#include "data/report/report_private.h"
+#include "extras/report/report_private.h"
 #include "core/base/toolbox.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* report_surface.c — values over a plane: as contour lines (marching squares), and as a surface in perspective. */
-#include "data/report/report_private.h"
+#include "extras/report/report_private.h"
 #include "core/base/toolbox.h"
 
 #include <math.h>

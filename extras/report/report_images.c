@@ -1,6 +1,6 @@
 /* report_images.c — images in a report, side by side, each with a caption; shades over an image can show, for
  * example, a model's attention. Images are embedded as BMP, which needs no encoder library. */
-#include "data/report/report_private.h"
+#include "extras/report/report_private.h"
 #include "core/base/toolbox.h"
 
 #include <math.h>

@@ -5,7 +5,7 @@
  *     Summary { repeated Value value = 1 }   Value { string tag = 1; float simple_value = 2 }
  *     SessionLog { Status status = 1 }       START = 1: discards earlier events of this and later steps */
 #define _GNU_SOURCE
-#include "data/report/runlog_private.h"
+#include "extras/report/runlog_private.h"
 #include "core/base/toolbox.h"
 
 #include <time.h>

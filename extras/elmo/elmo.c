@@ -6,7 +6,7 @@
  *
  * The backward direction runs forward over rows that are reversed, each by its own length. */
 #include "data/data.h"
-#include "models/elmo.h"
+#include "extras/elmo.h"
 #include "models/files/hf_config.h"
 #include "models/files/sizes.h"
 

@@ -1,14 +1,15 @@
-/* runlog.h — logs numbers by step during a run, as JSON lines, CSV and TensorBoard events. Include data.h.
+/* runlog.h — logs numbers by step during a run, as JSON lines, CSV and TensorBoard events. Part of
+ * extras.h: include that.
  *
  *     tn_runlog *log = tn_runlog_open(.jsonl = "run.jsonl", .csv = "run.csv", .tensorboard = "tb");
  *     tn_runlog_put(log, step, 2, (const char *[]){"train/loss", "lr"}, (double[]){mean_loss, rate});
  *     tn_runlog_close(log);
  *
  * Each row is in the files when the call returns, so that a killed run loses none. */
-#ifndef TENON_DATA_RUNLOG_H
-#define TENON_DATA_RUNLOG_H
+#ifndef TENON_EXTRAS_RUNLOG_H
+#define TENON_EXTRAS_RUNLOG_H
 
-#include "lines.h"
+#include "../data/lines.h"
 
 TN_C_BEGIN_
 

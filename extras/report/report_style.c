@@ -1,7 +1,7 @@
 /* report_style.c — the style and the script of every page. The page works without the script, which adds: values under
  * the pointer to curves, the choice of a head to attention figures, and search and neighbours to maps of words. The
  * script contains no "<", so that it ends only at its end tag, and inserts texts only as textContent. */
-#include "data/report/report_private.h"
+#include "extras/report/report_private.h"
 
 static const char style[] =
     "<style>\n"

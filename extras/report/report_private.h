@@ -1,9 +1,9 @@
 /* report_private.h — the report struct, and how its parts write markup. Private. */
-#ifndef TENON_DATA_REPORT_REPORT_PRIVATE_H
-#define TENON_DATA_REPORT_REPORT_PRIVATE_H
+#ifndef TENON_EXTRAS_REPORT_REPORT_PRIVATE_H
+#define TENON_EXTRAS_REPORT_REPORT_PRIVATE_H
 
 #include "data/text/data_private.h"
-#include "data/report.h"
+#include "extras/report.h"
 
 struct tn_report {
     tn_string body, page;

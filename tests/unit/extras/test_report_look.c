@@ -1,7 +1,7 @@
 /* test_report_look.c — figures of a model's inside: choices without a script, paths through the layers, words by value,
  * surfaces, maps of words, and a figure saved to a file. */
 #include "autograd/autograd.h"
-#include "data/data.h"
+#include "extras.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
 

@@ -1,5 +1,5 @@
 /* report.c — the page around a report's parts, and the parts that are text. Style and script are in report_style.c. */
-#include "data/report/report_private.h"
+#include "extras/report/report_private.h"
 #include "core/base/toolbox.h"
 
 #include <math.h>

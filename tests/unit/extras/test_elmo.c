@@ -1,6 +1,6 @@
 /* test_elmo.c — ELMo: encoding of sentences; the context of each layer and direction; gradients of the loss by finite
  * differences; training, files, errors. */
-#include "models/models.h"
+#include "extras.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"

@@ -3,7 +3,7 @@
 #include "tests/common/check_main.h"
 
 #include "core/base/checksums.h"
-#include "data/data.h"
+#include "extras.h"
 #include "tests/common/errors.h"
 #include "tests/common/faults.h"
 #include <locale.h>

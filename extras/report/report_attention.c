@@ -1,6 +1,6 @@
 /* report_attention.c — attention as lines between two columns of words, every layer and head small, one of them large;
  * and as shades of a table. A line's strength is its weight; the small figures skip the faintest lines. */
-#include "data/report/report_private.h"
+#include "extras/report/report_private.h"
 #include "core/base/toolbox.h"
 
 #include <math.h>

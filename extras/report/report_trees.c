@@ -1,5 +1,5 @@
 /* report_trees.c — a figure of two trees over the words of a sentence: arcs above the words and arcs below them. */
-#include "data/report/report_private.h"
+#include "extras/report/report_private.h"
 #include "core/base/toolbox.h"
 
 enum { TREE_WORDS = 200, GAP = 20 /* pixels for the words between the arcs */ };

@@ -1,7 +1,7 @@
 /* report_look.c — figures of a model's inside: alternatives of which one is shown, the paths of attention through the
  * layers from one word, and words coloured by value. No script: radio buttons choose, so that the keyboard works
  * too. */
-#include "data/report/report_private.h"
+#include "extras/report/report_private.h"
 #include "core/base/toolbox.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* report_saved.c — saves a figure of a report as an SVG file. */
-#include "data/report/report_private.h"
+#include "extras/report/report_private.h"
 #include "core/base/toolbox.h"
 
 enum { ROW = 24 }; /* height of the title, of the legend */
