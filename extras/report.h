@@ -1,4 +1,4 @@
-/* report.h — one HTML file that reports on a run: text, tables, curves, bars, attention. Part of extras.h: include it.
+/* report.h — one HTML file that reports on a run: text, tables, curves, bars, attention. Include extras.h.
  *
  *     tn_report *r = tn_report_new("A small BERT");
  *     tn_report_curves(r, "Loss", "step", "nats", 1, &(tn_series){.name = "train", .n = n, .x = steps, .y = losses});

@@ -1,5 +1,4 @@
-/* runlog.h — logs numbers by step during a run, as JSON lines, CSV and TensorBoard events. Part of
- * extras.h: include that.
+/* runlog.h — logs numbers by step during a run, as JSON lines, CSV and TensorBoard events. Include extras.h.
  *
  *     tn_runlog *log = tn_runlog_open(.jsonl = "run.jsonl", .csv = "run.csv", .tensorboard = "tb");
  *     tn_runlog_put(log, step, 2, (const char *[]){"train/loss", "lr"}, (double[]){mean_loss, rate});
