@@ -13,6 +13,17 @@ void tn__examples_free(tn__examples *x)
     x->kinds = NULL, x->example = NULL, x->length = NULL, x->room = x->length_room = x->n = 0;
 }
 
+static bool check_pairs(const tn_mlm_config *m, const tn_corpus *c)
+{
+    if (m->permuted && m->pairs) return tn_raise_false(TN_EINVAL, "tn_mlm_new: .permuted excludes .pairs");
+    if (m->order && !m->pairs) return tn_raise_false(TN_EINVAL, "tn_mlm_new: .order needs .pairs");
+    if (m->pairs && !m->order && c->footer.documents < 2)
+        return tn_raise_false(TN_EINVAL,
+                              "tn_mlm_new: .pairs takes sentences from other documents and needs at least two, "
+                              "separated by empty lines");
+    return true;
+}
+
 static bool check(const tn_mlm_config *m, const tn_corpus *c)
 {
     int64_t       v = (int64_t)c->footer.vocabulary, special = m->pairs ? 3 : 2;
@@ -38,12 +49,7 @@ static bool check(const tn_mlm_config *m, const tn_corpus *c)
     if (m->pairs && (m->from > 0 || to < 1))
         return tn_raise_false(TN_EINVAL,
                               "tn_mlm_new: .pairs takes sentences from the whole corpus; unset .from and .to");
-    if (m->permuted && m->pairs) return tn_raise_false(TN_EINVAL, "tn_mlm_new: .permuted excludes .pairs");
-    if (m->order && !m->pairs) return tn_raise_false(TN_EINVAL, "tn_mlm_new: .order needs .pairs");
-    if (m->pairs && !m->order && c->footer.documents < 2)
-        return tn_raise_false(TN_EINVAL,
-                              "tn_mlm_new: .pairs takes sentences from other documents and needs at least two, "
-                              "separated by empty lines");
+    if (!check_pairs(m, c)) return false;
     const tn__batching how = tn__mlm_batching(m);
     return tn__batching_check("tn_mlm_new", &how);
 }
