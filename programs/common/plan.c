@@ -1,5 +1,5 @@
 /* plan.c — what a training does with its time: the size of its model, and the number of steps, as asked or, with
- * --minutes, planned again while it runs. */
+ * --minutes, planned again while it runs; and the memory and disk space that it takes. */
 #include "resume.h"
 #include "stop.h"
 #include "train.h"
@@ -108,4 +108,25 @@ bool plan_again(training *t, int64_t *steps)
     *steps = t->plan.steps;
     t->plan.steps = 0, t->asked.resume = true, stop_flag = 0;
     return record_set_steps(t->asked.out, *steps);
+}
+
+/* ---- memory and disk space --------------------------------------------------------------------------------------- */
+
+/* The approximate bytes of memory of the training: four f32 values per weight that is trained, one per frozen weight,
+ * and the activations kept for the backward pass; at most --memory. */
+double plan_memory(const training *t)
+{
+    const double inner = (double)t->asked.dim * (22 * (double)t->asked.layers + 8);
+    const double all = 4 * (double)tn_module_count(t->net, false) + 12 * (double)tn_module_count(t->net, true) +
+                       4 * (double)t->width * inner;
+    return t->fit.memory ? fmin(all, (double)t->fit.memory) : all;
+}
+
+/* The approximate bytes on disk: fit.keep + 1 checkpoints of three f32 values per weight (one if it is frozen), the
+ * best weights, and the model. */
+double plan_disk(const training *t)
+{
+    const double checkpoints = t->asked.resume ? 1 : fmax((double)t->fit.keep, (double)t->asked.keep) + 1;
+    return 4 * (double)tn_module_count(t->net, false) * (checkpoints + 2) +
+           8 * (double)tn_module_count(t->net, true) * checkpoints + (1 << 20);
 }

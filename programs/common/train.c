@@ -114,25 +114,6 @@ void *train_model(training *t)
     return tn_error() == TN_OK ? t->kind->make(t) : NULL;
 }
 
-/* The approximate bytes of memory of the training: four f32 values per weight that is trained, one per frozen weight,
- * and the activations kept for the backward pass; at most --memory. */
-static double memory_of(const training *t)
-{
-    const double inner = (double)t->asked.dim * (22 * (double)t->asked.layers + 8);
-    const double all = 4 * (double)tn_module_count(t->net, false) + 12 * (double)tn_module_count(t->net, true) +
-                       4 * (double)t->width * inner;
-    return t->fit.memory ? fmin(all, (double)t->fit.memory) : all;
-}
-
-/* The approximate bytes on disk: fit.keep + 1 checkpoints of three f32 values per weight (one if it is frozen), the
- * best weights, and the model. */
-static double disk_of(const training *t)
-{
-    const double checkpoints = t->asked.resume ? 1 : fmax((double)t->fit.keep, (double)t->asked.keep) + 1;
-    return 4 * (double)tn_module_count(t->net, false) * (checkpoints + 2) +
-           8 * (double)tn_module_count(t->net, true) * checkpoints + (1 << 20);
-}
-
 /* The number of steps; 0: an error is set. If the duration of a step is needed, trains and frees the model to measure
  * it, and creates a new one. K ranks are assumed to be K times as fast. */
 static int64_t steps_for(training *t, double *seconds)
@@ -170,7 +151,8 @@ static void announce(training *t, int64_t steps, double seconds)
         fprintf(stderr, "\n");
     }
     t->kind->print_info(t);
-    fprintf(stderr, "memory   about %.0f MiB\nsteps    %lld of %s", memory_of(t) / 1048576, (long long)steps, t->each);
+    fprintf(stderr, "memory   about %.0f MiB\nsteps    %lld of %s", plan_memory(t) / 1048576, (long long)steps,
+            t->each);
     if (t->batches > 0) fprintf(stderr, ", %.3g epochs of the data", (double)steps / (double)t->batches);
     if (seconds > 0)
         fprintf(stderr, "; %.0f ms each, about %s in all", 1e3 * seconds, progress_time(seconds * (double)steps, time));
@@ -277,8 +259,8 @@ static bool prepare(training *t)
     if (!set_shards(t)) return false;
     t->tokens = train_tokenizer(t);
     if (!check_tokenizer(t) || !t->kind->open(t)) return false;
-    return (t->net = train_model(t)) && record_memory(memory_of(t), a->force) &&
-           record_space(a->out, disk_of(t), a->force);
+    return (t->net = train_model(t)) && record_memory(plan_memory(t), a->force) &&
+           record_space(a->out, plan_disk(t), a->force);
 }
 
 /* Rank 0, or the only process: everything up to the point from which the run can be resumed. NULL: raised. */
@@ -418,10 +400,9 @@ static void warn_diverged(const training *t, const tn_fit_result *r)
              "and start again\n",
              r->loss, t->uniform, t->asked.lr);
     else if (only_frequencies(t, loss))
-        warn(
-            "the model knows only word frequencies: its loss is %.4g, that of the frequencies alone %.4g; train longer, "
-            "or on more text, or with another --lr than %g\n",
-            loss, t->unigram, t->asked.lr);
+        warn("the model knows only word frequencies: its loss is %.4g, that of the frequencies alone %.4g; train "
+             "longer, or on more text, or with another --lr than %g\n",
+             loss, t->unigram, t->asked.lr);
 }
 
 tn_fit_result train_run(training *t)

@@ -315,6 +315,19 @@ START_TEST(plain_lines)
 }
 END_TEST
 
+/* A run that was planned again continues the time; the rate is that of the new part. */
+START_TEST(later_parts)
+{
+    progress p = {.title = "t", .unit = "it", .total = 100, .to = tmpfile(), .before = 50};
+    char     text[200];
+    for (int i = 1; i <= 40; i++) progress_show(&p, i, NULL, 0.25 * i, 58);
+    rewind(p.to);
+    text[fread(text, 1, sizeof text - 1, p.to)] = 0;
+    fclose(p.to);
+    ck_assert_str_eq(text, "t:  40%|######4         | 40/100 [01:00<00:15,  4.00it/s]\n");
+}
+END_TEST
+
 /* A whole training run, reported by progress_fit. */
 static bool batch(void *user, tn_batch *b) { return (void)user, (b->x = tn_ones(TN_SHAPE(2, 1))) != NULL; }
 static bool once(void *user, tn_batch *b)
@@ -486,6 +499,7 @@ int main(void)
     tcase_add_test(c, lines);
     tcase_add_test(c, lines_fit_the_terminal);
     tcase_add_test(c, plain_lines);
+    tcase_add_test(c, later_parts);
     tcase_add_test(c, recorded);
     tcase_add_test(c, resources);
     tcase_add_test(c, messages);
