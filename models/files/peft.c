@@ -308,10 +308,11 @@ static int64_t rank_in_file(const adapter *a, const tn_lora_layer *l)
     const bool             fits = rank == (double)c->rank || rank == (double)(l->pieces * c->rank);
     if (tn_error() != TN_OK) return 0;
     if (fits && fabs(alpha / rank - usual) <= 1e-12 * usual) return (int64_t)rank;
-    tn_raise(TN_EUNSUPPORTED,
-             "'%s': the adapters of '%s' have rank %g and alpha %g, and the others %lld and %g; only a "
-             "multiple of both is supported, for weights that files join",
-             c->path, l->name, rank, alpha, (long long)c->rank, c->alpha);
+    tn_raise(
+        TN_EUNSUPPORTED,
+        "'%s': by rank_pattern and alpha_pattern the adapters of '%s' have rank %g and alpha %g, and the others %lld "
+        "and %g; only a multiple of both is supported, for weights that files join",
+        c->path, l->name, rank, alpha, (long long)c->rank, c->alpha);
     return 0;
 }
 
