@@ -150,6 +150,19 @@ static void put_pattern(void *m, tn_json_writer *w, bool rank, double otherwise)
     tn_json_close(w);
 }
 
+/* Raises for a module that is to be saved completely, but has adapters, which PEFT would not load. */
+static bool has_none_adapted(void *m, const char *module)
+{
+    const size_t n = strlen(module);
+    for (tn_lora_layer l = tn_module_lora_layers(m); tn_lora_next(&l);)
+        if (adapted(&l) && !strncmp(l.name, module, n) && (!l.name[n] || l.name[n] == '.'))
+            return tn_raise_false(TN_EUNSUPPORTED,
+                                  "tn_peft_save: '%s' has adapters, and '%s' has weights that are trained completely "
+                                  "(.trained of tn_lora), which PEFT does not load together; use tn_save",
+                                  l.name, module);
+    return tn_error() == TN_OK;
+}
+
 static void put_config(void *m, tn_json_writer *w, const tn_peft_save_args *a)
 {
     const char   *task = a->task ? a->task : ((tn_module *)m)->kind->lm ? "CAUSAL_LM" : NULL;
@@ -186,7 +199,8 @@ static void put_config(void *m, tn_json_writer *w, const tn_peft_save_args *a)
         char      *end = head ? strchr(p.name + sizeof PREFIX - 1, '.') : strrchr(p.name, '.');
         if (!tn_needs_grad(p.each.tensor) || !end || !is_whole(&p)) continue;
         *end = 0; /* the module, of a head the whole head */
-        if (strcmp(p.name, last) != 0) tn_json_put_string(w, NULL, p.name + sizeof PREFIX - 1);
+        if (strcmp(p.name, last) != 0 && has_none_adapted(m, p.name + sizeof PREFIX - 1))
+            tn_json_put_string(w, NULL, p.name + sizeof PREFIX - 1);
         memcpy(last, p.name, sizeof last);
     }
     tn_json_close(w);
@@ -294,10 +308,11 @@ static int64_t rank_in_file(const adapter *a, const tn_lora_layer *l)
     const bool             fits = rank == (double)c->rank || rank == (double)(l->pieces * c->rank);
     if (tn_error() != TN_OK) return 0;
     if (fits && fabs(alpha / rank - usual) <= 1e-12 * usual) return (int64_t)rank;
-    tn_raise(TN_EUNSUPPORTED,
-             "'%s': the adapters of '%s' have rank %g and alpha %g, and the others %lld and %g; only a "
-             "multiple of both is supported, for weights that files join",
-             c->path, l->name, rank, alpha, (long long)c->rank, c->alpha);
+    tn_raise(
+        TN_EUNSUPPORTED,
+        "'%s': by rank_pattern and alpha_pattern the adapters of '%s' have rank %g and alpha %g, and the others %lld "
+        "and %g; only a multiple of both is supported, for weights that files join",
+        c->path, l->name, rank, alpha, (long long)c->rank, c->alpha);
     return 0;
 }
 
