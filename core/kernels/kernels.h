@@ -164,7 +164,7 @@ enum { TN__INT8_MOST = 1 << 17, TN__INT8_INPUT = 63, TN__INT8_SUM = 256, TN__INT
 static inline __attribute__((always_inline)) void tn__int8_mix_block(const int64_t n, const float *x, float *y,
                                                                      float factor)
 {
-    float          room[2][TN__INT8_MIX];
+    float room[2][TN__INT8_MIX];
     float *restrict to = room[0];
     const float *from = x;
     int64_t      k = n;

@@ -285,7 +285,7 @@ START_TEST(packing)
     t = tn_int8_pack(tn_full(TN_SHAPE(1, 131072), -1)); /* the widest */
     const float *y = tn_data(tn_linear(tn_ones(TN_SHAPE(1, 131072)), t, NULL)), one = 128.0f / 63 * (1.0f / 127);
     ck_assert(y[0] == -(float)(131072 / 128 * 63 * 127) * one); /* of each block one mixed column is not 0 */
-    for (int byte = 0; byte < 25; byte++)                 /* a header that does not match the tensor */
+    for (int byte = 0; byte < 25; byte++)                       /* a header that does not match the tensor */
         for (int bit = 0; bit < 8; bit++) {
             t = tn_clone(q);
             tn_set(t, byte, (double)((int)tn_get(t, byte) ^ 1 << bit));
