@@ -69,7 +69,7 @@ TN_API tn_tensor *tn_round(tn_tensor *x); /* to nearest, ties to even */
 TN_API tn_tensor *tn_fake_quantize(tn_tensor *x);
 TN_API tn_tensor *tn_fake_quantize_weight(tn_tensor *weight);
 /* Each row of the last dim rounded to 8 bits, without a gradient: f32 or bf16 [..., n] to u8 [..., n + 4], each row's n
- * signed bytes and then its scale in f32, max |x| / 127; and back to f32. tn_attention(.int8 = true) reads keys and values so. */
+ * signed bytes and then its scale in f32, max |x| / 127; and back. tn_attention(.int8 = true) reads such rows. */
 enum { TN_INT8_ROW_SCALE = 4 }; /* bytes of a scale */
 TN_API tn_tensor *tn_int8_rows(tn_tensor *x);
 TN_API tn_tensor *tn_int8_rows_unpack(tn_tensor *rows);

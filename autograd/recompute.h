@@ -41,8 +41,9 @@ TN_API tn_tensor *tn_checkpoint(tn_segment fn, void *user, int n, tn_tensor *con
  * tn_budget_begin: a forward pass of this thread and its backward follow. `later`: bytes that something else will need,
  * such as the optimizer's state before its first step (tn_optimizer_missing). tn_budget_again ends the pass. It returns
  * true if the pass ran out of memory although a segment was kept: then the error is cleared, the random generator is
- * restored, and the same pass must run again, which recomputes more. If even recomputing all is not enough, the error
- * states the bytes. With b NULL begin does nothing, and again returns false. */
+ * restored, and the same pass must run again, which recomputes more. If even recomputing all is not enough, the pass
+ * runs once more without the budget, within the limit that was set before it, and then the error states the bytes that
+ * it needed; gradients are then undefined. With b NULL begin does nothing, and again returns false. */
 typedef struct tn_budget tn_budget;
 typedef struct {
     size_t  bytes;                /* the budget */

@@ -19,7 +19,7 @@ TN_API tn_tensor *tn_f16_pack(const tn_tensor *weight);
  * multiple of 32. Products also round their input: see tn_blocks_pack. */
 TN_API tn_tensor *tn_q4_pack(const tn_tensor *weight);
 /* Packs a matrix in int8 with one f32 scale per row: any width up to 131072. Products also round each row of
- * activations to 8 bits (docs/quantisation.md): they are fast, and the same bits on every CPU. */
+ * activations to 7 bits (docs/quantisation.md): they are fast, and the same bits on every CPU. */
 TN_API tn_tensor *tn_int8_pack(const tn_tensor *weight);
 TN_API tn_tensor *tn_unpack(const tn_tensor *q8);      /* [out, in], in the dtype it was packed from */
 TN_API bool       tn_is_packed(const tn_tensor *t);    /* any of these */

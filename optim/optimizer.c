@@ -17,6 +17,8 @@ bool tn__state_same(const tn_optimizer *o, const tn__weight *w, tn_shape *s)
     return true;
 }
 
+enum { HANDLE = 512 }; /* bytes, at least those of a tensor's handle and storage */
+
 size_t tn_optimizer_missing(const tn_optimizer *o)
 {
     size_t   bytes = 0;
@@ -26,7 +28,7 @@ size_t tn_optimizer_missing(const tn_optimizer *o)
         for (int k = 0; k < TN__STATES && tn_needs_grad(w->t); k++) {
             if (w->state[k] || !o->kind->state[k].name || !o->kind->state[k].shape(o, w, &shape)) continue;
             const int64_t part = w->to - w->from, n = part < w->n ? part : tn_shape_numel(shape);
-            bytes += (size_t)n * (w->dtype == TN_F64 ? 8 : 4);
+            bytes += (size_t)n * (w->dtype == TN_F64 ? 8 : 4) + HANDLE;
         }
     }
     return bytes;

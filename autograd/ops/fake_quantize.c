@@ -1,8 +1,8 @@
 /* fake_quantize — each row of the last dim rounded and back, as products in int8 round it
  *
- *   y = H⁻¹ s · round(H x / s) with s = max |H x| / 63; for weights s = max(max |H x| / 127, M / 256), M the maximum sum
- *   of |H x| that the kernels of int8 add in 16 bits (docs/quantisation.md). H mixes the columns. Halves are rounded to
- *   even.
+ *   y = H⁻¹ s · round(H x / s) with s = max |H x| / 63; for weights s = max(max |H x| / 127, M / 256), M the largest
+ *   sum of |H x| that the kernels of int8 add in 16 bits (docs/quantisation.md). H mixes the columns. Halves are
+ *   rounded to even.
  *   gx = gy: straight through. No value is outside the range, which is the row's own.
  *
  * In f32 the values are those of the products, bit for bit. A row below 2^-100 gives zeros, one with NaN or an infinity

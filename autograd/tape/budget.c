@@ -14,7 +14,8 @@
  *
  * choose() takes the smallest k that fits. The first segments are recomputed because their turn comes last, when the
  * others have freed their tape. The memory limit of the process is the budget, so that a wrong estimate cannot exceed
- * it: the pass then fails, changes nothing, and runs again with more segments recomputed. */
+ * it: the pass then fails, changes nothing, and runs again with more segments recomputed. If it fails although all are,
+ * it runs once more without the budget, so that the error can state the bytes that it needs. */
 #include "autograd/tape/budget.h"
 
 #include <math.h>
@@ -35,8 +36,8 @@ typedef struct {
 } size_plan;
 
 struct tn_budget {
-    size_t        bytes, limit; /* the budget; the memory limit before it, 0: none */
-    bool          open;
+    size_t        bytes, limit;             /* the budget; the memory limit before it, 0: none */
+    bool          open, probing;            /* probing: the pass is measured without the budget, and then fails */
     size_t        later, start, live, peak; /* of the pass: the bytes to come, live at its start, live before a second
                                                run, the process's peak before the pass */
     tn_generator *generator, before;
@@ -91,7 +92,7 @@ static void plan(tn_budget *b, const tn_tensor *x)
         if (more > 1.25 || more > b->scale || (best && more == b->scale && p->elements > best->elements)) continue;
         best = p, b->scale = more;
     }
-    if (best) {
+    if (best && !b->probing) {
         b->recomputed = choose(b, best, b->scale, &b->need);
         if (!b->recomputed || (double)best->elements <= 1.25 * (double)elements) {
             b->plan = best;
@@ -203,7 +204,8 @@ tn_status tn_budget_begin(tn_budget *b, size_t later)
     if (later >= b->bytes)
         return tn_raise(TN_ENOMEM, "tn_budget_begin: %zu bytes are needed later, but the budget is %zu", later,
                         b->bytes);
-    set_limit(b, b->bytes - later);
+    if (b->probing) tn__mem_limit(b->limit, b->limit);
+    else set_limit(b, b->bytes - later);
     const tn_memory m = tn_memory_now();
     b->later = later, b->start = m.live, b->peak = m.peak, b->at = b->recomputed = 0;
     b->plan = NULL, b->need = 0, b->open = true;
@@ -214,16 +216,17 @@ tn_status tn_budget_begin(tn_budget *b, size_t later)
     return TN_OK;
 }
 
-static tn_status raise_too_small(const tn_budget *b, size_t refused)
+/* need: the bytes of the pass; exact: they were measured, not refused. */
+static tn_status raise_too_small(const tn_budget *b, size_t need, bool exact)
 {
     char text[192] = "the batch";
     if (b->plan) tn_shape_text(b->shape, text, sizeof text);
     tn_clear_error();
     return tn_raise(TN_ENOMEM,
-                    "out of memory: the pass (%s%s) needs at least %zu bytes%s, %zu of them in use before it and %zu "
+                    "out of memory: the pass (%s%s) needs %s %zu bytes%s, %zu of them in use before it and %zu "
                     "needed later, but the budget is %zu; use smaller batches and accumulate gradients, shorter "
                     "sequences, or a larger budget",
-                    text, b->plan ? " in its first segment" : "", refused + b->later,
+                    text, b->plan ? " in its first segment" : "", exact ? "at least" : "more than", need + b->later,
                     b->plan ? " even if all segments are recomputed" : "; it has no segments to recompute", b->start,
                     b->later, b->bytes);
 }
@@ -234,20 +237,25 @@ bool tn_budget_again(tn_budget *b)
     size_plan   *p = b->plan;
     const size_t refused = tn__mem_refused(false);
     if (measures(b)) note_peak(b, 0);
+    const size_t need = p && !p->measured ? b->start + (size_t)need_of(p, p->count) : tn_memory_now().peak;
+    const bool   probed = b->probing;
     end_pass(b);
+    b->probing = false;
+    if (probed && (tn__self.error == TN_OK || (tn__self.error == TN_ENOMEM && refused))) {
+        const bool exact = tn__self.error == TN_OK;
+        raise_too_small(b, exact ? need : refused, exact);
+        return false;
+    }
     if (tn__self.error == TN_OK) {
         if (p) p->measured = true;
         return false;
     }
     if (tn__self.error != TN_ENOMEM || !refused) return false; /* if the system has no memory, the caller decides */
-    if (p && p->measured && b->recomputed < p->count) {
-        p->least = b->recomputed + 1 + (p->count - b->recomputed) / 4;
-        tn_clear_error();
-        *b->generator = b->before;
-        return true;
-    }
-    raise_too_small(b, refused);
-    return false;
+    if (p && p->measured && b->recomputed < p->count) p->least = b->recomputed + 1 + (p->count - b->recomputed) / 4;
+    else b->probing = true;
+    tn_clear_error();
+    *b->generator = b->before;
+    return true;
 }
 
 tn_budget_report tn_budget_last(const tn_budget *b)

@@ -206,6 +206,18 @@ static inline float tn__int8_max(int64_t n, const float *x)
     memcpy(&max, &most, sizeof max);
     return max;
 }
+/* What 127 stands for, in the scale of these weights: max |w|, or more if the sums of |w| that the kernels add in i16
+ * would exceed TN__INT8_SUM. */
+static inline float tn__int8_extent(int64_t n, const float *w)
+{
+    float max[2] = {tn__int8_max(n, w), 0}, sums[2] = {0, 0};
+    for (int64_t i = 0; i < n; i++) {
+        if (i % TN__INT8_GROUP == 0) sums[0] = sums[1] = 0;
+        sums[i / 2 % 2] += fabsf(w[i]);
+        max[1] = sums[i / 2 % 2] * (127.0f / TN__INT8_SUM), max[0] = tn__int8_max(2, max);
+    }
+    return max[0];
+}
 /* The scale of a row whose maximum becomes `to`; its values are rounded to x · inverse. A row below 2^-100 counts as
  * zeros: both are 0. False: NaN or an infinity; then *scale is NaN and *inverse 0. */
 static inline bool tn__int8_scale(float max, float to, float *scale, float *inverse)

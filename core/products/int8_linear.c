@@ -1,7 +1,7 @@
-/* int8_linear.c — products of rows with weights in int8, and of 4 to 6 bits. Each row of x is first rounded to 8 bits,
- * once for all of the product, with one scale, or with weights of 4 to 6 bits one for each block of columns. A task
- * computes some rows by 64 columns: a panel stays in L1 while it is multiplied with all of its rows, which stay in L2.
- * Sums are integers, so neither tasks nor instruction sets change a bit. */
+/* int8_linear.c — products of rows with weights in int8, and of 4 to 6 bits. Each row of x is first rounded to 7 or 8
+ * bits, once for all of the product, with one scale, or with weights of 4 to 6 bits one for each block of columns. A
+ * task computes some rows by 64 columns: a panel stays in L1 while it is multiplied with all of its rows, which stay in
+ * L2. Sums are integers, so neither tasks nor instruction sets change a bit. */
 #include "core/base/parallel.h"
 #include "core/products/cost.h"
 #include "core/products/q8.h"

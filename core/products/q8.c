@@ -174,18 +174,6 @@ static int64_t read_mixed(const job *j, int64_t row, int64_t col, float *w)
     tn__int8_mix(n, from, w, true);
     return n;
 }
-/* What 127 stands for, if it is that of these weights: max |w|, or more if the sums of |w| that the kernels add in i16
- * would exceed TN__INT8_SUM. */
-static float int8_extent(int64_t n, const float *w)
-{
-    float max[2] = {tn__int8_max(n, w), 0}, sums[2] = {0, 0};
-    for (int64_t i = 0; i < n; i++) {
-        if (i % TN__INT8_GROUP == 0) sums[0] = sums[1] = 0;
-        sums[i / 2 % 2] += fabsf(w[i]);
-        max[1] = sums[i / 2 % 2] * (127.0f / TN__INT8_SUM), max[0] = tn__int8_max(2, max);
-    }
-    return max[0];
-}
 /* fill_row for int8. False: NaN or an infinity. */
 static bool fill_int8(const job *j, uint8_t *panel, int64_t row, int64_t r)
 {
@@ -194,7 +182,7 @@ static bool fill_int8(const job *j, uint8_t *panel, int64_t row, int64_t r)
     int32_t       sum = 0;
     for (int64_t col = 0, n; col < in; col += n) {
         n = read_mixed(j, row, col, w);
-        const float some = int8_extent(n, w);
+        const float some = tn__int8_extent(n, w);
         if (!(some <= FLT_MAX)) return false;
         max = some > max ? some : max;
     }

@@ -7,6 +7,7 @@
 #include "tests/common/errors.h"
 #include "tests/common/faults.h"
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { LAYERS = 6, WIDTH = 64 };
@@ -211,6 +212,37 @@ START_TEST(mistakes)
 }
 END_TEST
 
+/* The bytes that the error states are those that are enough, whatever the budget was. */
+START_TEST(the_error_states_the_need)
+{
+    size_t first = 0;
+    for (int i = 0; i < 6; i++) {
+        const size_t   live = tn_memory_now().live;
+        const tn_scope s = tn_scope_begin();
+        tn_budget     *b = tn_budget_new(live + (11u << 17) + (size_t)i * 32768);
+        size_t         need = 0;
+        run(b, 100, 0);
+        ck_assert_int_eq(tn_error(), TN_ENOMEM);
+        const char *text = strstr(tn_error_message(), "needs at least ");
+        ck_assert_msg(text && sscanf(text, "needs at least %zu", &need) == 1, "%s", tn_error_message());
+        tn_clear_error();
+        tn_budget_free(b);
+        tn_scope_end(s);
+        if (!first) first = need - live;
+        ck_assert_msg(need - live == first, "budget %d: %zu, before %zu", i, need - live, first);
+    }
+    for (int less = 0; less < 2; less++) {
+        const tn_scope s = tn_scope_begin();
+        tn_budget     *b = tn_budget_new(tn_memory_now().live + first - (size_t)(less * 4096));
+        run(b, 100, 0);
+        ck_assert_msg(tn_error() == (less ? TN_ENOMEM : TN_OK), "%s", tn_error_message());
+        tn_clear_error();
+        tn_budget_free(b);
+        tn_scope_end(s);
+    }
+}
+END_TEST
+
 /* A pass that needs more than was measured fails, and is repeated with the same random numbers; later ones are not. */
 START_TEST(a_low_estimate_is_corrected)
 {
@@ -256,6 +288,7 @@ int main(void)
     tcase_add_test(t, sizes);
     tcase_add_test(t, gradients);
     tcase_add_test(t, mistakes);
+    tcase_add_test(t, the_error_states_the_need);
     tcase_add_test(t, a_low_estimate_is_corrected);
     tcase_add_test(t, memory_fails);
     return tn_check_main(s);

@@ -380,8 +380,9 @@ START_TEST(gradients)
             tn_tensor *want = gradient(f, x, tn_unpack(packed[k]), b, by, &gb[1]);
             ok();
             if (k < 2 || !f) ck_assert_msg(tn_allclose(is, want, 1e-5, 1e-5), "%d %d", k, f);
-            else /* int8 also rounds x, which moves the point of the derivative */
-                ck_assert_msg(tn_item(tn_norm(tn_sub(is, want))) < 0.1 * tn_item(tn_norm(want)), "%d %d", k, f);
+            else /* int8 also rounds x to 63 steps: y moves by about 1.3 % of its deviation, which changes the sign of
+                    0.4 % of relu's inputs, and the gradient by the root of 0.4 in 50: 9 % */
+                ck_assert_msg(tn_item(tn_norm(tn_sub(is, want))) < 0.14 * tn_item(tn_norm(want)), "%d %d", k, f);
             if (k < 2 || !f) ck_assert(tn_allclose(gb[0], gb[1], 1e-5, 1e-5));
         }
     tn_tensor *one = tn_requires_grad(tn_normal(TN_SHAPE(64), 0, 1));
