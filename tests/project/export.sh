@@ -199,12 +199,13 @@ check_images() # NAME [OPTION]: vit, whose input is not lines
 write=(write --temperature 0)
 
 export_and_check llama llama prompt "$gpt" "${write[@]}" --file -
-head -n 1 llama.c | grep -q -- '-march=native' || wrong "the first line of llama.c does not name the flag: $(head -n 1 llama.c)"
+head -n 1 llama.c | grep -q -- '-march=native' || wrong "llama.c does not begin with the flag: $(head -n 1 llama.c)"
 [ ! -e llama.bin ] || wrong "a small model has a file of weights"
 export_and_check large large prompt "$gpt" "${write[@]}" --file -
 [ "$(wc -c <large.c)" -lt 1000000 ] || wrong "large.c has $(wc -c <large.c) bytes, expected its weights in large.bin"
-[ "$(wc -c <large.bin)" -gt $((16 << 20)) ] || wrong "large.bin has $(wc -c <large.bin) bytes, expected more than 16 MiB"
-(mkdir -p elsewhere && cd elsewhere && silent gcc "${flags[@]}" -c -DMODEL_WEIGHTS='"../large.bin"' ../large.c -o large.o) ||
+[ "$(wc -c <large.bin)" -gt $((16 << 20)) ] || wrong "large.bin has $(wc -c <large.bin) bytes"
+mkdir -p elsewhere
+(cd elsewhere && silent gcc "${flags[@]}" -c -DMODEL_WEIGHTS='"../large.bin"' ../large.c -o large.o) ||
     wrong "large.c is not compiled in another folder"
 export_and_check bert bert blanks "$bert" fill
 export_and_check names-8 names lines "$bert" tag
