@@ -40,7 +40,7 @@ states=(--quiet --text text --layers 2 --steps 12 --batch 4 --length 16 --dim 24
     "$gpt" train "${small[@]}" --out gpt2 --dim 40 --heads 2 --vocab-size 300
     "$gpt" train --quiet --text text --out large --dim 512 --heads 4 --layers 2 --steps 1 --batch 1 --length 32 \
         --vocab-size 300 # 25 MB of weights
-    "$bert" train "${small[@]}" --out bert --dim 40 --heads 2 --vocab-size 150
+    "$bert" train "${small[@]}" --out bert --objective roberta --dim 40 --heads 2 --vocab-size 150
     "$bert" tune classify --quiet --model bert --train labelled --out films --epochs 1
     "$bert" tune tag --quiet --model bert --train tagged --out names --epochs 1
     "$lm" train "${states[@]}" --out lstm --hidden 40
