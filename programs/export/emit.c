@@ -201,7 +201,7 @@ bool emit_fits(const emitter *e, int64_t state)
 }
 
 /* A row of the weights is a string of at most 4095 bytes, the length that all compilers must accept. As numbers,
- * weights take ten times as long to compile. Above APART bytes, as text three times as many, they have their own file. */
+ * weights take ten times as long to compile. More than APART bytes, as text three times as many, are a second file. */
 enum { ROW = 4092, APART = 16 << 20 };
 
 static int64_t weight_rows(const emitter *e) { return (4 * e->weights + ROW - 1) / ROW; }

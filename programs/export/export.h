@@ -39,9 +39,10 @@ bool export_image_model(const tn_vit *m, const tn_image_processor *p, const char
 /* A Transformer of translate train, with greedy decoding. */
 bool export_translator(const tn_seq2seq *m, const tn_tokenizer *t, const char *path, const char *out);
 
-#define EXPORT_TEXT                                                                                        \
-    "The C99 file holds the weights, the tokenizer and the code of the model: no library except libm, no " \
-    "malloc. More than 16 MiB of weights are a second file, NAME.bin for NAME.c, which gcc or clang includes. Its results have the bits of Tenon's. With -DMODEL_MAIN it is a program that "
+#define EXPORT_TEXT                                                                                             \
+    "The C99 file holds the weights, the tokenizer and the code of the model: no library except libm, no "      \
+    "malloc. More than 16 MiB of weights are a second file, NAME.bin for NAME.c, which gcc or clang includes. " \
+    "Its results have the bits of Tenon's. With -DMODEL_MAIN it is a program that "
 #define EXPORT_OPTION(to) \
     OPTION_TEXT("c", 0, "FILE", to, "C file to write; an existing one is replaced", .required = true)
 #define EXPORT_DTYPE(to)                                                                              \

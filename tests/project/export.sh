@@ -40,7 +40,7 @@ states=(--quiet --text text --layers 2 --steps 12 --batch 4 --length 16 --dim 24
     "$gpt" train "${small[@]}" --out gpt2 --dim 40 --heads 2 --vocab-size 300
     "$gpt" train --quiet --text text --out large --dim 512 --heads 4 --layers 2 --steps 1 --batch 1 --length 32 \
         --vocab-size 300 # 25 MB of weights
-    "$bert" train "${small[@]}" --out bert --dim 40 --heads 2 --vocab-size 150
+    "$bert" train "${small[@]}" --out bert --objective roberta --dim 40 --heads 2 --vocab-size 150
     "$bert" tune classify --quiet --model bert --train labelled --out films --epochs 1
     "$bert" tune tag --quiet --model bert --train tagged --out names --epochs 1
     "$lm" train "${states[@]}" --out lstm --hidden 40
@@ -199,12 +199,13 @@ check_images() # NAME [OPTION]: vit, whose input is not lines
 write=(write --temperature 0)
 
 export_and_check llama llama prompt "$gpt" "${write[@]}" --file -
-head -n 1 llama.c | grep -q -- '-march=native' || wrong "the first line of llama.c does not name the flag: $(head -n 1 llama.c)"
+head -n 1 llama.c | grep -q -- '-march=native' || wrong "llama.c does not begin with the flag: $(head -n 1 llama.c)"
 [ ! -e llama.bin ] || wrong "a small model has a file of weights"
 export_and_check large large prompt "$gpt" "${write[@]}" --file -
 [ "$(wc -c <large.c)" -lt 1000000 ] || wrong "large.c has $(wc -c <large.c) bytes, expected its weights in large.bin"
-[ "$(wc -c <large.bin)" -gt $((16 << 20)) ] || wrong "large.bin has $(wc -c <large.bin) bytes, expected more than 16 MiB"
-(mkdir -p elsewhere && cd elsewhere && silent gcc "${flags[@]}" -c -DMODEL_WEIGHTS='"../large.bin"' ../large.c -o large.o) ||
+[ "$(wc -c <large.bin)" -gt $((16 << 20)) ] || wrong "large.bin has $(wc -c <large.bin) bytes"
+mkdir -p elsewhere
+(cd elsewhere && silent gcc "${flags[@]}" -c -DMODEL_WEIGHTS='"../large.bin"' ../large.c -o large.o) ||
     wrong "large.c is not compiled in another folder"
 export_and_check bert bert blanks "$bert" fill
 export_and_check names-8 names lines "$bert" tag
