@@ -46,8 +46,8 @@ same() # PROGRAM: its output with each instruction set
     local isa
     for isa in baseline avx2 avx512 amx exact; do
         if [ $isa = exact ]; then export TENON_ISA=baseline TENON_EXACT=1; else export TENON_ISA=$isa; fi
-        ./app >expected && "./$1" >out || wrong "$1 fails with $isa"
-        cmp expected out || wrong "$1 gives other bits with $isa: $(diff expected out | head -n 4)"
+        ./app >expected && "./$1" >printed || wrong "$1 fails with $isa"
+        cmp expected printed || wrong "$1 gives other bits with $isa: $(diff expected printed | head -n 4)"
         unset TENON_ISA TENON_EXACT
     done
     [ "$(wc -l <expected)" = 101 ] || wrong "the program printed $(wc -l <expected) losses"
@@ -82,7 +82,7 @@ gcc -O1 -I. -I"$root" "$root"/bench/{bert,gpt,lstm,seq2seq,sizes}.c "$root/tests
 [ "$(nm one_answer | grep -cE ' [a-zA-Z] tn__word_pairs_(baseline|avx2|avx512)$')" = 3 ] ||
     wrong "tenon_models.c lacks kernels for word vectors: $(nm one_answer | grep tn__word_pairs)"
 for size in odd tiny; do
-    ./one_answer $size >out 2>log && "$build/bin/tests/one_answer" $size >expected 2>log || wrong "one_answer fails"
-    cmp expected out || wrong "the workloads give other bits"
+    ./one_answer $size >printed 2>log && "$build/bin/tests/one_answer" $size >expected 2>log || wrong "one_answer fails"
+    cmp expected printed || wrong "the workloads give other bits"
 done
 exit $wrong
