@@ -33,24 +33,16 @@ static const train_choice choices[] = {
     {0, "tiny", 32, 64}, {4, "mini", 64, 64}, {120, "small", 64, 64}, {.size = NULL}};
 static const train_choice others[] = {{0, "mini", 16, 128}, {.size = NULL}};
 
-static int check(training *t)
+/* Checks the combinations of options. Returns 0 or program_usage. */
+static int check_options(const bert_training *a)
 {
-    bert_training       *a = of(t);
-    const bool           modern = is(a, "modernbert");
-    const train_choice  *chosen = train_choose(t, modern ? choices : others);
-    const tn_bert_config b = tn_bert_size(t->asked.size);
-    if (!a->batch) a->batch = chosen->batch;
-    if (!a->length) a->length = chosen->length;
-    if (isnan(t->asked.dropout)) t->asked.dropout = modern ? 0 : 0.1;
-    if (isnan(t->asked.lr) && !modern) t->asked.lr = 1e-3;
     if (a->valid.count && !isnan(a->valid_part))
         return program_usage("--valid and --valid-part exclude each other; give only one of them");
     if (has_pairs(a) && a->valid_part > 0)
         return program_usage("--valid-part cannot hold out a part with --objective %s, whose sentence pairs come from "
                              "the whole text; use --valid",
                              a->objective);
-    if (isnan(a->valid_part)) a->valid_part = a->valid.count || has_pairs(a) || is(a, "xlnet") ? 0 : 0.1;
-    if (t->asked.vocab && a->cased)
+    if (a->base.asked.vocab && a->cased)
         return program_usage("--cased is for a new tokenizer, but --vocab names an existing one");
     if (a->embedding && !is(a, "albert") && !is(a, "electra"))
         return program_usage("--embedding is for --objective albert and electra; use --dim for the others");
@@ -58,6 +50,22 @@ static int check(training *t)
     if (a->word_vectors && !is(a, "bert") && !is(a, "roberta") && !is(a, "deberta"))
         return program_usage("--word-vectors is for --objective bert, roberta and deberta");
     if (a->segment && !is(a, "xlnet")) return program_usage("--segment is for --objective xlnet");
+    return 0;
+}
+
+static int check(training *t)
+{
+    bert_training *a = of(t);
+    const bool     modern = is(a, "modernbert");
+    const int      wrong = check_options(a);
+    if (wrong) return wrong;
+    const train_choice  *chosen = train_choose(t, modern ? choices : others);
+    const tn_bert_config b = tn_bert_size(t->asked.size);
+    if (!a->batch) a->batch = chosen->batch;
+    if (!a->length) a->length = chosen->length;
+    if (isnan(t->asked.dropout)) t->asked.dropout = modern ? 0 : 0.1;
+    if (isnan(t->asked.lr) && !modern) t->asked.lr = 1e-3;
+    if (isnan(a->valid_part)) a->valid_part = a->valid.count || has_pairs(a) || is(a, "xlnet") ? 0 : 0.1;
     if (a->segment >= a->length)
         return program_usage("--segment is %lld, but must be less than --length, %lld", (long long)a->segment,
                              (long long)a->length);

@@ -85,13 +85,14 @@ def philox(seed, position):
 
 
 def kept(w, p, seed, position):
-    """Tenon's dropout mask of w, drawn from the given block: 0 or 1 / (1 - p); also returns the next block."""
+    """Tenon's dropout mask of w: 0 or 1 / (1 - p). The given block is the seed of its generator; also returns the next."""
     blocks = -(-w.numel() // 16) * 2  # two for 16 elements: the lower halves of their eight words, then the upper ones
-    words = [word for i in range(blocks) for word in philox(seed, position + i)]
+    low, high = philox(seed, position)[:2]
+    words = [word for i in range(blocks) for word in philox(high << 32 | low, i)]
     bits = [words[i // 16 * 8 + i % 8] >> (16 if i % 16 >= 8 else 0) & 0xffff for i in range(w.numel())]
     mask = torch.tensor([b >= round(p * 2**16) for b in bits]).reshape(w.shape)
     assert mask.any() and not mask.all()
-    return mask.to(w.dtype) / (1 - p), position + blocks
+    return mask.to(w.dtype) / (1 - p), position + 1
 
 
 def weight_dropped(name, make, p, lengths=False):

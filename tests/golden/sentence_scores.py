@@ -3,8 +3,8 @@
 
     python3 tests/golden/sentence_scores.py
 
-Needs PyPI's torch 2.15.0 and transformers 5.24.0. tests/unit/models/test_sentence_scores.c holds the output. The words w5 … w22
-are the tokens 5 … 22; [CLS] 2, [SEP] 3, [MASK] 4.
+Needs PyPI's torch 2.15.0 and transformers 5.24.0. tests/unit/models/test_sentence_scores.c holds the output.
+The words w5 … w22 are the tokens 5 … 22; [CLS] 2, [SEP] 3, [MASK] 4.
 """
 import os
 

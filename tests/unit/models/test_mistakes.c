@@ -118,6 +118,13 @@ static void *embed(void *m, tn_tensor *x)
     (void)x;
     return tn_bert_embed(m, NULL, 1, &(const char *){"a"}, TN_POOL_MEAN);
 }
+static void *bert_scores(void *m, tn_tensor *x)
+{
+    double to[1];
+    (void)x;
+    ck_assert_int_ne(tn_bert_scores(m, NULL, 1, &(const char *){"a"}, to), TN_OK);
+    return NULL;
+}
 SAVED(bert, tn_bert_save)
 static void *a_tuned(void) { return tn_tuned_new(a_bert(), .n = 2); }
 static void *tuned(void *m, tn_tensor *x) { return tn_tuned_forward((tn_tuned *)m, x); }
@@ -272,6 +279,7 @@ static const struct forward {
     {"tn_bert_loss", "bert: ids must be [batch, length], got NULL", a_bert, bert_loss, 2},
     {"tn_bert_fill_in", "tn_bert_fill_in: the tokenizer is NULL", a_bert, fill_in, 0},
     {"tn_bert_embed", "tn_bert_embed: the tokenizer is NULL", a_bert, embed, 0},
+    {"tn_bert_scores", "tn_bert_scores: the tokenizer is NULL", a_bert, bert_scores, 0},
     {"tn_bert_save", "the directory is NULL", a_bert, bert_save, 0},
     {"tn_tuned", "encoder: bert: ids must be [batch, length], got NULL", a_tuned, tuned, 0},
     {"tn_tuned_loss", "tuned: the scores are NULL", a_tuned, tuned_loss, 0},
