@@ -71,7 +71,7 @@ static void TN__(fake_quantize_mix)(int64_t columns, TN__REAL *x, bool divide)
     }
 }
 
-/* The maximum of |x|, or of weights that which 127 stands for; NaN if x has one. */
+/* The maximum of |x|, or the value of 127 in the scale of weights; NaN if x has one. */
 static TN__REAL TN__(fake_quantize_max)(int64_t n, const TN__REAL *x, bool weight)
 {
     TN__REAL max = 0, sum[2] = {0, 0};

@@ -206,7 +206,7 @@ static inline float tn__int8_max(int64_t n, const float *x)
     memcpy(&max, &most, sizeof max);
     return max;
 }
-/* What 127 stands for, in the scale of these weights: max |w|, or more if the sums of |w| that the kernels add in i16
+/* The value of 127 in the scale of these weights: max |w|, or more if the sums of |w| that the kernels add in i16
  * would exceed TN__INT8_SUM. */
 static inline float tn__int8_extent(int64_t n, const float *w)
 {
