@@ -69,6 +69,7 @@ static const tn_hf_row common[] = {
      .also = "rope_parameters.partial_rotary_factor rope_scaling.partial_rotary_factor"},
     {"rope_parameters.full_attention", TN_HF_EMPTY, .silent = true},
     {"rope_parameters.sliding_attention", TN_HF_EMPTY, .silent = true},
+    {"rope_scaling.full_attention rope_scaling.sliding_attention", TN_HF_EMPTY, .silent = true},
     TN__UNUSED("pretraining_tp"), /* only the order of summation */
 };
 

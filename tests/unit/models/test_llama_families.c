@@ -200,6 +200,8 @@ START_TEST(refused_by_name)
          "num_experts_per_tok is 6, but there are only 5 experts"},
         {"qwen3_moe", "{\"mlp_only_layers\":[1]}", TN_EUNSUPPORTED, "mlp_only_layers is not empty"},
         {"qwen3_moe", "{\"decoder_sparse_step\":2}", TN_EUNSUPPORTED, "decoder_sparse_step is 2; only 1 is supported"},
+        {"phi3", "{\"rope_scaling\":{\"full_attention\":{\"rope_theta\":5}}}", TN_EUNSUPPORTED,
+         "rope_scaling.full_attention is not empty"},
         {"neox", "{\"head_dim\":4}", TN_EUNSUPPORTED, "head_dim is 4; only hidden_size / num_attention_heads, 8, is"},
         {"gemma3", "{\"rope_parameters\":{\"rope_theta\":5}}", TN_EUNSUPPORTED,
          "rope_parameters.rope_theta is not empty, which is not supported; expected in rope_parameters.full_attention"},
