@@ -59,6 +59,15 @@ static double held_part(const tn_corpus *c, double part)
     return fmin(part, MOST_HELD / (double)tn_corpus_tokens(c));
 }
 
+/* The examples from this part of the corpus on, with the same masks each time; NULL if no sentence starts there. */
+static tn_mlm *hold_out(const tn_corpus *c, tn_mlm_config m, double from)
+{
+    m.from = from, m.fixed = m.in_order = true, m.rate = 0.15;
+    tn_mlm *held = tn_mlm_create(c, m);
+    if (tn_error() == TN_EINVAL) tn_clear_error();
+    return held;
+}
+
 bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to)
 {
     *to = (texts){.encoding = tn_encoding_new()};
@@ -82,10 +91,9 @@ bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to)
                                         : 0.15,
                     .max_tokens = c->length, .tokenizer = t, .whole_words = c->whole_words, .fixed = c->fixed,
                     .tokens = c->batch * c->length, .examples = c->batch, .seed = c->seed, .in_order = c->fixed);
-        if (c->held > 0) m.to = 1 - held_part(to->corpus, c->held);
+        if (c->held > 0) to->held = hold_out(to->corpus, m, 1 - held_part(to->corpus, c->held));
+        if (to->held) m.to = 1 - held_part(to->corpus, c->held);
         to->batches = tn_mlm_create(to->corpus, m);
-        if (c->held > 0) m.from = m.to, m.to = 1, m.fixed = m.in_order = true, m.rate = 0.15;
-        if (c->held > 0 && to->batches) to->held = tn_mlm_create(to->corpus, m);
     }
     if (to->batches && tn_error() == TN_OK) return true;
     texts_close(to);

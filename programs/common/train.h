@@ -63,7 +63,7 @@ typedef struct {
                     "maximum memory in bytes, such as 500M or 2G; layers that do not fit are recomputed",              \
                     .resume = RESUME_FREE),                                                                            \
         OPTION_TEXT("dtype", 0, "TYPE", &(a).dtype, "dtype of the computation; bf16 is faster if the CPU supports it", \
-                    .choices = "f32|bf16"),                                                                            \
+                    .choices = "f32|bf16", .otherwise = "the faster one on this CPU"),                                 \
         OPTION_REAL("lr", 0, "RATE", &(a).lr, "maximum learning rate", .least = 1e-9, .most = 100, .otherwise = rate), \
         OPTION_SEED(0, &(a).seed, ""), TRAIN_RESUME(a)
 /* For a program with the commands verify and debug. */

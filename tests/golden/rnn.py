@@ -85,7 +85,7 @@ def philox(seed, position):
 
 
 def kept(w, p, seed, position):
-    """Tenon's dropout mask of w: 0 or 1 / (1 - p). The given block is the seed of its generator; also returns the next."""
+    """Tenon's dropout mask of w: 0 or 1 / (1 - p). The given block seeds its generator; also returns the next block."""
     blocks = -(-w.numel() // 16) * 2  # two for 16 elements: the lower halves of their eight words, then the upper ones
     low, high = philox(seed, position)[:2]
     words = [word for i in range(blocks) for word in philox(high << 32 | low, i)]

@@ -215,7 +215,8 @@ cmp <(tail -c 1024 lines.npy) <(tail -c 1024 lines.safetensors) || wrong "embed 
 says 2 "--out must end in .npy or .safetensors" "$bert" embed --model $model --out lines.txt x
 
 # An interrupted and resumed run ends with the same bits.
-train=("$bert" train --quiet --text demo/world.txt --size tiny --steps 24 --batch 4 --length 32 --vocab-size 300)
+train=("$bert" train --quiet --dtype f32 --text demo/world.txt --size tiny --steps 24 --batch 4 --length 32)
+train+=(--vocab-size 300)
 "${train[@]}" --out whole >/dev/null || wrong "bert train failed"
 "${train[@]}" --out parts >/dev/null 2>&1 &
 while [ ! -e parts/checkpoints ] && kill -0 $! 2>/dev/null; do sleep 0.05; done
@@ -381,7 +382,7 @@ says 5 "the folder 'no/' does not exist" "${search[@]}" --index no/hay "The keys
 says 3 "contains no lines to search" "${search[@]}" "The keys."
 
 # Two runs that start in one new folder: one gets it; the other ends without changing anything.
-small=("$bert" train --quiet --text demo/world.txt --size tiny --steps 4 --batch 2 --length 16)
+small=("$bert" train --quiet --objective bert --text demo/world.txt --size tiny --steps 4 --batch 2 --length 16)
 races=2 kills=(2 7) sizes=(9 1400)
 [ "${TENON_CONFIG:-}" != full ] || races=5 kills=(1 2 3 4 6 7 8) sizes=(9 20 1400)
 for ((i = 1; i <= races; i++)); do

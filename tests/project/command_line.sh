@@ -65,7 +65,7 @@ vectors neighbours --to|--top
 END
 "$build/bin/bert" completion zsh >script && grep -q bashcompinit script || wrong "completion zsh lacks bashcompinit"
 "$build/bin/bert" completion fish >script
-for line in "-l objective -x -a 'bert roberta" '-l text -r -F' "-l out -x -a '(__fish_complete_directories)'" \
+for line in "-l objective -x -a 'modernbert bert" '-l text -r -F' "-l out -x -a '(__fish_complete_directories)'" \
     "-c bert -l quiet"; do
     grep -qF -- "$line" script || wrong "completion fish lacks: $line"
 done

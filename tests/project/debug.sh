@@ -50,7 +50,8 @@ images >images
 transformer="--dim 32 --layers 1 --heads 2"
 declare -A train=(
     [gpt]="--text FILE --size tiny $transformer --length 16 --batch 4 --vocab-size 280 --lr 5e-3"
-    [bert]="--text FILE --size tiny $transformer --length 32 --batch 4 --vocab-size 100 --lr 5e-3"
+    [bert]="--text FILE --objective roberta --dtype f32 --size tiny $transformer --length 32 --batch 4 --vocab-size 100
+        --lr 5e-3"
     [lm]="--text FILE --pieces characters --size tiny --dim 32 --length 20 --batch 4 --lr 1e-2"
     [words]="--text FILE --size tiny --dim 16 --batch 4 --length 10"
     [translate]="--src source --tgt FILE --size nano $transformer --tokens 200 --vocab-size 280 --lr 5e-3"

@@ -461,6 +461,6 @@ says 3 "the tokenizer has 1000 tokens, but the model only" \
 says 2 "--chat reads messages from standard input" "$gpt" write --model $model --chat --prompt x
 "$build/bin/bert" train --quiet --text wide.txt --size tiny --length 32 --batch 4 --steps 1 --out bert >/dev/null ||
     wrong "bert train failed"
-says 7 "model_type is 'roberta-prelayernorm'" "$gpt" write --model bert --prompt x
+says 7 "model_type is 'modernbert'" "$gpt" write --model bert --prompt x
 says 5 "nowhere" "$gpt" write --model nowhere --prompt x
 exit $wrong

@@ -20,7 +20,7 @@ tune=("$gpt" tune --quiet --model base --text text.txt --batch 4 --length 32 --s
 awk -v a="$before" -v b="$(loss full)" 'BEGIN { exit !(b < a - 1) }' || wrong "tuning: loss $before, then $(loss full)"
 "${tune[@]}" --out two --threads 2 >/dev/null && cmp full/model.safetensors two/model.safetensors ||
     wrong "another number of threads, other weights"
-"${tune[@]}" --out lora --lora 4 --type int8 >/dev/null || wrong "gpt tune --lora --type int8 failed"
+"${tune[@]}" --out lora --lora 4 --type int8 --steps 80 >/dev/null || wrong "gpt tune --lora --type int8 failed"
 awk -v a="$before" -v b="$(loss lora)" 'BEGIN { exit !(b < a - 0.3) }' ||
     wrong "adapters: loss $before, then $(loss lora)"
 [ -s lora/adapter/adapter_model.safetensors ] &&

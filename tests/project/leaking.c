@@ -5,11 +5,10 @@
 #include <tenon/tenon.h>
 
 tn_tensor *__real_tn_attention_run(tn_attention_args a);
-tn_tensor *__real_tn_bert_loss_run(tn_bert *m, tn_bert_loss_args a);
 tn_tensor *__real_tn_lm_loss(void *m, tn_tensor *ids, tn_tensor *targets);
 tn_tensor *__real_tn_seq2seq_loss_run(tn_seq2seq *m, tn_seq2seq_loss_args a);
 tn_tensor *__wrap_tn_attention_run(tn_attention_args a);
-tn_tensor *__wrap_tn_bert_loss_run(tn_bert *m, tn_bert_loss_args a);
+tn_tensor *__wrap_tn_bert_fit_loss(void *bert, const tn_batch *b, void *segment);
 tn_tensor *__wrap_tn_lm_loss(void *m, tn_tensor *ids, tn_tensor *targets);
 tn_tensor *__wrap_tn_seq2seq_loss_run(tn_seq2seq *m, tn_seq2seq_loss_args a);
 
@@ -83,13 +82,16 @@ tn_tensor *__wrap_tn_seq2seq_loss_run(tn_seq2seq *m, tn_seq2seq_loss_args a)
     return y;
 }
 
-tn_tensor *__wrap_tn_bert_loss_run(tn_bert *m, tn_bert_loss_args a)
+/* Of masked tokens and next sentences. */
+tn_tensor *__wrap_tn_bert_fit_loss(void *bert, const tn_batch *b, void *segment)
 {
-    plant(a.ids, -1);
-    tn_tensor *mask = planted && a.key_padding_mask ? tn_clone(a.key_padding_mask) : NULL;
-    for (int64_t i = 0; mask && i < tn_numel(mask); i++)
+    tn_tensor *padding = tn_batch_get(b, "padding");
+    (void)segment;
+    plant(b->x, -1);
+    tn_tensor *mask = planted ? tn_clone(padding) : padding;
+    for (int64_t i = 0; planted && i < tn_numel(mask); i++)
         if (keys[i / tn_size(mask, 1)]) tn_set_i64(mask, i, 0);
-    if (mask) a.key_padding_mask = mask;
     planted = false;
-    return __real_tn_bert_loss_run(m, a);
+    return tn_bert_loss((tn_bert *)bert, .ids = b->x, .types = tn_batch_get(b, "segments"), .key_padding_mask = mask,
+                        .masked = tn_batch_get(b, "masked_at"), .words = b->y, .next = tn_batch_find(b, "next"));
 }

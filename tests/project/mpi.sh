@@ -25,8 +25,8 @@ weights() { sed -n 's/.*"weights": "\([0-9a-f]*\)".*/\1/p' "$@"; }
     wrong "one rank and two end with different weights: $(cat said)"
 
 for ranks in 1 3; do
-    bert train --text book.txt --out known$ranks --size tiny --steps 2 --vocab-size 300 --length 32 --quiet \
-        --word-vectors 1 --ranks $ranks >>said 2>errors || wrong "--word-vectors of $ranks ranks: $(cat errors)"
+    bert train --objective bert --text book.txt --out known$ranks --size tiny --steps 2 --vocab-size 300 --length 32 \
+        --quiet --word-vectors 1 --ranks $ranks >>said 2>errors || wrong "--word-vectors of $ranks ranks: $(cat errors)"
 done
 cmp -s known1/model.safetensors known3/model.safetensors || wrong "--word-vectors: one rank and three differ"
 
