@@ -102,7 +102,10 @@ bool pairs_measure(sentence_pairs *p, pairs_score score, void *model, const tn_t
         const char   *text[CHUNK];
         double        value[CHUNK];
         for (int64_t i = 0; i < count; i++) text[i] = p->text.at + p->at.at[from + i];
-        if (score(model, t, count, text, value) != TN_OK) break;
+        const tn_scope s = tn_autocast_begin(tn_has_bf16()); /* twice as fast; the order of scores hardly changes */
+        const bool     done = score(model, t, count, text, value) == TN_OK;
+        tn_scope_end(s);
+        if (!done) break;
         for (int64_t i = 0; i < count; i += 2) p->paradigm[p->of.at[(from + i) / 2]].right += value[i] > value[i + 1];
         progress_at(&bar, (from + count) / 2, NULL);
     }
