@@ -130,7 +130,8 @@ static void part_of_a_module(tn_world *w, void *user)
 {
     tn_sequential *net = tn_sequential_new();
     tn_linear     *first = tn_linear_new(.in = 1, .out = 40), *second = tn_linear_new(.in = 40, .out = 40);
-    tn_append(net, first), tn_append(net, second);
+    tn_append(net, first);
+    tn_append(net, second);
     tn_optimizer *o = tn_adamw_new(second, .lr = 0.1);
     tn_replica   *r = tn_replica_new(w, net, .shards = 3, .zero = true);
     for (tn_part p = {0}; tn_replica_next(r, &p);)
