@@ -1,8 +1,9 @@
 /* corpus.h — texts of any size as batches for a masked language model. Part of data.h: include that one.
  *
  *     const char *files[] = {"a.txt", "b.txt"};
- *     tn_corpus *corpus = tn_corpus_open(.files = files, .n = 2, .cache = "out/corpus.tokens", .tokenizer = t);
- *     tn_mlm *batches = tn_mlm_new(corpus, .tokenizer = t, .seed = 1);
+ *     tn_corpus *corpus = tn_corpus_open(.files = files, .n = 2, .cache = "out/corpus.tokens",
+ *                                        .tokenizer = tokenizer);
+ *     tn_mlm *batches = tn_mlm_new(corpus, .tokenizer = tokenizer, .seed = 1);
  *     tn_fit(bert, .train = tn_mlm_source(batches), .loss = tn_bert_fit_loss, .steps = 10000);
  *
  * The texts are read once, in blocks; their token ids are written to the cache, a file that is read from then on.

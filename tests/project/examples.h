@@ -4,10 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <tenon/tenon.h>
+#include <tenon/tenon.h> /* examples.sh includes <tenon/extras.h> before this for headers of extras */
 
 tn_tensor *model_loss(void *model, tn_tensor *batch);
 void       train_step(void *model, tn_tensor *first, ...);
+tn_tensor *loss_of(void *model, void *user);
 
 extern tn_sequential *net, *model;
 extern tn_optimizer  *opt;
@@ -18,7 +19,6 @@ extern tn_tensor     *ids, *padding, *where, *what, *source, *target, *src, *tgt
 extern tn_tensor    *words, *first, *second, *scores, *tags, *types, *classes, *vectors, *others, *their_tags;
 extern tn_bert      *bert;
 extern tn_tokenizer *tokenizer;
-extern tn_look_loss  loss_of;
 extern tn_batch      parts[8];
 
 extern tn_encoder     encoder;

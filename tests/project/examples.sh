@@ -3,7 +3,7 @@
 # at least five blanks after the comment's star and follows an empty line or a line that ends with a colon; an empty
 # line in it starts another part. A part that defines types or functions is compiled at file level, any other part as
 # the body of a function. A line with `...` alone, or with words between two of them, is an omission. examples.h
-# declares names that examples use without declaring them: x, net, opt.
+# declares names that examples use without declaring them: x, net, opt. Only headers of extras have <tenon/extras.h>.
 . "$(dirname "$0")/common.sh"
 fresh examples
 
@@ -21,7 +21,10 @@ program()
         lines = 0
         code = ""
     }
-    BEGIN { print "#include \"examples.h\"" }
+    BEGIN {
+        if (name ~ /^extras\//) print "#include <tenon/extras.h>"
+        print "#include \"examples.h\""
+    }
     {
         last = /\*\/[ \t]*$/
         text = $0
@@ -52,7 +55,8 @@ check()
     for compiler in gcc clang; do
         command -v $compiler >/dev/null || continue
         $compiler -std=c11 -Wall -Wextra -Wpedantic -Werror -Wno-unused -Wno-unused-parameter -fsyntax-only \
-            -I "$build/include" -I "$root/tests/project" "$file" 2>&1 | grep -E "^$2:[0-9]+.*(error|warning):" || true
+            -I "$build/include" -I "$root/tests/project" "$file" 2>&1 |
+            grep -E "(^$2|/examples\.h):[0-9]+.*(error|warning):" || true
     done
 }
 
@@ -65,7 +69,8 @@ done
     wrong "only $examples examples were found: they are written otherwise than examples.sh reads them"
 echo "$examples examples"
 
-# Test of the check: three planted faults must be found, and text that is not an example must be ignored.
+# Test of the check: planted faults must be found, and text that is not an example must be ignored. A call of extras is
+# a fault outside of extras.
 cat >planted.h <<'PLANTED'
 /* planted.h — a heading.
  *
@@ -77,11 +82,22 @@ cat >planted.h <<'PLANTED'
  *
  *     y = tn_relu(x)
  * and then:
- *     static tn_tensor *twice(tn_tensor *t) { return tn_add(t, nobody_knows_it); } */
+ *     static tn_tensor *twice(tn_tensor *t) { return tn_add(t, nobody_knows_it); }
+ *
+ *     tn_report *report = tn_report_new("A run"); */
 PLANTED
-check planted.h planted.h >said
-for line in 4 9 11; do
-    grep -q "^planted.h:$line:" said || wrong "examples.sh misses a planted fault in line $line"
-done
-grep -vE '^planted.h:(4|9|11):' said && wrong "examples.sh sees faults where there are none"
+# planted NAME LINE...: as a header of that NAME, the planted one has faults in these lines and no others
+planted()
+{
+    local name=$1 line
+    shift
+    check planted.h "$name" >said
+    for line; do
+        grep -q "^$name:$line:" said || wrong "examples.sh misses a planted fault in line $line of $name"
+    done
+    grep -vE "^$name:($(tr ' ' '|' <<<"$*")):" said && wrong "examples.sh sees faults in $name where there are none"
+    return 0
+}
+planted nn/planted.h 4 9 11 13
+planted extras/planted.h 4 9 11
 exit $wrong
