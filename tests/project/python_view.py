@@ -745,7 +745,8 @@ class Models(unittest.TestCase):
         made = m.generate(lines, tokens=20)
         self.assertEqual(made, self.read("translate.made").splitlines())  # as `translate run --beam 1`
 
-        batch = m.tokenizer.batch(lines)
+        batch = m.tokenizer.batch(lines)  # each line ends with </s>, as in training
+        self.assertEqual([m.tokenizer.encode(l)[-1] for l in lines], [m.tokenizer.id("</s>")] * 4)
         logits = m(batch.ids, tenon.tensor([[m.target.special["first"]]] * 4))
         self.assertEqual(logits.shape, (4, 1, len(m.target)))
 
