@@ -117,6 +117,11 @@ typedef struct tn_tokenizer_train_args {
 TN_API tn_tokenizer *tn_tokenizer_train_run(int n, const char *const *paths, tn_tokenizer_train_args how);
 TN_API tn_tokenizer *tn_tokenizer_train_text_run(const char *text, size_t bytes, tn_tokenizer_train_args how);
 
+/* Replaces the tokens that t adds to a text: only token id follows it, as an encoder-decoder expects of its source. The
+ * id is saved with t, but BertTokenizer, the class of a saved WordPiece, adds [CLS] and [SEP] again if t has them. Call
+ * it before other threads use t. */
+TN_API tn_status tn_tokenizer_set_end(tn_tokenizer *t, int64_t id);
+
 /* ---- properties -------------------------------------------------------------------------------------------------- */
 
 TN_API tn_tokenizer_kind tn_tokenizer_kind_of(const tn_tokenizer *t);

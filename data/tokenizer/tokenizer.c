@@ -133,6 +133,16 @@ void tn__template_ends(tn_tokenizer *t, int32_t first, int32_t last)
     t->single.n = n, t->pair.n = k;
 }
 
+tn_status tn_tokenizer_set_end(tn_tokenizer *t, int64_t id)
+{
+    if (!tn__not_null("tn_tokenizer_set_end", "the tokenizer", t)) return tn_error();
+    if (id < 0 || id >= tn_tokenizer_size(t))
+        return tn_raise(TN_EINDEX, "tn_tokenizer_set_end: id is %lld, expected a token id from 0 to %lld",
+                        (long long)id, (long long)tn_tokenizer_size(t) - 1);
+    tn__template_ends(t, -1, (int32_t)id);
+    return TN_OK;
+}
+
 void tn__template_xlnet(tn_tokenizer *t, int32_t first, int32_t end)
 {
     const tn__template_part last = {-1, 2, first}, sep = {-1, 0, end}, text = {.text = 0};

@@ -98,6 +98,8 @@ static bool open_all(training *t)
                 "token %d of this tokenizer is not %s; translate needs <pad>, <unk>, <s> and </s> as its first "
                 "tokens",
                 i, special[i]);
+    /* pairs.c and run add END themselves; other readers of the folder, such as Python's generate, encode as it says. */
+    if (tn_tokenizer_set_end(t->tokens, END) != TN_OK) return false;
     if (!pairs_open(&p->pairs, t->tokens, own_ids, p->source, p->target, p->pieces, p->longest, (uint64_t)t->asked.seed,
                     false))
         return false;

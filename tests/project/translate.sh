@@ -25,6 +25,17 @@ for kind in transformer bahdanau luong rnn convs2s bytenet gnmt; do
         cmp one8.txt - || wrong "$kind in int8: another batch and number of threads change the translation"
     [ "$(wc -l <one.txt)" = 4 ] || wrong "$kind: four lines became $(wc -l <one.txt)"
 done
+# A folder's tokenizer adds </s> to a text, also one that --vocab names; a translation does not depend on that.
+ends() { "$build/bin/tokenize" encode --special --pieces --model "$1" <<<"3 May" | grep -q '</s>$'; }
+ends transformer || wrong "the tokenizer of translate train does not add </s>"
+cp -r transformer plain
+sed -i 's/"type": "TemplateProcessing"/"type": "ByteLevel"/' plain/tokenizer.json && rm plain/SHA256SUMS
+! ends plain || wrong "the plain tokenizer adds </s>"
+"$translate" run --model plain --beam 1 --longest 14 <lines.txt |
+    cmp - <("$translate" run --model transformer --beam 1 --longest 14 <lines.txt) ||
+    wrong "run: the tokenizer's template changes a translation"
+"${train[@]:0:7}" --vocab plain --dim 32 --layers 1 --size tiny --steps 2 --tokens 400 --out named >/dev/null &&
+    ends named || wrong "train --vocab: the tokenizer of the model does not add </s>"
 [ "$("$translate" run --model transformer --beam 3 --top 2 --longest 14 <lines.txt | wc -l)" = 8 ] ||
     wrong "run --top 2 does not print two lines for each"
 # GNMT's penalties change the ranks: with alpha 0 and without coverage they are the sums.

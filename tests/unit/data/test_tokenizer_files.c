@@ -62,6 +62,37 @@ START_TEST(opens_what_it_saved)
 }
 END_TEST
 
+/* An end token follows texts instead of the template's tokens, and is saved. */
+START_TEST(saves_the_end)
+{
+    const char   *dir = tn_test_folder("end");
+    tn_tokenizer *t = train(_i == 0 ? TN_BPE : _i == 1 ? TN_BYTE_BPE : TN_UNIGRAM);
+    tn_encoding  *e = tn_encoding_new();
+    const int64_t n = tn_tokenizer_size(t), end = tn_tokenizer_special(t).last;
+    ck_assert_int_ge(end, 0);
+    ck_assert_int_eq(tn_tokenizer_encode(t, e, "the keys", 8, .bare = true), TN_OK);
+    const int64_t own = e->n;
+    ck_assert_int_eq(tn_tokenizer_set_end(t, end), TN_OK);
+    ck_assert_int_eq(tn_tokenizer_save(t, dir), TN_OK);
+    tn_tokenizer *again = tn_tokenizer_load(dir);
+    same(t, again);
+    ck_assert_int_eq(tn_tokenizer_encode(again, e, "the keys", 8), TN_OK);
+    ck_assert_int_eq(e->n, own + 1);
+    ck_assert_int_eq(e->id[own], end);
+    ck_assert_int_eq(e->special[own], TN_TOKEN_FROM_TEMPLATE);
+    ck_assert_int_eq(tn_tokenizer_encode(again, e, "the keys", 8, .bare = true), TN_OK);
+    ck_assert_int_eq(e->n, own);
+    ck_assert_int_eq(tn_tokenizer_set_end(t, n), TN_EINDEX);
+    ck_error_has(TN_EINDEX, "tn_tokenizer_set_end: id is ");
+    ck_assert_int_eq(tn_tokenizer_set_end(t, -1), TN_EINDEX);
+    ck_error_has(TN_EINDEX, "tn_tokenizer_set_end: id is -1, expected a token id from 0 to ");
+    ck_assert_int_eq(tn_tokenizer_set_end(NULL, 0), TN_EINVAL);
+    ck_error(TN_EINVAL, "tn_tokenizer_set_end: the tokenizer is NULL");
+    tn_encoding_free(e);
+    tn_tokenizer_free(t), tn_tokenizer_free(again);
+}
+END_TEST
+
 START_TEST(heeds_the_config)
 {
     const char *dir = tn_test_folder("config");
@@ -334,6 +365,7 @@ int main(void)
     Suite *s = suite_create("tokenizer_files");
     TCase *c = tn_tcase(s, "files");
     tcase_add_loop_test(c, opens_what_it_saved, 0, 3);
+    tcase_add_loop_test(c, saves_the_end, 0, 3);
     tcase_add_test(c, heeds_the_config);
     tcase_add_loop_test(c, refuses, 0, (int)(sizeof refused / sizeof *refused));
     tcase_add_test(c, refuses_files);
