@@ -168,7 +168,7 @@ static void lstm_proj_backward_ops(tn_back *b)
         return;
     }
     const size_t bytes = 2 * (size_t)n * sizeof(tn_tensor *);
-    tn_tensor  **gx = tn__mem_get(bytes), **all = gx + n; /* one for each step; the last covers steps = 0 */
+    tn_tensor  **gx = tn__mem_get(bytes), **all = gx ? gx + n : NULL; /* one for each step; the last covers steps = 0 */
     if (!gx) return;
     if (!gh) gh = tn_zeros_of(w->dtype, states);
     if (!gc) gc = tn_zeros_of(w->dtype, cells);

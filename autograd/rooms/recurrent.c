@@ -228,7 +228,8 @@ void tn__steps_backward_ops(tn_back *b, const tn__cell *cell)
     if (!gh) gh = tn_zeros_of(w->dtype, states);
     if (cell->state && !gc) gc = tn_zeros_of(w->dtype, states);
     const size_t bytes = 2 * (size_t)(a->steps + 1) * sizeof(tn_tensor *);
-    tn_tensor  **gx = tn__mem_get(bytes), **gp = gx + a->steps + 1; /* one for each step; the last covers steps = 0 */
+    tn_tensor  **gx = tn__mem_get(bytes),
+              **gp = gx ? gx + a->steps + 1 : NULL; /* one for each step; the last covers steps = 0 */
     if (!gx) return;
     gx[a->steps] = gp[a->steps] = tn_zeros_of(w->dtype, TN_SHAPE(0, sums.d[1]));
     for (tn__steps_walk s = tn__steps_begin(a, !a->reverse, packed, all); !tn_error() && tn__steps_next(&s);) {

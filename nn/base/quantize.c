@@ -54,7 +54,7 @@ tn_status tn__pack_weights(const char *who, tn_module *m, tn_tensor *(*pack)(con
     for (tn_each e = weights_of(m); tn_next(&e);) n++;
     if (!n) return TN_OK;
     const size_t   bytes = 2 * n * sizeof(tn_tensor *);
-    tn_tensor    **was = tn_mem_get(bytes), **now = was + n;
+    tn_tensor    **was = tn_mem_get(bytes), **now = was ? was + n : NULL;
     const tn_scope s = tn_no_grad_begin();
     for (tn_each e = weights_of(m); tn_error() == TN_OK && tn_next(&e);) {
         size_t before = 0;

@@ -127,7 +127,7 @@ static bool count_tokens(const tn_corpus *c, int64_t vocab, double *count)
 double texts_unigram(const texts *t, const texts *of, int64_t vocab)
 {
     const size_t bytes = 2 * (size_t)vocab * sizeof(double);
-    double      *count = tn_mem_get(bytes), *there = count + vocab, all = (double)vocab, n = 0, loss = 0;
+    double      *count = tn_mem_get(bytes), *there = count ? count + vocab : NULL, all = (double)vocab, n = 0, loss = 0;
     for (int64_t i = 0; count && i < 2 * vocab; i++) count[i] = i < vocab; /* each token of the text once more */
     if (count && count_tokens(t->corpus, vocab, count) && count_tokens(of->corpus, vocab, there)) {
         all += (double)tn_corpus_tokens(t->corpus);

@@ -1,4 +1,5 @@
-/* test_pages.c — memory and the system: after its first steps a training loop touches no new page. */
+/* test_pages.c — memory and the system: after its first steps a training loop touches no new page. Without the
+ * cache of freed memory it only runs. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -43,8 +44,8 @@ START_TEST(no_faults_after_the_first_steps)
         tn_scope_end(s);
     }
     if (tn_test_slow()) early = faults() - before;
-    ck_assert_int_le(early, 150);                     /* of some 15,000 of the blocks */
-    if (!tn_test_slow()) ck_assert_int_le(least, 20); /* one block is 16 a step, 96 a window */
+    if (TN_TEST_CACHE) ck_assert_int_le(early, 150);                   /* of some 15,000 of the blocks */
+    if (TN_TEST_CACHE && !tn_test_slow()) ck_assert_int_le(least, 20); /* one block is 16 a step, 96 a window */
     tn_optimizer_free(o);
     tn_free(head), tn_free(m);
 }
