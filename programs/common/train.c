@@ -84,11 +84,16 @@ bool train_read(training *t)
 /* The tokenizer of the run to resume, the one of --vocab, or a new one. */
 tn_tokenizer *train_tokenizer(training *t)
 {
+    const int32_t end = t->kind->end;
+    tn_tokenizer *made;
     if (!t->kind->tokenizer) return NULL;
-    if (t->asked.resume || t->asked.vocab) return tn_tokenizer_load(t->asked.resume ? t->asked.out : t->asked.vocab);
-    progress      bar = progress_begin("tokenizer", 100, "%");
-    tn_tokenizer *made = t->kind->tokenizer(t, &bar);
-    progress_end(&bar);
+    if (t->asked.resume || t->asked.vocab) made = tn_tokenizer_load(t->asked.resume ? t->asked.out : t->asked.vocab);
+    else {
+        progress bar = progress_begin("tokenizer", 100, "%");
+        made = t->kind->tokenizer(t, &bar);
+        progress_end(&bar);
+    }
+    if (made && end && end < tn_tokenizer_size(made)) (void)!tn_tokenizer_set_end(made, end); /* or open rejects it */
     return made;
 }
 

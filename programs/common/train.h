@@ -134,9 +134,10 @@ struct train_kind {
     int (*check)(training *t); /* before anything is created: sets the size's values; returns 0 or program_usage */
     bool (*read)(training *t); /* reads and checks the texts; may be NULL */
     tn_tokenizer *(*tokenizer)(training *t, progress *bar); /* trains one on the texts; member NULL: no tokenizer */
-    bool (*open)(training *t);                              /* prepares the batches */
-    void *(*make)(training *t);                             /* creates the model; the generator has been seeded */
-    void (*print_info)(training *t);                        /* prints a description of the texts to standard error */
+    int32_t end;                     /* token id that the model's tokenizer adds to a text; 0: none */
+    bool (*open)(training *t);       /* prepares the batches */
+    void *(*make)(training *t);      /* creates the model; the generator has been seeded */
+    void (*print_info)(training *t); /* prints a description of the texts to standard error */
     void (*describe)(const training *t, tn_json_writer *w); /* puts the kind's options, which --resume must repeat */
     bool (*save)(training *t, tn_fit_why why);              /* saves the model in the folder */
     void (*close)(training *t);

@@ -98,8 +98,6 @@ static bool open_all(training *t)
                 "token %d of this tokenizer is not %s; translate needs <pad>, <unk>, <s> and </s> as its first "
                 "tokens",
                 i, special[i]);
-    /* pairs.c and run add END themselves; other readers of the folder, such as Python's generate, encode as it says. */
-    if (tn_tokenizer_set_end(t->tokens, END) != TN_OK) return false;
     if (!pairs_open(&p->pairs, t->tokens, own_ids, p->source, p->target, p->pieces, p->longest, (uint64_t)t->asked.seed,
                     false))
         return false;
@@ -223,6 +221,7 @@ const train_kind translate_kind = {
     .check = check,
     .read = check_files,
     .tokenizer = tokenizer,
+    .end = END, /* pairs.c and run add it themselves; Python's generate and other readers of the folder do not */
     .open = open_all,
     .make = new_model,
     .print_info = print_summary,
