@@ -351,7 +351,7 @@ static tn_tensor *replaced_loss(tn_bert *m, tn_tensor *y, const tn_bert_loss_arg
     tn_tensor *scores = replaced_logits(m, x);
     if (!scores) return NULL;
     want = tn_to(want, tn_dtype_of(scores));
-    if (scores && !tn_numel(scores)) return tn_mul_scalar(tn_sum(y), 0);
+    if (scores && !tn_numel(scores)) return tn_sum(tn_narrow(y, 0, 0, 0));
     return tn_bce_with_logits(scores, want);
 }
 
@@ -447,7 +447,7 @@ tn_tensor *tn_bert_loss_run(tn_bert *m, tn_bert_loss_args b)
                        : tn_bert_forward(m, b.ids, .types = b.types, .key_padding_mask = b.key_padding_mask,
                                          .skip_padding = true, .for_words = b.masked, .shared = b.shared);
     if (y && b.masked) {
-        word = tn_numel(b.words) ? word_loss(m, y, &b) : tn_mul_scalar(tn_sum(y), 0);
+        word = tn_numel(b.words) ? word_loss(m, y, &b) : tn_sum(tn_narrow(y, 0, 0, 0)); /* 0, with a gradient of 0 */
         loss = word;
     }
     if (y && b.next) {

@@ -101,7 +101,7 @@ static bool parts(electra *m, const tn_batch *b, tn_tensor *part[2])
     tn_tensor *y =
         tn_bert_forward(m->generator, b->x, .types = segments, .key_padding_mask = padding, .for_words = true);
     if (!y) return false;
-    tn_tensor *text = b->x, *loss = tn_mul_scalar(tn_sum(y), 0);
+    tn_tensor *text = b->x, *loss = tn_sum(tn_narrow(y, 0, 0, 0));
     if (tn_numel(at)) {
         tn_tensor *scores = tn_bert_mlm_logits(m->generator, y, at);
         loss = tn_cross_entropy(scores, b->y);
