@@ -169,7 +169,7 @@ stopped() # NAME OPTION...: the model NAME in one go, NAME.parts in two
     "${train[@]}" "$@" --out "$name" >"$name.txt" || wrong "translate train $* failed"
     "${train[@]}" "$@" --out "$name.parts" >/dev/null 2>&1 &
     while [ ! -e "$name.parts/checkpoints" ] && kill -0 $! 2>/dev/null; do sleep 0.05; done
-    kill -INT $! 2>/dev/null
+    kill -INT $! 2>/dev/null || true # it may have ended
     wait $! || true
     "$translate" train --quiet --out "$name.parts" --resume >/dev/null || wrong "translate train $* --resume failed"
     same_folder "$name" "$name.parts" || wrong "$*: a resumed run ends with other bits"
