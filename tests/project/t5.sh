@@ -36,7 +36,7 @@ stopped() # NAME COMMAND OPTION...
     "$translate" "$command" --quiet "$@" --out "$name" >/dev/null || wrong "translate $command failed"
     "$translate" "$command" --quiet "$@" --out "$name.parts" >/dev/null 2>&1 &
     while [ ! -e "$name.parts/checkpoints" ] && kill -0 $! 2>/dev/null; do sleep 0.05; done
-    kill -INT $! 2>/dev/null
+    kill -INT $! 2>/dev/null || true
     wait $! || true
     "$translate" "$command" --quiet --out "$name.parts" --resume >/dev/null || wrong "$command --resume failed"
     same_folder "$name" "$name.parts" || wrong "$command: a resumed run ends with other bits"
