@@ -78,7 +78,7 @@ tn__drop_part tn__drop_part_of(const tn__drop_rows *a, int64_t first, int64_t n)
     return p;
 }
 
-/* Rows of more keys continue in the next row's part. Places are i64: so many sequences have smaller parts. */
+/* Rows of more keys continue in the next row's part. Places are i64: parts are smaller for more than SEQUENCES. */
 enum { KEYS_APART = 1 << 18, SEQUENCES = 1 << 22 };
 
 tn__layout tn__drop_layout(tn_shape weights)

@@ -49,7 +49,7 @@ static const char *atom_end(span p)
     return c && c < p.end ? c + 1 : NULL;
 }
 
-/* True if c is what "\e" stands for. */
+/* True if the escape "\e" matches c. */
 static bool is_escaped(matcher *m, char e, char c)
 {
     if (e == 'd' || e == 'w') return e == 'd' ? is_digit(c) : is_word(c);

@@ -61,9 +61,8 @@ typedef struct {
     tn_encoding *encoding;
     tn_corpus   *corpus;
     tn_mlm      *batches;
-    bool         single; /* one document, opened without pairs */
-    tn_mlm      *held;   /* batches of the part that .held sets aside; NULL: none */
-    tn_ids       ids;    /* of all sentences, and their starts [sentences + 1] and lines [sentences]: see lines.c */
+    tn_mlm      *held; /* batches of the part that .held sets aside; NULL: none */
+    tn_ids       ids;  /* of all sentences, and their starts [sentences + 1] and lines [sentences]: see lines.c */
     int64_t     *start, *line;
 } texts;
 
@@ -72,7 +71,6 @@ typedef struct {
     const char  *cache; /* file for the token ids */
     tn_bert_kind kind;  /* of the model, which decides the form of the examples */
     bool         pairs, fixed, whole_words, by_rule;
-    bool         may_be_single; /* pairs only if there are several documents */
     int64_t      length, batch; /* tokens per example, examples per batch */
     double       rate;          /* fraction of tokens that are masked; 0: 0.15, XLNet 1/6 */
     double       held;          /* fraction of the tokens, at the end, for .held; 0: none */

@@ -32,12 +32,10 @@ static tn_corpus *open_corpus(const texts_config *c, const tn_tokenizer *t, tn_e
     return corpus;
 }
 
-/* Whether the documents suffice for pairs of sentences; sets to->single. */
-static bool can_pair(const texts_config *c, texts *to)
+/* Whether the documents suffice for pairs of sentences. */
+static bool can_pair(const texts_config *c, const texts *to)
 {
-    const bool single = c->pairs && c->kind != TN_ALBERT && tn_corpus_documents(to->corpus) < 2;
-    to->single = single && c->may_be_single;
-    return !single || to->single;
+    return !c->pairs || c->kind == TN_ALBERT || tn_corpus_documents(to->corpus) >= 2;
 }
 
 /* Examples must have the form in which the tokenizer encodes texts: XLNet's [CLS] is the last token. */
@@ -81,7 +79,7 @@ bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to)
                  c->files.value[0], c->fixed ? "" : ", or train with --objective roberta");
     else if (to->corpus) {
         tn_mlm_config m =
-            TN_WITH(tn_mlm_config, TN_MLM_DEFAULTS, .pairs = c->pairs && !to->single, .order = albert,
+            TN_WITH(tn_mlm_config, TN_MLM_DEFAULTS, .pairs = c->pairs, .order = albert,
                     .spans = albert  ? 3
                              : xlnet ? 5
                                      : 0,
@@ -91,8 +89,9 @@ bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to)
                                         : 0.15,
                     .max_tokens = c->length, .tokenizer = t, .whole_words = c->whole_words, .fixed = c->fixed,
                     .tokens = c->batch * c->length, .examples = c->batch, .seed = c->seed, .in_order = c->fixed);
-        if (c->held > 0) to->held = hold_out(to->corpus, m, 1 - held_part(to->corpus, c->held));
-        if (to->held) m.to = 1 - held_part(to->corpus, c->held);
+        const double end = 1 - held_part(to->corpus, c->held);
+        if (end < 1) to->held = hold_out(to->corpus, m, end);
+        if (to->held) m.to = end;
         to->batches = tn_mlm_create(to->corpus, m);
     }
     if (to->batches && tn_error() == TN_OK) return true;
