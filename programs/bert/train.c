@@ -49,6 +49,10 @@ static int check_options(const bert_training *a)
     if (a->sharing && !has_generator(a)) return program_usage("--sharing is for --objective electra and deberta-v3");
     if (a->word_vectors && !is(a, "bert") && !is(a, "roberta") && !is(a, "deberta"))
         return program_usage("--word-vectors is for --objective bert, roberta and deberta");
+    if (a->base.pairs && has_generator(a))
+        return program_usage("--pairs is for one model, but --objective %s trains two; measure the generator with "
+                             "bert eval --pairs afterwards",
+                             a->objective);
     if (a->segment && !is(a, "xlnet")) return program_usage("--segment is for --objective xlnet");
     return 0;
 }
@@ -59,7 +63,7 @@ static int check(training *t)
     const bool     modern = is(a, "modernbert");
     const int      wrong = check_options(a);
     if (wrong) return wrong;
-    const train_choice  *chosen = train_choose(t, modern ? choices : others);
+    const train_choice  *chosen = train_choose(t, modern ? choices : others, modern);
     const tn_bert_config b = tn_bert_size(t->asked.size);
     if (!a->batch) a->batch = chosen->batch;
     if (!a->length) a->length = chosen->length;
@@ -101,6 +105,7 @@ static bool open_texts(training *t, bool valid, texts *to)
                               .kind = kind_of(b),
                               .rate = is(b, "modernbert") && !valid ? 0.3 : 0,
                               .held = valid ? 0 : b->valid_part,
+                              .most_held = train_valid_tokens(t),
                               .pairs = has_pairs(b),
                               .fixed = valid,
                               .whole_words = b->whole_words,
@@ -233,6 +238,7 @@ const train_kind bert_kind = {
     .close = close_all,
     .next = "bert fill --model %s \"The [MASK] is here.\"",
     .tag = "fill-mask",
+    .score_pairs = score_pairs,
     .row = row,
 };
 
@@ -285,6 +291,7 @@ static const option options[] = {
     OPTION_FLAG("whole-words", 0, &asked.whole_words, "mask whole words instead of single tokens"),
     OPTION_FLAG("by-rule", 0, &asked.by_rule, "end sentences at . ! ? instead of at the end of a line"),
     OPTION_FLAG("cased", 0, &asked.cased, "keep capital letters and accents"),
+    TRAIN_PAIRS(asked.base),
     TRAIN_OPTIONS_CHOSEN(asked.base.asked, 's', "tiny|mini|small|medium|base|large", "20"),
     {0},
 };

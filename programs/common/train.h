@@ -11,6 +11,7 @@
 #include "page.h"
 #include "ranks.h"
 #include "record.h"
+#include "sentence_pairs.h"
 #include "stop.h"
 #include <math.h>
 
@@ -72,6 +73,11 @@ typedef struct {
                "keep the newest N training checkpoints, from which verify and debug can repeat parts of the run " \
                "(default: 2)",                                                                                    \
                .least = 1, .most = 1e6, .resume = RESUME_FREE)
+#define TRAIN_PAIRS(t)                                                                                               \
+    OPTION_TEXT("pairs", 0, "FILE", &(t).pairs,                                                                      \
+                "at each validation, measure the model on pairs of sentences of which one is wrong, the first 5 of " \
+                "each paradigm (see eval --pairs)",                                                                  \
+                .resume = RESUME_FREE)
 #define TRAIN_RESUME(a)                                                                                             \
     OPTION_FLAG(                                                                                                    \
         "resume", 'r', &(a).resume,                                                                                 \
@@ -116,12 +122,16 @@ typedef struct {
     int64_t           every;             /* steps between two checkpoints; 0: depends on the number of steps */
     char              each[64];          /* description of a step: "16 examples of at most 128 tokens" */
     const char       *score;             /* name of the validation's value; NULL: the loss */
+    const char       *pairs;             /* file of sentence pairs to measure at validations; NULL: none */
     const char       *load, *next, *tag; /* set by check or open: see run_page; next, tag NULL: the kind's */
-    bool              untimed;           /* do not measure the duration of a step */
-    bool              no_duration;       /* the user set no duration: a resumed run keeps its number of steps */
-    bool              vocab_size_given;  /* --vocab-size was given */
-    bool              chosen;            /* train_choose has set the size */
-    bool              new_folder;        /* the folder is locked by this run and does not contain a model yet */
+    double            minutes;           /* set by train_choose: of the run, or of its start; --steps: the default */
+    double            speed;       /* set by train_choose: measured speed of the machine (plan.c); 0: not measured */
+    bool              recorded;    /* the run exists: it is resumed or repeated, and run.json has its choices */
+    bool              untimed;     /* do not measure the duration of a step */
+    bool              no_duration; /* the user set no duration: a resumed run keeps its number of steps */
+    bool              vocab_size_given; /* --vocab-size was given */
+    bool              chosen;           /* train_choose has set the size */
+    bool              new_folder;       /* the folder is locked by this run and does not contain a model yet */
     void (*on)(void *training, const tn_fit_event *e); /* called after the record's listener; may be NULL */
     int usage; /* set by train_run: the exit code if the options are wrong, which has been reported; else 0 */
 } training;
@@ -143,6 +153,7 @@ struct train_kind {
     void (*close)(training *t);
     void (*show)(training *t); /* after a complete run: evaluates the saved model; may be NULL */
     const char *next, *tag;    /* see run_page */
+    pairs_score score_pairs;   /* for .pairs; NULL: the kind has no such option */
     /* For debug: sets the place of a batch's row in the data, as "line 12" ("": not known), and adds its text. ids: its
      * token ids, with those that are masked; empty if the data are not texts. NULL: no places and texts. */
     void (*row)(training *t, const tn_batch *b, int64_t row, const tn_ids *ids, char place[64], tn_string *text);
@@ -188,13 +199,16 @@ void train_put_path(const training *t, tn_json_writer *w, const char *name, cons
 /* What a run of `minutes` or more gets where the user sets nothing: in a few minutes a small model learns more from
  * many small steps than a large one from a few. The rows are in ascending order; the last one has no size. */
 typedef struct {
-    double      minutes;
+    double      minutes; /* by_speed: of two cores of Zen 3 in f32; a machine that is twice as fast needs half */
     const char *size;
     int64_t     batch, length; /* of the kind's options */
 } train_choice;
-/* train_choose returns the row for this run and sets --size, unless it was given; call it in check.
- * train_choose_vocabulary sets --vocab-size for a text of `bytes` bytes, unless it was given; call it in read. */
-const train_choice *train_choose(training *t, const train_choice *rows);
+/* train_choose returns the row for this run and sets --size and --dtype, unless they were given; call it in check. The
+ * row for --steps, and with --ranks, does not depend on the machine's speed. train_valid_tokens: the number of tokens
+ * to validate on, so that validations take a small part of the run. train_choose_vocabulary sets --vocab-size for a
+ * text of `bytes` bytes, unless it was given; call it in read. */
+const train_choice *train_choose(training *t, const train_choice *rows, bool by_speed);
+int64_t             train_valid_tokens(const training *t);
 void                train_choose_vocabulary(training *t, size_t bytes);
 
 /* PROGRAM verify DIR (verify.c): repeats segments of the run in the folder, made by `train`. Returns the exit code. */

@@ -8,7 +8,7 @@
 
 static gpt_training *of(training *t) { return (gpt_training *)t; }
 
-enum { MOST_ROWS = 4096, MOST_MEASURED = 1 << 17 /* about this number of tokens in a validation */ };
+enum { MOST_ROWS = 4096 };
 
 static tn_tensor *loss(void *net, const tn_batch *b, void *user)
 {
@@ -38,7 +38,7 @@ static int check(training *t)
         return program_usage("--vocab-size must be at least 257: 256 bytes and <|endoftext|>");
     if (t->asked.vocab_size && !bpe)
         return program_usage("--vocab-size is for --pieces bpe; with characters, the text determines it");
-    const train_choice *chosen = train_choose(t, choices);
+    const train_choice *chosen = train_choose(t, choices, true);
     if (!g->batch) g->batch = chosen->batch;
     if (!g->length) g->length = chosen->length;
     const tn_gpt_config c = tn_gpt_size(t->asked.size);
@@ -80,7 +80,7 @@ static bool open_all(training *t)
     if (!texts_check_valid(&g->valid, length, "two tokens")) return false;
     if (length > 0) {
         g->held_windows = tn_windows_new(g->held.at, g->held.n, .batch = g->batch, .length = length, .in_order = true,
-                                         .most = MOST_MEASURED);
+                                         .most = train_valid_tokens(t));
         t->fit.valid = tn_windows_source(g->held_windows);
         t->fit.restore_best = true;
     }
@@ -170,6 +170,7 @@ const train_kind gpt_kind = {
     .close = close_all,
     .next = "gpt write --model %s --prompt \"Once\"",
     .tag = "text-generation",
+    .score_pairs = tn_lm_scores,
     .row = row,
     .causal = "x",
 };
@@ -206,6 +207,7 @@ static const option options[] = {
                "tokens per sequence; also the model's maximum context (default: 256; below 10 minutes: 128)",
                .least = 8, .most = 65536),
     OPTION_REAL("weight-decay", 0, "X", &asked.weight_decay, "weight decay of the matrices", .least = 0, .most = 10),
+    TRAIN_PAIRS(asked.base),
     TRAIN_OPTIONS_CHOSEN(asked.base.asked, 's', "tiny|mini|baby|small|medium|large", "20"),
     {0},
 };
