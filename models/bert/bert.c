@@ -249,7 +249,7 @@ static tn_tensor *encode(tn_bert *m, const tn_bert_args *a)
         place = tn_embedding_rows(m->positions, 0, tn_size(a->ids, 1));
     if (tn_error() == TN_OK)
         x = tn_transformer_encoder_forward(m->encoder, x, .key_padding_mask = u.rows ? NULL : a->key_padding_mask,
-                                           .weights = a->weights, .skip_padding = a->skip_padding,
+                                           .causal = a->causal, .weights = a->weights, .skip_padding = a->skip_padding,
                                            .mask_decoder = place, .unpadded = u.rows ? &u : NULL);
     if (tn_error() == TN_OK && u.rows) x = tn_pad_rows(u, x);
     return x && a->targets ? tn_index_select(tn_reshape(x, TN_SHAPE(-1, m->config.dim)), 0, a->targets) : x;
@@ -262,6 +262,9 @@ tn_tensor *tn_bert_run(tn_bert *m, tn_bert_args a)
     for (int k = 0; k < 2; k++)
         for (int64_t i = 0; lists[k] && i < n; i++) lists[k][i] = NULL;
     if (!tn_ready(m)) return NULL;
+    if (a.causal && (m->streams || m->config.kind == TN_DEBERTA))
+        return tn_raise_null(TN_EUNSUPPORTED, "bert: .causal is not supported by %s",
+                             tn_bert_kind_name(m->config.kind));
     const tn_frame f = tn_enter(m);
     tn_tensor     *x = m->streams ? embed_with_shared(m, &a) : encode(m, &a);
     if (m->streams && tn_error() == TN_OK) x = tn__xlnet_run(m, x, &a);
@@ -443,9 +446,10 @@ tn_tensor *tn_bert_loss_run(tn_bert *m, tn_bert_loss_args b)
     const tn_frame f = tn_enter(m);
     tn_tensor     *y = NULL, *loss = NULL, *word = NULL, *next = NULL;
     if (has_targets(m, &b))
-        y = m->streams ? target_states(m, &b)
-                       : tn_bert_forward(m, b.ids, .types = b.types, .key_padding_mask = b.key_padding_mask,
-                                         .skip_padding = true, .for_words = b.masked, .shared = b.shared);
+        y = m->streams
+                ? target_states(m, &b)
+                : tn_bert_forward(m, b.ids, .types = b.types, .key_padding_mask = b.key_padding_mask,
+                                  .causal = b.causal, .skip_padding = true, .for_words = b.masked, .shared = b.shared);
     if (y && b.masked) {
         word = tn_numel(b.words) ? word_loss(m, y, &b) : tn_sum(tn_narrow(y, 0, 0, 0)); /* 0, with a gradient of 0 */
         loss = word;
@@ -474,5 +478,6 @@ tn_tensor *tn_bert_fit_loss(void *bert, const tn_batch *b, void *segment)
     return tn_bert_loss(m, .ids = b->x, .types = tn_batch_get(b, "segments"),
                         .key_padding_mask = tn_batch_get(b, "padding"), .masked = tn_batch_get(b, "masked_at"),
                         .words = b->y, .next = tn_batch_find(b, "next"), .order = tn_batch_find(b, "order"),
+                        .causal = tn_batch_find(b, "causal") != NULL,
                         .segment = segment ? *(const int64_t *)segment : 0);
 }
