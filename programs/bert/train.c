@@ -31,8 +31,8 @@ static tn_bert_kind kind_of(const bert_training *t)
 
 /* What a run gets where the user sets nothing (docs/results.md has the trials). Short examples first: most of what a
  * small model can learn in an hour is within a sentence. */
-static const train_choice choices[] = {
-    {0, "tiny", 16, 64}, {2.5, "mini", 16, 64}, {30, "mini", 32, 64}, {150, "mini", 64, 64}, {800, "small", 64, 64}, {.size = NULL}};
+static const train_choice choices[] = {{0, "tiny", 16, 64},   {2.5, "mini", 16, 64},  {30, "mini", 32, 64},
+                                       {150, "mini", 64, 64}, {800, "small", 64, 64}, {.size = NULL}};
 static const train_choice others[] = {{0, "mini", 16, 128}, {.size = NULL}};
 
 /* Checks the combinations of options. Returns 0 or program_usage. */
@@ -273,8 +273,8 @@ static const option options[] = {
                 .required = true),
     OPTION_LIST("valid", 0, "FILE", &asked.valid, "validation text"),
     OPTION_REAL("valid-part", 0, "P", &asked.valid_part,
-                "fraction of the text, from its end, to validate on instead of --valid, at most 131,072 tokens "
-                "(default: 0.1; with sentence pairs 0)",
+                "fraction of the text, from its end, to validate on instead of --valid, at most 131,072 tokens (default: "
+                "0.1; with sentence pairs 0)",
                 .least = 0, .most = 0.5),
     OPTION_TEXT(
         "objective", 0, "NAME", &asked.objective,
@@ -297,7 +297,7 @@ static const option options[] = {
                "start with word vectors from N epochs of skip-gram on the text; 0: start with random ones", .least = 0,
                .most = 1000),
     OPTION_INT("batch", 'b', "N", &asked.batch,
-               "examples per step (default: 64; below 4 minutes 32; other objectives than modernbert 16)", .least = 1,
+               "examples per step (default: depends on the minutes; other objectives than modernbert 16)", .least = 1,
                .most = 65536),
     OPTION_INT("length", 'l', "N", &asked.length, "tokens per example (default: 64; other objectives 128)", .least = 8,
                .most = 16384),
