@@ -106,8 +106,8 @@ set(TENON_FOR_O2 autograd/tape autograd/tools core/base core/products)
 set(TENON_FOR_LOOPS autograd/ops autograd/rooms core/kernels core/skeletons core/tensor optim)
 # Files with inner loops in these folders have -O3.
 set(TENON_FILES_FOR_SPEED core/products/convolve.c core/products/q8.c data/images/image_batches.c
-  data/images/processor.c data/images/raster.c data/images/resize.c data/vectors/lexicon.c data/vectors/shard.c
-  data/vectors/windows.c models/generate/sampling.c)
+  data/images/processor.c data/images/raster.c data/images/resize.c extras/vectors/lexicon.c extras/vectors/shard.c
+  extras/vectors/windows.c models/generate/sampling.c)
 
 # Compiles the C files of a folder with the given level of optimisation, except those in TENON_FILES_FOR_SPEED.
 function(tenon_optimise folder level)

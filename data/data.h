@@ -15,7 +15,6 @@
 #include "table.h"
 #include "text.h"
 #include "tokenizer.h"
-#include "vectors.h"
 #include "vocab.h"
 
 #endif

@@ -7,4 +7,5 @@
 #include "runlog.h"
 #include "skip_thought.h"
 #include "surface.h"
+#include "vectors.h"
 #endif

@@ -35,8 +35,6 @@ data/source      | text                          | core/base/toolbox.h
 data/corpus      | text source tokenizer tokenizer/encode | core/base/toolbox.h
 data/pairs       | text source corpus            | core/base/toolbox.h
 data/labelled    | text source corpus tokenizer tokenizer/encode | core/base/toolbox.h
-data/vectors     | text                          | core/base/toolbox.h core/kernels/kernels.h
-                 |                               | core/products/gemm.h
 data/images      | text source                   | core/base/toolbox.h core/files/io.h
 data/metrics     | text                          | core/base/toolbox.h core/tensor/print.h
 parallel         |                               | core/base/toolbox.h optim/norm.h
@@ -58,6 +56,8 @@ extras/look      |                               | core/base/toolbox.h
 extras/elmo      |                               | core/base/toolbox.h models/files
 extras/skip_thought |                            | core/base/toolbox.h models/files
 extras/report    |                               | core/base/toolbox.h data/text
+extras/vectors   |                               | core/base/toolbox.h core/kernels/kernels.h data/text
+                 |                               | core/products/gemm.h
 '
 
 # Allowed calls upwards: mainly the mathematics of gradients, which are sums of tensors, computed by ops. A line that no

@@ -14,7 +14,7 @@ read texts     |  800 | data/data.h data/text.h data/vocab.h data/tokenizer.h da
                |      | data/corpus.h data/pairs.h
 language models | 120 | data/sequences.h
 judge, report  |  300 | data/metrics.h extras/report.h extras/runlog.h
-words, vectors |  200 | data/vectors.h
+words, vectors |  200 | extras/vectors.h
 several ranks  |  200 | parallel/parallel.h
 use the models |  650 | models/models.h models/fit.h models/generate.h models/gpt.h models/llama.h
                |      | models/lm.h models/seq2seq.h

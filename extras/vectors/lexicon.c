@@ -1,6 +1,6 @@
 /* lexicon.c — words with counts and indices, with fast lookup: training looks up each word of a text in each epoch. A
  * slot stores 32 bits of the hash, so that a lookup nearly always compares the letters of one word only. */
-#include "data/vectors/vectors_private.h"
+#include "extras/vectors/vectors_private.h"
 #include "core/base/toolbox.h"
 
 static uint64_t load_some(const char *p, size_t n) /* n < 8 */

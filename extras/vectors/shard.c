@@ -4,7 +4,7 @@
  * worker waits for another or sees its changes. The changes of the copies are then added to the tables, chunk by chunk
  * in order. So the result depends only on how the text is divided, which is fixed, and not on the scheduling. Adjacent
  * copies are also in the nearest cache, where rows of the tables seldom are. */
-#include "data/vectors/vectors_private.h"
+#include "extras/vectors/vectors_private.h"
 #include "core/base/toolbox.h"
 
 /* ---- copies of rows ---------------------------------------------------------------------------------------------- */

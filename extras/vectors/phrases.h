@@ -1,8 +1,8 @@
 /* phrases.h — phrases with custom memory limits, for tests. Private. */
-#ifndef TENON_DATA_VECTORS_PHRASES_H
-#define TENON_DATA_VECTORS_PHRASES_H
+#ifndef TENON_EXTRAS_VECTORS_PHRASES_H
+#define TENON_EXTRAS_VECTORS_PHRASES_H
 
-#include "data/vectors/vectors_private.h"
+#include "extras/vectors/vectors_private.h"
 
 typedef struct {
     int64_t words; /* different words: more is an error */

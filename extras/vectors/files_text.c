@@ -1,6 +1,6 @@
 /* files_text.c — vectors as text: "words dim", then one "word x x x" per line, as in word2vec and FastText's .vec, or
  * without the first line, as in GloVe; and word2vec's binary format, with the machine's floats. */
-#include "data/vectors/files.h"
+#include "extras/vectors/files.h"
 #include "core/base/toolbox.h"
 
 enum { MAX_WORD = 1 << 12, MAX_LINE = 1 << 24 };

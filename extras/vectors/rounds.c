@@ -1,6 +1,6 @@
 /* rounds.c — shared by both kinds of training: reading the texts in rounds, and the final vectors. */
 #include "core/base/toolbox.h"
-#include "data/vectors/train_private.h"
+#include "extras/vectors/train_private.h"
 
 #include <math.h>
 

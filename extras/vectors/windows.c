@@ -3,7 +3,7 @@
  * Skip-gram as in word2vec.c: each word of the window predicts the word in its middle. All of them use the same
  * negatives, so that a window is a small matrix product (Ji et al. 2016). The negatives of a shard come from a
  * pool of draws, so that they stay in the cache. */
-#include "data/vectors/vectors_private.h"
+#include "extras/vectors/vectors_private.h"
 
 enum { OUTS = TN__WORD_PAIRS_OUT, WINDOW = 2 * 255, GRAMS = 4096 };
 

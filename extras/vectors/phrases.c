@@ -11,9 +11,9 @@
  * MOST_PAIRS pairs of frequent words at a time. When there are more, the range of counted hashes is halved and the
  * pairs beyond it are dropped and counted in another pass through the texts: there are as many passes as needed, and
  * the result does not depend on the pass in which a pair is counted. */
-#include "data/vectors/phrases.h"
+#include "extras/vectors/phrases.h"
 #include "core/base/toolbox.h"
-#include "data/vectors/files.h"
+#include "extras/vectors/files.h"
 
 #define WHO "tn_vectors_phrases"
 

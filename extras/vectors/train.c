@@ -1,5 +1,5 @@
 /* train.c — training of vectors: checks the arguments, counts the words and sets up the trainer. */
-#include "data/vectors/train_private.h"
+#include "extras/vectors/train_private.h"
 #include "core/base/toolbox.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* files_bytes.c — bytes of vector files: reads from the start, with errors that name the position; writes after
  * counting. */
 #include "core/base/toolbox.h"
-#include "data/vectors/files.h"
+#include "extras/vectors/files.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* files.c — vector files: chooses the reader and the writer; safetensors. */
-#include "data/vectors/files.h"
+#include "extras/vectors/files.h"
 #include "core/base/toolbox.h"
 
 #include <math.h>

@@ -2,8 +2,8 @@
  * the formulas in f64; the same bits for any number of threads, interrupted or not; and rejected arguments. */
 #include "tests/common/check_main.h"
 
-#include "data/data.h"
-#include "data/vectors/vectors_private.h"
+#include "extras.h"
+#include "extras/vectors/vectors_private.h"
 #include "tests/common/errors.h"
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* evaluate.c — evaluation of vectors: rank correlation with human scores; analogies; and sentence vectors. */
-#include "data/vectors/queries.h"
+#include "extras/vectors/queries.h"
 #include "core/base/toolbox.h"
 
 #include <math.h>

@@ -12,7 +12,7 @@
  * takes one slice of each block: with whole blocks, a row would learn from one part's words for long before the next
  * part's, which makes rare words worse. */
 #include "core/base/toolbox.h"
-#include "data/vectors/train_private.h"
+#include "extras/vectors/train_private.h"
 
 #include <math.h>
 

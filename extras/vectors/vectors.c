@@ -1,5 +1,5 @@
 /* vectors.c — creates, looks up and returns word vectors; FastText's n-grams. */
-#include "data/vectors/vectors_private.h"
+#include "extras/vectors/vectors_private.h"
 #include "core/base/toolbox.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 /* train_private.h — shared by the two kinds of training: by windows (train.c) and by counts (glove.c). Private. */
-#ifndef TENON_DATA_VECTORS_TRAIN_PRIVATE_H
-#define TENON_DATA_VECTORS_TRAIN_PRIVATE_H
+#ifndef TENON_EXTRAS_VECTORS_TRAIN_PRIVATE_H
+#define TENON_EXTRAS_VECTORS_TRAIN_PRIVATE_H
 
-#include "data/vectors/vectors_private.h"
+#include "extras/vectors/vectors_private.h"
 
 #define TN__TRAIN "tn_vectors_train" /* prefix of error messages */
 

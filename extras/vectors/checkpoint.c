@@ -4,7 +4,7 @@
  * holds the arguments and identifies the texts, so that a training resumes only with the same. Words, their frequencies
  * and GloVe's pairs are not stored: counting them again gives the same result. */
 #include "core/base/toolbox.h"
-#include "data/vectors/train_private.h"
+#include "extras/vectors/train_private.h"
 
 enum { ARGUMENTS = 14, TEXTS = 5 };
 

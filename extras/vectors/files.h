@@ -1,8 +1,8 @@
 /* files.h — shared by the readers and writers of vector files. Private. */
-#ifndef TENON_DATA_VECTORS_FILES_H
-#define TENON_DATA_VECTORS_FILES_H
+#ifndef TENON_EXTRAS_VECTORS_FILES_H
+#define TENON_EXTRAS_VECTORS_FILES_H
 
-#include "data/vectors/vectors_private.h"
+#include "extras/vectors/vectors_private.h"
 
 /* ---- reading: a file from its start ------------------------------------------------------------------------------ */
 

@@ -2,8 +2,8 @@
  * a small world; n-grams are FastText's; queries and scores compared with values computed by hand. */
 #include "tests/common/check_main.h"
 
-#include "data/data.h"
-#include "data/vectors/vectors_private.h"
+#include "extras.h"
+#include "extras/vectors/vectors_private.h"
 #include "tests/common/errors.h"
 #include <math.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  * files that are not text. */
 #include "tests/common/check_main.h"
 
-#include "data/data.h"
-#include "data/vectors/phrases.h"
+#include "extras.h"
+#include "extras/vectors/phrases.h"
 #include "tests/common/errors.h"
 #include <stdlib.h>
 #include <string.h>

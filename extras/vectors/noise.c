@@ -1,6 +1,6 @@
 /* noise.c — negative sampling: draws in proportion to frequency, by an alias table; and the tree of hierarchical
  * softmax. */
-#include "data/vectors/vectors_private.h"
+#include "extras/vectors/vectors_private.h"
 #include "core/base/toolbox.h"
 
 /* ---- Walker's alias method --------------------------------------------------------------------------------------- */

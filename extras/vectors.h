@@ -1,4 +1,4 @@
-/* vectors.h — word vectors: trained from texts, read, written, compared. Part of data.h: include that one.
+/* vectors.h — word vectors: trained from texts, read, written, compared. Part of extras.h: include that one.
  *
  *     const char *texts[] = {"corpus.txt"};                        // words separated by blanks, any size
  *     tn_vectors *v = tn_vectors_train(1, texts, .kind = TN_VECTORS_SKIPGRAM, .dim = 100, .epochs = 5);
@@ -9,10 +9,10 @@
  *     tn_vectors_free(v);
  *
  * The same texts, arguments and instruction set produce the same bits for any number of threads. */
-#ifndef TENON_DATA_VECTORS_H
-#define TENON_DATA_VECTORS_H
+#ifndef TENON_EXTRAS_VECTORS_H
+#define TENON_EXTRAS_VECTORS_H
 
-#include "lines.h"
+#include "../data/lines.h"
 
 #include <signal.h>
 

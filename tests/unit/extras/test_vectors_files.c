@@ -2,7 +2,7 @@
  * written files are read again unchanged, and broken files give an error with the position. */
 #include "tests/common/check_main.h"
 
-#include "data/data.h"
+#include "extras.h"
 #include "tests/common/errors.h"
 #include <float.h>
 #include <math.h>

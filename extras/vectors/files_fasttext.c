@@ -1,6 +1,6 @@
 /* files_fasttext.c — FastText's .bin, version 12: arguments, dictionary, input rows (words, then n-gram buckets) and
  * output rows. Not supported: quantized models, and classifiers, whose rows have labels. */
-#include "data/vectors/files.h"
+#include "extras/vectors/files.h"
 #include "core/base/toolbox.h"
 
 #include <math.h>

@@ -1,11 +1,11 @@
-/* vectors_private.h — shared by the files of data/vectors: the vectors, fast word lookup, and the parts of training.
+/* vectors_private.h — shared by the files of extras/vectors: the vectors, fast word lookup, and the parts of training.
  * Private. */
-#ifndef TENON_DATA_VECTORS_VECTORS_PRIVATE_H
-#define TENON_DATA_VECTORS_VECTORS_PRIVATE_H
+#ifndef TENON_EXTRAS_VECTORS_VECTORS_PRIVATE_H
+#define TENON_EXTRAS_VECTORS_VECTORS_PRIVATE_H
 
 #include "core/kernels/kernels.h"
 #include "data/text/data_private.h"
-#include "data/vectors.h"
+#include "extras/vectors.h"
 
 /* ---- vectors (vectors.c) ----------------------------------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
  * neighbours; points are neighbours with q_ij ∝ 1 / (1 + |y_i - y_j|²). The points descend along the
  * gradient of Σ p log(p / q), 4 Σ_j (p_ij - q_ij) (y_i - y_j) / (1 + |y_i - y_j|²), over all pairs in each step. */
 #include "core/base/toolbox.h"
-#include "data/vectors/vectors_private.h"
+#include "extras/vectors/vectors_private.h"
 
 #include <math.h>
 

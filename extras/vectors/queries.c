@@ -1,5 +1,5 @@
 /* queries.c — nearest words and analogies. The scores of many questions with all words are one matrix product. */
-#include "data/vectors/queries.h"
+#include "extras/vectors/queries.h"
 #include "core/base/toolbox.h"
 #include "core/products/gemm.h"
 
