@@ -4,7 +4,6 @@
 
 #include "chat.h"
 #include "corpus.h"
-#include "images.h"
 #include "labelled.h"
 #include "lines.h"
 #include "loading.h"

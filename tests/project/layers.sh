@@ -35,7 +35,6 @@ data/source      | text                          | core/base/toolbox.h
 data/corpus      | text source tokenizer tokenizer/encode | core/base/toolbox.h
 data/pairs       | text source corpus            | core/base/toolbox.h
 data/labelled    | text source corpus tokenizer tokenizer/encode | core/base/toolbox.h
-data/images      | text source                   | core/base/toolbox.h core/files/io.h
 data/metrics     | text                          | core/base/toolbox.h core/tensor/print.h
 parallel         |                               | core/base/toolbox.h optim/norm.h
 parallel/mpi     |                               |
@@ -46,11 +45,8 @@ models/bert      | files                         | core/base/toolbox.h
 models/heads     | files bert                    | core/base/toolbox.h
 models/gpt       | files generate                | core/base/toolbox.h
 models/llama     | files generate                | core/base/toolbox.h
-models/reformer  | files generate                | core/base/toolbox.h
-models/rnn_lm    | files generate                | core/base/toolbox.h
 models/seq2seq   | files generate                | core/base/toolbox.h
-models/vit       | files                         | core/base/toolbox.h
-models/open      | files generate bert heads gpt llama reformer rnn_lm seq2seq vit | core/base/toolbox.h core/files/io.h
+models/open      | files generate bert heads gpt llama seq2seq | core/base/toolbox.h core/files/io.h
 models/fit       |                               | core/base/toolbox.h core/files/io.h
 extras/look      |                               | core/base/toolbox.h
 extras/elmo      |                               | core/base/toolbox.h models/files
@@ -58,6 +54,11 @@ extras/skip_thought |                            | core/base/toolbox.h models/fi
 extras/report    |                               | core/base/toolbox.h data/text
 extras/vectors   |                               | core/base/toolbox.h core/kernels/kernels.h data/text
                  |                               | core/products/gemm.h
+extras/images    |                               | core/base/toolbox.h core/files/io.h data/text data/source
+extras/vit       |                               | core/base/toolbox.h models/files
+extras/rnn_lm    |                               | core/base/toolbox.h models/files models/generate
+extras/reformer  |                               | core/base/toolbox.h models/files models/generate
+extras/families  | vit rnn_lm reformer           |
 '
 
 # Allowed calls upwards: mainly the mathematics of gradients, which are sums of tensors, computed by ops. A line that no

@@ -103,8 +103,9 @@ static int check(training *t)
     lm_training *g = of(t);
     train_asked *a = &t->asked;
     const bool   sgd = strcmp(g->optimizer, "adam") != 0;
-    int64_t      cutoffs[TN_CUTOFFS];
-    int          code = texts_check(t->world, &g->text, &g->valid, &g->valid_part, 0.1);
+    t->load = "#include <tenon/extras.h>\n\ntn_rnn_lm *m = tn_rnn_lm_load(\"%s\"); /* tn_free frees it */";
+    int64_t cutoffs[TN_CUTOFFS];
+    int     code = texts_check(t->world, &g->text, &g->valid, &g->valid_part, 0.1);
     if (code || (code = check_optimizer(g)) || (code = check_pieces(g))) return code;
     if (cutoffs_of(g, cutoffs) < 0)
         return program_usage("--cutoffs takes 1 to 3 numbers separated by commas, such as 2000,10000");

@@ -19,7 +19,8 @@ static bool is_vit(const vit_training *v) { return !strcmp(v->shape, "vit"); }
 static int check(training *t)
 {
     const tn_vit_config c = tn_vit_size(t->asked.size);
-    if (!is_vit(of(t))) t->load = "";
+    t->load =
+        is_vit(of(t)) ? "#include <tenon/extras.h>\n\ntn_vit *m = tn_vit_load(\"%s\"); /* tn_free frees it */" : "";
     if (isnan(t->asked.dropout)) t->asked.dropout = is_vit(of(t)) ? 0 : 0.2;
     if (is_vit(of(t))) return train_shape(t, c.layers, c.heads, c.dim);
     if (t->asked.layers || t->asked.heads) return program_usage("--layers and --heads are for --model vit");
