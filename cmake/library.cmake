@@ -7,7 +7,7 @@ foreach(folder IN LISTS TENON_FOLDERS)
   file(GLOB found CONFIGURE_DEPENDS ${folder}/*.c ${folder}/*/*.c ${folder}/*/*/*.c)
   list(APPEND sources ${found})
 endforeach()
-list(FILTER sources EXCLUDE REGEX "/parallel/mpi/") # a separate library: mpi.cmake
+list(FILTER sources EXCLUDE REGEX "/parallel/mpi/|/extras/programs/") # a separate library, mpi.cmake; and programs
 set(kernels ${sources})
 list(FILTER sources EXCLUDE REGEX "\\.k\\.c$")
 list(FILTER kernels INCLUDE REGEX "\\.k\\.c$")
@@ -35,17 +35,17 @@ if(TENON_DATA)
   target_link_libraries(tenon_needs INTERFACE PkgConfig::UTF8PROC)
   set(data_names utf8proc)
 endif()
-if(TENON_DATA AND TENON_PNG STREQUAL "ON")
+if(TENON_EXTRAS AND TENON_PNG STREQUAL "ON")
   pkg_check_modules(PNG REQUIRED IMPORTED_TARGET libpng zlib)
-elseif(TENON_DATA AND TENON_PNG)
+elseif(TENON_EXTRAS AND TENON_PNG)
   pkg_check_modules(PNG QUIET IMPORTED_TARGET libpng zlib)
 endif()
-if(NOT TENON_DATA)
-  message(STATUS "PNG and gzip files: not supported (TENON_DATA is OFF)")
+if(NOT TENON_EXTRAS)
+  message(STATUS "PNG and gzip files: not supported (TENON_EXTRAS is OFF)")
 elseif(TENON_PNG AND PNG_FOUND)
   message(STATUS "PNG and gzip files: supported, with libpng ${PNG_libpng_VERSION}")
   target_link_libraries(tenon_needs INTERFACE PkgConfig::PNG)
-  set_source_files_properties(data/images/png.c data/images/gunzip.c PROPERTIES COMPILE_DEFINITIONS TN__PNG)
+  set_source_files_properties(extras/images/png.c extras/images/gunzip.c PROPERTIES COMPILE_DEFINITIONS TN__PNG)
   set(png_names png z)
 else()
   message(STATUS "PNG and gzip files: not supported (TENON_PNG is ${TENON_PNG}); install libpng-dev to support them")
@@ -105,9 +105,9 @@ set(TENON_FOR_O2 autograd/tape autograd/tools core/base core/products)
 # would make them up to seven times as slow; -O3 only adds copies of loops for special cases: 100 KB.)
 set(TENON_FOR_LOOPS autograd/ops autograd/rooms core/kernels core/skeletons core/tensor optim)
 # Files with inner loops in these folders have -O3.
-set(TENON_FILES_FOR_SPEED core/products/convolve.c core/products/q8.c data/images/image_batches.c
-  data/images/processor.c data/images/raster.c data/images/resize.c data/vectors/lexicon.c data/vectors/shard.c
-  data/vectors/windows.c models/generate/sampling.c)
+set(TENON_FILES_FOR_SPEED core/products/convolve.c core/products/q8.c extras/images/image_batches.c
+  extras/images/processor.c extras/images/raster.c extras/images/resize.c extras/vectors/lexicon.c
+  extras/vectors/shard.c extras/vectors/windows.c models/generate/sampling.c)
 
 # Compiles the C files of a folder with the given level of optimisation, except those in TENON_FILES_FOR_SPEED.
 function(tenon_optimise folder level)
@@ -149,19 +149,19 @@ endif()
 # With sanitizers, what the tests spend little time in is not optimised: it then compiles in half the time, and no
 # access is optimised away.
 if(TENON_FUZZ)
-  set(busy "core/(base|products|skeletons|tensor)|autograd|optim|data/(text|tokenizer/(encode|train)|vectors)")
+  set(busy "core/(base|products|skeletons|tensor)|autograd|optim|data/(text|tokenizer/(encode|train))|extras/vectors")
   foreach(file IN LISTS sources)
     set(options ${TENON_FUZZ_LEVEL})
     if(file MATCHES "/(${busy})/")
       set(options -O1)
     endif()
-    if(file MATCHES "/(core/base|core/files|data|models|nn/base|optim/checkpoint)") # it reads files or options
+    if(file MATCHES "/(core/base|core/files|data|models|extras|nn/base|optim/checkpoint)") # it reads files or options
       list(APPEND options -fsanitize=fuzzer-no-link) # the fuzzer follows its branches
     endif()
     set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${options}")
   endforeach()
 elseif(TENON_SANITIZE)
-  foreach(folder nn optim models parallel data core/files)
+  foreach(folder nn optim models parallel data core/files extras)
     tenon_optimise(${folder} -O0)
   endforeach()
 endif()

@@ -13,8 +13,7 @@ static const tn_lm_ops *ops_of(const char *who, void *m)
     const tn_lm_ops *ops = ((tn_module *)m)->kind->lm;
     if (!ops)
         tn_raise(TN_EINVAL,
-                 "a %s is not a language model; expected a tn_gpt, tn_llama, tn_reformer, tn_rnn_lm, or a module whose "
-                 "class has .lm",
+                 "a %s is not a language model; expected a tn_gpt, a tn_llama, or a module whose class has .lm",
                  name_of(m));
     else if (!ops->info || (!ops->hidden && (!ops->run || !ops->loss)))
         tn_raise(TN_EINVAL, "%s: the tn_lm_ops of its class need .info and .hidden, or .info, .run and .loss",

@@ -42,8 +42,9 @@ findings < <(comm -13 <(taken "$build/CMakeFiles" "$root" | sort -u) <(sed 's/ .
 # OpenMP is not used, and kernels contain no strides, allocations or threads.
 cd "$root"
 for folder in $(folders); do
-    findings < <(grep -rnE '^[[:space:]]*#[[:space:]]*pragma[[:space:]]+omp|omp\.h' --include='*.[ch]' "$folder")
-    findings < <(grep -rnE 'fast-math|march=native|crtfastmath' --include='*.[ch]' "$folder")
+    for pattern in '^[[:space:]]*#[[:space:]]*pragma[[:space:]]+omp|omp\.h' 'fast-math|march=native|crtfastmath'; do
+        findings < <(grep -rnE "$pattern" --include='*.[ch]' --exclude-dir=programs "$folder")
+    done
 done
 
 # Functions of libm that set errno (underflow, overflow, pole) must be called through core/base/libm.h. Exceptions:
