@@ -252,7 +252,7 @@ void tn__mem_raise_peak(size_t bytes)
 
 void *tn__mem_try(size_t bytes)
 {
-    if (bytes > (size_t)1 << 46) return NULL;
+    if (bytes > (size_t)PTRDIFF_MAX / 2 || (uint64_t)bytes > (uint64_t)1 << 46) return NULL; /* also on 32 bits */
     int    c = class_of(bytes);
     size_t n = class_bytes(c);
 

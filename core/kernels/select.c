@@ -73,23 +73,48 @@ static bool amx_granted(void)
 #endif
 
 #ifdef TN__HAVE_AVX2
-/* Bits that clang's built-ins know in new versions only, or not at all. cpuid runs once: on a virtual machine it takes
- * microseconds. */
-enum { ASKED = 1, F16C = 2, AVX_VNNI = 4, AVX512_VNNI = 8, AMX_INT8 = 16, INTEL = 32 };
+/* What the CPU has and, for registers beyond SSE's, the system saves. The compilers' built-ins do not know all of it, and
+ * need a library that not every C compiler links. cpuid runs once: on a virtual machine it takes microseconds. */
+enum {
+    ASKED = 1,
+    HAS_AVX2 = 2, /* with FMA and F16C */
+    HAS_AVX512 = 4,
+    HAS_AVX512BF16 = 8,
+    AVX_VNNI = 16,
+    AVX512_VNNI = 32,
+    AMX_INT8 = 64,
+    INTEL = 128
+};
+#ifndef tn__xcr0               /* tests/emulated/every_cpu.h has another one */
+static uint64_t tn__xcr0(void) /* the registers that the system saves; needs OSXSAVE */
+{
+    uint32_t a, d;
+    __asm__ volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
+    return (uint64_t)d << 32 | a;
+}
+#endif
+static int ask(void)
+{
+    enum { YMM = 6, ZMM = 0xe6 };                                      /* of XCR0 */
+    enum { NEEDED_1 = 1 << 12 | 1 << 27 | 1 << 28 | 1 << 29 };         /* FMA, OSXSAVE, AVX, F16C */
+    const unsigned avx512 = 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31; /* F, DQ, BW, VL */
+    unsigned       a = 0, b, c = 0, d, b7, c7, d7, a71;
+    int            known = ASKED;
+    if (__get_cpuid(0, &a, &b, &c, &d) && !memcmp(&b, "Genu", sizeof b)) known |= INTEL; /* "GenuineIntel" */
+    if (!__get_cpuid(1, &a, &b, &c, &d) || (c & NEEDED_1) != NEEDED_1) return known;
+    const uint64_t saved = tn__xcr0();
+    if ((saved & YMM) != YMM || !__get_cpuid_count(7, 0, &a, &b7, &c7, &d7) || !(b7 >> 5 & 1)) return known;
+    if (!a || !__get_cpuid_count(7, 1, &a71, &b, &c, &d)) a71 = 0;
+    known |= HAS_AVX2 | (a71 >> 4 & 1 ? AVX_VNNI : 0);
+    if ((saved & ZMM) != ZMM || (b7 & avx512) != avx512) return known;
+    known |= HAS_AVX512 | (a71 >> 5 & 1 ? HAS_AVX512BF16 : 0) | (c7 >> 11 & 1 ? AVX512_VNNI : 0);
+    return known | (d7 >> 25 & 1 ? AMX_INT8 : 0);
+}
 static bool has(int what)
 {
     static atomic_int answer;
     int               known = atomic_load_explicit(&answer, memory_order_relaxed);
-    if (!known) {
-        unsigned a = 0, b, c = 0, d;
-        known = ASKED;
-        if (__get_cpuid(1, &a, &b, &c, &d) && c >> 29 & 1) known |= F16C;
-        if (__get_cpuid_count(7, 0, &a, &b, &c, &d))
-            known |= (c >> 11 & 1 ? AVX512_VNNI : 0) | (d >> 25 & 1 ? AMX_INT8 : 0);
-        if (__get_cpuid(0, &a, &b, &c, &d) && !memcmp(&b, "Genu", sizeof b)) known |= INTEL; /* "GenuineIntel" */
-        if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && a >> 4 & 1) known |= AVX_VNNI;
-        atomic_store_explicit(&answer, known, memory_order_relaxed);
-    }
+    if (!known) atomic_store_explicit(&answer, known = ask(), memory_order_relaxed);
     return (known & what) != 0;
 }
 #endif
@@ -103,7 +128,7 @@ bool tn__cpu_is_intel(void)
 #endif
 }
 
-/* NULL if this build or this CPU lacks it. The compiler's built-in also checks that the system saves the registers. */
+/* NULL if this build, this CPU or the system lacks it. */
 static const tn__kernel_table *table(int isa)
 {
     switch (isa) {
@@ -112,19 +137,13 @@ static const tn__kernel_table *table(int isa)
     case EXACT: return &tn__table_exact;
 #endif
 #ifdef TN__HAVE_AVX2
-    case AVX2:
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has(F16C) ? &tn__table_avx2 : NULL;
+    case AVX2: return has(HAS_AVX2) ? &tn__table_avx2 : NULL;
 #endif
 #ifdef TN__HAVE_AVX512
-    case AVX512:
-        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-                       __builtin_cpu_supports("fma")
-                   ? &tn__table_avx512
-                   : NULL;
+    case AVX512: return has(HAS_AVX512) ? &tn__table_avx512 : NULL;
 #endif
 #ifdef TN__HAVE_AVX512BF16
-    case AVX512BF16: return table(AVX512) && __builtin_cpu_supports("avx512bf16") ? &tn__table_avx512bf16 : NULL;
+    case AVX512BF16: return has(HAS_AVX512BF16) ? &tn__table_avx512bf16 : NULL;
 #endif
 #ifdef TN__HAVE_AMX
     case AMX: return table(AVX512BF16) && amx_granted() ? &tn__table_amx : NULL;

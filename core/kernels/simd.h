@@ -257,7 +257,7 @@ TN__INLINE v_f32 v_load_f16(const uint8_t *p)
 
 /* Loops over the registers of a micro-tile must be completely unrolled, or the tile is kept in memory. */
 #ifdef __clang__
-#define TN__UNROLL _Pragma("unroll")
+#define TN__UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define TN__UNROLL _Pragma("GCC unroll 16")
 #endif

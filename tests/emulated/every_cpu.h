@@ -7,6 +7,7 @@
 #define _GNU_SOURCE /* syscall */
 #endif
 #include <cpuid.h>
+#include <stdint.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -15,8 +16,9 @@ static inline int emulated_cpuid(unsigned *a, unsigned *b, unsigned *c, unsigned
     *a = *b = *c = *d = ~0u;
     return 1;
 }
+#define __get_cpuid(leaf, a, b, c, d) emulated_cpuid(a, b, c, d)
 #define __get_cpuid_count(leaf, part, a, b, c, d) emulated_cpuid(a, b, c, d)
-#define __builtin_cpu_supports(isa) 1
+#define tn__xcr0() UINT64_MAX
 #define syscall(...) 0 /* the request for AMX's registers */
 
 #endif

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The amalgamation: README's program with tenon.c gives the bits of the library with every instruction set of this CPU.
-# A program in C++ links with it, and clang accepts it. `amalgamation.sh whole` (--full): by gcc and clang with -O2, in
-# at most 60 seconds of a core, and the workloads of one_answer.c with tenon_models.c.
+# A program in C++ links with it, and clang and the compilers for other CPUs that are installed accept it.
+# `amalgamation.sh whole` (--full): by gcc and clang with -O2, in at most 60 seconds of a core, and the workloads of
+# one_answer.c with tenon_models.c.
 . "$(dirname "$0")/common.sh"
 need python3 gcc c++
 [ "$(uname -m)" = x86_64 ] || { echo "SKIPPED: packaging/amalgamation runs on x86-64" && exit 77; }
@@ -68,6 +69,9 @@ seconds=$(($(cat after) - $(cat before)))
 [ "${1:-}" != whole ] || [ $seconds -le 60 ] || wrong "gcc -O2 tenon.c takes $seconds seconds of a core"
 same app-gcc
 if ! c++ -std=c++20 app.cpp tenon-gcc.o -o app-cpp -lm >log 2>&1 || ! ./app-cpp; then wrong "C++: $(head log)"; fi
+for other in aarch64-linux-gnu-gcc riscv64-linux-gnu-gcc; do # "compiles on any CPU"
+    ! command -v $other >/dev/null || $other -std=c11 -fsyntax-only -Werror tenon.c || wrong "$other rejects tenon.c"
+done
 if [ "${1:-}" != whole ]; then
     ! command -v clang >/dev/null || clang -std=c11 -fsyntax-only -Werror tenon.c || wrong "clang rejects tenon.c"
     gcc -std=c11 -fsyntax-only -Werror tenon_models.c || wrong "gcc rejects tenon_models.c"
