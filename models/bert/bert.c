@@ -98,27 +98,48 @@ static void add_embeddings(tn_bert *m, const tn_bert_config *c)
                               tn_linear_new(.in = c->embedding, .out = c->dim, .no_bias = deberta));
 }
 
+/* ModernBERT: every n-th layer, from the first, sees all tokens; the others have windows, and angles of their own. */
+typedef struct {
+    const tn_bert_config *c;
+    tn_rotary            *local;
+} modern_positions;
+
+static void set_modern_layer(tn_block_config *b, int64_t i, void *user)
+{
+    modern_positions     *p = user;
+    const tn_bert_config *c = p->c;
+    if (i % c->global_every == 0) {
+        b->window = 0;
+        return;
+    }
+    if (!p->local) p->local = tn_rotary_new(.theta = c->local_theta);
+    b->positions = p->local;
+}
+
+/* The part of the attention that knows the positions; NULL: the input has them. */
+static void *positions_of(const tn_bert_config *c)
+{
+    if (c->kind == TN_MODERNBERT) return tn_rotary_new(.theta = c->theta);
+    if (c->disentangled.distance <= 0) return NULL;
+    return tn_distances_new(.dim = c->dim, .of = c->disentangled, .eps = c->eps, .dropout = c->dropout);
+}
+
 /* This family has no dropout after the activation, unlike PyTorch's encoder; ALBERT also none after the feed-forward,
  * DistilBERT none after attention; ModernBERT has that of the weights after attention, and none after the
  * feed-forward. */
 static void add_encoder(tn_bert *m, const tn_bert_config *c)
 {
-    const bool            modern = c->kind == TN_MODERNBERT;
-    char                  pattern[TN_HF_LAYERS_MOST] = "g";
-    tn_rope_config        rope = {TN_ROPE_DEFAULTS};
-    const tn_disentangled none = {.distance = 0}, relative = c->disentangled.distance > 0 ? c->disentangled : none;
-    if (modern) rope.theta = c->theta;
-    memset(pattern + 1, 'l', modern ? (size_t)c->global_every - 1 : 0);
-    m->encoder = tn_child(
-        m, "bert.encoder",
-        tn_transformer_encoder_new(.layers = c->layers, .groups = c->groups, .dim = c->dim, .heads = c->heads,
-                                   .ff = c->ff, .dropout = c->dropout, .attention_dropout = c->attention_dropout,
-                                   .activation_dropout = 0, .eps = c->eps,
-                                   .activation = tn_hf_activation(c->activation), .norm_first = c->norm_first || modern,
-                                   .no_first_norm = modern, .final_norm = c->norm_first || modern, .no_bias = modern,
-                                   .gated = modern, .rotary = modern, .rope = rope, .pattern = modern ? pattern : NULL,
-                                   .window = c->window, .local_theta = c->global_every > 1 ? c->local_theta : 0,
-                                   .disentangled = relative));
+    const bool       modern = c->kind == TN_MODERNBERT;
+    modern_positions own = {c, NULL};
+    m->encoder = tn_child(m, "bert.encoder",
+                          tn_transformer_encoder_new(.layers = c->layers, .groups = c->groups, .dim = c->dim,
+                                                     .heads = c->heads, .ff = c->ff, .dropout = c->dropout,
+                                                     .attention_dropout = c->attention_dropout, .activation_dropout = 0,
+                                                     .eps = c->eps, .activation = tn_hf_activation(c->activation),
+                                                     .norm_first = c->norm_first || modern, .no_first_norm = modern,
+                                                     .final_norm = c->norm_first || modern, .no_bias = modern,
+                                                     .gated = modern, .window = c->window, .positions = positions_of(c),
+                                                     .each = modern ? set_modern_layer : NULL, .user = &own));
     for (int64_t i = 0; m->encoder && i < tn_length(m->encoder->layers); i++) {
         tn_transformer_encoder_layer *layer = tn_at(m->encoder->layers, i);
         if (layer && c->kind == TN_DISTILBERT) layer->dropout1->p = 0;

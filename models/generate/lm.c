@@ -202,7 +202,7 @@ tn_decoding *tn_lm_rolling(void *m, int64_t rows, int64_t room, int64_t sinks)
 {
     tn_blocks *blocks = blocks_of(__func__, m);
     if (!blocks) return NULL;
-    if (!((tn_block *)tn_at(blocks->layers, 0))->self_attn->rotary)
+    if (!tn_rotary_of(((tn_block *)tn_at(blocks->layers, 0))->self_attn))
         return tn_raise_null(TN_EUNSUPPORTED,
                              "tn_lm_rolling: this model has position embeddings; only rotary positions are supported");
     return tn_rolling_decoding(m, tn__lm_step, rotate_keys, tn_blocks_cache(blocks, rows, room, 0), rows, room, sinks);

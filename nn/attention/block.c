@@ -11,50 +11,7 @@
 #include "nn/attention/block.h"
 #include "nn/base/look_private.h"
 
-#include <math.h>
-#include <string.h>
-
 /* ---- building ---------------------------------------------------------------------------------------------------- */
-
-static bool relative_fits(const char *who, const tn_block_config *c)
-{
-    const tn_block_config plain = {TN_BLOCK_DEFAULTS};
-    if (c->rotary && c->relative)
-        return tn_raise_false(TN_EINVAL, "%s: positions are .rotary or .relative, not both", who);
-    if (c->relative_causal && !c->relative)
-        return tn_raise_false(TN_EINVAL, "%s: .relative_causal needs .relative", who);
-    if (c->relative_distance != plain.relative_distance && !c->relative)
-        return tn_raise_false(TN_EINVAL, "%s: .relative_distance needs .relative", who);
-    return true;
-}
-
-static bool positions_fit(const char *who, const tn_block_config *c)
-{
-    const tn_disentangled *t = &c->disentangled;
-    if (!t->c2p && !t->p2c && (t->distance || t->buckets || t->no_norm))
-        return tn_raise_false(TN_EINVAL, "%s: .disentangled needs .c2p, .p2c or both", who);
-    if ((t->c2p || t->p2c) && (c->norm_first || c->memory || c->norm_results || c->relative))
-        return tn_raise_false(TN_EINVAL, "%s: .disentangled excludes .norm_first, .norm_results, .memory and .relative",
-                              who);
-    return relative_fits(who, c);
-}
-
-static bool pattern_fits(const char *who, const tn_block_config *c)
-{
-    const char *p = c->pattern, *wrong = p ? p + strspn(p, "gln") : NULL;
-    if (p && (!*p || *wrong))
-        return tn_raise_false(TN_EINVAL, "%s: .pattern is '%.40s', but must consist of the letters g, l and n", who, p);
-    if (p && strchr(p, 'l') && !c->window && c->local_theta == 0)
-        return tn_raise_false(TN_EINVAL, "%s: .pattern has local layers; set .window, .local_theta or both", who);
-    if (c->local_theta != 0 && (!c->rotary || !p || !strchr(p, 'l') || !(c->local_theta > 0)))
-        return tn_raise_false(
-            TN_EINVAL, "%s: .local_theta is %s; it must be positive, with .rotary and a .pattern that has local layers",
-            who, tn__format_number(c->local_theta));
-    if (p && strchr(p, 'n') && !c->rotary)
-        return tn_raise_false(TN_EINVAL, "%s: .pattern has layers without rotary positions, but .rotary is not set",
-                              who);
-    return true;
-}
 
 static bool experts_fit(const char *who, const tn_block_config *c)
 {
@@ -96,19 +53,29 @@ bool tn__block_config(const char *who, tn_block_config *c, bool memory)
         !tn__probability(who, "attention_dropout", c->attention_dropout) ||
         !tn__probability(who, "activation_dropout", c->activation_dropout) || !tn__floating(who, c->dtype))
         return false;
-    return norms_fit(who, c) && pattern_fits(who, c) && positions_fit(who, c) && experts_fit(who, c);
+    return norms_fit(who, c) && experts_fit(who, c) && tn__part_fits(who, c->positions);
 }
 
-static tn_mha *attention(const tn_block_config *c, bool own)
+/* The self-attention (own), or the attention to the memory. */
+static tn_mha *attention(const tn_block_config *c, bool own, bool owns)
 {
-    return tn_mha_new(.dim = c->dim, .heads = c->heads, .kv_heads = c->kv_heads, .head_dim = c->head_dim,
-                      .dropout = c->attention_dropout, .no_bias = c->no_bias || c->no_attention_bias,
-                      .no_out_bias = c->no_out_bias, .scale = c->scale, .score_cap = own ? c->score_cap : 0,
-                      .qk_norm = own ? c->qk_norm : TN_QK_NORM_NONE, .qk_norm_eps = c->eps,
-                      .qk_norm_add_one = own && c->qk_norm && c->norm_add_one, .window = own ? c->window : 0,
-                      .rotary = own && c->rotary, .rope = own ? c->rope : (tn_rope_config){TN_ROPE_DEFAULTS},
-                      .disentangled = own ? c->disentangled : (tn_disentangled){.distance = 0},
-                      .time_first = c->time_first, .dtype = c->dtype);
+    const tn_mha_config a = {.dim = c->dim,
+                             .heads = c->heads,
+                             .kv_heads = c->kv_heads,
+                             .head_dim = c->head_dim,
+                             .dropout = c->attention_dropout,
+                             .no_bias = c->no_bias || c->no_attention_bias,
+                             .no_out_bias = c->no_out_bias,
+                             .scale = c->scale,
+                             .score_cap = own ? c->score_cap : 0,
+                             .qk_norm = own ? c->qk_norm : TN_QK_NORM_NONE,
+                             .qk_norm_eps = c->eps,
+                             .qk_norm_add_one = own && c->qk_norm && c->norm_add_one,
+                             .window = own ? c->window : 0,
+                             .positions = own ? c->positions : NULL,
+                             .time_first = c->time_first,
+                             .dtype = c->dtype};
+    return tn__mha_create(a, owns);
 }
 static tn_experts *experts(const tn_block_config *c)
 {
@@ -156,21 +123,19 @@ static void build_norms(tn_block *m, const tn_block_config *c)
     if (c->memory) m->norm3 = tn_child(m, "norm3", tn__block_norm(c));
 }
 
-tn_block *tn__block_of(const tn_block_config *c)
+tn_block *tn__block_of(const tn_block_config *c, bool owns)
 {
-    const bool ours = c->norm || c->gated || c->parallel || c->rotary || c->kv_heads || c->head_dim || c->window ||
-                      c->relative || c->norm_results || c->qk_norm || c->score_cap > 0 || c->experts ||
-                      c->disentangled.c2p || c->disentangled.p2c;
+    const tn_module *positions = c->positions;
+    const bool       first = positions && positions->kind->positions->in_first_layer; /* this block owns them */
+    const bool ours = c->norm || c->gated || c->parallel || c->positions || c->kv_heads || c->head_dim || c->window ||
+                      c->norm_results || c->qk_norm || c->score_cap > 0 || c->experts;
     tn_block *m = tn_module_create(c->memory ? &decoder_layer : ours ? &any_block : &encoder_layer);
+    if (!m && owns) tn__part_drop(c->positions);
     if (!m) return NULL;
     m->activation = c->activation, m->norm_first = c->norm_first, m->parallel = c->parallel;
-    m->self_attn = tn_child(m, "self_attn", attention(c, true));
-    if (c->relative)
-        m->relative = tn_child(m, "relative",
-                               tn_relative_positions_new(.heads = c->heads, .buckets = c->relative,
-                                                         .distance = c->relative_distance, .causal = c->relative_causal,
-                                                         .dtype = c->dtype));
-    if (c->memory) m->multihead_attn = tn_child(m, "multihead_attn", attention(c, false));
+    m->self_attn = tn_child(m, "self_attn", attention(c, true, owns && !first));
+    if (owns && first) tn__part_take(&m->base, c->positions);
+    if (c->memory) m->multihead_attn = tn_child(m, "multihead_attn", attention(c, false, false));
     if (c->experts) m->experts = tn_child(m, "experts", experts(c));
     else build_feed_forward(m, c);
     build_norms(m, c);
@@ -182,12 +147,14 @@ tn_block *tn__block_of(const tn_block_config *c)
 
 static tn_block *create(const char *who, tn_block_config c, bool memory)
 {
-    if (c.layers || c.groups || c.pattern || c.final_norm || c.no_first_norm)
-        return tn_raise_null(TN_EINVAL,
-                             "%s: .layers, .groups, .pattern, .final_norm and .no_first_norm are options of a stack, "
-                             "not of one block; call tn_blocks_new",
-                             who);
-    return tn__block_config(who, &c, memory) ? tn__block_of(&c) : NULL;
+    const bool stack = c.layers || c.groups || c.each || c.final_norm || c.no_first_norm;
+    if (stack)
+        tn_raise(TN_EINVAL,
+                 "%s: .layers, .groups, .each, .final_norm and .no_first_norm are options of a stack, not of one "
+                 "block; call tn_blocks_new",
+                 who);
+    if (!stack && tn__block_config(who, &c, memory)) return tn__block_of(&c, true);
+    return tn__part_drop(c.positions), NULL;
 }
 tn_block *tn_block_create(tn_block_config c) { return create("tn_block_new", c, c.memory); }
 tn_block *tn_transformer_encoder_layer_create(tn_block_config c)
@@ -201,37 +168,11 @@ tn_block *tn_transformer_decoder_layer_create(tn_block_config c)
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
-tn_tensor *tn__block_bias(const tn_block *m, const tn_block_args *a, int64_t before)
-{
-    if (!m || !m->relative || !a->x || tn_ndim(a->x) != 3) return NULL;
-    if (a->unpadded)
-        return tn_raise_null(TN_EUNSUPPORTED, "block: .relative positions need a padded batch, without .unpadded");
-    const int64_t n = tn_size(a->x, m->self_attn->time_first ? 0 : 1);
-    return tn_relative_positions_forward(m->relative, n, before + n);
-}
-
-/* The sum of bias and mask, which attention adds to the scores. Each is checked by itself, since the sum of two tensors
- * of wrong shapes may have a valid shape. An x of a wrong shape is reported by attention. */
-static tn_tensor *added(const tn_mha *m, const tn_tensor *x, const tn_block_args *a)
-{
-    tn_tensor *bias = a->bias, *attn_mask = a->attn_mask;
-    if (!bias || !attn_mask || tn_ndim(x) != 3) return bias ? bias : attn_mask;
-    const int64_t batch = tn_size(x, m->time_first), n = tn_size(x, !m->time_first);
-    const int64_t keys = tn__cache_lengths(a->cache, a->layer).own + n;
-    tn_path_push("self_attn");
-    const bool fits = tn__mha_mask(m, batch, n, keys, &bias) && tn__mha_mask(m, batch, n, keys, &attn_mask);
-    tn_path_pop();
-    if (!fits) return NULL;
-    return tn_dtype_of(attn_mask) == TN_BOOL ? tn_masked_fill(bias, attn_mask, -INFINITY) : tn_add(bias, attn_mask);
-}
-
 static tn_tensor *attended(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w)
 {
-    tn_tensor *distances = a->distances ? tn_call(m->dropout1, a->distances) : NULL;
-    return tn_mha_forward(
-        m->self_attn, a->query ? a->query : x, x, x, .attn_mask = added(m->self_attn, x, a), .distances = distances,
-        .distance_at = a->distance_at, .key_padding_mask = a->key_padding_mask, .causal = a->causal, .weights = w,
-        .weights_per_head = true, .cache = a->cache, .layer = a->layer, .angles = a->angles, .unpadded = a->unpadded);
+    return tn_mha_forward(m->self_attn, a->query ? a->query : x, x, x, .attn_mask = a->attn_mask, .placed = a->placed,
+                          .key_padding_mask = a->key_padding_mask, .causal = a->causal, .weights = w,
+                          .weights_per_head = true, .cache = a->cache, .layer = a->layer, .unpadded = a->unpadded);
 }
 
 static tn_tensor *remembered(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w)
@@ -296,7 +237,7 @@ static tn_tensor *in_turn(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_
 
 /* The tensors of a call, in the order of a segment's inputs, of which absent ones are omitted. The last input holds the
  * numbers: bit i of `present` for tensor i, and the other members. */
-enum { TENSORS = 15, PRESENT = 0, CAUSAL, BATCH, LENGTH, MEMORY_BATCH, MEMORY_LENGTH, ROUTER, NUMBERS };
+enum { TENSORS = 14, PRESENT = 0, CAUSAL, BATCH, LENGTH, MEMORY_BATCH, MEMORY_LENGTH, ROUTER, PLACED, NUMBERS };
 
 /* A segment has one result: x and the logits of its router side by side, in the logits' dtype, which holds x exactly;
  * an x of bf16 is marked by one more column. */
@@ -324,14 +265,14 @@ static void list_tensors(const tn_block_args *a, tn_tensor *t[TENSORS])
 {
     const tn_unpadded  none = {.batch = 0}, *u = a->unpadded ? a->unpadded : &none;
     const tn_unpadded *v = a->memory_unpadded ? a->memory_unpadded : &none;
+    const tn_placed    nowhere = {.at = NULL}, *p = a->placed ? a->placed : &nowhere;
     tn_tensor *const   list[TENSORS] = {a->x,           a->memory,
                                         a->attn_mask,   a->key_padding_mask,
                                         a->memory_mask, a->memory_key_padding_mask,
-                                        a->angles,      a->bias,
+                                        p->made[0],     p->made[1],
                                         u->offsets,     u->rows,
                                         v->offsets,     v->rows,
-                                        a->query,       a->distances,
-                                        a->distance_at};
+                                        a->query,       p->at};
     for (int i = 0; i < TENSORS; i++) t[i] = list[i];
 }
 
@@ -349,6 +290,7 @@ static tn_tensor *segment(tn_tensor *const *in, int n, void *user)
                              .offsets = t[10],
                              .rows = t[11],
                              .in_order = true};
+    const tn_placed     p = {.made = {t[6], t[7]}, .at = t[13]};
     tn_tensor          *logits = NULL;
     const tn_block_args a = {.x = t[0],
                              .memory = t[1],
@@ -356,11 +298,8 @@ static tn_tensor *segment(tn_tensor *const *in, int n, void *user)
                              .key_padding_mask = t[3],
                              .memory_mask = t[4],
                              .memory_key_padding_mask = t[5],
-                             .angles = t[6],
-                             .bias = t[7],
+                             .placed = number[PLACED] ? &p : NULL,
                              .query = t[12],
-                             .distances = t[13],
-                             .distance_at = t[14],
                              .causal = number[CAUSAL],
                              .router = number[ROUTER] ? &logits : NULL,
                              .unpadded = u.rows ? &u : NULL,
@@ -380,6 +319,7 @@ static tn_tensor *as_segment(tn_block *m, const tn_block_args *a)
     for (int i = 0; i < TENSORS; i++)
         if (t[i]) number[PRESENT] |= (int64_t)1 << i, in[n++] = t[i];
     number[CAUSAL] = a->causal, number[ROUTER] = a->router && m->experts;
+    number[PLACED] = a->placed != NULL;
     if (a->unpadded) number[BATCH] = a->unpadded->batch, number[LENGTH] = a->unpadded->length;
     if (a->memory_unpadded)
         number[MEMORY_BATCH] = a->memory_unpadded->batch, number[MEMORY_LENGTH] = a->memory_unpadded->length;
@@ -419,7 +359,6 @@ tn_tensor *tn_block_run(tn_block *m, tn_block_args a)
     const tn__cached_lengths before = tn__cache_lengths(a.cache, a.layer);
     tn_tensor               *x = a.x, **own = a.weights ? &w[0] : NULL, **memory = a.memory_weights ? &w[1] : NULL;
     check_args(m, &a, before);
-    if (!a.bias) a.bias = tn__block_bias(m, &a, before.own);
     if (tn_error() == TN_OK) {
         if (is_segment(m, &a)) x = as_segment(m, &a);
         else x = m->parallel ? in_parallel(m, x, &a, own) : in_turn(m, x, &a, own, memory);

@@ -70,7 +70,7 @@ static void set_features(emitter *e, const decoder *d)
     blocks_feature(e, d->function);
     emit_feature(e, "NORM", true), emit_feature(e, "ATTENTION", true), emit_feature(e, "WINDOW", true);
     emit_feature(e, "LAYER_NORM", d->blocks->norm->bias != NULL);
-    emit_feature(e, "ROTARY", d->mha->rotary), emit_feature(e, "POSITIONS", d->positions != NULL);
+    emit_feature(e, "ROTARY", tn_rotary_of(d->mha) != NULL), emit_feature(e, "POSITIONS", d->positions != NULL);
     emit_feature(e, "PANELS", true), emit_feature(e, "GATED", d->gated), emit_feature(e, "TIED", d->tied);
 }
 
@@ -100,30 +100,31 @@ static void put_title(emitter *e, const decoder *d, const spelling *k, const cha
 
 static void put_sizes(emitter *e, const decoder *d)
 {
-    const tn_mha   *a = d->mha;
-    const int64_t   head = a->head_dim, rotary = a->rotary ? a->rope.dim : 0;
-    const emit_size sizes[] = {
-        {"VOCAB", d->about.vocab, "tokens"},
-        {"DIM", d->about.dim, "width of the residual stream"},
-        {"LAYERS", d->about.layers, NULL},
-        {"HEADS", a->heads, "of queries"},
-        {"KV_HEADS", a->kv_heads, "of keys and values"},
-        {"HEAD", head, "width of a head"},
-        {"FF", d->ff, "width of the hidden layer of the feed-forward"},
-        {"LENGTH", d->length, "maximum tokens of a text"},
-        {"VOCAB_WIDE", emit_wide(d->about.vocab), "sizes, rounded up"},
-        {"DIM_WIDE", emit_wide(d->about.dim), NULL},
-        {"QUERY_WIDE", emit_wide(a->heads * head), NULL},
-        {"KV_WIDE", emit_wide(a->kv_heads * head), NULL},
-        {"FF_WIDE", emit_wide(d->ff), NULL},
-        {"LENGTH_WIDE", (d->length + 127) / 128 * 128, NULL},
+    const tn_mha    *a = d->mha;
+    const tn_rotary *r = tn_rotary_of(a);
+    const int64_t    head = a->head_dim, rotary = r ? r->rope.dim : 0;
+    const emit_size  sizes[] = {
+         {"VOCAB", d->about.vocab, "tokens"},
+         {"DIM", d->about.dim, "width of the residual stream"},
+         {"LAYERS", d->about.layers, NULL},
+         {"HEADS", a->heads, "of queries"},
+         {"KV_HEADS", a->kv_heads, "of keys and values"},
+         {"HEAD", head, "width of a head"},
+         {"FF", d->ff, "width of the hidden layer of the feed-forward"},
+         {"LENGTH", d->length, "maximum tokens of a text"},
+         {"VOCAB_WIDE", emit_wide(d->about.vocab), "sizes, rounded up"},
+         {"DIM_WIDE", emit_wide(d->about.dim), NULL},
+         {"QUERY_WIDE", emit_wide(a->heads * head), NULL},
+         {"KV_WIDE", emit_wide(a->kv_heads * head), NULL},
+         {"FF_WIDE", emit_wide(d->ff), NULL},
+         {"LENGTH_WIDE", (d->length + 127) / 128 * 128, NULL},
     };
     emit_sizes(e, sizes, sizeof sizes / sizeof *sizes);
     if (rotary)
         emit(e,
              "enum {\n    ROTARY_PAIRS = %lld,\n    ROTARY_STEP = %d, /* elements from a pair to the next */\n"
              "    ROTARY_APART = %lld /* elements between the two of a pair */\n};\n",
-             (long long)(rotary / 2), a->rope.interleaved ? 2 : 1, a->rope.interleaved ? 1 : (long long)(rotary / 2));
+             (long long)(rotary / 2), r->rope.interleaved ? 2 : 1, r->rope.interleaved ? 1 : (long long)(rotary / 2));
     emit(e, "#define SCALE %af /* of attention scores */\n", blocks_scale(a));
     emit(e, "#define EPS %a   /* of norms */\n", ((tn_block *)tn_at(d->blocks->layers, 0))->norm1->eps);
     emit(e, "#define ACTIVATION %s\n", d->function);
@@ -147,7 +148,7 @@ static void add_weights(emitter *e, const decoder *d)
     emit_vector(e, "output_bias", d->about.bias);
     if (!d->tied) emit_vector(e, "embedding", d->words);
     if (d->positions) emit_vector(e, "position", d->positions);
-    if (d->mha->rotary) emit_vector(e, "angles", tn_mha_angles(d->mha, 0, d->length));
+    if (tn_rotary_of(d->mha)) emit_vector(e, "angles", tn_mha_angles(d->mha, 0, d->length));
 }
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */

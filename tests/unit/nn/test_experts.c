@@ -22,7 +22,7 @@ static tn_blocks *stack(int i, tn_dtype dt, double dropout)
         return tn_blocks_new(STACK, .experts = 4, .experts_per_token = 3, .parallel = true, .dropout = dropout,
                              .expert_weights = TN_EXPERT_WEIGHTS_PROBABILITIES, .activation = tn_gelu, .dtype = dt);
     default:
-        return tn_blocks_new(STACK, .experts = 3, .experts_per_token = 3, .rotary = true, .head_dim = 4,
+        return tn_blocks_new(STACK, .experts = 3, .experts_per_token = 3, .positions = tn_rotary_new(), .head_dim = 4,
                              .norm = TN_NORM_RMS, .norm_results = true, .activation = tn_silu, .dropout = dropout,
                              .dtype = dt);
     }

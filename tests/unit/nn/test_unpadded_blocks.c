@@ -43,7 +43,7 @@ static struct kind kind_of(int i)
     case 4:
         return (struct kind){"llama",
                              CONFIG(.norm = TN_NORM_RMS, .norm_first = true, .gated = true, .activation = tn_silu,
-                                    .rotary = true, .kv_heads = 1, .window = 4, .dropout = 0.1),
+                                    .positions = tn_rotary_new(), .kv_heads = 1, .window = 4, .dropout = 0.1),
                              true};
     case 5:
         return (struct kind){
@@ -166,7 +166,8 @@ END_TEST
 /* Padding before and between the rows is not skipped. */
 START_TEST(gaps)
 {
-    tn_blocks *m = tn_blocks_new(.dim = DIM, .heads = 2, .ff = 40, .layers = 2, .rotary = true, .dropout = 0.2);
+    tn_blocks *m =
+        tn_blocks_new(.dim = DIM, .heads = 2, .ff = 40, .layers = 2, .positions = tn_rotary_new(), .dropout = 0.2);
     tn_tensor *x = tn_normal(TN_SHAPE(3, 6, DIM), 0, 1), *mask = tn_zeros_of(TN_BOOL, TN_SHAPE(3, 6)), *y[2];
     tn_set_at(mask, TN_SHAPE(0, 0), 1), tn_set_at(mask, TN_SHAPE(1, 2), 1), tn_set_at(mask, TN_SHAPE(2, 5), 1);
     for (int i = 0; i < 2; i++) {
