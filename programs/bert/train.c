@@ -31,7 +31,7 @@ static tn_bert_kind kind_of(const bert_training *t)
 
 /* What a run gets where the user sets nothing (docs/results.md has the trials). Short examples first: most of what a
  * small model can learn in an hour is within a sentence. */
-static const train_choice choices[] = {{0, "tiny", 16, 64},   {2.5, "mini", 16, 64},  {30, "mini", 32, 64},
+static const train_choice choices[] = {{0, "tiny", 16, 64},   {8, "mini", 16, 64},  {30, "mini", 32, 64},
                                        {150, "mini", 64, 64}, {800, "small", 64, 64}, {.size = NULL}};
 static const train_choice others[] = {{0, "mini", 16, 128}, {.size = NULL}};
 
