@@ -106,11 +106,13 @@ typedef struct {
     int64_t      beams, most, least, no_repeat; /* as in tn_generate, but most counts the end token; 0: not said */
     double       length_penalty, repetition_penalty;
     bool         early_stopping;
+    tn_token_ids begin, padding; /* not used, written back: bos_token_id and pad_token_id */
 } tn_seq2seq_search;
 
 /* Members of config.json that do not change results here. They are written back. */
 typedef struct {
-    tn_token_ids begin; /* bos_token_id */
+    tn_token_ids begin;      /* bos_token_id */
+    tn_token_ids start, end; /* decoder_start_token_id and eos_token_id, if generation_config.json has another one */
     double       init, layerdrop, decoder_layerdrop;
 } tn_seq2seq_kept;
 
