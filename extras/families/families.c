@@ -1,7 +1,8 @@
-/* families.c — registers the families of models of the extras. */
+/* families.c — registers the families of models of the extras, and the reader of PyTorch's files. */
 #include "extras/families.h"
 #include "extras/reformer/reformer_private.h"
 #include "extras/rnn_lm/rnn_lm_private.h"
+#include "extras/torch.h"
 #include "extras/vit/vit_private.h"
 
 static tn_status save_vit(void *m, const char *dir) { return tn_vit_save((tn_vit *)m, dir); }
@@ -17,5 +18,6 @@ tn_status tn_extras_register(void)
 {
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)
         if (tn_family_register(&families[i]) != TN_OK) break;
+    if (tn_error() == TN_OK) tn_hf_torch_register(tn_torch_open);
     return tn_error();
 }
