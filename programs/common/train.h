@@ -47,7 +47,7 @@ typedef struct {
 #define TRAIN_WIDTH(a)                                                                               \
     OPTION_INT("dim", 0, "N", &(a).dim, "width (default: of --size)", .least = 1, .most = 65536),    \
         OPTION_REAL("dropout", 0, "P", &(a).dropout, "dropout probability", .least = 0, .most = 0.9, \
-                    .otherwise = "of --size")
+                    .otherwise = "depends on the model and the text")
 #define TRAIN_TEXT(a, otherwise_)                                                                                \
     OPTION_TEXT("vocab", 0, "PATH", &(a).vocab, "file or folder of an existing tokenizer to use"),               \
         OPTION_INT("vocab-size", 0, "N", &(a).vocab_size, "vocabulary size of a new tokenizer (" otherwise_ ")", \

@@ -37,7 +37,7 @@ pairs=(--quiet --src text --tgt text --size tiny --steps 3 --vocab-size 300 --di
 states=(--quiet --text text --layers 2 --steps 12 --batch 4 --length 16 --dim 24)
 {
     "$gpt" train "${small[@]}" --out llama --shape llama --dim 48 --heads 3 --vocab-size 300
-    "$gpt" train "${small[@]}" --out gpt2 --dim 40 --heads 2 --vocab-size 300
+    "$gpt" train "${small[@]}" --shape gpt2 --out gpt2 --dim 40 --heads 2 --vocab-size 300
     "$gpt" train --quiet --text text --out large --dim 512 --heads 4 --layers 2 --steps 1 --batch 1 --length 32 \
         --vocab-size 300 # 25 MB of weights
     "$bert" train "${small[@]}" --out bert --objective roberta --dim 40 --heads 2 --vocab-size 150
