@@ -60,7 +60,8 @@ extras/rnn_lm    |                               | core/base/toolbox.h models/fi
 extras/reformer  |                               | core/base/toolbox.h models/files models/generate
 extras/thai      |                               | core/base/toolbox.h data/text
 extras/torch     |                               | core/base core/files
-extras/families  | vit rnn_lm reformer torch     |
+extras/translators |                             | core/base/toolbox.h models/seq2seq models/files
+extras/families  | vit rnn_lm reformer torch translators | models/seq2seq models/files
 '
 
 # Allowed calls upwards: mainly the mathematics of gradients, which are sums of tensors, computed by ops. A line that no
