@@ -11,6 +11,8 @@
 #include "runlog.h"
 #include "skip_thought.h"
 #include "surface.h"
+#include "thai.h"
+#include "torch.h"
 #include "vectors.h"
 #include "vit.h"
 #endif

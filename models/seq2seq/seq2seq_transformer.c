@@ -50,7 +50,7 @@ static tn_relative_positions *relative(const tn_seq2seq_config *c, int64_t heads
                        : NULL;
 }
 
-bool tn__transformer_build(tn_seq2seq *m)
+static bool build(tn_seq2seq *m)
 {
     const tn_seq2seq_config *c = &m->config;
     const int64_t            heads = c->decoder_heads ? c->decoder_heads : c->heads;
@@ -99,7 +99,7 @@ tn_tensor *tn__seq2seq_embedded(tn_seq2seq *m, bool target, tn_tensor *ids, int6
     return norm ? normed(m, norm, x, padding) : tn_call(m->dropout, x);
 }
 
-void tn__transformer_encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
+static void encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
 {
     tn_tensor *x = tn__seq2seq_embedded(m, false, source, 0, r->padding);
     tn_path_push("transformer"); /* encoder and decoder are called separately */
@@ -110,7 +110,7 @@ void tn__transformer_encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state 
     if (r->memory && m->config.end_dropout) r->memory = tn_call(m->dropout, r->memory);
 }
 
-tn_tensor *tn__transformer_decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment)
+static tn_tensor *decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment)
 {
     tn_tensor *x = tn__seq2seq_embedded(m, true, target, r->at, r->unread), *y, **weights = NULL;
     if (!x) return NULL;
@@ -125,3 +125,5 @@ tn_tensor *tn__transformer_decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor
     if (weights) tn_mem_put(weights, (size_t)n * sizeof *weights);
     return y && m->config.end_dropout ? tn_call(m->dropout, y) : y;
 }
+
+const tn__seq2seq_functions tn__seq2seq_transformer = {build, encode, decode, 0, false};

@@ -60,8 +60,8 @@ libm() # FILE...: prints "file:line" of each call
         if (line ~ /(^|[^A-Za-z0-9_.>])(exp|expm1|log|log1p|pow|erfc)\(/) print FILENAME ":" FNR
     }' "$@"
 }
-for folder in nn optim data models parallel; do
-    mapfile -t files < <(find "$folder" -name '*.[ch]')
+for folder in nn optim data models parallel extras; do
+    mapfile -t files < <(find "$folder" -name '*.[ch]' -not -path 'extras/programs/*')
     findings < <(libm "${files[@]}" |
         sed 's/$/ calls the C library, which may set errno: core\/base\/libm.h has it without/')
 done

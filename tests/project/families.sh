@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The table in docs/guide/models.md has a row for each model_type that the programs open. families.sh --fix writes it:
 # the rows, in the order of the programs' own lists, the program, the class in transformers and the column of .gguf
-# files come from the programs and from the tables in models/ and extras/; the first and the last column are the page's own text.
+# files come from the programs and from the tables in models/ and extras/; the first and the last column are the page's
+# own text.
 . "$(dirname "$0")/common.sh"
 fresh families
 page=$root/docs/guide/models.md

@@ -58,7 +58,10 @@ extras/images    |                               | core/base/toolbox.h core/file
 extras/vit       |                               | core/base/toolbox.h models/files
 extras/rnn_lm    |                               | core/base/toolbox.h models/files models/generate
 extras/reformer  |                               | core/base/toolbox.h models/files models/generate
-extras/families  | vit rnn_lm reformer           |
+extras/thai      |                               | core/base/toolbox.h data/text
+extras/torch     |                               | core/base core/files
+extras/translators |                             | core/base/toolbox.h models/seq2seq models/files
+extras/families  | vit rnn_lm reformer torch translators | models/seq2seq models/files
 '
 
 # Allowed calls upwards: mainly the mathematics of gradients, which are sums of tensors, computed by ops. A line that no

@@ -1,5 +1,5 @@
 /* test_bert.c — BERT compared with Hugging Face's (tests/golden/bert.py): results, files, losses, errors. */
-#include "models/models.h"
+#include "extras.h"
 #include "tests/common/answers.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
@@ -243,7 +243,7 @@ END_TEST
 /* Only pytorch_model.bin, with a head for three classes: the encoder is loaded, and .left names the head. */
 START_TEST(tuned_for_something)
 {
-    tn_bert *m = tn_bert_load(tn_test_data("golden/bert/tuned")),
+    tn_bert *m = tn_extras_register() == TN_OK ? tn_bert_load(tn_test_data("golden/bert/tuned")) : NULL,
             *b = tn_bert_load(tn_test_data("golden/bert/pretraining"));
     ck_assert_msg(m && b, "%s", tn_error_message());
     ck_assert_str_eq(m->left, "classifier.weight, classifier.bias");
@@ -380,7 +380,6 @@ START_TEST(losses)
     ck_assert_double_eq_tol(tn_item(loss), tn_item(word) + tn_item(next), 1e-6);
     ck_assert(tn_backward(loss) == TN_OK);
     for (tn_each p = tn_parameters(m); tn_next(&p);) ck_assert_msg(tn_grad(p.tensor) != NULL, "%s", p.name);
-
     tn_tensor *ids = answer("ids"), *none = tn_zeros_of(TN_I64, TN_SHAPE(0));
     loss = tn_bert_loss(m, .ids = ids, .masked = none, .words = none);
     ck_assert_double_eq(tn_item(loss), 0);
@@ -397,6 +396,7 @@ END_TEST
 START_TEST(causal_attention)
 {
     static const int64_t a[] = {2, 4, 8, 9, 3, 20, 21, 3}, b[] = {2, 4, 8, 9, 30, 11, 3, 0};
+    tn_seed(4); /* the last difference depends on the weights */
     tn_bert *m = tn_bert_new(.kind = _i ? TN_MODERNBERT : TN_BERT, .vocab = 40, .dim = 16, .layers = 2, .heads = 2,
                              .ff = 24, .positions = 16, .no_next = true, .no_pooler = true);
     tn_train(m, false);

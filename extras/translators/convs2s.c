@@ -1,4 +1,4 @@
-/* seq2seq_convs2s.c — ConvS2S (Gehring et al. 2017): gated convolutions with residual connections, and attention in
+/* convs2s.c — ConvS2S (Gehring et al. 2017): gated convolutions with residual connections, and attention in
  * each layer of the decoder. With e = dropout(word + position), learned positions, and c = √½:
  *
  *   encoder:  x = E e;  per layer x = c (x + GLU(conv(dropout(x))));  z = F x;  keys z, values c (z + e) √S
@@ -8,7 +8,7 @@
  * S is the number of the source's tokens: a sum with uniform weights keeps its variance. All matrices are normalised by
  * rows, g · v / ‖v‖ (Salimans and Kingma 2016). In training mode the gradient of z is divided by twice the number of
  * attentions. */
-#include "models/seq2seq/seq2seq_private.h"
+#include "extras/translators/translators_private.h"
 
 #include <math.h>
 
@@ -37,7 +37,7 @@ typedef struct { /* [0]: the encoder's, [1]: the decoder's */
     convs2s_layer *layer[2];
 } convs2s;
 
-bool tn__convs2s_build(tn_seq2seq *m)
+static bool build(tn_seq2seq *m)
 {
     static const char *const side_name[2] = {"encoder", "decoder"};
     const tn_seq2seq_config *c = &m->config;
@@ -70,7 +70,7 @@ static tn_tensor *convs2s_slowed(tn_tensor *x, double k)
     return tn_add(constant, tn_mul_scalar(tn_sub(x, constant), k));
 }
 
-void tn__convs2s_encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
+static void encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
 {
     const convs2s           *p = m->convolutions;
     const tn_seq2seq_config *c = &m->config;
@@ -87,7 +87,7 @@ void tn__convs2s_encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
     r->memory = tn_mul(convs2s_mean(r->keys, e), tn_sqrt(length));
 }
 
-tn_tensor *tn__convs2s_decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment)
+static tn_tensor *decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment)
 {
     const convs2s           *p = m->convolutions;
     const tn_seq2seq_config *c = &m->config;
@@ -110,3 +110,5 @@ tn_tensor *tn__convs2s_decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *ta
     if (alignment) *alignment = tn_mul_scalar(all, 1 / (double)c->decoder_layers);
     return tn_call(m->dropout, tn_call(p->leave[1], x));
 }
+
+const tn__seq2seq_functions tn__convs2s = {build, encode, decode, 0, false};

@@ -1,7 +1,7 @@
-/* seq2seq_convolutions.c — convolutions over the tokens of a sequence, for ConvS2S and ByteNet. A convolution is one
+/* convolutions.c — convolutions over the tokens of a sequence, for ConvS2S and ByteNet. A convolution is one
  * product with the windows [B, T, size · C] of a sequence [B, T, C]. So a token's result has the same bits whether it
  * is read alone or with others. */
-#include "models/seq2seq/seq2seq_private.h"
+#include "extras/translators/translators_private.h"
 
 bool tn__conv_past_open(tn__conv_past *p, const tn__seq2seq_state *r, int64_t layers)
 {

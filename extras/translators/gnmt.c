@@ -1,4 +1,4 @@
-/* seq2seq_gnmt.c — GNMT (Wu et al. 2016): stacks of LSTMs with residual connections from the third layer on. The first
+/* gnmt.c — GNMT (Wu et al. 2016): stacks of LSTMs with residual connections from the third layer on. The first
  * layer of the encoder is bidirectional. The decoder attends, as Bahdanau's, with the last output of its bottom layer;
  * all its layers read the context:
  *
@@ -6,9 +6,9 @@
  *
  * So only the bottom layer runs token by token in training. Dropout is applied to the input of each layer; layer i of
  * the decoder starts from the last state of the encoder's (of the first: the reverse direction's). */
-#include "models/seq2seq/seq2seq_private.h"
+#include "extras/translators/translators_private.h"
 
-bool tn__gnmt_build(tn_seq2seq *m)
+static bool build(tn_seq2seq *m)
 {
     const tn_seq2seq_config    *c = &m->config;
     const int64_t               d = c->dim, memory = c->layers > 1 ? d : 2 * d;
@@ -43,7 +43,7 @@ static void gnmt_states_close(gnmt_states *s, tn__seq2seq_state *r)
     tn_mem_put(s->h, s->bytes);
 }
 
-void tn__gnmt_encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
+static void encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
 {
     const tn_seq2seq_recurrent *p = m->recurrent;
     gnmt_states                 s;
@@ -89,7 +89,7 @@ static tn_tensor *gnmt_bottom(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *wo
     return all;
 }
 
-tn_tensor *tn__gnmt_decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment)
+static tn_tensor *decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment)
 {
     const tn_seq2seq_recurrent *p = m->recurrent;
     gnmt_states                 s;
@@ -105,3 +105,5 @@ tn_tensor *tn__gnmt_decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *targe
     gnmt_states_close(&s, r);
     return x ? tn_call(m->dropout, x) : NULL;
 }
+
+const tn__seq2seq_functions tn__gnmt = {build, encode, decode, 1, false};

@@ -2,7 +2,8 @@
  * gradient of every parameter, alignments. In eval mode gradients are those of the values, in ConvS2S, too. No later
  * token of the target and no padding changes a result; gradients have the same bits on 1 to 3 threads; beam search; the
  * errors of their options. */
-#include "models/models.h"
+#include "extras.h"
+#include "models/seq2seq/seq2seq_private.h"
 #include "tests/common/answers.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
@@ -13,7 +14,11 @@
 static const tn_seq2seq_kind kinds[] = {TN_SEQ2SEQ_CONVS2S, TN_SEQ2SEQ_BYTENET, TN_SEQ2SEQ_GNMT};
 enum { KINDS = sizeof kinds / sizeof *kinds, B = 3 };
 
-static void       open_answers(void) { tn_answers_open("golden/translators/answers.safetensors"); }
+static void open_answers(void)
+{
+    tn_answers_open("golden/translators/answers.safetensors");
+    tn_extras_register();
+}
 static tn_tensor *of_kind(int i, const char *what)
 {
     return answer(tn_name("%s.%s", tn_seq2seq_kind_name(kinds[i]), what));
@@ -207,6 +212,10 @@ END_TEST
     } while (0)
 START_TEST(wrong_options)
 {
+    tn__seq2seq_register(TN_SEQ2SEQ_GNMT, NULL);
+    ck_assert_ptr_null(tn_seq2seq_new(SIZES, .kind = TN_SEQ2SEQ_GNMT));
+    ck_error(TN_EUNSUPPORTED, "tn_seq2seq_new: 'gnmt' is one of the extras; call tn_extras_register() before");
+    ck_assert_int_eq(tn_extras_register(), TN_OK);
     ck_rejected(tn_seq2seq_new(SIZES, .kind = TN_SEQ2SEQ_GNMT, .layers = 2, .decoder_layers = 3),
                 "tn_seq2seq_new: GNMT's decoder has as many layers as its encoder, 2; omit .decoder_layers");
     ck_rejected(tn_seq2seq_new(.source_words = 9, .dim = 5, .kind = TN_SEQ2SEQ_BYTENET),

@@ -1,5 +1,5 @@
 /* test_thai.c — Thai text prepared for WangchanBERTa: compared with its authors' rules (tests/golden/thai.py). */
-#include "data/data.h"
+#include "extras.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
 

@@ -1,7 +1,7 @@
 /* pickle.c — a stack machine that reads pickles of protocol 2 of state dicts: numbers, strings, tuples, lists, dicts,
  * and only those global names that are in a table here. Calling a name makes a value that stores its arguments; nothing
  * is executed. */
-#include "core/files/pickle.h"
+#include "extras/torch/pickle.h"
 #include "core/base/memory.h"
 #include "core/base/thread.h"
 

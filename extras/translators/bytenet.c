@@ -1,4 +1,4 @@
-/* seq2seq_bytenet.c — ByteNet (Kalchbrenner et al. 2016): an encoder and a decoder of dilated convolutions, without
+/* bytenet.c — ByteNet (Kalchbrenner et al. 2016): an encoder and a decoder of dilated convolutions, without
  * attention and recurrence. Layer i of both is a residual block with dilation 2^(i mod 5):
  *
  *   x += W₃ relu(norm(conv(dropout(relu(norm(W₁ relu(norm(x))))))))      from width dim to dim / 2 and back
@@ -6,7 +6,7 @@
  *   encoder:  x = √dim · word of ⌈1.2 S⌉ tokens: the source and zeros (dynamic unfolding); result: norm(x)
  *   decoder:  x = √dim · word + the encoder's result at the same position, or 0 after its end; windows end with the
  *             token (masked convolutions); result: W relu(norm(x)) */
-#include "models/seq2seq/seq2seq_private.h"
+#include "extras/translators/translators_private.h"
 
 enum { DILATIONS = 5 };
 typedef struct {
@@ -19,7 +19,7 @@ typedef struct { /* [0]: the encoder's, [1]: the decoder's */
     tn_linear     *leave;
 } bytenet;
 
-bool tn__bytenet_build(tn_seq2seq *m)
+static bool build(tn_seq2seq *m)
 {
     static const char *const side_name[2] = {"encoder", "decoder"};
     const tn_seq2seq_config *c = &m->config;
@@ -55,7 +55,7 @@ static tn_tensor *bytenet_block(tn_seq2seq *m, const bytenet_layer *l, tn_tensor
     return tn_add(x, tn_call(l->wide, tn_relu(tn_call(l->norm[2], y))));
 }
 
-void tn__bytenet_encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
+static void encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
 {
     const bytenet           *p = m->convolutions;
     const tn_seq2seq_config *c = &m->config;
@@ -71,7 +71,7 @@ void tn__bytenet_encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
     r->memory = x ? tn_masked_fill(tn_call(p->norm[0], x), padding, 0) : NULL;
 }
 
-tn_tensor *tn__bytenet_decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment)
+static tn_tensor *decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment)
 {
     const bytenet           *p = m->convolutions;
     const tn_seq2seq_config *c = &m->config;
@@ -87,3 +87,5 @@ tn_tensor *tn__bytenet_decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *ta
     tn__conv_past_close(&past, r);
     return x ? tn_call(m->dropout, tn_call(p->leave, tn_relu(tn_call(p->norm[1], x)))) : NULL;
 }
+
+const tn__seq2seq_functions tn__bytenet = {build, encode, decode, 0, true};

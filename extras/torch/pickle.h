@@ -1,7 +1,7 @@
 /* pickle.h — the part of Python's pickle that is used by state dicts of PyTorch (pickle.c). Nothing in a file is
  * executed: it is parsed into values. Private. */
-#ifndef TENON_CORE_FILES_PICKLE_H
-#define TENON_CORE_FILES_PICKLE_H
+#ifndef TENON_EXTRAS_TORCH_PICKLE_H
+#define TENON_EXTRAS_TORCH_PICKLE_H
 
 #include "core/files/io.h"
 

@@ -1,6 +1,6 @@
 /* thai.c — prepares Thai text as the training data of WangchanBERTa was prepared: the rules of process_transformers in
  * thai2transformers that need no dictionary, in their order. Each pass over the text is linear. */
-#include "data/text.h"
+#include "extras/thai.h"
 
 #include "core/base/toolbox.h"
 #include "data/text/data_private.h"

@@ -5,7 +5,7 @@
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
 
-#include "core/core.h"
+#include "extras.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -262,6 +262,20 @@ START_TEST(every_truncation_and_byte)
 }
 END_TEST
 
+/* A directory with pytorch_model.bin is opened once the reader is registered. */
+START_TEST(of_a_model)
+{
+    const char *dir = tn_test_data("golden/bert/tuned");
+    tn_hf_torch_register(NULL);
+    ck_assert_ptr_null(tn_bert_load(dir));
+    ck_error_has(TN_EUNSUPPORTED, "pytorch_model.bin' is a PyTorch file, which tn_extras_register() makes readable");
+    ck_assert_int_eq(tn_extras_register(), TN_OK);
+    tn_bert *m = tn_bert_load(dir);
+    ck_assert_msg(m != NULL, "%s", tn_error_message());
+    tn_free(m);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("torch");
@@ -270,5 +284,6 @@ int main(void)
     tcase_add_test(c, accepts);
     tcase_add_loop_test(c, refuses, 0, (int)(sizeof rows / sizeof *rows));
     tcase_add_loop_test(c, every_truncation_and_byte, 0, 2);
+    tcase_add_test(c, of_a_model);
     return tn_check_main(s);
 }

@@ -6,7 +6,8 @@
  *           then for each key u64 count, the elements
  *
  * A tensor is a view of a storage: an offset, and strides. */
-#include "core/files/pickle.h"
+#include "extras/torch/pickle.h"
+#include "extras/torch.h"
 #include "core/files/safetensors.h"
 #include "core/base/checked.h"
 #include "core/base/memory.h"
