@@ -27,22 +27,24 @@ typedef enum { TN_NORM_LAYER = 0, TN_NORM_RMS } tn_norm_kind;
  *     GPT-J:    .norm_first, .activation = tn_gelu_tanh, .parallel, .one_norm, .positions = tn_rotary_new()
  *     LLaMA:    .norm_first, .activation = tn_silu, .norm = TN_NORM_RMS, .gated, .no_bias, .kv_heads,
  *               .positions = tn_rotary_new()
- *     Mixtral:  LLaMA's with .experts
+ *     Mixtral:  LLaMA's with .feed_forward = tn_block_experts
  *     OLMo 2:   LLaMA's without .norm_first, with .norm_results and .qk_norm = TN_QK_NORM_ALL
  *     Gemma 3:  LLaMA's with .norm_results, .norm_add_one, .qk_norm = TN_QK_NORM_HEAD,
  *               .activation = tn_gelu_tanh, .each: .window = 512 and angles of their own in five of six layers */
 typedef struct tn_block_config {
-    int            zero_;
-    int64_t        layers;      /* stack: number of layers */
-    int64_t        groups;      /* stack: number of distinct blocks that the layers share (ALBERT); 0: one per layer */
-    bool           final_norm;  /* stack: add a norm after the last layer (PyTorch: argument `norm`) */
-    int64_t        dim;         /* width of x */
-    int64_t        heads;       /* number of attention heads */
-    int64_t        kv_heads;    /* heads of keys and values; 0: heads (see tn_mha_config) */
-    int64_t        head_dim;    /* width of an attention head; 0: dim / heads */
-    int64_t ff     TN_IS(2048); /* width of the hidden layer of the feed-forward */
-    bool           gated;       /* feed-forward is linear2(activation(gate(x)) · linear1(x)) */
-    double dropout TN_IS(0.1);  /* dropout probability of the results of attention and feed-forward */
+    int        zero_;
+    int64_t    layers;      /* stack: number of layers */
+    int64_t    groups;      /* stack: number of distinct blocks that the layers share (ALBERT); 0: one per layer */
+    bool       final_norm;  /* stack: add a norm after the last layer (PyTorch: argument `norm`) */
+    int64_t    dim;         /* width of x */
+    int64_t    heads;       /* number of attention heads */
+    int64_t    kv_heads;    /* heads of keys and values; 0: heads (see tn_mha_config) */
+    int64_t    head_dim;    /* width of an attention head; 0: dim / heads */
+    int64_t ff TN_IS(2048); /* width of the hidden layer of the feed-forward */
+    bool       gated;       /* feed-forward is linear2(activation(gate(x)) · linear1(x)) */
+    /* creates a layer's feed-forward, a module for tn_call, x [B, T, dim]; the block owns it. NULL: linear1, linear2 */
+    void *(*feed_forward)(const struct tn_block_config *c);
+    double dropout            TN_IS(0.1);   /* dropout probability of the results of attention and feed-forward */
     double attention_dropout  TN_IS(-1);    /* dropout probability of the attention weights; below 0: dropout */
     double activation_dropout TN_IS(-1);    /* dropout probability after the activation; below 0: dropout */
     tn_tensor *(*activation)(tn_tensor *x); /* of the feed-forward: tn_gelu, tn_silu, custom, …; NULL: tn_relu */
@@ -63,28 +65,25 @@ typedef struct tn_block_config {
     /* stack: changes the config of each layer, i from 0, before the layer is created: windows, parts of its own. A part
      * that it sets for several layers is shared by them. NULL: all layers have the same config */
     void (*each)(struct tn_block_config *c, int64_t i, void *user);
-    void   *user;                                /* argument of .each */
-    bool    no_bias;                             /* no bias in any linear layer or norm */
-    bool    no_attention_bias;                   /* no bias in any projection of the attention */
-    bool    no_out_bias;                         /* no bias in the output projection of the attention */
-    bool    no_ff_bias;                          /* no bias in the linear layers of the feed-forward */
-    int64_t experts, experts_per_token TN_IS(2); /* feed-forwards of width .ff, of which a token uses a few; 0: one */
-    tn_expert_weights expert_weights;            /* these and the following: see tn_experts_config */
-    double            router_jitter, expert_capacity;
-    bool              time_first; /* tensors are [T, B, dim] instead of [B, T, dim] */
-    tn_dtype          dtype;      /* dtype of the parameters */
-    int               end_;
+    void    *user;              /* argument of .each; .feed_forward may read it */
+    bool     no_bias;           /* no bias in any linear layer or norm */
+    bool     no_attention_bias; /* no bias in any projection of the attention */
+    bool     no_out_bias;       /* no bias in the output projection of the attention */
+    bool     no_ff_bias;        /* no bias in the linear layers of the feed-forward */
+    bool     time_first;        /* tensors are [T, B, dim] instead of [B, T, dim] */
+    tn_dtype dtype;             /* dtype of the parameters */
+    int      end_;
 } TN_KEYWORDS_ONLY tn_block_config;
-#define TN_BLOCK_DEFAULTS \
-    .ff = 2048, .experts_per_token = 2, .dropout = 0.1, .attention_dropout = -1, .activation_dropout = -1, .eps = 1e-5
+#define TN_BLOCK_DEFAULTS .ff = 2048, .dropout = 0.1, .attention_dropout = -1, .activation_dropout = -1, .eps = 1e-5
 
 typedef struct {
     tn_module base;
     tn_tensor *(*activation)(tn_tensor *x);
     bool           norm_first, parallel;
     tn_mha        *self_attn, *multihead_attn;  /* multihead_attn: to the memory; NULL without .memory */
-    tn_linear     *linear1, *gate, *linear2;    /* gate: NULL without .gated; all with .experts */
-    tn_experts    *experts;                     /* NULL without .experts */
+    tn_linear     *linear1, *gate, *linear2;    /* gate: NULL without .gated; all with .feed_forward */
+    tn_module     *feed_forward;                /* NULL without .feed_forward */
+    tn_experts    *experts;                     /* feed_forward if it is a mixture of experts; else NULL */
     tn_layer_norm *norm1, *norm2, *norm3;       /* the struct of tn_rms_norm, too; absent norms are NULL */
     tn_layer_norm *result_norm1, *result_norm2; /* of attention and feed-forward; NULL without .norm_results */
     tn_dropout    *dropout, *dropout1, *dropout2, *dropout3; /* dropout3: NULL without .memory */
@@ -99,6 +98,9 @@ typedef struct {
 } tn_blocks;
 TN_API tn_block  *tn_block_create(tn_block_config c);
 TN_API tn_blocks *tn_blocks_create(tn_block_config c);
+/* A .feed_forward: a mixture of experts with the options *(const tn_experts_config *)c->user, of which .dim, .ff, the
+ * activation, its dropout, .no_bias and .dtype are the block's. */
+TN_API void *tn_block_experts(const tn_block_config *c);
 
 typedef struct tn_block_args {
     int        zero_;

@@ -98,6 +98,14 @@ static void set_layer(tn_block_config *b, int64_t i, void *user)
     b->positions = p->local;
 }
 
+static void *experts(const tn_block_config *b)
+{
+    const tn_llama_config *c = ((const positions *)b->user)->c;
+    return tn_experts_new(.dim = c->dim, .ff = c->ff, .experts = c->experts, .per_token = c->experts_per_token,
+                          .weights = c->expert_weights, .gated = b->gated, .activation = b->activation,
+                          .jitter = c->router_jitter, .no_bias = b->no_ff_bias);
+}
+
 tn_llama *tn_llama_create(tn_llama_config c)
 {
     if (tn_error() != TN_OK || !tn__llama_complete("tn_llama_new", &c)) return NULL;
@@ -115,9 +123,8 @@ tn_llama *tn_llama_create(tn_llama_config c)
                       .norm_results = c.norm_results, .norm_add_one = c.norm_add_one, .qk_norm = c.qk_norm,
                       .parallel = c.parallel, .one_norm = c.one_norm, .final_norm = true,
                       .positions = tn_rotary_create(c.rope), .each = set_layer, .user = &own, .gated = !c.plain_ff,
-                      .experts = c.experts, .experts_per_token = c.experts_per_token,
-                      .expert_weights = c.expert_weights, .router_jitter = c.router_jitter, .window = c.window,
-                      .scale = c.scale, .score_cap = c.score_cap, .activation = tn_hf_activation(c.activation),
+                      .feed_forward = c.experts ? experts : NULL, .window = c.window, .scale = c.scale,
+                      .score_cap = c.score_cap, .activation = tn_hf_activation(c.activation),
                       .no_attention_bias = !c.qkv_bias, .no_out_bias = !c.out_bias, .no_ff_bias = !c.ff_bias,
                       .dropout = c.dropout, .attention_dropout = c.attention_dropout, .activation_dropout = 0));
     if (!c.tied) m->out = tn_weight(m, "lm_head.weight", tn_empty(TN_SHAPE(c.vocab, c.dim)));

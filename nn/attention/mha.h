@@ -1,4 +1,4 @@
-/* mha.h — private functions of multi-head attention: mha.c creates and runs it, mha_args.c checks a call's arguments,
+/* mha.h — private functions of multi-head attention: mha.c creates and runs it, mha_args.c checks its config and calls,
  * projections.c computes queries, keys and values. Private to nn/. */
 #ifndef TENON_NN_ATTENTION_MHA_H
 #define TENON_NN_ATTENTION_MHA_H
@@ -11,6 +11,9 @@ typedef struct {
     int64_t past;                                /* causal call: number of positions in the cache; else 0 */
     bool    recall;                              /* keys and values are a memory stored in the cache */
 } tn__mha_sizes;
+
+/* Checks a config and fills in defaults (mha_args.c); false: raised. */
+bool tn__mha_complete(const char *who, tn_mha_config *c);
 
 /* Check a call's arguments (mha_args.c); false: raised. fits: all but the mask; sets the sizes. mask: also selects the
  * heads that tn_mha_prune has not removed. placed: completes *p, the positions of the call, with a->placed if given. */

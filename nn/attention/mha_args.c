@@ -1,5 +1,43 @@
-/* mha_args.c — checks of the arguments of a call of multi-head attention, and the places of queries and keys. */
+/* mha_args.c — checks of multi-head attention: its config, the arguments of a call, the places of queries and keys. */
 #include "nn/attention/mha.h"
+
+/* ---- the config -------------------------------------------------------------------------------------------------- */
+
+/* Checks the options of the scores: their scale, cap and norms. */
+static bool scores_fit(const char *who, const tn_mha_config *c)
+{
+    if (!(c->scale >= 0 && c->scale - c->scale == 0))
+        return tn_raise_false(TN_EINVAL, "%s: .scale is %s, but must be positive, or 0 for 1/√head_dim", who,
+                              tn__format_number(c->scale));
+    if (!(c->score_cap >= 0 && c->score_cap - c->score_cap == 0))
+        return tn_raise_false(TN_EINVAL, "%s: .score_cap is %s, but must be positive, or 0 for none", who,
+                              tn__format_number(c->score_cap));
+    if ((unsigned)c->qk_norm > TN_QK_NORM_ALL || (c->qk_norm_add_one && !c->qk_norm))
+        return tn_raise_false(TN_EINVAL, "%s: .qk_norm is %d; expected a tn_qk_norm%s", who, (int)c->qk_norm,
+                              c->qk_norm_add_one ? " other than TN_QK_NORM_NONE, since .qk_norm_add_one is set" : "");
+    return true;
+}
+
+bool tn__mha_complete(const char *who, tn_mha_config *c)
+{
+    if (c->kdim == 0) c->kdim = c->dim;
+    if (c->vdim == 0) c->vdim = c->dim;
+    if (!tn__at_least(who, "dim", c->dim, 1) || !tn__at_least(who, "heads", c->heads, 1) ||
+        !tn__at_least(who, "kdim", c->kdim, 1) || !tn__at_least(who, "vdim", c->vdim, 1) ||
+        !tn__at_least(who, "kv_heads", c->kv_heads, 0) || !tn__at_least(who, "head_dim", c->head_dim, 0) ||
+        !tn__at_least(who, "window", c->window, 0) || !tn__probability(who, "dropout", c->dropout) ||
+        !tn__floating(who, c->dtype))
+        return false;
+    if (!c->head_dim && c->dim % c->heads)
+        return tn_raise_false(TN_EINVAL, "%s: %lld heads do not divide width %lld; .dim must be a multiple of .heads",
+                              who, (long long)c->heads, (long long)c->dim);
+    if (c->kv_heads && c->heads % c->kv_heads)
+        return tn_raise_false(TN_EINVAL, "%s: .kv_heads is %lld, but must divide .heads, which is %lld", who,
+                              (long long)c->kv_heads, (long long)c->heads);
+    return scores_fit(who, c) && tn__part_fits(who, c->positions);
+}
+
+/* ---- a call ------------------------------------------------------------------------------------------------------ */
 
 /* Checks that x is [B, n, dim] (or [n, B, dim]); returns B and n. */
 static bool input(const tn_mha *m, const char *name, char letter, const tn_tensor *x, int64_t dim, int64_t *batch,

@@ -27,6 +27,7 @@ static tn_tensor *longer(tn_tensor *x, int64_t longest, double fill)
 }
 static tn_tensor *without_padding(tn_tensor *x, tn_tensor *mask) { return tn_masked_fill(x, tn_unsqueeze(mask, 2), 0); }
 
+static tn_experts_config experts = {TN_EXPERTS_DEFAULTS, .experts = 4, .gated = true, .jitter = 0.1};
 #define CONFIG(...) TN_WITH(tn_block_config, TN_BLOCK_DEFAULTS, __VA_ARGS__)
 struct kind {
     const char     *name;
@@ -47,7 +48,7 @@ static struct kind kind_of(int i)
                              true};
     case 5:
         return (struct kind){
-            "experts", CONFIG(.norm_first = true, .experts = 4, .gated = true, .router_jitter = 0.1, .dropout = 0.1),
+            "experts", CONFIG(.norm_first = true, .feed_forward = tn_block_experts, .user = &experts, .dropout = 0.1),
             true};
     default: return (struct kind){"parallel", CONFIG(.norm_first = true, .parallel = true, .dropout = 0.1), false};
     }
@@ -121,7 +122,7 @@ END_TEST
 START_TEST(any_padding)
 {
     struct kind k = kind_of(_i);
-    k.c.dropout = 0, k.c.attention_dropout = -1, k.c.activation_dropout = -1, k.c.router_jitter = 0;
+    k.c.dropout = 0, k.c.attention_dropout = -1, k.c.activation_dropout = -1, experts.jitter = 0;
     tn_blocks *m = stack(&k);
     tn_tensor *x = tn_normal(TN_SHAPE(BATCH, 11, DIM), 0, 1);
     tn_tensor *memory = k.c.memory ? tn_normal(TN_SHAPE(BATCH, 9, DIM), 0, 1) : NULL;
