@@ -457,10 +457,20 @@ START_TEST(choices)
     for (size_t i = 0; i < sizeof is / sizeof *is; i++) {
         const train_kind kind = {.minutes = is[i].kind};
         training         t = {.kind = &kind, .asked = {.minutes = is[i].minutes, .size = is[i].size}};
-        ck_assert_int_eq(train_choose(&t, rows)->batch, is[i].batch);
+        ck_assert_int_eq(train_choose(&t, rows, false)->batch, is[i].batch);
         ck_assert_str_eq(t.asked.size, is[i].gets);
         ck_assert(t.chosen == !is[i].size);
     }
+    const train_kind kind = {.minutes = 20};
+    for (int by_speed = 0; by_speed < 2; by_speed++) { /* the machine does not change the model of --steps */
+        training t = {.kind = &kind, .asked = {.steps = 7}};
+        ck_assert_int_eq(train_choose(&t, rows, by_speed)->batch, 16);
+        ck_assert_int_eq(train_valid_tokens(&t), 20 << 11);
+    }
+    training timed = {.kind = &kind, .asked = {.minutes = 1}};
+    train_choose(&timed, rows, true);
+    ck_assert(timed.speed > 0.1 && timed.speed < 1e6);
+    ck_assert_int_eq(train_valid_tokens(&timed), 1 << 14);
     static const struct {
         size_t  bytes;
         int64_t given, words;
