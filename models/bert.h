@@ -85,8 +85,10 @@ typedef struct tn_bert {
     tn_mlm_head            *head;
     tn_linear              *pooler, *next, *replaced, *replaced_out;
     tn_layer_norm          *replaced_norm; /* DeBERTa's head for replaced tokens has one; else NULL */
-    tn_token_ids            begin, end;    /* config.json's bos_token_id and eos_token_id; they do not change results */
-    char                    left[256];     /* other heads in the loaded directory, as "classifier.weight, …" */
+    /* config.json's bos_token_id, eos_token_id, and ModernBERT's cls_token_id and sep_token_id; they do not change
+     * results */
+    tn_token_ids begin, end, cls, sep;
+    char         left[256]; /* other heads in the loaded directory, as "classifier.weight, …" */
 } tn_bert;
 
 TN_API const char *tn_bert_kind_name(tn_bert_kind kind); /* "BERT", "XLM-RoBERTa" … */

@@ -25,6 +25,11 @@ static int64_t elements(const tn_bert_config *c)
     return rows * embedding + blocks * (4 * c->dim * (c->dim + 1) + 2 * c->dim * c->ff);
 }
 
+static void keep_ids(tn_bert *m, const tn__bert_stored *s)
+{
+    m->begin = s->begin, m->end = s->end, m->cls = s->cls, m->sep = s->sep;
+}
+
 void *tn__bert_load(const tn__hf_source *s)
 {
     tn__bert_stored read;
@@ -45,7 +50,7 @@ void *tn__bert_load(const tn__hf_source *s)
                 !c.input_positions && has_weight(w.file, format, "deberta.embeddings.position_embeddings.weight");
         }
         m = tn_bert_create(c);
-        if (m) tn__list_weights(w.file, heads, m->left, sizeof m->left), m->begin = read.begin, m->end = read.end;
+        if (m) tn__list_weights(w.file, heads, m->left, sizeof m->left), keep_ids(m, &read);
     }
     return tn__weights_load(&w, m, tn__bert_files(tn__bert_format_of(&c), &room));
 }
@@ -57,7 +62,7 @@ tn_status tn__bert_save_extra(tn_bert *m, const char *dir, const tn__hf_extra *m
     tn__hf_tables room;
     if (!tn_ready(m)) return tn_error();
     tn__bert_stored s = tn__bert_to_store(&m->config);
-    s.begin = m->begin, s.end = m->end;
+    s.begin = m->begin, s.end = m->end, s.cls = m->cls, s.sep = m->sep;
     if (more) { /* "BertModel" to "BertForTokenClassification" */
         const char *end = strstr(s.architecture, "Model"), *head = strstr(s.architecture, "For");
         const int   n = (int)((end ? end : head ? head : s.architecture + strlen(s.architecture)) - s.architecture);

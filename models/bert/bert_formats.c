@@ -95,6 +95,7 @@ static const tn_hf_row modern_rows[] = {
     {"classifier_bias", TN_HF_MUST, .otherwise = false},
     PART("classifier_dropout", head_dropout, 0),
     {"classifier_pooling", TN_HF_CHOICE, .at = offsetof(stored, pooling), .choices = tn__bert_poolings},
+    TN__IDS("cls_token_id", stored, cls),
     {"decoder_bias", TN_HF_MUST, .otherwise = true},
     PART("embedding_dropout", dropout, 0),
     TN_HF("global_attn_every_n_layers", stored, c.global_every, .otherwise = 3, .low = 1, .high = 1024),
@@ -110,11 +111,12 @@ static const tn_hf_row modern_rows[] = {
     EPS("norm_eps", 1e-5),
     {"pruned_heads", TN_HF_PRUNED, .text = "paths"},
     {"rope_scaling", TN_HF_EMPTY, .silent = true},
+    TN__IDS("sep_token_id", stored, sep),
     TN_HF("sliding_window", stored, sliding, .otherwise = -1, .high = 500000000, .silent = true), /* replaces local */
     TN__UNUSED("attention_probs_dropout_prob hidden_act hidden_dropout_prob layer_norm_eps position_embedding_type "
                "type_vocab_size"), /* BERT's */
-    TN__UNUSED("cls_token_id deterministic_flash_attn initializer_cutoff_factor reference_compile "
-               "repad_logits_with_grad sep_token_id sparse_pred_ignore_index sparse_prediction"),
+    TN__UNUSED("deterministic_flash_attn initializer_cutoff_factor reference_compile repad_logits_with_grad "
+               "sparse_pred_ignore_index sparse_prediction"),
 };
 
 /* ---- DeBERTa ----------------------------------------------------------------------------------------------------- */

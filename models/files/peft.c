@@ -163,11 +163,24 @@ static bool has_none_adapted(void *m, const char *module)
     return tn_error() == TN_OK;
 }
 
+/* True if the module, as "bert.classifier", is the head that PEFT reads for the task. */
+static bool is_head_of(const char *task, const char *module)
+{
+    const char *last = strrchr(module, '.');
+    last = last ? last + 1 : module;
+    return strcmp(task, "QUESTION_ANS") ? !strcmp(last, "classifier") || !strcmp(last, "score")
+                                        : !strcmp(last, "qa_outputs");
+}
+static bool has_head(const char *task)
+{
+    return task && (!strcmp(task, "SEQ_CLS") || !strcmp(task, "TOKEN_CLS") || !strcmp(task, "QUESTION_ANS"));
+}
+
 static void put_config(void *m, tn_json_writer *w, const tn_peft_save_args *a)
 {
     const char   *task = a->task ? a->task : ((tn_module *)m)->kind->lm ? "CAUSAL_LM" : NULL;
     tn_lora_layer l = tn_module_lora_layers(m);
-    bool          transposed = false;
+    bool          transposed = false, head_missing = has_head(task);
     char          last[NAME] = "";
     while (tn_lora_next(&l) && !adapted(&l)) {}
     if (tn_error() != TN_OK) return;
@@ -201,8 +214,13 @@ static void put_config(void *m, tn_json_writer *w, const tn_peft_save_args *a)
         *end = 0; /* the module, of a head the whole head */
         if (strcmp(p.name, last) != 0 && has_none_adapted(m, p.name + sizeof PREFIX - 1))
             tn_json_put_string(w, NULL, p.name + sizeof PREFIX - 1);
+        if (head_missing && is_head_of(task, p.name + sizeof PREFIX - 1)) head_missing = false;
         memcpy(last, p.name, sizeof last);
     }
+    if (head_missing)
+        tn_raise(TN_EINVAL,
+                 "tn_peft_save: .task is '%s', for which PEFT reads a trained head, but the model has none; omit .task",
+                 task);
     tn_json_close(w);
     tn_json_close(w);
 }

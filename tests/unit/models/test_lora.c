@@ -411,6 +411,9 @@ START_TEST(tied_weights_and_other_ranks)
     m = net_new(TN_F32);
     tn_lora(m, .rank = 1);
     shake(m);
+    ck_assert_int_ne(tn_peft_save(m, dir, .task = "SEQ_CLS"), TN_OK);
+    ck_error(TN_EINVAL, "tn_peft_save: .task is 'SEQ_CLS', for which PEFT reads a trained head, but the model has "
+                        "none; omit .task");
     ck_assert_int_eq(tn_peft_save(m, dir), TN_OK);
     tn_lora(other, .rank = 2);
     ck_assert_int_ne(tn_peft_load(other, dir), TN_OK);

@@ -172,6 +172,17 @@ START_TEST(no_padding)
 }
 END_TEST
 
+/* ModernBERT's class has defaults of two more ids. */
+START_TEST(ids_of_modernbert)
+{
+    enum { MODERN = 7 };
+    dir = tn_test_folder("ids");
+    ck_assert_int_eq(a_modernbert(), TN_OK);
+    kept(MODERN, "cls_token_id", "7", "7"), kept(MODERN, "cls_token_id", NULL, "");
+    kept(MODERN, "sep_token_id", "null", "null"), kept(MODERN, "sep_token_id", "0", "0");
+}
+END_TEST
+
 /* ModernBERT's sliding_window replaces local_attention, of which it is half. */
 START_TEST(window_of_modernbert)
 {
@@ -191,6 +202,7 @@ int main(void)
     tcase_add_loop_test(c, ids_are_kept, 0, (int)(sizeof families / sizeof *families));
     tcase_add_test(c, of_a_tuned_model);
     tcase_add_test(c, no_padding);
+    tcase_add_test(c, ids_of_modernbert);
     tcase_add_test(c, window_of_modernbert);
     return tn_check_main(s);
 }
