@@ -1,4 +1,4 @@
-/* own_parts.c — parts of your own in the library's Transformer: a position scheme (ALiBi, Press et al. 2022) and a
+/* own_parts.c — a user's parts in the library's Transformer: a position scheme (ALiBi, Press et al. 2022) and a
  * feed-forward (with a squared ReLU, So et al. 2021). A small causal model with both learns to count by threes.
  * Build: cc -O2 own_parts.c -o own_parts $(pkg-config --cflags --libs tenon) -lm */
 #include <math.h>

@@ -14,9 +14,6 @@ bool tn__block_config(const char *who, tn_block_config *c, bool memory);
 tn_block      *tn__block_of(const tn_block_config *c, bool owns);
 tn_layer_norm *tn__block_norm(const tn_block_config *c);
 
-/* The block's result for x, without a frame. w, memory: the attention weights, may be NULL. */
-tn_tensor *tn__block_compute(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w, tn_tensor **memory);
-
 /* A tn_mha that owns its positions if they have no owner, and frees them if that fails; or, with owns false, one whose
  * caller does that. */
 tn_mha *tn__mha_create(tn_mha_config c, bool owns);

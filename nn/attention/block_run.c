@@ -2,6 +2,82 @@
 #include "nn/attention/block.h"
 #include "nn/base/look_private.h"
 
+/* ---- the parts in turn ------------------------------------------------------------------------------------------- */
+
+static tn_tensor *attended(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w)
+{
+    return tn_mha_forward(m->self_attn, a->query ? a->query : x, x, x, .attn_mask = a->attn_mask, .placed = a->placed,
+                          .key_padding_mask = a->key_padding_mask, .causal = a->causal, .weights = w,
+                          .weights_per_head = true, .cache = a->cache, .layer = a->layer, .unpadded = a->unpadded);
+}
+
+static tn_tensor *remembered(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w)
+{
+    return tn_mha_forward(m->multihead_attn, x, a->memory, a->memory, .attn_mask = a->memory_mask,
+                          .key_padding_mask = a->memory_key_padding_mask, .weights = w, .weights_per_head = true,
+                          .cache = a->cache, .layer = a->layer, .memory = a->cache != NULL, .unpadded = a->unpadded,
+                          .keys_unpadded = a->memory_unpadded);
+}
+
+static tn__kept rows_of(const tn_block_args *a)
+{
+    const tn_unpadded *u = a->unpadded;
+    return u ? (tn__kept){u->rows, u->length} : (tn__kept){NULL, 0};
+}
+
+static tn_tensor *fed_forward(tn_block *m, tn_tensor *x, const tn_block_args *a)
+{
+    if (m->experts) return tn__experts(m->experts, x, rows_of(a), a->router);
+    if (m->feed_forward) return tn_call(m->feed_forward, x);
+    tn_tensor *h = tn__linear_activated(m->gate ? m->gate : m->linear1, x, m->activation);
+    if (m->gate) h = tn_mul(h, tn_call(m->linear1, x));
+    return tn_call(m->linear2, tn__dropout(m->dropout, h, rows_of(a)));
+}
+
+static tn_tensor *in_parallel(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w)
+{
+    tn_tensor     *first = tn_call(m->norm1, x), *second = m->norm2 ? tn_call(m->norm2, x) : first;
+    const tn__kept rows = rows_of(a);
+    tn_tensor     *h = tn__dropout(m->dropout1, attended(m, first, a, w), rows);
+    return tn_add(tn_add(x, h), tn__dropout(m->dropout2, fed_forward(m, second, a), rows));
+}
+
+static tn_tensor *with_normed_results(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w)
+{
+    const tn__kept rows = rows_of(a);
+    tn_tensor     *h = tn_call(m->result_norm1, attended(m, m->norm1 ? tn_call(m->norm1, x) : x, a, w));
+    tn__residual   r = {NULL, NULL};
+    if (m->norm2) r = tn__add_and_norm(x, h, m->dropout1, m->norm2, rows);
+    else r.sum = r.normed = tn_add(x, tn__dropout(m->dropout1, h, rows));
+    return tn_add(r.sum, tn__dropout(m->dropout2, tn_call(m->result_norm2, fed_forward(m, r.normed, a)), rows));
+}
+
+static tn_tensor *in_turn(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w, tn_tensor **memory)
+{
+    tn_layer_norm *norm = m->norm3 ? m->norm3 : m->norm2; /* the norm of the feed-forward */
+    tn_dropout    *drop = m->dropout3 ? m->dropout3 : m->dropout2;
+    const tn__kept rows = rows_of(a);
+    if (m->result_norm1) return with_normed_results(m, x, a, w);
+    if (m->norm_first) {
+        tn_tensor   *h = attended(m, m->norm1 ? tn_call(m->norm1, x) : x, a, w);
+        tn__residual r = tn__add_and_norm(x, h, m->dropout1, m->norm2, rows);
+        if (m->multihead_attn)
+            r = tn__add_and_norm(r.sum, remembered(m, r.normed, a, memory), m->dropout2, m->norm3, rows);
+        return tn_add(r.sum, tn__dropout(drop, fed_forward(m, r.normed, a), rows));
+    }
+    x = tn__add_and_norm(a->query ? a->query : x, attended(m, x, a, w), m->dropout1, m->norm1, rows).normed;
+    if (m->multihead_attn) x = tn__add_and_norm(x, remembered(m, x, a, memory), m->dropout2, m->norm2, rows).normed;
+    return tn__add_and_norm(x, fed_forward(m, x, a), drop, norm, rows).normed;
+}
+
+/* The result for x, without a frame. w, memory: the attention weights, may be NULL. */
+static tn_tensor *compute(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w, tn_tensor **memory)
+{
+    return m->parallel ? in_parallel(m, x, a, w) : in_turn(m, x, a, w, memory);
+}
+
+/* ---- recomputing ------------------------------------------------------------------------------------------------- */
+
 /* The tensors of a call, in the order of a segment's inputs, of which absent ones are omitted. The last input holds the
  * numbers: bit i of `present` for tensor i, and the other members. */
 enum { TENSORS = 14, PRESENT = 0, CAUSAL, BATCH, LENGTH, MEMORY_BATCH, MEMORY_LENGTH, ROUTER, PLACED, NUMBERS };
@@ -71,7 +147,7 @@ static tn_tensor *segment(tn_tensor *const *in, int n, void *user)
                              .router = number[ROUTER] ? &logits : NULL,
                              .unpadded = u.rows ? &u : NULL,
                              .memory_unpadded = v.rows ? &v : NULL};
-    tn_tensor          *y = tn__block_compute(m, a.x, &a, NULL, NULL);
+    tn_tensor          *y = compute(m, a.x, &a, NULL, NULL);
     return a.router ? joined(y, logits) : y;
 }
 
@@ -128,7 +204,7 @@ tn_tensor *tn_block_run(tn_block *m, tn_block_args a)
     check_args(m, &a, before);
     if (tn_error() == TN_OK) {
         if (is_segment(m, &a)) x = as_segment(m, &a);
-        else x = tn__block_compute(m, x, &a, own, memory);
+        else x = compute(m, x, &a, own, memory);
         if (tn_error() != TN_OK) tn__cache_undo(a.cache, a.layer, before);
     }
     if (!own && !memory && !router) return tn_leave(f, x);

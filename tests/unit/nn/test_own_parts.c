@@ -1,5 +1,5 @@
-/* test_own_parts.c — parts of a user's own in the library's block: examples/own_parts.c, compiled in, its lines counted.
- * Its positions against a mask, with a cache, pruned and under a memory budget; the names of its feed-forward; a
+/* test_own_parts.c — parts of a user's own in the library's block: examples/own_parts.c, compiled in, its lines
+ * counted. Its positions against a mask, with a cache and under a memory budget; the names of its feed-forward; a
  * position scheme that reads queries and keys; what such parts cannot do. */
 int own_parts_main(void);
 #define main own_parts_main
@@ -133,7 +133,7 @@ START_TEST(turns_and_scores)
 }
 END_TEST
 
-/* Skipped padding is ignored; unpadded batches, recorded steps and int8 caches are refused where they could be wrong. */
+/* .skip_padding is ignored; unpadded batches and int8 caches are refused where they could be wrong. */
 START_TEST(limits)
 {
     tn_blocks *m = stack();
