@@ -94,7 +94,7 @@ set(TENON_FILES_FOR_SIZE autograd/ops/adaptive_pool.c autograd/ops/atan2.c autog
   autograd/tape/budget.c autograd/tape/checkpoint.c autograd/tape/history.c autograd/tape/replaced.c
   autograd/tape/replay.c autograd/tape/reversible.c
   autograd/tools/gradcheck.c autograd/tools/graphviz.c autograd/tools/jacobian.c autograd/tools/profile_show.c
-  core/base/cpus.c core/base/decimal.c core/kernels/q4.k.c core/kernels/word_pairs.k.c core/tensor/create.c
+  core/system/cpus.c core/base/decimal.c core/kernels/q4.k.c core/kernels/word_pairs.k.c core/tensor/create.c
   core/tensor/info.c core/tensor/print.c core/tensor/transfer.c core/tensor/view.c optim/accumulate.c optim/chained.c
   optim/checkpoint.c optim/checkpoint_restore.c optim/checkpoint_write.c optim/clip.c optim/groups.c optim/lbfgs.c
   optim/lr_find.c optim/lr_functions.c optim/muon.c optim/optimizer.c optim/plateau.c optim/schedule.c optim/step.c
@@ -208,6 +208,11 @@ endforeach()
 
 # ---- the shared and the static library ----
 
+if(WIN32) # a DLL exports what is declared with TN_API
+  foreach(target IN LISTS objects)
+    target_compile_definitions(${target} PRIVATE TN__EXPORTS)
+  endforeach()
+endif()
 list(TRANSFORM objects REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>")
 add_library(tenon SHARED ${objects})
 set_target_properties(tenon PROPERTIES EXCLUDE_FROM_ALL "${TENON_FUZZ}")

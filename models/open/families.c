@@ -1,4 +1,6 @@
 /* families.c — the families of models that tn_model_open knows: the library's, and those that programs register. */
+#include "core/system/system.h"
+
 #include "models/bert/bert_private.h"
 #include "models/gpt/gpt_private.h"
 #include "models/llama/llama_private.h"
@@ -8,7 +10,6 @@
 #include "models/seq2seq/seq2seq_private.h"
 #include "models/vit/vit_private.h"
 
-#include <pthread.h>
 #include <string.h>
 
 static tn_status vit_save(void *m, const char *dir) { return tn_vit_save((tn_vit *)m, dir); }

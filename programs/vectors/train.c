@@ -1,4 +1,6 @@
 /* train.c — vectors train: trains word vectors on texts. */
+#include "core/system/system.h"
+
 #include "../common/messages.h"
 #include "../common/files.h"
 #include "../common/progress.h"
