@@ -108,11 +108,8 @@ TN_API tn_status tn_set_grad(tn_tensor *leaf, tn_tensor *grad);
  * that it can be sent while the rest is computed (tn_replica does that). grad is the leaf's sum of this pass, attached
  * to the leaf when the pass succeeds; do not write to it. An error raised by `ready` ends the pass. Not reported are
  * leaves inside a tn_checkpoint (the tape does not know when they are complete), leaves with hooks, and gradients of a
- * few rows or of another dtype than the leaf's. A tied table, used by products and by lookups, is also reported before
- * it is complete: once when only lookups are missing, then after each lookup, with the index of the rows it added to.
- * Otherwise index is NULL. */
-typedef void (*tn_grad_ready)(const tn_tensor *leaf, const tn_tensor *grad, const tn_tensor *index, bool complete,
-                              void *user);
+ * few rows or of another dtype than the leaf's. */
+typedef void (*tn_grad_ready)(const tn_tensor *leaf, const tn_tensor *grad, void *user);
 TN_API tn_status tn_backward_notify(tn_tensor *root, tn_tensor *seed, tn_grad_ready ready, void *user);
 
 TN_C_END_

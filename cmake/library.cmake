@@ -7,7 +7,7 @@ foreach(folder IN LISTS TENON_FOLDERS)
   file(GLOB found CONFIGURE_DEPENDS ${folder}/*.c ${folder}/*/*.c ${folder}/*/*/*.c)
   list(APPEND sources ${found})
 endforeach()
-list(FILTER sources EXCLUDE REGEX "/parallel/mpi/") # a separate library: mpi.cmake
+list(FILTER sources EXCLUDE REGEX "/parallel/mpi/|/extras/programs/") # a separate library, mpi.cmake; and programs
 set(kernels ${sources})
 list(FILTER sources EXCLUDE REGEX "\\.k\\.c$")
 list(FILTER kernels INCLUDE REGEX "\\.k\\.c$")
@@ -35,17 +35,17 @@ if(TENON_DATA)
   target_link_libraries(tenon_needs INTERFACE PkgConfig::UTF8PROC)
   set(data_names utf8proc)
 endif()
-if(TENON_DATA AND TENON_PNG STREQUAL "ON")
+if(TENON_EXTRAS AND TENON_PNG STREQUAL "ON")
   pkg_check_modules(PNG REQUIRED IMPORTED_TARGET libpng zlib)
-elseif(TENON_DATA AND TENON_PNG)
+elseif(TENON_EXTRAS AND TENON_PNG)
   pkg_check_modules(PNG QUIET IMPORTED_TARGET libpng zlib)
 endif()
-if(NOT TENON_DATA)
-  message(STATUS "PNG and gzip files: not supported (TENON_DATA is OFF)")
+if(NOT TENON_EXTRAS)
+  message(STATUS "PNG and gzip files: not supported (TENON_EXTRAS is OFF)")
 elseif(TENON_PNG AND PNG_FOUND)
   message(STATUS "PNG and gzip files: supported, with libpng ${PNG_libpng_VERSION}")
   target_link_libraries(tenon_needs INTERFACE PkgConfig::PNG)
-  set_source_files_properties(data/images/png.c data/images/gunzip.c PROPERTIES COMPILE_DEFINITIONS TN__PNG)
+  set_source_files_properties(extras/images/png.c extras/images/gunzip.c PROPERTIES COMPILE_DEFINITIONS TN__PNG)
   set(png_names png z)
 else()
   message(STATUS "PNG and gzip files: not supported (TENON_PNG is ${TENON_PNG}); install libpng-dev to support them")
@@ -74,95 +74,34 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   endforeach()
 endif()
 
-# Code that is not arithmetic is compiled for size: these folders contain text processing, files, modules and models ...
-set(TENON_FOR_SIZE core/files nn ${TENON_FOLDERS})
-list(FILTER TENON_FOR_SIZE INCLUDE REGEX "^(core/files|nn|data|models|extras)$")
-list(REMOVE_DUPLICATES TENON_FOR_SIZE)
-set(TENON_FILES_FOR_SIZE autograd/ops/adaptive_pool.c autograd/ops/atan2.c autograd/ops/attention_at.c
-  autograd/ops/bce_loss.c autograd/ops/bincount.c autograd/ops/conv2d_input_grad.c
-  autograd/ops/conv2d_weight_grad.c autograd/ops/conv_transpose.c autograd/ops/einsum.c autograd/ops/flip.c
-  autograd/ops/grouped_linear.c autograd/ops/huber_loss.c autograd/ops/index_copy.c
-  autograd/ops/index_put.c autograd/ops/interpolate.c autograd/ops/isinf.c
-  autograd/ops/logaddexp.c autograd/ops/lsh_attention.c autograd/ops/margin_losses.c autograd/ops/masked_select.c
-  autograd/ops/masked_spread.c autograd/ops/multinomial.c autograd/ops/nonzero.c autograd/ops/one_hot.c
-  autograd/ops/outer.c autograd/ops/prelu.c autograd/ops/roll.c
-  autograd/ops/route.c autograd/ops/segment_reduce.c autograd/ops/strided.c
-  autograd/ops/trigonometry.c autograd/ops/tril.c autograd/ops/unique.c
-  autograd/ops/weight_norm.c autograd/rooms/attention_shapes.c autograd/rooms/einsum_equation.c
-  autograd/rooms/losses.c autograd/rooms/norms.c autograd/rooms/op_map.c autograd/rooms/recurrent.c
-  autograd/rooms/reductions.c autograd/rooms/rope_angles.c autograd/rooms/sequences.c autograd/rooms/windows.c
-  autograd/tape/budget.c autograd/tape/checkpoint.c autograd/tape/history.c autograd/tape/replaced.c
-  autograd/tape/replay.c autograd/tape/reversible.c
-  autograd/tools/gradcheck.c autograd/tools/graphviz.c autograd/tools/jacobian.c autograd/tools/profile_show.c
-  core/system/cpus.c core/base/decimal.c core/kernels/q4.k.c core/kernels/word_pairs.k.c core/tensor/create.c
-  core/tensor/info.c core/tensor/print.c core/tensor/transfer.c core/tensor/view.c optim/accumulate.c optim/chained.c
-  optim/checkpoint.c optim/checkpoint_restore.c optim/checkpoint_write.c optim/clip.c optim/groups.c optim/lbfgs.c
-  optim/lr_find.c optim/lr_functions.c optim/muon.c optim/optimizer.c optim/plateau.c optim/schedule.c optim/step.c
-  optim/weight_check.c optim/zero1_step.c parallel/replica.c parallel/world.c)
-# ... these with -O2, because they call the kernels ...
-set(TENON_FOR_O2 autograd/tape autograd/tools core/base core/products)
-# ... and these, with loops of their own, with -O2 and "dynamic", which vectorizes loops of any length, like -O3. (-Os
-# would make them up to seven times as slow; -O3 only adds copies of loops for special cases: 100 KB.)
-set(TENON_FOR_LOOPS autograd/ops autograd/rooms core/kernels core/skeletons core/tensor optim)
-# Files with inner loops in these folders have -O3.
-set(TENON_FILES_FOR_SPEED core/products/convolve.c core/products/q8.c data/images/image_batches.c
-  data/images/processor.c data/images/raster.c data/images/resize.c data/vectors/lexicon.c data/vectors/shard.c
-  data/vectors/windows.c models/generate/sampling.c)
-
-# Compiles the C files of a folder with the given level of optimisation, except those in TENON_FILES_FOR_SPEED.
-function(tenon_optimise folder level)
-  file(GLOB_RECURSE found CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.c)
-  list(FILTER found EXCLUDE REGEX "\\.k\\.c$")
-  foreach(file IN LISTS TENON_FILES_FOR_SPEED)
-    list(REMOVE_ITEM found ${PROJECT_SOURCE_DIR}/${file})
-  endforeach()
-  set_source_files_properties(${found} PROPERTIES COMPILE_OPTIONS "${level}")
-endfunction()
-
+# Two classes of optimisation: kernels and what has loops over elements have the level of the build, -O3 in a release;
+# the rest, which is text processing, files, modules and models, is compiled for size.
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
-  foreach(file IN LISTS TENON_FILES_FOR_SIZE TENON_FILES_FOR_SPEED)
-    if(NOT EXISTS ${PROJECT_SOURCE_DIR}/${file})
-      message(FATAL_ERROR "${file} does not exist; update the lists of files for size and speed")
-    endif()
+  foreach(folder core/files nn data models extras)
+    file(GLOB_RECURSE found CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.c)
+    list(FILTER found EXCLUDE REGEX "/(images|vectors|generate)/[^/]*$") # these have loops, too
+    set_source_files_properties(${found} PROPERTIES COMPILE_OPTIONS -Os)
   endforeach()
-  # no copies of a vector loop for its last elements with half the lanes, no alignment of branches: 30 KB
-  tenon_known_flags(short --param=vect-epilogues-nomask=0 -fno-align-jumps -fno-align-labels)
-  foreach(folder IN LISTS TENON_FOR_O2)
-    tenon_optimise(${folder} "-O2;${short}")
-  endforeach()
-  tenon_known_flags(dynamic -fvect-cost-model=dynamic)
-  list(APPEND dynamic ${short})
-  foreach(folder IN LISTS TENON_FOR_LOOPS)
-    tenon_optimise(${folder} "-O2;${dynamic}")
-  endforeach()
-  foreach(folder IN LISTS TENON_FOR_SIZE)
-    tenon_optimise(${folder} -Os)
-  endforeach()
-  set_source_files_properties(${TENON_FILES_FOR_SIZE} PROPERTIES COMPILE_OPTIONS -Os)
-  set_source_files_properties(core/products/attention.c core/kernels/rows.k.c core/kernels/pack.k.c PROPERTIES
-                              COMPILE_OPTIONS "-O2;${dynamic}")
-  # only the loops over single elements of an epilogue would be split for each case: 30 KB
-  tenon_known_flags(once -fno-unswitch-loops -fno-version-loops-for-strides)
-  set_source_files_properties(core/kernels/gemm.k.c PROPERTIES COMPILE_OPTIONS "${once}")
 endif()
 
 # With sanitizers, what the tests spend little time in is not optimised: it then compiles in half the time, and no
 # access is optimised away.
 if(TENON_FUZZ)
-  set(busy "core/(base|products|skeletons|tensor)|autograd|optim|data/(text|tokenizer/(encode|train)|vectors)")
+  set(busy "core/(base|products|skeletons|tensor)|autograd|optim|data/(text|tokenizer/(encode|train))|extras/vectors")
   foreach(file IN LISTS sources)
     set(options ${TENON_FUZZ_LEVEL})
     if(file MATCHES "/(${busy})/")
       set(options -O1)
     endif()
-    if(file MATCHES "/(core/base|core/files|data|models|nn/base|optim/checkpoint)") # it reads files or options
+    if(file MATCHES "/(core/base|core/files|data|models|extras|nn/base|optim/checkpoint)") # it reads files or options
       list(APPEND options -fsanitize=fuzzer-no-link) # the fuzzer follows its branches
     endif()
     set_source_files_properties(${file} PROPERTIES COMPILE_OPTIONS "${options}")
   endforeach()
 elseif(TENON_SANITIZE)
-  foreach(folder nn optim models parallel data core/files)
-    tenon_optimise(${folder} -O0)
+  foreach(folder nn optim models parallel data core/files extras)
+    file(GLOB_RECURSE found CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.c)
+    set_source_files_properties(${found} PROPERTIES COMPILE_OPTIONS -O0)
   endforeach()
 endif()
 

@@ -26,6 +26,7 @@ if(TENON_PARALLEL AND NOT TENON_DATA)
 endif()
 if(NOT TENON_EXTRAS)
   list(REMOVE_ITEM TENON_FOLDERS extras)
+  list(FILTER TENON_HEADERS EXCLUDE REGEX "^extras") # they are not installed
 endif()
 if(NOT TENON_MODELS)
   list(REMOVE_ITEM TENON_FOLDERS models)

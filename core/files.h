@@ -148,12 +148,6 @@ TN_API tn_safetensors *tn_safetensors_open(const char *path);
 TN_API tn_safetensors *tn_safetensors_read(const void *data, size_t bytes); /* borrows data until it is closed */
 TN_API void            tn_safetensors_close(tn_safetensors *f);
 
-/* Opens what torch.save wrote of a state dict, pytorch_model.bin: today's zip format and the older one. A pickle is a
- * program: only the part that state dicts of plain tensors need is read, nothing is run, and any other name in it is an
- * error. Checkpoints that hold a state dict as "state_dict", "model_state_dict" or "model" are read, too. */
-TN_API tn_safetensors *tn_torch_open(const char *path);
-TN_API tn_safetensors *tn_torch_read(const void *data, size_t bytes); /* borrows data until it is closed */
-
 TN_API int64_t              tn_safetensors_count(const tn_safetensors *f);
 TN_API tn_safetensors_entry tn_safetensors_at(const tn_safetensors *f, int64_t i);          /* in the header's order */
 TN_API int64_t              tn_safetensors_find(const tn_safetensors *f, const char *name); /* its index i, or -1 */

@@ -4,7 +4,6 @@
 
 #include "chat.h"
 #include "corpus.h"
-#include "images.h"
 #include "labelled.h"
 #include "lines.h"
 #include "loading.h"
@@ -15,7 +14,6 @@
 #include "table.h"
 #include "text.h"
 #include "tokenizer.h"
-#include "vectors.h"
 #include "vocab.h"
 
 #endif

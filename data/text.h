@@ -20,11 +20,6 @@ TN_API bool tn_is_space(uint32_t code);
 /* Appends text, with TN_REPLACEMENT for invalid UTF-8; returns the number of replacements, -1 if an error was
  * raised. */
 TN_API int64_t tn_string_add_valid(tn_string *s, tn_text text);
-/* Appends Thai text as WangchanBERTa expects it: in lower case, HTML decoded, without the marks between a bracket and a
- * word, each run of spaces as "<_>", four or more equal characters as one. The authors' rules that need a dictionary
- * are missing: they remove repeated words and separate joined emoji. Of HTML's named characters only XML's are
- * decoded. */
-TN_API tn_status tn_string_add_thai(tn_string *s, tn_text text);
 
 TN_C_END_
 #endif

@@ -96,7 +96,7 @@ static decoder *decoder_new(config c)
     m->blocks = tn_child(m, "blocks",
                          tn_blocks_new(.layers = c.layers, .dim = c.dim, .heads = c.heads, .kv_heads = c.kv_heads,
                                        .ff = c.ff, .norm = TN_NORM_RMS, .eps = c.eps, .norm_first = true,
-                                       .final_norm = true, .rotary = true, .rope.theta = c.theta, .gated = true,
+                                       .final_norm = true, .positions = tn_rotary_new(.theta = c.theta), .gated = true,
                                        .activation = tn_hf_activation(c.activation), .no_bias = true, .dropout = 0));
     if (!c.tied) m->out = tn_weight(m, "lm_head.weight", tn_empty(TN_SHAPE(c.vocab, c.dim)));
     else if (m->words) m->out = m->words->weight;

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <tenon/tenon.h>
+#include <tenon/extras.h>
 #include <time.h>
 
 enum { SYMBOLS = 128, WORD = 511, LENGTH = 2 * WORD + 2, BATCH = 4, HELD = 8 };

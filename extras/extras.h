@@ -2,9 +2,17 @@
 #ifndef TENON_EXTRAS_EXTRAS_H
 #define TENON_EXTRAS_EXTRAS_H
 #include "elmo.h"
+#include "families.h"
+#include "images.h"
 #include "look.h"
+#include "reformer.h"
 #include "report.h"
+#include "rnn_lm.h"
 #include "runlog.h"
 #include "skip_thought.h"
 #include "surface.h"
+#include "thai.h"
+#include "torch.h"
+#include "vectors.h"
+#include "vit.h"
 #endif

@@ -114,6 +114,10 @@ TN_API tn_status tn_hf_write(void *m, const char *dir, const tn_hf_files *f, con
 typedef struct tn_hf_source tn_hf_source;
 TN_API const char          *tn_hf_source_path(const tn_hf_source *s);
 
+/* Sets the reader of pytorch_model.bin, for directories without model.safetensors; tn_extras_register sets
+ * tn_torch_open. NULL, as at the start: such a directory is an error. */
+TN_API void tn_hf_torch_register(tn_safetensors *(*open)(const char *path));
+
 /* The activation of a Hugging Face name; NULL for an unknown name. */
 typedef tn_tensor *(*tn_hf_function)(tn_tensor *x);
 TN_API tn_hf_function tn_hf_activation(const char *name);

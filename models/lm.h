@@ -1,6 +1,6 @@
 /* lm.h — tn_lm, a language model of any kind, for code that works with all of them. Part of models.h: include that.
  *
- *     tn_lm       *m = tn_lm_load("dir");                // tn_gpt, tn_llama, tn_reformer or tn_rnn_lm
+ *     tn_lm       *m = tn_lm_load("dir");                // tn_gpt, tn_llama or a family that is registered
  *     tn_tensor   *scores = tn_lm_forward(m, ids);       // logits [B, T, vocab]
  *     tn_decoding *d = tn_lm_decoding(m, 1, 200);        // for tn_generate
  *
@@ -16,9 +16,9 @@ TN_C_BEGIN_
 
 typedef struct {
     tn_module base;
-} tn_lm; /* a tn_gpt, tn_llama, tn_reformer, tn_rnn_lm or custom module: the functions below accept each of them */
+} tn_lm; /* a tn_gpt, tn_llama or custom module (tn_rnn_lm, tn_reformer): the functions below accept each of them */
 typedef struct {
-    const char *type; /* as in config.json: "gpt2", "llama", "reformer", "tenon_rnn_lm", …; or NULL */
+    const char *type; /* as in config.json: "gpt2", "llama", …; or NULL */
     int64_t     vocab, dim, layers, heads, kv_heads;
     int64_t     positions; /* maximum tokens in a sequence, or if not limited, those of the training */
     bool        limited;   /* longer sequences are errors */

@@ -18,7 +18,6 @@
 #include "hf.h"
 #include "lm.h"
 #include "seq2seq.h"
-#include "vit.h"
 
 TN_C_BEGIN_
 
@@ -41,8 +40,7 @@ typedef struct {
         tn_tuned   *tuned;   /* TN_MODEL_TUNED, an encoder with a task head: heads.h */
         tn_lm      *lm;      /* TN_MODEL_DECODER, any language model: lm.h */
         tn_seq2seq *seq2seq; /* TN_MODEL_SEQ2SEQ, a translation model */
-        tn_vit     *vit;     /* TN_MODEL_IMAGES; its tn_image_processor is in the same directory */
-                             /* TN_MODEL_OTHER: a module of a family that the program has registered */
+                             /* TN_MODEL_IMAGES, TN_MODEL_OTHER: module, of a family that the program has registered */
     };
     tn_tokenizer *tokenizer; /* NULL: the path contains none, and .tokenizer was not set */
     tn_tokenizer *target;    /* TN_MODEL_SEQ2SEQ: of the target, if it has its own (Marian); else NULL */

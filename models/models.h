@@ -12,9 +12,6 @@
 #include "lm.h"
 #include "model.h"
 #include "peft.h"
-#include "reformer.h"
-#include "rnn_lm.h"
 #include "seq2seq.h"
 #include "verify.h"
-#include "vit.h"
 #endif

@@ -32,9 +32,9 @@ typedef enum {
     TN_SEQ2SEQ_BAHDANAU,        /* Bahdanau et al. 2015: attention before the decoder's cell */
     TN_SEQ2SEQ_LUONG,           /* Luong et al. 2015: attention after the decoder */
     TN_SEQ2SEQ_RNN,             /* Sutskever et al. 2014: no attention, the decoder gets the encoder's last state */
-    TN_SEQ2SEQ_CONVS2S,         /* Gehring et al. 2017: gated convolutions, attention in each layer of the decoder */
-    TN_SEQ2SEQ_BYTENET,         /* Kalchbrenner et al. 2016: dilated convolutions, no attention */
-    TN_SEQ2SEQ_GNMT             /* Wu et al. 2016: stacks of LSTMs with residual connections */
+    TN_SEQ2SEQ_CONVS2S,         /* Gehring et al. 2017: convolutions, attention in each layer. It and the next two: */
+    TN_SEQ2SEQ_BYTENET, /* after tn_extras_register. Kalchbrenner et al. 2016: dilated convolutions, no attention */
+    TN_SEQ2SEQ_GNMT     /* Wu et al. 2016: stacks of LSTMs with residual connections */
 } tn_seq2seq_kind;
 TN_API const char     *tn_seq2seq_kind_name(tn_seq2seq_kind kind); /* "transformer", "bahdanau" … "gnmt" */
 TN_API tn_seq2seq_kind tn_seq2seq_kind_of(const char *name);       /* raises for another name */
@@ -106,11 +106,13 @@ typedef struct {
     int64_t      beams, most, least, no_repeat; /* as in tn_generate, but most counts the end token; 0: not said */
     double       length_penalty, repetition_penalty;
     bool         early_stopping;
+    tn_token_ids begin, padding; /* not used, written back: bos_token_id and pad_token_id */
 } tn_seq2seq_search;
 
 /* Members of config.json that do not change results here. They are written back. */
 typedef struct {
-    tn_token_ids begin; /* bos_token_id */
+    tn_token_ids begin;      /* bos_token_id */
+    tn_token_ids start, end; /* decoder_start_token_id and eos_token_id, if generation_config.json has another one */
     double       init, layerdrop, decoder_layerdrop;
 } tn_seq2seq_kept;
 

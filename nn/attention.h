@@ -81,6 +81,71 @@ TN_API tn_replay *tn_kv_cache_record(tn_kv_cache *c, tn_tensor *(*step)(void *us
 TN_API tn_tensor *tn_kv_cache_replay(tn_kv_cache *c, tn_replay *r);
 TN_API tn_tensor *tn_kv_cache_at(const tn_kv_cache *c); /* recorded step: i64 [1], its position; otherwise NULL */
 
+/* ---- positions: a part of attention ------------------------------------------------------------------------------ */
+
+/* Where the queries and keys of a call are, and what the positions have computed from that for all layers. */
+enum { TN_PLACED = 2 };
+typedef struct tn_placed {
+    struct tn_mha *attention;       /* the module that calls */
+    int64_t        first, queries;  /* queries are at positions first, first + 1, …, and the last keys at the same */
+    int64_t        keys;            /* number of keys, with those in the cache */
+    tn_tensor     *at;              /* unpadded batch: the queries' positions, i64 [1, queries]; else NULL */
+    tn_kv_cache   *cache;           /* may be NULL */
+    tn_tensor     *made[TN_PLACED]; /* results of .place: angles, a table's rows, … */
+} tn_placed;
+
+/* A position scheme is a module whose tn_class has .positions, a struct of functions, each of which may be NULL. It may
+ * be the part of many attentions, which share its parameters: its owner is the stack, block or tn_mha that was created
+ * with it first, and frees it, also if creating that fails. */
+typedef struct tn_position_ops {
+    bool (*join)(void          *m,
+                 struct tn_mha *attention); /* at its creation: checks it, may set its scale and add children */
+    bool (*place)(void *m, tn_placed *p);   /* once per call of a stack: sets p->made, which layers share */
+    /* Changes queries and keys, [B, heads, queries, head_dim], before keys are stored in a cache. */
+    bool (*turn)(void *m, const tn_placed *p, tn_tensor **q, tn_tensor **k);
+    /* Returns what is added to the scores, [B or 1, heads or 1, queries, keys]. k: all keys, [B, heads, keys, D]. */
+    tn_tensor *(*scores)(void *m, const tn_placed *p, tn_tensor *q, tn_tensor *k);
+    bool        no_heads;       /* .scores does not read q and k, which are NULL */
+    bool        unpadded;       /* can be used with unpadded batches, for which it reads p->at */
+    bool        in_first_layer; /* a stack registers it in its first layer, not in itself */
+    const char *name;           /* its name in the module that owns it; NULL: "positions" */
+} tn_position_ops;
+/* Calls .place of m's positions for *p, whose .first, .queries, .keys, .at and .cache are set. False: raised. */
+TN_API bool tn_mha_place(struct tn_mha *m, tn_placed *p);
+
+/* Rotary positions (Su et al. 2021): queries and keys are rotated by angles that are proportional to their positions.
+ * The options are those of tn_rope_angles; .dim 0: the whole head. */
+typedef struct {
+    tn_module      base;
+    tn_rope_config rope;
+} tn_rotary;
+TN_API tn_rotary *tn_rotary_create(tn_rope_config c);
+TN_API tn_rotary *tn_rotary_of(const struct tn_mha *m); /* m's positions if they are rotary; else NULL */
+/* The angles of positions first … first + n - 1 for attention m; NULL if m's positions are not rotary. */
+TN_API tn_tensor *tn_mha_angles(const struct tn_mha *m, int64_t first, int64_t n);
+
+/* T5's relative positions (Raffel et al. 2020): a learned bias for each head and distance from a query to a key. Each
+ * short distance has a bucket; longer distances share buckets of growing width; the last bucket is for `distance` and
+ * more. Half of the buckets are for keys after the query, unless .causal is set. */
+typedef struct tn_relative_positions_config {
+    int             zero_;
+    int64_t         heads;
+    int64_t buckets TN_IS(32), distance TN_IS(128);
+    bool            causal; /* for use with a causal mask: all keys after the query share bucket 0 */
+    tn_dtype        dtype;
+    int             end_;
+} TN_KEYWORDS_ONLY tn_relative_positions_config;
+#define TN_RELATIVE_POSITIONS_DEFAULTS .buckets = 32, .distance = 128
+typedef struct {
+    tn_module  base;
+    int64_t    heads, buckets, distance;
+    bool       causal;
+    tn_tensor *weight; /* [buckets, heads] */
+} tn_relative_positions;
+TN_API tn_relative_positions *tn_relative_positions_create(tn_relative_positions_config c);
+/* Returns the bias [1, heads, queries, keys]. The queries have the last positions of the keys. */
+TN_API tn_tensor *tn_relative_positions_forward(tn_relative_positions *m, int64_t queries, int64_t keys);
+
 /* ---- multi-head attention: PyTorch's MultiheadAttention ---------------------------------------------------------- */
 
 /* RMS norm of queries and keys, before rotary positions: of each head (Qwen3), or of all heads together (OLMo 2). */
@@ -101,30 +166,28 @@ typedef struct tn_mha_config {
     bool               qk_norm_add_one; /* as tn_rms_norm's .add_one */
     double             dropout;         /* dropout probability of the attention weights; 0: none */
     int64_t            window; /* sees keys less than `window` positions away, with .causal only earlier ones; 0: all */
-    bool               rotary; /* rotate queries and keys by their positions (tn_rope) */
-    tn_rope_config     rope;   /* angles of the rotary positions; .dim 0: rotate the whole head */
-    tn_disentangled    disentangled;         /* DeBERTa's position terms of the scores (disentangled.h) */
+    void              *positions; /* module of a class with .positions, taken over unless it has an owner; NULL: none */
     bool               no_bias, no_out_bias; /* no biases; no bias in the output projection */
     bool               time_first;           /* tensors are [T, B, dim], as by default in PyTorch */
     tn_dtype           dtype;
     int                end_;
 } TN_KEYWORDS_ONLY tn_mha_config;
-#define TN_MHA_DEFAULTS .qk_norm_eps = 1e-6, .rope = {TN_ROPE_DEFAULTS}
-typedef struct {
-    tn_module      base;
-    int64_t        dim, heads, kdim, vdim, kv_heads, head_dim, window;
-    int64_t        made_heads, made_kv_heads; /* number of heads before tn_mha_prune */
-    int64_t       *left;                      /* [heads]: original number of each remaining head */
-    double         scale, score_cap, dropout;
-    bool           time_first, rotary, c2p, p2c;
-    tn_rope_config rope;
-    tn_tensor     *in_proj_weight; /* [3 dim, dim]: projections of queries, keys, values; NULL if stored separately */
+#define TN_MHA_DEFAULTS .qk_norm_eps = 1e-6
+typedef struct tn_mha {
+    tn_module  base;
+    int64_t    dim, heads, kdim, vdim, kv_heads, head_dim, window;
+    int64_t    made_heads, made_kv_heads; /* number of heads before tn_mha_prune */
+    int64_t   *left;                      /* [heads]: original number of each remaining head */
+    double     scale, score_cap, dropout;
+    bool       time_first;
+    tn_module *positions;      /* may belong to another module of the tree; NULL: none */
+    tn_tensor *in_proj_weight; /* [3 dim, dim]: projections of queries, keys, values; NULL if stored separately */
     /* [dim, dim], [dim, kdim], [dim, vdim]: separate projections if kdim or vdim is not dim; else NULL */
     tn_tensor   *q_proj_weight, *k_proj_weight, *v_proj_weight;
     tn_tensor   *in_proj_bias;             /* [3 dim]; NULL without bias or with q_proj, k_proj, v_proj */
     tn_linear   *q_proj, *k_proj, *v_proj; /* the projections if kv_heads, head_dim or qk_norm was set; else NULL */
     tn_rms_norm *q_norm, *k_norm; /* [head_dim], or TN_QK_NORM_ALL: [heads · head_dim]; NULL without .qk_norm */
-    tn_linear   *pos_key_proj, *pos_query_proj; /* of .disentangled.own_projs; else NULL */
+    tn_linear   *pos_key_proj, *pos_query_proj; /* of tn_distances with .own_projs; else NULL */
     tn_linear   *out_proj;
     struct tn_lora_pair *lora; /* of in_proj_weight, see nn/lora.h; NULL: none */
 } tn_mha;
@@ -142,18 +205,15 @@ typedef struct tn_mha_args {
     bool        weights_per_head; /* weights are [B, heads, T, S] instead of the mean */
     /* With a cache, keys and values are those stored in layer `layer` followed by those of this call. S counts both,
      * also in the masks, and the causal mask starts after the stored positions. */
-    tn_kv_cache *cache;
-    int64_t      layer;
-    bool         memory; /* keys and values are a memory: the first call stores it; later calls may pass NULL */
-    tn_tensor   *angles; /* rotary: angles of the positions (tn_rope_angles); NULL: those after the cached positions */
-    tn_tensor   *distances, *distance_at; /* of .disentangled: as returned by tn_distances_forward */
+    tn_kv_cache     *cache;
+    int64_t          layer;
+    bool             memory; /* keys and values are a memory: the first call stores it; later calls may pass NULL */
+    const tn_placed *placed; /* .made of the module's positions, for all layers; NULL: computed here */
     /* an unpadded batch: query is [1, N, dim]; keys_unpadded: of key and value; NULL: unpadded. No masks, no cache. */
     const tn_unpadded *unpadded, *keys_unpadded;
     int                end_;
 } TN_KEYWORDS_ONLY tn_mha_args;
 TN_API tn_tensor  *tn_mha_run(tn_mha *m, tn_mha_args a); /* [B, T, dim] */
-/* Angles of positions offset … offset + length - 1, which all layers like m can share; NULL if m is not rotary. */
-TN_API tn_tensor *tn_mha_angles(const tn_mha *m, int64_t offset, int64_t length);
 
 /* ---- attention of a query to a memory, for decoders of recurrent networks ---------------------------------------- */
 
@@ -228,29 +288,8 @@ TN_API tn_positions *tn_sinusoidal_positions_create(tn_positions_config c);
 TN_API tn_positions *tn_learned_positions_create(tn_positions_config c);              /* initialised from N(0, 1) */
 TN_API tn_tensor *tn_positions_forward(tn_positions *m, tn_tensor *x, int64_t start); /* x[:, 0] has position start */
 
-/* T5's relative positions: a learned bias for each head and distance from a query to a key, added to the scores. Each
- * short distance has a bucket; longer distances share buckets of growing width; the last bucket is for `distance` and
- * more. Half of the buckets are for keys after the query, unless .causal is set. */
-typedef struct tn_relative_positions_config {
-    int             zero_;
-    int64_t         heads;
-    int64_t buckets TN_IS(32), distance TN_IS(128);
-    bool            causal; /* for use with a causal mask: all keys after the query share bucket 0 */
-    tn_dtype        dtype;
-    int             end_;
-} TN_KEYWORDS_ONLY tn_relative_positions_config;
-#define TN_RELATIVE_POSITIONS_DEFAULTS .buckets = 32, .distance = 128
-typedef struct {
-    tn_module  base;
-    int64_t    heads, buckets, distance;
-    bool       causal;
-    tn_tensor *weight; /* [buckets, heads] */
-} tn_relative_positions;
-TN_API tn_relative_positions *tn_relative_positions_create(tn_relative_positions_config c);
-/* Returns the bias [1, heads, queries, keys] to pass as .attn_mask. The queries have the last positions of the keys. */
-TN_API tn_tensor *tn_relative_positions_forward(tn_relative_positions *m, int64_t queries, int64_t keys);
-
 TN_C_END_
+#define tn_rotary_new(...) TN_NEW_(tn_rotary_create, tn_rope_config, TN_ROPE_DEFAULTS, __VA_ARGS__)
 #define tn_relative_positions_new(...) \
     TN_NEW_(tn_relative_positions_create, tn_relative_positions_config, TN_RELATIVE_POSITIONS_DEFAULTS, __VA_ARGS__)
 #define tn_sinusoidal_positions_new(...) \

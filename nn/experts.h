@@ -1,7 +1,8 @@
 /* experts.h — mixture of experts (Shazeer et al. 2017): many feed-forwards, of which each token uses the few that a
  * router chooses. Part of nn.h: include that. As the feed-forward of a model, and what its loss needs in addition:
  *
- *     tn_blocks *m = tn_blocks_new(.layers = 6, .dim = 256, .heads = 8, .experts = 8);
+ *     tn_experts_config c = TN_EXPERTS(.experts = 8);
+ *     tn_blocks *m = tn_blocks_new(.layers = 6, .dim = 256, .heads = 8, .feed_forward = tn_block_experts, .user = &c);
  *     tn_tensor *router[6], *y = tn_blocks_forward(m, x, .causal = true, .router = router);
  *     tn_tensor *loss = tn_add(tn_mse_loss(y, target), tn_router_loss(router, 6, .balance = 0.01, .z = 0.001));
  *
@@ -79,6 +80,8 @@ typedef struct tn_router_loss_args {
 TN_API tn_tensor *tn_router_loss_run(tn_router_loss_args a);
 
 TN_C_END_
+/* Options for tn_block_experts: TN_EXPERTS(.experts = 8) */
+#define TN_EXPERTS(...) TN_CALL_(TN_FILLED_(tn_experts_config, TN_EXPERTS_DEFAULTS, __VA_ARGS__))
 #define tn_experts_new(...) TN_NEW_(tn_experts_create, tn_experts_config, TN_EXPERTS_DEFAULTS, __VA_ARGS__)
 #define tn_experts_forward(m, ...) \
     TN_CALL_(tn_experts_run(m, TN_ARGS1_(tn_experts_args, TN_NO_DEFAULTS_, x, __VA_ARGS__, TN_END_)))

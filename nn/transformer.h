@@ -23,25 +23,28 @@ typedef enum { TN_NORM_LAYER = 0, TN_NORM_RMS } tn_norm_kind;
 
 /* A Transformer block, or a stack of blocks. The defaults are PyTorch's encoder layer. With .activation_dropout = 0 and
  *     GPT-2:    .norm_first, .activation = tn_gelu_tanh
- *     GPT-NeoX: .norm_first, .activation = tn_gelu_tanh, .parallel, .rotary
- *     GPT-J:    .norm_first, .activation = tn_gelu_tanh, .parallel, .one_norm, .rotary
- *     LLaMA:    .norm_first, .activation = tn_silu, .norm = TN_NORM_RMS, .rotary, .gated, .no_bias, .kv_heads
- *     Mixtral:  LLaMA's with .experts
+ *     GPT-NeoX: .norm_first, .activation = tn_gelu_tanh, .parallel, .positions = tn_rotary_new()
+ *     GPT-J:    .norm_first, .activation = tn_gelu_tanh, .parallel, .one_norm, .positions = tn_rotary_new()
+ *     LLaMA:    .norm_first, .activation = tn_silu, .norm = TN_NORM_RMS, .gated, .no_bias, .kv_heads,
+ *               .positions = tn_rotary_new()
+ *     Mixtral:  LLaMA's with .feed_forward = tn_block_experts
  *     OLMo 2:   LLaMA's without .norm_first, with .norm_results and .qk_norm = TN_QK_NORM_ALL
- *     Gemma 3:  LLaMA's with .norm_results, .norm_add_one, .qk_norm = TN_QK_NORM_HEAD, .pattern = "lllllg",
- *               .window = 512, .rope.theta = 1e6, .local_theta = 1e4, .activation = tn_gelu_tanh */
+ *     Gemma 3:  LLaMA's with .norm_results, .norm_add_one, .qk_norm = TN_QK_NORM_HEAD,
+ *               .activation = tn_gelu_tanh, .each: .window = 512 and angles of their own in five of six layers */
 typedef struct tn_block_config {
-    int            zero_;
-    int64_t        layers;      /* stack: number of layers */
-    int64_t        groups;      /* stack: number of distinct blocks that the layers share (ALBERT); 0: one per layer */
-    bool           final_norm;  /* stack: add a norm after the last layer (PyTorch: argument `norm`) */
-    int64_t        dim;         /* width of x */
-    int64_t        heads;       /* number of attention heads */
-    int64_t        kv_heads;    /* heads of keys and values; 0: heads (see tn_mha_config) */
-    int64_t        head_dim;    /* width of an attention head; 0: dim / heads */
-    int64_t ff     TN_IS(2048); /* width of the hidden layer of the feed-forward */
-    bool           gated;       /* feed-forward is linear2(activation(gate(x)) · linear1(x)) */
-    double dropout TN_IS(0.1);  /* dropout probability of the results of attention and feed-forward */
+    int        zero_;
+    int64_t    layers;      /* stack: number of layers */
+    int64_t    groups;      /* stack: number of distinct blocks that the layers share (ALBERT); 0: one per layer */
+    bool       final_norm;  /* stack: add a norm after the last layer (PyTorch: argument `norm`) */
+    int64_t    dim;         /* width of x */
+    int64_t    heads;       /* number of attention heads */
+    int64_t    kv_heads;    /* heads of keys and values; 0: heads (see tn_mha_config) */
+    int64_t    head_dim;    /* width of an attention head; 0: dim / heads */
+    int64_t ff TN_IS(2048); /* width of the hidden layer of the feed-forward */
+    bool       gated;       /* feed-forward is linear2(activation(gate(x)) · linear1(x)) */
+    /* creates a layer's feed-forward, a module for tn_call, x [B, T, dim]; the block owns it. NULL: linear1, linear2 */
+    void *(*feed_forward)(const struct tn_block_config *c);
+    double dropout            TN_IS(0.1);   /* dropout probability of the results of attention and feed-forward */
     double attention_dropout  TN_IS(-1);    /* dropout probability of the attention weights; below 0: dropout */
     double activation_dropout TN_IS(-1);    /* dropout probability after the activation; below 0: dropout */
     tn_tensor *(*activation)(tn_tensor *x); /* of the feed-forward: tn_gelu, tn_silu, custom, …; NULL: tn_relu */
@@ -57,54 +60,47 @@ typedef struct tn_block_config {
     double       scale;         /* factor of the attention scores; 0: 1/√head_dim */
     double       score_cap;     /* attention scores s become c·tanh(s / c); 0: not capped */
     int64_t      window;        /* self-attention sees keys less than `window` positions away; 0: all */
-    /* stack: kinds of the layers, one letter each, repeated if there are more layers. g: global, sees all keys; l:
-     * local, has .window and .local_theta; n: global without rotary positions. NULL: all have .window and .rope */
-    const char    *pattern;
-    double         local_theta; /* theta of local layers, whose angles are not scaled; 0: .rope */
-    bool           memory;      /* decoder: attend to a memory between self-attention and feed-forward */
-    bool           rotary;      /* rotary positions in the self-attention; excludes relative */
-    tn_rope_config rope;        /* angles of the rotary positions */
-    int64_t        relative;    /* buckets of T5's relative positions, in a stack one set for all layers; 0: none */
-    int64_t relative_distance TN_IS(128);        /* relative positions: distance from which the last bucket is used */
-    bool                      relative_causal;   /* relative positions: for use with a causal mask */
-    tn_disentangled           disentangled;      /* DeBERTa's attention, see disentangled.h; norms last, no memory */
-    bool                      no_bias;           /* no bias in any linear layer or norm */
-    bool                      no_attention_bias; /* no bias in any projection of the attention */
-    bool                      no_out_bias;       /* no bias in the output projection of the attention */
-    bool                      no_ff_bias;        /* no bias in the linear layers of the feed-forward */
-    int64_t experts, experts_per_token TN_IS(2); /* feed-forwards of width .ff, of which a token uses a few; 0: one */
-    tn_expert_weights expert_weights;            /* these and the following: see tn_experts_config */
-    double            router_jitter, expert_capacity;
-    bool              time_first; /* tensors are [T, B, dim] instead of [B, T, dim] */
-    tn_dtype          dtype;      /* dtype of the parameters */
-    int               end_;
+    bool         memory;        /* decoder: attend to a memory between self-attention and feed-forward */
+    void        *positions; /* part of the self-attention: tn_rotary, tn_relative_positions, …; see tn_mha_config */
+    /* stack: changes the config of each layer, i from 0, before the layer is created: windows, parts of its own. A part
+     * that it sets for several layers is shared by them. NULL: all layers have the same config */
+    void (*each)(struct tn_block_config *c, int64_t i, void *user);
+    void    *user;              /* argument of .each; .feed_forward may read it */
+    bool     no_bias;           /* no bias in any linear layer or norm */
+    bool     no_attention_bias; /* no bias in any projection of the attention */
+    bool     no_out_bias;       /* no bias in the output projection of the attention */
+    bool     no_ff_bias;        /* no bias in the linear layers of the feed-forward */
+    bool     time_first;        /* tensors are [T, B, dim] instead of [B, T, dim] */
+    tn_dtype dtype;             /* dtype of the parameters */
+    int      end_;
 } TN_KEYWORDS_ONLY tn_block_config;
-#define TN_BLOCK_DEFAULTS                                                                                  \
-    .ff = 2048, .experts_per_token = 2, .dropout = 0.1, .attention_dropout = -1, .activation_dropout = -1, \
-    .eps = 1e-5, .rope = {TN_ROPE_DEFAULTS}, .relative_distance = 128
+#define TN_BLOCK_DEFAULTS .ff = 2048, .dropout = 0.1, .attention_dropout = -1, .activation_dropout = -1, .eps = 1e-5
 
 typedef struct {
     tn_module base;
     tn_tensor *(*activation)(tn_tensor *x);
-    bool                   norm_first, parallel;
-    tn_mha                *self_attn, *multihead_attn;  /* multihead_attn: to the memory; NULL without .memory */
-    tn_linear             *linear1, *gate, *linear2;    /* gate: NULL without .gated; all with .experts */
-    tn_experts            *experts;                     /* NULL without .experts */
-    tn_layer_norm         *norm1, *norm2, *norm3;       /* the struct of tn_rms_norm, too; absent norms are NULL */
-    tn_layer_norm         *result_norm1, *result_norm2; /* of attention and feed-forward; NULL without .norm_results */
-    tn_dropout            *dropout, *dropout1, *dropout2, *dropout3; /* dropout3: NULL without .memory */
-    tn_relative_positions *relative;                                 /* NULL without .relative */
+    bool           norm_first, parallel;
+    tn_mha        *self_attn, *multihead_attn;  /* multihead_attn: to the memory; NULL without .memory */
+    tn_linear     *linear1, *gate, *linear2;    /* gate: NULL without .gated; all with .feed_forward */
+    tn_module     *feed_forward;                /* NULL without .feed_forward */
+    tn_experts    *experts;                     /* feed_forward if it is a mixture of experts; else NULL */
+    tn_layer_norm *norm1, *norm2, *norm3;       /* the struct of tn_rms_norm, too; absent norms are NULL */
+    tn_layer_norm *result_norm1, *result_norm2; /* of attention and feed-forward; NULL without .norm_results */
+    tn_dropout    *dropout, *dropout1, *dropout2, *dropout3; /* dropout3: NULL without .memory */
 } tn_block;
 typedef struct {
     tn_module       base;
     tn_module_list *layers;     /* tn_block *block = tn_at(m->layers, 0) */
     tn_layer_norm  *norm;       /* the final norm; NULL without .final_norm */
-    tn_distances   *distances;  /* NULL without .disentangled */
+    tn_module      *positions;  /* .positions, which a layer may own; NULL: none */
     int64_t         depth;      /* number of layers; more than the length of `layers` if they share blocks */
     bool            int8_cache; /* tn_blocks_cache makes caches with .int8 (docs/quantisation.md); set it at any time */
 } tn_blocks;
 TN_API tn_block  *tn_block_create(tn_block_config c);
 TN_API tn_blocks *tn_blocks_create(tn_block_config c);
+/* A .feed_forward: a mixture of experts with the options *(const tn_experts_config *)c->user, of which .dim, .ff, the
+ * activation, its dropout, .no_bias and .dtype are the block's. */
+TN_API void *tn_block_experts(const tn_block_config *c);
 
 typedef struct tn_block_args {
     int        zero_;
@@ -119,18 +115,17 @@ typedef struct tn_block_args {
                           * layer, NULL without experts; with skip_padding, of the rows that are not padding */
     tn_kv_cache *cache; /* x follows the positions stored in it; after the first call memory may be NULL; may be NULL */
     int64_t      layer; /* the cache's layer to use; for single blocks only */
-    tn_tensor   *angles; /* rotary angles of x's positions; NULL: those after the cached positions */
+    const tn_placed *placed; /* as in tn_mha_args */
     /* For a stack with padding masks: do no work for padding. The rows of the result that are not padding have the
      * bits of the padded batch, also with dropout; others are 0. Gradients have the same bits for any padded length;
      * those of norms and biases, and in bf16 those of all parameters, differ from the padded batch's by rounding.
-     * Ignored with hooks, looks, weights, other masks, a cache, .relative or .disentangled. */
+     * Ignored with hooks, looks, weights, other masks, a cache, and positions without .unpadded. */
     bool               skip_padding;
     const tn_unpadded *unpadded, *memory_unpadded; /* x is [1, N, dim], memory [1, M, dim]; as in tn_mha_args */
-    /* of .disentangled, for a single block: as in tn_mha_args. query: attends to x in place of x; block without
-     * norm_first. mask_decoder: for a stack, DeBERTa's enhanced mask decoder: position embeddings [T, dim] or [B, T,
-     * dim]; x plus these is the query of the last layer, and its result the query of one more run of that layer. */
-    tn_tensor *distances, *distance_at, *query, *mask_decoder;
-    tn_tensor *bias; /* result of tn_relative_positions_forward; NULL: computed from the block's own, if it has one */
+    /* query: attends to x in place of x; single block without norm_first. mask_decoder: for a stack, DeBERTa's enhanced
+     * mask decoder: position embeddings [T, dim] or [B, T, dim]; x plus these is the query of the last layer, and its
+     * result the query of one more run of that layer. */
+    tn_tensor *query, *mask_decoder;
     int        end_;
 } TN_KEYWORDS_ONLY tn_block_args;
 TN_API tn_tensor  *tn_block_run(tn_block *m, tn_block_args a);
@@ -161,17 +156,16 @@ typedef struct tn_transformer_config {
     int64_t                head_dim;
     double dropout         TN_IS(0.1), attention_dropout TN_IS(-1), activation_dropout TN_IS(-1);
     tn_tensor *(*activation)(tn_tensor *x);
-    tn_norm_kind              norm;
-    double eps                TN_IS(1e-5), scale;
-    int64_t                   relative; /* in the encoder for keys on both sides, in the decoder for a causal mask */
-    int64_t relative_distance TN_IS(128);
-    bool                      norm_first, no_bias, time_first;
-    tn_dtype                  dtype;
-    int                       end_;
+    tn_norm_kind norm;
+    double eps   TN_IS(1e-5), scale;
+    void        *positions, *decoder_positions; /* of the self-attention in encoder and decoder */
+    bool         norm_first, no_bias, time_first;
+    tn_dtype     dtype;
+    int          end_;
 } TN_KEYWORDS_ONLY tn_transformer_config;
 #define TN_TRANSFORMER_DEFAULTS                                                                   \
     .dim = 512, .heads = 8, .encoder_layers = 6, .decoder_layers = 6, .ff = 2048, .dropout = 0.1, \
-    .attention_dropout = -1, .activation_dropout = -1, .eps = 1e-5, .relative_distance = 128
+    .attention_dropout = -1, .activation_dropout = -1, .eps = 1e-5
 typedef struct {
     tn_module               base;
     tn_transformer_encoder *encoder;

@@ -16,7 +16,6 @@ struct tn__overlap {
     pthread_mutex_t lock;
     pthread_cond_t  changed;
     int64_t         complete_from; /* sums are complete from this offset on; protected by lock */
-    int64_t         early_from;    /* the early table's sums are complete from here on; -1: final; protected by lock */
     int64_t         next;          /* places with index `next` and above are complete */
     int             top, left;     /* index of the newest branch; number of branches after it is added */
     uint8_t        *done;          /* [places]: complete */
@@ -38,37 +37,21 @@ bool tn__overlap_running(const tn_replica *r) { return r->overlap && r->overlap-
 
 /* ---- the thread -------------------------------------------------------------------------------------------------- */
 
-static void wait_for(tn__overlap *f, const int64_t *complete_from, int64_t from)
+static void wait_for(tn__overlap *f, int64_t from)
 {
     pthread_mutex_lock(&f->lock);
-    while (*complete_from > from) pthread_cond_wait(&f->changed, &f->lock);
+    while (f->complete_from > from) pthread_cond_wait(&f->changed, &f->lock);
     pthread_mutex_unlock(&f->lock);
-}
-
-static bool send_range(tn_replica *r, int64_t to, int64_t end)
-{
-    for (int64_t from; to > end; to = from) {
-        from = tn__max_i64((to - 1) / r->bucket * r->bucket, end);
-        wait_for(r->overlap, &r->overlap->complete_from, from);
-        if (!tn__replica_reduce(r, r->sum, 0, from, to)) return false;
-    }
-    return true;
 }
 
 static bool send_all(tn_replica *r)
 {
-    tn__overlap  *f = r->overlap;
-    const int64_t early = r->early.place;
-    if (early < 0) return send_range(r, r->bytes, 0);
-    const int64_t at = r->place[early].at;
-    for (int64_t to = tn__early_end(r), from; to > at; to = from) {
-        from = tn__early_next(r, to);
-        wait_for(f, &f->early_from, from);
-        if (!tn__replica_reduce(r, r->early.sum, at, from, to)) return false;
+    for (int64_t from, to = r->bytes; to > 0; to = from) {
+        from = (to - 1) / r->bucket * r->bucket;
+        wait_for(r->overlap, from);
+        if (!tn__replica_reduce(r, r->sum, 0, from, to)) return false;
     }
-    if (!send_range(r, r->bytes, tn__early_end(r)) || !send_range(r, at, 0)) return false;
-    wait_for(f, &f->early_from, -1);
-    return tn__early_follow(r);
+    return true;
 }
 
 static void *thread_main(void *user)
@@ -85,9 +68,8 @@ static void *thread_main(void *user)
 void tn__overlap_start(tn_replica *r)
 {
     tn__overlap *f = r->overlap;
-    f->running = true, f->failed = TN_OK, f->complete_from = r->bytes, f->next = r->places, f->early_from = INT64_MAX;
+    f->running = true, f->failed = TN_OK, f->complete_from = r->bytes, f->next = r->places;
     memset(f->done, 0, (size_t)r->places);
-    if (r->early.place >= 0) f->done[r->early.place] = 1; /* it is sent separately */
     f->top = r->waiting;
     r->branch[r->waiting++] = (tn__branch){r->next, r->next + 1};
     while (r->waiting > 1 && tn__siblings(r->shards, r->branch[r->waiting - 2], r->branch[r->waiting - 1])) {
@@ -121,50 +103,16 @@ static void publish(tn_replica *r)
     pthread_mutex_unlock(&f->lock);
 }
 
-static void publish_early(tn__overlap *f, int64_t early)
-{
-    pthread_mutex_lock(&f->lock);
-    f->early_from = early;
-    pthread_cond_signal(&f->changed);
-    pthread_mutex_unlock(&f->lock);
-}
-
-/* Adds the table's gradient so far and publishes it, bucket by bucket. */
-static void send_early(tn_replica *r, const tn_tensor *grad, int top, int left)
-{
-    const int64_t at = r->place[r->early.place].at;
-    tn__early_open(r, top, left);
-    for (int64_t to = tn__early_end(r), from; to > at; to = from) {
-        from = tn__early_next(r, to);
-        tn__early_add(r, grad, from, to);
-        publish_early(r->overlap, from);
-    }
-}
-
-static void early_ready(tn_replica *r, const tn_tensor *grad, const tn_tensor *index, bool complete)
-{
-    tn__overlap *f = r->overlap;
-    if (f->early_from < 0) return;
-    if (grad) r->has_grad[r->early.place] |= TN__HAS_GRAD;
-    if (f->early_from == INT64_MAX) send_early(r, grad, f->top, f->left);
-    else if (grad) tn__early_change(r, grad, index);
-    if (complete) publish_early(f, -1);
-}
-
-void tn__overlap_ready(const tn_tensor *leaf, const tn_tensor *grad, const tn_tensor *index, bool complete,
-                       void *replica)
+void tn__overlap_ready(const tn_tensor *leaf, const tn_tensor *grad, void *replica)
 {
     tn_replica *r = replica;
     int64_t     i = r->places - 1;
     while (i >= 0 && r->place[i].t != leaf) i--;
-    if (i < 0) return;
-    if (!complete) r->has_grad[i] |= TN__HAD_GRAD_EARLY;
-    if (i == r->early.place) early_ready(r, grad, index, complete);
-    if (!complete || r->overlap->done[i]) return;
+    if (i < 0 || r->overlap->done[i]) return;
     const tn__place *p = r->place + i;
     if (tn_copy_out(grad, p->wide, r->sum[r->overlap->top] + p->at, (size_t)p->n * tn_dtype_size(p->wide)) != TN_OK)
         return;
-    r->has_grad[i] |= TN__HAS_GRAD;
+    r->has_grad[i] = 1;
     add(r, i);
     if (i == r->overlap->next - 1) publish(r);
 }
@@ -179,11 +127,10 @@ void tn__overlap_complete(tn_replica *r)
         const tn_tensor *g = f->done[i] ? NULL : tn_grad(p->t);
         char            *to = r->sum[f->top] + p->at;
         if (f->done[i]) continue;
-        if (g && tn_copy_out(g, p->wide, to, bytes) == TN_OK) r->has_grad[i] |= TN__HAS_GRAD;
+        if (g && tn_copy_out(g, p->wide, to, bytes) == TN_OK) r->has_grad[i] = 1;
         else if (!g) memset(to, 0, bytes);
         add(r, i);
     }
-    if (r->early.place >= 0) early_ready(r, tn_grad(r->place[r->early.place].t), NULL, true);
     publish(r);
 }
 
@@ -191,9 +138,6 @@ void tn__overlap_start_late(tn_replica *r)
 {
     tn__overlap *f = r->overlap;
     f->running = true, f->started = false, f->complete_from = 0;
-    if (r->early.place < 0) return;
-    send_early(r, NULL, r->waiting - 1, r->waiting + 1);
-    f->early_from = -1;
 }
 
 bool tn__overlap_finish(tn_replica *r)

@@ -83,16 +83,6 @@ typedef struct {
 } tn__place;
 
 typedef struct tn__overlap tn__overlap;
-typedef struct {
-    int64_t place, next;       /* the tied table's place in this batch and in the next; -1: none */
-    char   *sum[TN__BRANCHES]; /* its gradients as sent early, by branch; afterwards sum[0] is the sum over all ranks */
-    uint8_t *changed;          /* [blocks of TN__BLOCK bytes]: changed afterwards, on any rank */
-    int64_t  blocks;
-    int      top, left;
-    char    *memory; /* one allocation for all of these */
-    int64_t  memory_bytes, memory_place;
-} tn__early;
-
 struct tn_replica {
     tn_world  *world;
     void      *module;
@@ -112,14 +102,13 @@ struct tn_replica {
     int          next;        /* the next shard; -1: no batch has started */
     bool         part_called; /* with .overlap: the last shard's backward pass made the batch's first collective call */
     double      *losses;      /* [shards, 2]: weight times loss, and weight */
-    uint8_t     *has_grad;    /* [places]: TN__HAS_GRAD if any shard has a gradient of it, TN__HAD_GRAD_EARLY */
+    uint8_t     *has_grad;    /* [places]: 1 if any shard has a gradient of it */
     double       loss, seconds, scale; /* scale: factor of the sums, 1 / total weight */
     uint64_t     key;                  /* key of this batch's generators */
     tn_generator before, after;        /* state of the generator before and after the batch */
     void        *buffer;               /* memory for messages */
     int64_t      buffer_bytes;
     tn__overlap *overlap; /* with .overlap: the exchange during the backward pass; else NULL */
-    tn__early    early;   /* with .overlap: the tied table that is sent early */
     uint8_t     *touched; /* with .sparse, [blocks of TN__BLOCK bytes]: not zero on at least one rank */
     int64_t      blocks;
 };
@@ -139,25 +128,6 @@ bool tn__replica_exchange_losses(tn_replica *r);
 bool tn__replica_reduce(tn_replica *r, char *const *sum, int64_t origin, int64_t from, int64_t to);
 bool tn__replica_exchange_flags(tn_replica *r);
 
-/* ---- a tied table whose gradient is sent before its lookups are added (tied_early.c) ----------------------------- */
-
-/* Flags of tn_replica.has_grad: has a gradient; had most of it early in the backward pass. */
-enum { TN__HAS_GRAD = 1, TN__HAD_GRAD_EARLY = 2 };
-void    tn__early_choose(tn_replica *r); /* chooses the table for the next batch, the same one on all ranks */
-bool    tn__early_begin(tn_replica *r);  /* allocates; false: raised */
-void    tn__early_free(tn_replica *r);
-int64_t tn__early_end(const tn_replica *r); /* the offset of the next place */
-/* On the thread of the backward pass. open: the sums will be branch `top`, of which `left` remain when all are added.
- * add: adds the gradient so far (NULL: none), one bucket at a time, the last bucket first. change: records the changes
- * in the rows at index (NULL: in any row). */
-void    tn__early_open(tn_replica *r, int top, int left);
-void    tn__early_add(tn_replica *r, const tn_tensor *grad, int64_t from, int64_t to);
-int64_t tn__early_next(const tn_replica *r, int64_t to); /* the start of the bucket that ends at `to` */
-void    tn__early_change(tn_replica *r, const tn_tensor *grad, const tn_tensor *index);
-/* On the sending thread, after all other buckets, when the gradient is complete: exchanges the changed blocks. */
-bool  tn__early_follow(tn_replica *r);
-char *tn__sum_of(const tn_replica *r, int64_t place); /* the sum over all ranks of a place's gradients */
-
 /* ---- gradients that are sent during the backward pass (overlap.c) ------------------------------------------------ */
 
 tn__overlap *tn__overlap_new(const tn_replica *r); /* NULL: raised */
@@ -165,8 +135,7 @@ void         tn__overlap_free(tn_replica *r);
 bool         tn__overlap_running(const tn_replica *r);
 /* Before the backward pass of the last shard, after a collective call: starts the sending thread. */
 void tn__overlap_start(tn_replica *r);
-void tn__overlap_ready(const tn_tensor *leaf, const tn_tensor *grad, const tn_tensor *index, bool complete,
-                       void *replica);      /* a tn_grad_ready */
+void tn__overlap_ready(const tn_tensor *leaf, const tn_tensor *grad, void *replica); /* a tn_grad_ready */
 void tn__overlap_complete(tn_replica *r);   /* after the pass: marks all other gradients as complete, too */
 void tn__overlap_start_late(tn_replica *r); /* instead of begin, if all shards are complete: sends without a thread */
 bool tn__overlap_finish(tn_replica *r);     /* waits until everything is sent; false: raised */

@@ -104,7 +104,6 @@ void tn_replica_free(tn_replica *r)
 {
     if (!r) return;
     tn__overlap_free(r);
-    tn__early_free(r);
     for (int64_t i = 0; r->place && i < r->places; i++) tn_drop(r->place[i].t);
     tn_mem_put(r->place, (size_t)r->places * sizeof *r->place + 1);
     if (r->memory) tn__mem_put(r->memory, (size_t)r->memory_bytes + 1);
@@ -138,8 +137,7 @@ static tn_replica *create(const tn_replica_config *c)
     r->world = c->world, r->module = c->module, r->shards = c->shards, r->bucket = c->bucket / LINE * LINE;
     r->lo = tn__first_shard(c->shards, rank, size), r->hi = tn__first_shard(c->shards, rank + 1, size);
     r->zero = c->zero, r->fast = c->fast, r->sparse = c->sparse, r->clip = c->clip;
-    r->next = -1, r->loss = r->norm = NAN, r->early.next = -1;
-    r->early.place = r->early.memory_place = -1;
+    r->next = -1, r->loss = r->norm = NAN;
     if (lay_out(r) && take_memory(r)) {
         if (!c->overlap || c->fast || c->sparse || size == 1 || (r->overlap = tn__overlap_new(r))) return r;
     }
@@ -278,7 +276,7 @@ static void end_shard(tn_replica *r)
         const tn_tensor *g = tn_grad(p->t);
         char            *to = r->sum[top] + p->at;
         if (g && tn_copy_out(g, p->wide, to, bytes) != TN_OK) return;
-        if (g) r->has_grad[i] = TN__HAS_GRAD;
+        if (g) r->has_grad[i] = 1;
         else memset(to, 0, bytes);
     }
     tn_module_zero_grad(r->module);
@@ -298,9 +296,9 @@ static void put_gradients(const tn_replica *r)
 {
     for (int64_t i = 0; i < r->places && tn_error() == TN_OK; i++) {
         const tn__place *p = r->place + i;
-        if (!(r->has_grad[i] & TN__HAS_GRAD)) continue;
+        if (!r->has_grad[i]) continue;
         const tn_scope s = tn_scope_begin();
-        tn_set_grad(p->t, tn_borrow(p->wide, tn_shape_of(p->t), tn__sum_of(r, i), NULL, NULL));
+        tn_set_grad(p->t, tn_borrow(p->wide, tn_shape_of(p->t), r->sum[0] + p->at, NULL, NULL));
         tn_scope_end(s);
     }
 }
@@ -316,9 +314,7 @@ static bool exchange(tn_replica *r)
         tn__overlap_start_late(r);
     }
     tn__overlap_finish(r);
-    if (!tn__world_begin(r->world, TN__PART, 0, NULL) || !tn__replica_exchange_flags(r)) return false;
-    tn__early_choose(r);
-    return true;
+    return tn__world_begin(r->world, TN__PART, 0, NULL) && tn__replica_exchange_flags(r);
 }
 
 static void end_batch(tn_replica *r)
@@ -344,9 +340,8 @@ bool tn_replica_next(tn_replica *r, tn_part *p)
         if (tn_error() == TN_OK || tn__overlap_running(r)) end_shard(r);
         tn_scope_end(p->scope_);
         p->open_ = false;
-    } else if (tn_error() == TN_OK) {
-        if (accumulates_nothing(r)) begin_batch(r);
-        tn__early_begin(r);
+    } else if (tn_error() == TN_OK && accumulates_nothing(r)) {
+        begin_batch(r);
     }
     if (tn_error() == TN_OK && r->next < r->hi) {
         begin_shard(r, p);

@@ -44,7 +44,7 @@ static bool begin_part(const tn_replica *r, tn_optimizer *o)
                               "tn_replica_step: with .zero the optimizer's own .clip would see only a part of the "
                               "gradients; set .clip of the replica instead (tn_fit: omit .optimizer)");
     bool any = false;
-    for (int64_t i = 0; i < r->places; i++) any = any || r->has_grad[i] & TN__HAS_GRAD;
+    for (int64_t i = 0; i < r->places; i++) any = any || r->has_grad[i];
     if (!any) return tn__step_begin(o, false); /* raises */
     set_parts(r, o, false);
     for (int64_t i = 0; i < r->places; i++) {
@@ -64,7 +64,7 @@ static void broadcast_weights(tn_replica *r, const tn_optimizer *o)
         const tn__place *p = r->place + i;
         const int64_t    size = (int64_t)tn_dtype_size(tn_dtype_of(p->t));
         int64_t          from, to;
-        for (int rank = 0; rank < r->world->t.size && ok && (r->has_grad[i] & TN__HAS_GRAD); rank++) {
+        for (int rank = 0; rank < r->world->t.size && ok && r->has_grad[i]; rank++) {
             part_of(r, o, p, rank, &from, &to);
             if (to > from)
                 ok = tn__world_broadcast(r->world, (char *)tn_data_mut(p->t) + from * size, (to - from) * size, rank);

@@ -11,8 +11,7 @@ typedef struct {
     tn_tensor *rows;  /* indices of the rows that grad holds; NULL: all rows */
     tn_tensor *ready; /* the gradient that will be attached to the leaf */
     bool       whole; /* ready already includes the leaf's old gradient */
-    /* Edges to the leaf that have not been passed yet; those of them that are not lookups. Counted only for ready(). */
-    int64_t uses, products;
+    int64_t    uses;  /* edges to the leaf that have not been passed yet; counted only for ready() */
 } tn__grad_slot;
 
 typedef struct tn__engine_run {

@@ -30,7 +30,7 @@ void tn__target_hooks(tn__engine_run *r);
 void tn__deliver_targets(tn__engine_run *r);
 
 /* engine_ready.c, for tn_backward_notify: counts the uses of each leaf; after node n reports the leaves whose last use
- * it was, or whose other uses are all lookups. A checkpoint may use any leaf: then nothing is reported. */
+ * it was. A checkpoint may use any leaf: then nothing is reported. */
 tn_status tn__count_uses(tn__engine_run *r);
 void      tn__report_ready(tn__engine_run *r, const tn__node *n);
 

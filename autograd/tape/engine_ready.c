@@ -9,7 +9,7 @@ tn_status tn__count_uses(tn__engine_run *r)
         if (n->op->saves & TN__RUNS_AGAIN) r->ready = NULL;
         for (int i = 0; i < n->nin && r->ready; i++) {
             tn__grad_slot *s = n->edge[i].leaf ? tn__leaf_slot(r, n->edge[i].leaf) : NULL;
-            if (s) s->uses++, s->products += !(n->op->saves & TN__FEW_ROWS);
+            if (s) s->uses++;
             if (tn__self.error != TN_OK) return tn__self.error;
         }
     }
@@ -21,12 +21,9 @@ void tn__report_ready(tn__engine_run *r, const tn__node *n)
     for (int i = 0; i < n->nin && tn__self.error == TN_OK; i++) {
         tn_tensor     *leaf = n->edge[i].leaf;
         tn__grad_slot *s = leaf ? tn__leaf_slot(r, leaf) : NULL;
-        const bool     product = !(n->op->saves & TN__FEW_ROWS);
-        if (!s) continue;
-        s->uses--, s->products -= product;
-        if ((s->uses && s->products) || !s->grad || s->rows || s->grad->dtype != leaf->dtype ||
-            tn__leaf_watches(leaf) || !tn_shape_equal(s->grad->l.shape, leaf->l.shape))
+        if (!s || --s->uses || !s->grad || s->rows || s->grad->dtype != leaf->dtype || tn__leaf_watches(leaf) ||
+            !tn_shape_equal(s->grad->l.shape, leaf->l.shape))
             continue;
-        r->ready(leaf, s->grad, product ? NULL : n->saved_in[1].t, !s->uses, r->p->ready_user);
+        r->ready(leaf, s->grad, r->p->ready_user);
     }
 }

@@ -55,7 +55,7 @@ TN__INLINE v_words v_madd(v_pairs a, v_pairs b)
 }
 TN__INLINE v_pairs v_signed(const uint8_t *p)
 {
-    v_pairs v;
+    v_pairs v = {0};
     for (int i = 0; i < 2 * v_n_f32; i++) v[i] = (int8_t)p[i];
     return v;
 }

@@ -59,12 +59,13 @@ def test_of(path):
         return "unit." + stem[len("test_"):]
     if len(parts) == 2:
         return "project.readme" if stem == "readme" else "project.guide"
-    return "project." + parts[1]
+    return "project." + parts[-2]
 
 
 def elsewhere(root):
     """Functions of lessons, programs and unit tests."""
-    for pattern in ("examples/*.c", "examples/*/*.c", "programs/*.c", "programs/*/*.c", "tests/unit/*/test_*.c"):
+    for pattern in ("examples/*.c", "examples/*/*.c", "programs/*.c", "programs/*/*.c",
+                    "extras/programs/*/*.c", "tests/unit/*/test_*.c"):
         for path in sorted(glob.glob(os.path.join(root, pattern))):
             name = os.path.relpath(path, root)
             if name.startswith("programs/common/"):

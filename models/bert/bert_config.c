@@ -1,5 +1,6 @@
 /* bert_config.c — BERT's config: defaults and checks for each kind, and reading and writing config.json. */
 #include "models/bert/bert_private.h"
+#include "models/files/sizes.h"
 
 #include <string.h>
 
@@ -12,6 +13,20 @@ const char *tn_bert_kind_name(tn_bert_kind kind)
     static const char *const names[] = {"BERT",   "RoBERTa", "XLM-RoBERTa", "CamemBERT", "DistilBERT",
                                         "ALBERT", "ELECTRA", "ModernBERT",  "DeBERTa",   "XLNet"};
     return (unsigned)kind < sizeof names / sizeof *names ? names[kind] : "unknown kind";
+}
+
+tn_bert_config tn_bert_size(const char *name)
+{
+    static const tn__model_size sizes[] = {{"tiny", 128, 2, 2, 0, 0},
+                                           {"mini", 256, 4, 4, 0, 0},
+                                           {"small", 512, 4, 8, 0, 0},
+                                           {"medium", 512, 8, 8, 0, 0},
+                                           {"base", 768, 12, 12, 0, 0},
+                                           {"large", 1024, 24, 16, 0, 0},
+                                           {0}};
+    const tn__model_size       *s = tn__model_size_find(__func__, sizes, name);
+    return s ? TN_WITH(tn_bert_config, TN_BERT_DEFAULTS, .dim = s->dim, .layers = s->layers, .heads = s->heads)
+             : (tn_bert_config){.zero_ = 0};
 }
 
 static void fill_in_modern(tn_bert_config *c)

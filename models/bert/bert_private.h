@@ -67,11 +67,47 @@ tn_status tn__bert_save_extra(tn_bert *m, const char *dir, const tn__hf_extra *m
 /* Writes the encoder alone, without heads. */
 tn_status tn__bert_save_gguf(tn_bert *m, const char *path, const tn__gguf_options *gguf);
 
-/* XLNet (xlnet.c, xlnet_format.c). check: of any kind's config; kind: its name, for messages. */
+/* What a kind has that BERT has not, or has otherwise (relatives.c). */
+typedef enum { TN__BERT_USUAL_DROPOUT = 0, TN__BERT_NO_DROPOUT, TN__BERT_ATTENTION_DROPOUT } tn__bert_dropout;
+typedef struct {
+    bool             places;             /* position embeddings are added to the input (DeBERTa: an option) */
+    bool             modern;             /* no biases, norms first, gated feed-forward, rotary positions */
+    bool             projects;           /* projects the embeddings even to the same width; dropout before heads */
+    bool             project_first;      /* projects before the norm, and leaves 0 at padding */
+    bool             streams;            /* two streams instead of an encoder */
+    bool             gelu;               /* the head for masked tokens has GELU whatever the encoder has */
+    tn__bert_dropout dropout1, dropout2; /* of the results of attention and feed-forward */
+} tn__bert_relative;
+const tn__bert_relative *tn__bert_relative_of(tn_bert_kind kind);
+
+/* The encoder's positions: the part of its attention, NULL if the input has them; .each of its layers, whose user is a
+ * tn__bert_layers. */
+typedef struct {
+    const tn_bert_config *c;
+    tn_rotary            *local; /* NULL until a layer needs it */
+} tn__bert_layers;
+void *tn__bert_positions(const tn_bert_config *c);
+void  tn__bert_set_layer(tn_block_config *b, int64_t i, void *user);
+/* The input's: whether position embeddings are added to it, and those of the tokens' places. */
+bool       tn__bert_has_places(const tn_bert_config *c);
+tn_tensor *tn__bert_places(tn_bert *m, const tn_bert_args *a);
+
+/* Rows `where` of y [B, T, dim], or NULL all, as [N, dim]. */
+tn_tensor *tn__bert_rows(tn_bert *m, tn_tensor *y, tn_tensor *where);
+/* True if y and the head are not NULL; else raises, naming the missing one. */
+bool tn__bert_has(const tn_tensor *y, const void *head, const char *which);
+
+/* The head for replaced tokens (electra.c). loss: the mean over all tokens except padding. */
+void       tn__electra_add(tn_bert *m, const tn_bert_config *c);
+tn_tensor *tn__electra_loss(tn_bert *m, tn_tensor *y, const tn_bert_loss_args *b);
+
+/* XLNet (xlnet.c, xlnet_format.c). states: the hidden states [N, dim] of the targets. Read in segments, they are in the
+ * order of the segments, and so are b->words then. check: of any kind's config; kind: its name, for messages. */
 extern const tn__bert_format tn__xlnet_format;
 extern const char *const     tn__xlnet_attentions[]; /* attn_type */
 void                         tn__xlnet_add(tn_bert *m, const tn_bert_config *c);
 tn_tensor                   *tn__xlnet_run(tn_bert *m, tn_tensor *words, const tn_bert_args *a);
+tn_tensor                   *tn__xlnet_states(tn_bert *m, tn_bert_loss_args *b);
 bool                         tn__xlnet_check(const char *who, const char *kind, const tn_bert_config *c);
 void                         tn__xlnet_read(tn__bert_stored *s, const char *name);
 

@@ -138,7 +138,7 @@ static void read_pair(const tn_hf_row *r, const tn_json *v, const char *key, con
         to[i++] = (int64_t)number(r, x, key, path);
 }
 
-/* Reads a number, an array of numbers, or null; write_ids writes it. */
+/* Reads a number, an array of numbers, or null; tn__hf_put_ids writes it. */
 static tn_token_ids read_ids(const tn_hf_row *r, const tn_json *v, const char *key, const char *path)
 {
     tn_token_ids   ids = {.n = 0};
@@ -148,6 +148,7 @@ static tn_token_ids read_ids(const tn_hf_row *r, const tn_json *v, const char *k
     if (n > room)
         tn_raise(TN_EUNSUPPORTED, "'%s': %s has %lld token ids; at most %lld are supported", path, key, (long long)n,
                  (long long)room);
+    if (array && !n) tn_raise(TN_EUNSUPPORTED, "'%s': %s is an empty array; use null for no token", path, key);
     for (; x && tn_error() == TN_OK && ids.n < n; x = array ? tn_json_next(x) : NULL)
         ids.id[ids.n++] = (int64_t)number(r, x, key, path);
     return ids;
@@ -302,7 +303,7 @@ static void write_pair(tn_json_writer *w, const char *key, const int64_t n[2])
     tn_json_put_i64(w, NULL, n[0]), tn_json_put_i64(w, NULL, n[1]);
     tn_json_close(w);
 }
-static void write_ids(tn_json_writer *w, const char *key, const tn_token_ids *ids)
+void tn__hf_put_ids(tn_json_writer *w, const char *key, const tn_token_ids *ids)
 {
     if (ids->n < 0) tn_json_put_null(w, key);
     else if (ids->n == 1) tn_json_put_i64(w, key, ids->id[0]);
@@ -340,7 +341,7 @@ static void write_row(const tn_hf_row *r, tn_json_writer *w, const char *key, co
         break;
     }
     case TN_HF_PAIR: write_pair(w, key, (const int64_t *)(const void *)at); break;
-    case TN_HF_IDS: write_ids(w, key, (const tn_token_ids *)(const void *)at); break;
+    case TN_HF_IDS: tn__hf_put_ids(w, key, (const tn_token_ids *)(const void *)at); break;
     case TN_HF_LAYERS:
     case TN_HF_LETTERS: write_letters(r, w, key, at); break;
     case TN_HF_REAL: write_real(r, w, key, *(const double *)(const void *)at); break;

@@ -23,6 +23,7 @@ void tn__hf_close(tn__hf_source *s);
 bool tn__hf_open_beside(const tn__hf_source *s, const char *name, tn__hf_source *to);
 /* A row of token ids that do not change results; written back. null is stored as n -1. */
 #define TN__IDS(key, type, member) TN_HF(key, type, member, .low = -1e7, .high = 1e7, .nullable = true, .omitted = true)
+void tn__hf_put_ids(tn_json_writer *w, const char *key, const tn_token_ids *ids);
 
 void *tn__hf_load(const char *path, void *(*load)(const tn__hf_source *s));    /* opens, loads, closes; NULL: raised */
 bool  tn__hf_read(const tn__hf_source *s, const tn_hf_files *f, void *config); /* tn_hf_config_read */

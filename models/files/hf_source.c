@@ -61,6 +61,17 @@ void *tn__hf_load(const char *path, void *(*load)(const tn__hf_source *s))
 
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
 
+static _Atomic(tn_safetensors *(*)(const char *)) torch_reader;
+
+void tn_hf_torch_register(tn_safetensors *(*open)(const char *path)) { torch_reader = open; }
+
+static tn_safetensors *by_torch(const char *path)
+{
+    tn_safetensors *(*open)(const char *) = torch_reader;
+    if (open) return open(path);
+    return tn_raise_null(TN_EUNSUPPORTED, "'%s' is a PyTorch file, which tn_extras_register() makes readable", path);
+}
+
 tn_safetensors *tn__weights_file(const char *dir, char path[1024])
 {
     if (tn_error() != TN_OK) return NULL;
@@ -76,7 +87,7 @@ tn_safetensors *tn__weights_file(const char *dir, char path[1024])
     if (index && !whole) path[strlen(path)] = '.';
     if (index || whole || !(torch || parts)) return tn_safetensors_open(path);
     if (!tn__path_in(dir, "pytorch_model.bin", path, 1024)) return NULL;
-    if (torch) return tn_torch_open(path);
+    if (torch) return by_torch(path);
     return tn_raise_null(
         TN_EUNSUPPORTED,
         "'%s' has its weights in several PyTorch files; save it with transformers' save_pretrained, which "

@@ -13,8 +13,7 @@ static const tn_lm_ops *ops_of(const char *who, void *m)
     const tn_lm_ops *ops = ((tn_module *)m)->kind->lm;
     if (!ops)
         tn_raise(TN_EINVAL,
-                 "a %s is not a language model; expected a tn_gpt, tn_llama, tn_reformer, tn_rnn_lm, or a module whose "
-                 "class has .lm",
+                 "a %s is not a language model; expected a tn_gpt, a tn_llama, or a module whose class has .lm",
                  name_of(m));
     else if (!ops->info || (!ops->hidden && (!ops->run || !ops->loss)))
         tn_raise(TN_EINVAL, "%s: the tn_lm_ops of its class need .info and .hidden, or .info, .run and .loss",
@@ -203,7 +202,7 @@ tn_decoding *tn_lm_rolling(void *m, int64_t rows, int64_t room, int64_t sinks)
 {
     tn_blocks *blocks = blocks_of(__func__, m);
     if (!blocks) return NULL;
-    if (!((tn_block *)tn_at(blocks->layers, 0))->self_attn->rotary)
+    if (!tn_rotary_of(((tn_block *)tn_at(blocks->layers, 0))->self_attn))
         return tn_raise_null(TN_EUNSUPPORTED,
                              "tn_lm_rolling: this model has position embeddings; only rotary positions are supported");
     return tn_rolling_decoding(m, tn__lm_step, rotate_keys, tn_blocks_cache(blocks, rows, room, 0), rows, room, sinks);

@@ -173,7 +173,8 @@ static bool check_model(void *m, const char *which, int64_t length)
     const tn_blocks *of = tn_lm_blocks(m);
     const tn_lm_info i = tn_lm_info_of(m);
     const tn_block  *block = of ? tn_at(of->layers, 0) : NULL;
-    if (block && block->self_attn->rotary && block->self_attn->rope.scaling == TN_ROPE_DYNAMIC)
+    const tn_rotary *rotary = block ? tn_rotary_of(block->self_attn) : NULL;
+    if (rotary && rotary->rope.scaling == TN_ROPE_DYNAMIC)
         return tn_raise_false(TN_EUNSUPPORTED,
                               "tn_speculative_decoding: %s has rotary positions with dynamic scaling, which is not "
                               "supported: its logits depend on the number of tokens read at once",

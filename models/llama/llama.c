@@ -77,6 +77,35 @@ static const char *pattern_of(tn_llama *m, const char *pattern)
     return own ? memcpy(own, pattern, n) : NULL;
 }
 
+/* The positions of the layers: of those that see all, and of those with a window if they have other angles. */
+typedef struct {
+    const tn_llama_config *c;
+    tn_rotary             *local;
+} positions;
+
+/* Layer i's window and positions, by its letter in the pattern: g sees all, l has the window, n has no positions. */
+static void set_layer(tn_block_config *b, int64_t i, void *user)
+{
+    positions             *p = user;
+    const tn_llama_config *c = p->c;
+    const char             kind = c->pattern ? c->pattern[i % (int64_t)strlen(c->pattern)] : 'l';
+    tn_rope_config         rope = c->rope;
+    rope.theta = c->local_theta, rope.scaling = TN_ROPE_PLAIN, rope.factor = 1;
+    if (kind != 'l') b->window = 0;
+    if (kind == 'n') b->positions = NULL;
+    if (kind != 'l' || !c->pattern || !(c->local_theta > 0)) return;
+    if (!p->local) p->local = tn_rotary_create(rope);
+    b->positions = p->local;
+}
+
+static void *experts(const tn_block_config *b)
+{
+    const tn_llama_config *c = ((const positions *)b->user)->c;
+    return tn_experts_new(.dim = c->dim, .ff = c->ff, .experts = c->experts, .per_token = c->experts_per_token,
+                          .weights = c->expert_weights, .gated = b->gated, .activation = b->activation,
+                          .jitter = c->router_jitter, .no_bias = b->no_ff_bias);
+}
+
 tn_llama *tn_llama_create(tn_llama_config c)
 {
     if (tn_error() != TN_OK || !tn__llama_complete("tn_llama_new", &c)) return NULL;
@@ -84,21 +113,20 @@ tn_llama *tn_llama_create(tn_llama_config c)
     if (!m) return NULL;
     m->config = c;
     m->config.pattern = pattern_of(m, c.pattern);
+    positions own = {&m->config, NULL};
     m->words = tn_child(m, "embed_tokens", tn_embedding_new(.count = c.vocab, .dim = c.dim, .padding = c.padding));
     m->dropout = tn_child(m, "dropout", tn_dropout_new(.p = c.dropout));
-    m->blocks = tn_child(m, "model",
-                         tn_blocks_new(.layers = c.layers, .dim = c.dim, .heads = c.heads, .kv_heads = c.kv_heads,
-                                       .head_dim = c.head_dim, .ff = c.ff, .norm = c.norm, .eps = c.eps,
-                                       .norm_first = !c.no_first_norms, .norm_results = c.norm_results,
-                                       .norm_add_one = c.norm_add_one, .qk_norm = c.qk_norm, .parallel = c.parallel,
-                                       .one_norm = c.one_norm, .final_norm = true, .rotary = true, .rope = c.rope,
-                                       .gated = !c.plain_ff, .experts = c.experts,
-                                       .experts_per_token = c.experts_per_token, .expert_weights = c.expert_weights,
-                                       .router_jitter = c.router_jitter, .window = c.window, .pattern = c.pattern,
-                                       .local_theta = c.local_theta, .scale = c.scale, .score_cap = c.score_cap,
-                                       .activation = tn_hf_activation(c.activation), .no_attention_bias = !c.qkv_bias,
-                                       .no_out_bias = !c.out_bias, .no_ff_bias = !c.ff_bias, .dropout = c.dropout,
-                                       .attention_dropout = c.attention_dropout, .activation_dropout = 0));
+    m->blocks = tn_child(
+        m, "model",
+        tn_blocks_new(.layers = c.layers, .dim = c.dim, .heads = c.heads, .kv_heads = c.kv_heads,
+                      .head_dim = c.head_dim, .ff = c.ff, .norm = c.norm, .eps = c.eps, .norm_first = !c.no_first_norms,
+                      .norm_results = c.norm_results, .norm_add_one = c.norm_add_one, .qk_norm = c.qk_norm,
+                      .parallel = c.parallel, .one_norm = c.one_norm, .final_norm = true,
+                      .positions = tn_rotary_create(c.rope), .each = set_layer, .user = &own, .gated = !c.plain_ff,
+                      .feed_forward = c.experts ? experts : NULL, .window = c.window, .scale = c.scale,
+                      .score_cap = c.score_cap, .activation = tn_hf_activation(c.activation),
+                      .no_attention_bias = !c.qkv_bias, .no_out_bias = !c.out_bias, .no_ff_bias = !c.ff_bias,
+                      .dropout = c.dropout, .attention_dropout = c.attention_dropout, .activation_dropout = 0));
     if (!c.tied) m->out = tn_weight(m, "lm_head.weight", tn_empty(TN_SHAPE(c.vocab, c.dim)));
     else if (m->words) m->out = m->words->weight;
     if (c.head_bias) m->bias = tn_param(m, "lm_head.bias", tn_zeros(TN_SHAPE(c.vocab)));

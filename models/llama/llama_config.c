@@ -111,6 +111,20 @@ static bool within(const char *who, const tn_llama_config *c)
     return tn_hf_config_within(who, &files.files, &s);
 }
 
+static bool pattern_fits(const char *who, const tn_llama_config *c)
+{
+    const char *p = c->pattern;
+    if (p && (!*p || p[strspn(p, "gln")]))
+        return tn_raise_false(TN_EINVAL, "%s: .pattern is '%.40s', but must consist of the letters g, l and n", who, p);
+    if (has_kind(c, 'l') && !c->window && c->local_theta == 0)
+        return tn_raise_false(TN_EINVAL, "%s: .pattern has local layers; set .window, .local_theta or both", who);
+    if (c->local_theta != 0 && (!has_kind(c, 'l') || !(c->local_theta > 0)))
+        return tn_raise_false(TN_EINVAL,
+                              "%s: .local_theta is %g; it must be positive, with a .pattern that has local layers", who,
+                              c->local_theta);
+    return true;
+}
+
 static void complete_feed_forward(tn_llama_config *c)
 {
     const int64_t used = c->experts && c->experts_per_token > 0 ? c->experts_per_token : 1;
@@ -125,7 +139,8 @@ bool tn__llama_complete(const char *who, tn_llama_config *c)
     if (!c->activation) c->activation = "silu";
     if (!c->kv_heads) c->kv_heads = c->heads;
     complete_feed_forward(c);
-    if (!tn__init_and_activation(who, c->init, &c->activation) || !within(who, c)) return false;
+    if (!tn__init_and_activation(who, c->init, &c->activation) || !within(who, c) || !pattern_fits(who, c))
+        return false;
     if (!c->head_dim && c->dim % c->heads)
         return tn_raise_false(TN_EINVAL, "%s: .heads is %lld, which does not divide .dim %lld; set .head_dim", who,
                               (long long)c->heads, (long long)c->dim);

@@ -81,10 +81,12 @@ static void read_chat(tn_model *m, const char *folder)
 }
 
 /* eos_token_id, a number or an array. */
-static void read_ends(tn_model *m, const tn_json *config)
+static void read_ends(tn_model *m, const tn_json *config, const char *path)
 {
     const tn_json *end = tn_json_get(config, "eos_token_id");
     const bool     several = tn_json_type_of(end) == TN_JSON_ARRAY;
+    if (several && !tn_json_count(end))
+        tn_raise(TN_EUNSUPPORTED, "'%s': eos_token_id is an empty array; use null for no token", path);
     for (const tn_json *x = several ? tn_json_first(end) : end; x; x = several ? tn_json_next(x) : NULL)
         add_end(m, tn_json_i64_or(x, -1));
 }
@@ -98,10 +100,10 @@ void tn__chat_read(tn_model *m, const tn__hf_source *s)
     read_chat(m, s->path);
     if (tn_error() == TN_OK && has_file(s->path, generation_file, file)) {
         tn_json *doc = tn_json_load(file);
-        read_ends(m, doc);
+        read_ends(m, doc, file);
         tn_json_free(doc);
     }
-    if (tn_error() == TN_OK && !m->ends.n) read_ends(m, s->config);
+    if (tn_error() == TN_OK && !m->ends.n) read_ends(m, s->config, s->name);
 }
 
 /* ---- written ----------------------------------------------------------------------------------------------------- */

@@ -1,29 +1,20 @@
-/* families.c — the families of models that tn_model_open knows: the library's, and those that programs register. */
+/* families.c — the families of models that tn_model_open knows: the framework's, and those that programs register. */
 #include "core/system/system.h"
 
 #include "models/bert/bert_private.h"
 #include "models/gpt/gpt_private.h"
 #include "models/llama/llama_private.h"
 #include "models/open/open_private.h"
-#include "models/reformer/reformer_private.h"
-#include "models/rnn_lm/rnn_lm_private.h"
 #include "models/seq2seq/seq2seq_private.h"
-#include "models/vit/vit_private.h"
 
 #include <string.h>
 
-static tn_status vit_save(void *m, const char *dir) { return tn_vit_save((tn_vit *)m, dir); }
-
-static const char *const gpt2[] = {"gpt2", NULL}, *const reformer[] = {"reformer", NULL},
-                         *const rnn_lm[] = {TN__RNN_LM_TYPE, NULL};
-static const tn_family          own[] = {
-             {TN_MODEL_ENCODER, tn__bert_types, tn__bert_load, NULL},
-             {TN_MODEL_DECODER, gpt2, tn__gpt_load, NULL},
-             {TN_MODEL_DECODER, tn__llama_types, tn__llama_load, NULL},
-             {TN_MODEL_DECODER, reformer, tn__reformer_load, NULL},
-             {TN_MODEL_DECODER, rnn_lm, tn__rnn_lm_load, NULL},
-             {TN_MODEL_IMAGES, tn__vit_types, tn__vit_load, vit_save},
-             {TN_MODEL_SEQ2SEQ, tn__seq2seq_types, tn__seq2seq_load, NULL},
+static const char *const gpt2[] = {"gpt2", NULL};
+static const tn_family   own[] = {
+      {TN_MODEL_ENCODER, tn__bert_types, tn__bert_load, NULL},
+      {TN_MODEL_DECODER, gpt2, tn__gpt_load, NULL},
+      {TN_MODEL_DECODER, tn__llama_types, tn__llama_load, NULL},
+      {TN_MODEL_SEQ2SEQ, tn__seq2seq_types, tn__seq2seq_load, NULL},
 };
 enum { OWN = sizeof own / sizeof *own, MORE = 32, TYPES = 128 };
 static const tn_family *more[MORE]; /* in the order of registering; entries below `count` do not change */

@@ -141,10 +141,11 @@ static const char *const t5_feed_forwards[] = {"relu",       "gated-gelu", "gelu
 static const char *const t5_activations[] = {"", "relu", "gelu", "gelu_new", "silu", "tanh", NULL};
 
 static const tn_hf_row t5_rows[] = {
+    TN__IDS("bos_token_id", stored, kept.begin),
     COUNT("d_ff", c.ff, 2048, 1048576),
     COUNT("d_kv", c.head_dim, 64, 65536),
     COUNT("d_model", c.dim, 512, 65536),
-    TOKEN("decoder_start_token_id", c.begin, 0),
+    TOKEN("decoder_start_token_id", c.begin, -1), /* no default */
     {"dense_act_fn", TN_HF_CHOICE, .at = offsetof(stored, dense), .choices = t5_activations, .silent = true},
     PROBABILITY("dropout_rate", c.dropout, 0.1),
     TOKEN("eos_token_id", c.end, 1),

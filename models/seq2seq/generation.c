@@ -15,6 +15,7 @@ typedef struct {
 #define COUNT(key, member) TN_HF(key, said, member, .high = MOST)
 #define TOKEN(key, member) TN_HF(key, said, member, .otherwise = ABSENT, .low = ABSENT, .high = MOST)
 static const tn_hf_row rows[] = {
+    TN__IDS("bos_token_id", said, s.begin),
     TOKEN("decoder_start_token_id", begin),
     TN_HF("early_stopping", said, s.early_stopping, .otherwise = false),
     TOKEN("eos_token_id", end),
@@ -27,6 +28,7 @@ static const tn_hf_row rows[] = {
     COUNT("min_new_tokens", least),
     COUNT("no_repeat_ngram_size", s.no_repeat),
     TN_HF("num_beams", said, s.beams, .high = 64),
+    TN__IDS("pad_token_id", said, s.padding),
     TN_HF("renormalize_logits", said, s.renormalize, .otherwise = false),
     TN_HF("repetition_penalty", said, s.repetition_penalty, .otherwise = 1, .low = 1e-6, .high = 1e6),
 
@@ -60,6 +62,12 @@ static bool read_forbidden(const tn_json *list, const char *path, tn_token_ids *
     return true;
 }
 
+/* The file's id replaces that of config.json, which is kept if it is another one. */
+static void replace(int64_t id, int64_t *now, tn_token_ids *kept)
+{
+    if (id >= 0 && id != *now) *kept = (tn_token_ids){1, {*now}}, *now = id;
+}
+
 bool tn__seq2seq_search_read(const tn__hf_source *source, tn__seq2seq_stored *s)
 {
     tn__hf_source own;
@@ -67,10 +75,9 @@ bool tn__seq2seq_search_read(const tn__hf_source *source, tn__seq2seq_stored *s)
     bool          ok = tn__hf_open_beside(source, "generation_config.json", &own) && tn__hf_read(&own, &files, &r) &&
               read_forbidden(tn_json_get(own.config, "bad_words_ids"), own.name, &r.s.forbidden);
     if (own.config != source->config) tn_json_free(own.config);
-    else r.s.last = s->search.last; /* the class has a default */
+    else r.s.last = s->search.last, r.s.begin.n = r.s.padding.n = 0; /* the class has a default; they are kept */
     if (!ok) return false;
-    if (r.begin >= 0) s->c.begin = r.begin;
-    if (r.end >= 0) s->c.end = r.end;
+    replace(r.begin, &s->c.begin, &s->kept.start), replace(r.end, &s->c.end, &s->kept.end);
     r.s.most = r.most ? r.most : r.longest > 0 ? r.longest - 1 : 0;
     r.s.least = r.least ? r.least : r.shortest > 0 ? r.shortest - 1 : 0;
     s->search = r.s;
@@ -80,6 +87,11 @@ bool tn__seq2seq_search_read(const tn__hf_source *source, tn__seq2seq_stored *s)
 static void put_token(tn_json_writer *w, const char *key, int64_t id)
 {
     if (id >= 0) tn_json_put_i64(w, key, id);
+}
+static void put_ids(tn_json_writer *w, const char *key, const tn_token_ids *ids, int64_t otherwise)
+{
+    if (ids->n) tn__hf_put_ids(w, key, ids);
+    else put_token(w, key, otherwise);
 }
 static void put_count(tn_json_writer *w, const char *key, int64_t n)
 {
@@ -98,7 +110,7 @@ bool tn__seq2seq_search_write(const tn_seq2seq *m, const char *dir)
         tn_json_close(w);
     }
     if (s->forbidden.n > 0) tn_json_close(w);
-    if (m->kept.begin.n == 1) tn_json_put_i64(w, "bos_token_id", m->kept.begin.id[0]);
+    put_ids(w, "bos_token_id", &s->begin, m->kept.begin.n == 1 ? m->kept.begin.id[0] : -1);
     tn_json_put_i64(w, "decoder_start_token_id", m->config.begin);
     if (s->early_stopping) tn_json_put_bool(w, "early_stopping", true);
     tn_json_put_i64(w, "eos_token_id", m->config.end);
@@ -106,7 +118,7 @@ bool tn__seq2seq_search_write(const tn_seq2seq *m, const char *dir)
     if (s->length_penalty != 1) tn_json_put_double(w, "length_penalty", s->length_penalty);
     put_count(w, "max_length", s->most ? s->most + 1 : 0), put_count(w, "min_length", s->least ? s->least + 1 : 0);
     put_count(w, "no_repeat_ngram_size", s->no_repeat), put_count(w, "num_beams", s->beams);
-    tn_json_put_i64(w, "pad_token_id", m->config.padding);
+    put_ids(w, "pad_token_id", &s->padding, m->config.padding);
     if (s->renormalize) tn_json_put_bool(w, "renormalize_logits", true);
     if (s->repetition_penalty != 1) tn_json_put_double(w, "repetition_penalty", s->repetition_penalty);
     tn_json_close(w);

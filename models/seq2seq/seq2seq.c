@@ -5,23 +5,23 @@
 #include <math.h>
 #include <stdio.h>
 
-/* The kinds. batch_dim: of the decoder's states; blind: without attention to the source. */
-#define KIND(kind) tn__##kind##_build, tn__##kind##_encode, tn__##kind##_decode
-static const struct {
-    bool (*build)(tn_seq2seq *m);
-    void (*encode)(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r);
-    tn_tensor *(*decode)(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment);
-    int  batch_dim;
-    bool blind;
-} kinds_of[] = {
-    [TN_SEQ2SEQ_TRANSFORMER] = {KIND(transformer), 0, false},
-    [TN_SEQ2SEQ_BAHDANAU] = {KIND(recurrent), 0, false},
-    [TN_SEQ2SEQ_LUONG] = {KIND(recurrent), 1, false},
-    [TN_SEQ2SEQ_RNN] = {KIND(recurrent), 1, true},
-    [TN_SEQ2SEQ_CONVS2S] = {KIND(convs2s), 0, false},
-    [TN_SEQ2SEQ_BYTENET] = {KIND(bytenet), 0, true},
-    [TN_SEQ2SEQ_GNMT] = {KIND(gnmt), 1, false},
+/* ---- kinds ------------------------------------------------------------------------------------------------------- */
+
+static const tn__seq2seq_functions *const own[] = {
+    [TN_SEQ2SEQ_TRANSFORMER] = &tn__seq2seq_transformer,
+    [TN_SEQ2SEQ_BAHDANAU] = &tn__seq2seq_bahdanau,
+    [TN_SEQ2SEQ_LUONG] = &tn__seq2seq_luong,
+    [TN_SEQ2SEQ_RNN] = &tn__seq2seq_rnn,
 };
+enum { OWN = sizeof own / sizeof *own };
+static _Atomic(const tn__seq2seq_functions *) more[TN_SEQ2SEQ_GNMT + 1 - OWN];
+
+void tn__seq2seq_register(tn_seq2seq_kind kind, const tn__seq2seq_functions *f) { more[kind - OWN] = f; }
+const tn__seq2seq_functions *tn__seq2seq_functions_of(tn_seq2seq_kind kind)
+{
+    return (int)kind < OWN ? own[kind] : more[kind - OWN];
+}
+static const tn__seq2seq_functions *kind_of(const tn_seq2seq *m) { return tn__seq2seq_functions_of(m->config.kind); }
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 
@@ -61,13 +61,17 @@ static tn_embedding *table(tn_seq2seq *m, int64_t words)
 tn_seq2seq *tn_seq2seq_create(tn_seq2seq_config c)
 {
     if (tn_error() != TN_OK || !tn__seq2seq_complete("tn_seq2seq_new", &c)) return NULL;
+    if (!tn__seq2seq_functions_of(c.kind))
+        return tn_raise_null(TN_EUNSUPPORTED,
+                             "tn_seq2seq_new: '%s' is one of the extras; call tn_extras_register() before",
+                             tn_seq2seq_kind_name(c.kind));
     tn_seq2seq *m = tn_module_new(tn_seq2seq);
     if (!m) return NULL;
     m->config = c;
     m->source = tn_child(m, "source", table(m, c.source_words));
     m->target = c.shared ? tn_share(m, "target", m->source) : tn_child(m, "target", table(m, c.target_words));
     m->dropout = tn_child(m, "dropout", tn_dropout_new(.p = c.dropout));
-    kinds_of[c.kind].build(m);
+    kind_of(m)->build(m);
     if (c.untied)
         m->out = tn_param(m, "out.weight",
                           tn_init_normal(tn_empty(TN_SHAPE(c.target_words, c.dim)), 0, 1 / sqrt((double)c.dim)));
@@ -101,7 +105,7 @@ static void encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
     *r = (tn__seq2seq_state){.memory = NULL};
     if (!check_sequence("the source", source)) return;
     r->padding = tn_eq(source, tn_full_like(source, (double)m->config.padding));
-    if (r->padding) kinds_of[m->config.kind].encode(m, source, r);
+    if (r->padding) kind_of(m)->encode(m, source, r);
 }
 static tn_tensor *decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment)
 {
@@ -109,7 +113,7 @@ static tn_tensor *decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target,
     if (tn_size(target, 0) != tn_size(r->padding, 0))
         return tn_raise_null(TN_ESHAPE, "seq2seq: %lld source sequences, but %lld target sequences",
                              (long long)tn_size(r->padding, 0), (long long)tn_size(target, 0));
-    tn_tensor *y = kinds_of[m->config.kind].decode(m, r, target, alignment);
+    tn_tensor *y = kind_of(m)->decode(m, r, target, alignment);
     r->at += tn_size(target, 1);
     return y && m->config.out_scale != 0 ? tn_mul_scalar(y, m->config.out_scale) : y;
 }
@@ -121,7 +125,7 @@ tn_tensor *tn_seq2seq_run(tn_seq2seq *m, tn_seq2seq_args a)
     const tn_frame    f = tn_enter(m);
     tn__seq2seq_state r;
     tn_tensor        *y = NULL, *w = NULL;
-    if (a.alignment && kinds_of[m->config.kind].blind)
+    if (a.alignment && kind_of(m)->blind)
         tn_raise(TN_EINVAL, "seq2seq: this model has no attention and no alignment; omit .alignment");
     if (tn_error() == TN_OK) encode(m, a.source, &r);
     if (tn_error() == TN_OK) y = decode(m, &r, a.target, a.alignment ? &w : NULL);
@@ -193,7 +197,7 @@ static tn_tensor *attended(tn_decoding *base, tn_tensor *tokens, tn_tensor **att
     const bool     all = !d->words;
     tn_tensor     *w = NULL, *y = NULL;
     if (!all) tokens = tn_reshape(tn_index_select(d->words, 0, tn_flatten(tokens, 0, 1)), tn_shape_of(tokens));
-    if (attention && kinds_of[m->config.kind].blind)
+    if (attention && kind_of(m)->blind)
         tn_raise(TN_EINVAL, "seq2seq: this model has no attention to its source; omit .coverage");
     else y = decode(m, &next, tokens, attention ? &w : NULL);
     if (y) y = tn_linear(tn_select(y, 1, last), all ? m->out : d->out, all ? bias(m) : d->bias);
@@ -216,7 +220,7 @@ static tn_tensor *select_rows(tn_tensor *t, int dim, tn_tensor *index)
 static tn_status reorder(tn_decoding *base, tn_tensor *index)
 {
     decoding *d = (decoding *)base;
-    const int dim = kinds_of[d->m->config.kind].batch_dim;
+    const int dim = kind_of(d->m)->batch_dim;
     if (d->r.cache && tn_kv_cache_reorder(d->r.cache, index) != TN_OK) return tn_error();
     tn_tensor *memory = d->r.cache ? d->r.memory : select_rows(d->r.memory, 0, index);
     tn_tensor *padding = select_rows(d->r.padding, 0, index), *keys = select_rows(d->r.keys, 0, index);

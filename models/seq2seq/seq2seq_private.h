@@ -95,33 +95,24 @@ bool tn__seq2seq_search_write(const tn_seq2seq *m, const char *dir);
 
 /* The functions of a kind. build adds the submodules, for the constructor; false: raised. encode runs the encoder: sets
  * memory and the decoder's first states from source and padding. decode runs the decoder on the next tokens, target,
- * and returns the input of the output layer, [B, T, dim]. */
-#define TN__SEQ2SEQ_KIND(kind)                                                              \
-    bool       tn__##kind##_build(tn_seq2seq *m);                                           \
-    void       tn__##kind##_encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r); \
-    tn_tensor *tn__##kind##_decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment);
-TN__SEQ2SEQ_KIND(transformer)
-TN__SEQ2SEQ_KIND(recurrent)
-TN__SEQ2SEQ_KIND(convs2s)
-TN__SEQ2SEQ_KIND(bytenet)
-TN__SEQ2SEQ_KIND(gnmt)
+ * and returns the input of the output layer, [B, T, dim]. batch_dim: of the decoder's states; blind: without attention
+ * to the source. */
+typedef struct {
+    bool (*build)(tn_seq2seq *m);
+    void (*encode)(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r);
+    tn_tensor *(*decode)(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment);
+    int  batch_dim;
+    bool blind;
+} tn__seq2seq_functions;
+extern const tn__seq2seq_functions tn__seq2seq_transformer, tn__seq2seq_bahdanau, tn__seq2seq_luong, tn__seq2seq_rnn;
+/* Of a kind: those of convs2s, bytenet and gnmt are NULL until tn_extras_register sets them. */
+void                         tn__seq2seq_register(tn_seq2seq_kind kind, const tn__seq2seq_functions *f);
+const tn__seq2seq_functions *tn__seq2seq_functions_of(tn_seq2seq_kind kind);
 
+enum { TN__S2S_KERNEL = 64 }; /* maximum size of a convolution */
 /* Adds positions as .position_kind says; ConvS2S: learned ones. */
 void tn__seq2seq_add_positions(tn_seq2seq *m);
 /* Embeddings of tokens of the source or the target with positions from `at`, after norm and dropout. */
 tn_tensor *tn__seq2seq_embedded(tn_seq2seq *m, bool target, tn_tensor *ids, int64_t at, tn_tensor *padding);
-
-/* The inputs of a stack of causal convolutions that later tokens read. Every convolution takes its rows in turn. */
-enum { TN__S2S_KERNEL = 64 }; /* maximum size of a convolution */
-typedef struct {
-    tn_tensor  *past; /* [B, rows, width]; NULL: zeros */
-    tn_tensor **kept; /* those that the next call needs, a tensor for each layer; NULL: not needed */
-    int64_t     at, n, layers;
-} tn__conv_past;
-bool tn__conv_past_open(tn__conv_past *p, const tn__seq2seq_state *r, int64_t layers); /* false: raised */
-void tn__conv_past_close(tn__conv_past *p, tn__seq2seq_state *r);                      /* sets r->h */
-/* The windows of `size` rows of x [B, T, C], `dilation` apart: [B, T, size · C]. They end with the row, after the rows
- * of p; p NULL: the row is in their middle. Rows outside are 0. */
-tn_tensor *tn__conv_windows(tn__conv_past *p, tn_tensor *x, int64_t size, int64_t dilation);
 
 #endif

@@ -5,7 +5,7 @@
  *   neither:  y = s */
 #include "models/seq2seq/seq2seq_private.h"
 
-bool tn__recurrent_build(tn_seq2seq *m)
+static bool build(tn_seq2seq *m)
 {
     const tn_seq2seq_config *c = &m->config;
     const int64_t            dim = c->dim, memory = c->one_way ? dim : 2 * dim;
@@ -51,7 +51,7 @@ static tn_tensor *bridge_states(tn_seq2seq *m, tn_linear *bridge, tn_tensor *las
     return tn_cat(0, x, more);
 }
 
-void tn__recurrent_encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
+static void encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
 {
     const tn_seq2seq_recurrent *p = m->recurrent;
     tn_tensor *lengths = tn_sum(tn_to(tn_logical_not(r->padding), TN_I64), .dims = TN_DIMS(1)), *h = NULL, *c = NULL;
@@ -88,7 +88,7 @@ static tn_tensor *bahdanau_decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor
     return all;
 }
 
-tn_tensor *tn__recurrent_decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment)
+static tn_tensor *decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment)
 {
     const tn_seq2seq_recurrent *p = m->recurrent;
     tn_tensor                  *x = tn_call(m->dropout, tn_call(m->target, target)), *h = NULL, *c = NULL;
@@ -102,3 +102,7 @@ tn_tensor *tn__recurrent_decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *
     }
     return tn_call(m->dropout, x);
 }
+
+const tn__seq2seq_functions tn__seq2seq_bahdanau = {build, encode, decode, 0, false},
+                            tn__seq2seq_luong = {build, encode, decode, 1, false},
+                            tn__seq2seq_rnn = {build, encode, decode, 1, true};

@@ -43,9 +43,17 @@ void tn__seq2seq_add_positions(tn_seq2seq *m)
     tn_init_normal(m->positions->weight, 0, 0.1), tn_init_normal(m->target_positions->weight, 0, 0.1);
 }
 
-bool tn__transformer_build(tn_seq2seq *m)
+static tn_relative_positions *relative(const tn_seq2seq_config *c, int64_t heads, bool causal)
+{
+    return c->relative ? tn_relative_positions_new(.heads = heads, .buckets = c->relative,
+                                                   .distance = c->relative_distance, .causal = causal)
+                       : NULL;
+}
+
+static bool build(tn_seq2seq *m)
 {
     const tn_seq2seq_config *c = &m->config;
+    const int64_t            heads = c->decoder_heads ? c->decoder_heads : c->heads;
     if (!c->relative) tn__seq2seq_add_positions(m);
     if (c->norm_embedding) {
         m->source_norm = tn_child(m, "source_norm", tn_layer_norm_new(.dim = c->dim, .eps = c->eps));
@@ -60,7 +68,7 @@ bool tn__transformer_build(tn_seq2seq *m)
                            .decoder_heads = c->decoder_heads, .decoder_ff = c->decoder_ff,
                            .no_final_norm = c->no_final_norm, .norm = c->rms_norm ? TN_NORM_RMS : TN_NORM_LAYER,
                            .eps = c->eps, .norm_first = c->norm_first, .no_bias = c->no_bias, .scale = c->scale,
-                           .relative = c->relative, .relative_distance = c->relative_distance));
+                           .positions = relative(c, c->heads, false), .decoder_positions = relative(c, heads, true)));
     if (m->transformer && c->relative) initialise(m);
     return tn_error() == TN_OK;
 }
@@ -91,7 +99,7 @@ tn_tensor *tn__seq2seq_embedded(tn_seq2seq *m, bool target, tn_tensor *ids, int6
     return norm ? normed(m, norm, x, padding) : tn_call(m->dropout, x);
 }
 
-void tn__transformer_encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
+static void encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
 {
     tn_tensor *x = tn__seq2seq_embedded(m, false, source, 0, r->padding);
     tn_path_push("transformer"); /* encoder and decoder are called separately */
@@ -102,7 +110,7 @@ void tn__transformer_encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state 
     if (r->memory && m->config.end_dropout) r->memory = tn_call(m->dropout, r->memory);
 }
 
-tn_tensor *tn__transformer_decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment)
+static tn_tensor *decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment)
 {
     tn_tensor *x = tn__seq2seq_embedded(m, true, target, r->at, r->unread), *y, **weights = NULL;
     if (!x) return NULL;
@@ -117,3 +125,5 @@ tn_tensor *tn__transformer_decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor
     if (weights) tn_mem_put(weights, (size_t)n * sizeof *weights);
     return y && m->config.end_dropout ? tn_call(m->dropout, y) : y;
 }
+
+const tn__seq2seq_functions tn__seq2seq_transformer = {build, encode, decode, 0, false};

@@ -6,65 +6,11 @@
  *   norm_results: x = x + result_norm1(self_attn(x)),  x = x + result_norm2(ff(x)); with norm_first of the norms of x
  *
  * with ff(x) = linear2(activation(linear1(x))), or, if gated, linear2(activation(gate(x)) · linear1(x)); with dropout.
- * ff may be a mixture of such functions (nn/layers/experts.c). With a causal mask and no memory it is the block of a
- * decoder-only language model. Absent parts are NULL. */
+ * ff may be another module, a part: a mixture of such functions (nn/layers/experts.c), or a user's. With a causal mask
+ * and no memory it is the block of a decoder-only language model. Absent parts are NULL. */
 #include "nn/attention/block.h"
-#include "nn/base/look_private.h"
-
-#include <math.h>
-#include <string.h>
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
-
-static bool relative_fits(const char *who, const tn_block_config *c)
-{
-    const tn_block_config plain = {TN_BLOCK_DEFAULTS};
-    if (c->rotary && c->relative)
-        return tn_raise_false(TN_EINVAL, "%s: positions are .rotary or .relative, not both", who);
-    if (c->relative_causal && !c->relative)
-        return tn_raise_false(TN_EINVAL, "%s: .relative_causal needs .relative", who);
-    if (c->relative_distance != plain.relative_distance && !c->relative)
-        return tn_raise_false(TN_EINVAL, "%s: .relative_distance needs .relative", who);
-    return true;
-}
-
-static bool positions_fit(const char *who, const tn_block_config *c)
-{
-    const tn_disentangled *t = &c->disentangled;
-    if (!t->c2p && !t->p2c && (t->distance || t->buckets || t->no_norm))
-        return tn_raise_false(TN_EINVAL, "%s: .disentangled needs .c2p, .p2c or both", who);
-    if ((t->c2p || t->p2c) && (c->norm_first || c->memory || c->norm_results || c->relative))
-        return tn_raise_false(TN_EINVAL, "%s: .disentangled excludes .norm_first, .norm_results, .memory and .relative",
-                              who);
-    return relative_fits(who, c);
-}
-
-static bool pattern_fits(const char *who, const tn_block_config *c)
-{
-    const char *p = c->pattern, *wrong = p ? p + strspn(p, "gln") : NULL;
-    if (p && (!*p || *wrong))
-        return tn_raise_false(TN_EINVAL, "%s: .pattern is '%.40s', but must consist of the letters g, l and n", who, p);
-    if (p && strchr(p, 'l') && !c->window && c->local_theta == 0)
-        return tn_raise_false(TN_EINVAL, "%s: .pattern has local layers; set .window, .local_theta or both", who);
-    if (c->local_theta != 0 && (!c->rotary || !p || !strchr(p, 'l') || !(c->local_theta > 0)))
-        return tn_raise_false(
-            TN_EINVAL, "%s: .local_theta is %s; it must be positive, with .rotary and a .pattern that has local layers",
-            who, tn__format_number(c->local_theta));
-    if (p && strchr(p, 'n') && !c->rotary)
-        return tn_raise_false(TN_EINVAL, "%s: .pattern has layers without rotary positions, but .rotary is not set",
-                              who);
-    return true;
-}
-
-static bool experts_fit(const char *who, const tn_block_config *c)
-{
-    if (c->experts)
-        return tn__within(who, "experts", c->experts, 1, 65536) &&
-               tn__within(who, "experts_per_token", c->experts_per_token, 1, c->experts);
-    if (c->expert_weights || c->router_jitter != 0 || c->expert_capacity != 0)
-        return tn_raise_false(TN_EINVAL, "%s: .expert_weights, .router_jitter and .expert_capacity need .experts", who);
-    return true;
-}
 
 static bool norms_fit(const char *who, const tn_block_config *c)
 {
@@ -96,26 +42,38 @@ bool tn__block_config(const char *who, tn_block_config *c, bool memory)
         !tn__probability(who, "attention_dropout", c->attention_dropout) ||
         !tn__probability(who, "activation_dropout", c->activation_dropout) || !tn__floating(who, c->dtype))
         return false;
-    return norms_fit(who, c) && pattern_fits(who, c) && positions_fit(who, c) && experts_fit(who, c);
+    return norms_fit(who, c) && tn__part_fits(who, c->positions);
 }
 
-static tn_mha *attention(const tn_block_config *c, bool own)
+/* The self-attention (own), or the attention to the memory. */
+static tn_mha *attention(const tn_block_config *c, bool own, bool owns)
 {
-    return tn_mha_new(.dim = c->dim, .heads = c->heads, .kv_heads = c->kv_heads, .head_dim = c->head_dim,
-                      .dropout = c->attention_dropout, .no_bias = c->no_bias || c->no_attention_bias,
-                      .no_out_bias = c->no_out_bias, .scale = c->scale, .score_cap = own ? c->score_cap : 0,
-                      .qk_norm = own ? c->qk_norm : TN_QK_NORM_NONE, .qk_norm_eps = c->eps,
-                      .qk_norm_add_one = own && c->qk_norm && c->norm_add_one, .window = own ? c->window : 0,
-                      .rotary = own && c->rotary, .rope = own ? c->rope : (tn_rope_config){TN_ROPE_DEFAULTS},
-                      .disentangled = own ? c->disentangled : (tn_disentangled){.distance = 0},
-                      .time_first = c->time_first, .dtype = c->dtype);
+    const tn_mha_config a = {.dim = c->dim,
+                             .heads = c->heads,
+                             .kv_heads = c->kv_heads,
+                             .head_dim = c->head_dim,
+                             .dropout = c->attention_dropout,
+                             .no_bias = c->no_bias || c->no_attention_bias,
+                             .no_out_bias = c->no_out_bias,
+                             .scale = c->scale,
+                             .score_cap = own ? c->score_cap : 0,
+                             .qk_norm = own ? c->qk_norm : TN_QK_NORM_NONE,
+                             .qk_norm_eps = c->eps,
+                             .qk_norm_add_one = own && c->qk_norm && c->norm_add_one,
+                             .window = own ? c->window : 0,
+                             .positions = own ? c->positions : NULL,
+                             .time_first = c->time_first,
+                             .dtype = c->dtype};
+    return tn__mha_create(a, owns);
 }
-static tn_experts *experts(const tn_block_config *c)
+void *tn_block_experts(const tn_block_config *c)
 {
-    return tn_experts_new(.dim = c->dim, .ff = c->ff, .experts = c->experts, .per_token = c->experts_per_token,
-                          .weights = c->expert_weights, .gated = c->gated, .activation = c->activation,
-                          .dropout = c->activation_dropout, .jitter = c->router_jitter, .capacity = c->expert_capacity,
-                          .no_bias = c->no_bias || c->no_ff_bias, .dtype = c->dtype);
+    if (!c || !c->user)
+        return tn_raise_null(TN_EINVAL, "tn_block_experts: .user must be the address of a tn_experts_config");
+    tn_experts_config e = *(const tn_experts_config *)c->user;
+    e.dim = c->dim, e.ff = c->ff, e.activation = c->activation, e.dropout = c->activation_dropout;
+    e.no_bias = c->no_bias || c->no_ff_bias, e.dtype = c->dtype;
+    return tn_experts_create(e);
 }
 static tn_linear *linear(const tn_block_config *c, int64_t in, int64_t out)
 {
@@ -140,6 +98,12 @@ CLASS(any_block, "Block", block_forward);
 
 static void build_feed_forward(tn_block *m, const tn_block_config *c)
 {
+    if (c->feed_forward) {
+        tn_module *part = c->feed_forward(c);
+        m->experts = tn__experts_of(part);
+        m->feed_forward = tn_module_child(m, m->experts ? "experts" : "feed_forward", part);
+        return;
+    }
     m->linear1 = tn_child(m, "linear1", linear(c, c->dim, c->ff));
     if (c->gated) m->gate = tn_child(m, "gate", linear(c, c->dim, c->ff));
     m->dropout = tn_child(m, "dropout", tn_dropout_new(.p = c->activation_dropout));
@@ -156,23 +120,20 @@ static void build_norms(tn_block *m, const tn_block_config *c)
     if (c->memory) m->norm3 = tn_child(m, "norm3", tn__block_norm(c));
 }
 
-tn_block *tn__block_of(const tn_block_config *c)
+tn_block *tn__block_of(const tn_block_config *c, bool owns)
 {
-    const bool ours = c->norm || c->gated || c->parallel || c->rotary || c->kv_heads || c->head_dim || c->window ||
-                      c->relative || c->norm_results || c->qk_norm || c->score_cap > 0 || c->experts ||
-                      c->disentangled.c2p || c->disentangled.p2c;
+    const tn_module *positions = c->positions;
+    const bool       first = positions && positions->kind->positions->in_first_layer; /* this block owns them */
+    const bool ours = c->norm || c->gated || c->parallel || c->positions || c->kv_heads || c->head_dim || c->window ||
+                      c->norm_results || c->qk_norm || c->score_cap > 0 || c->feed_forward;
     tn_block *m = tn_module_create(c->memory ? &decoder_layer : ours ? &any_block : &encoder_layer);
+    if (!m && owns) tn__part_drop(c->positions);
     if (!m) return NULL;
     m->activation = c->activation, m->norm_first = c->norm_first, m->parallel = c->parallel;
-    m->self_attn = tn_child(m, "self_attn", attention(c, true));
-    if (c->relative)
-        m->relative = tn_child(m, "relative",
-                               tn_relative_positions_new(.heads = c->heads, .buckets = c->relative,
-                                                         .distance = c->relative_distance, .causal = c->relative_causal,
-                                                         .dtype = c->dtype));
-    if (c->memory) m->multihead_attn = tn_child(m, "multihead_attn", attention(c, false));
-    if (c->experts) m->experts = tn_child(m, "experts", experts(c));
-    else build_feed_forward(m, c);
+    m->self_attn = tn_child(m, "self_attn", attention(c, true, owns && !first));
+    if (owns && first) tn__part_take(&m->base, c->positions);
+    if (c->memory) m->multihead_attn = tn_child(m, "multihead_attn", attention(c, false, false));
+    build_feed_forward(m, c);
     build_norms(m, c);
     m->dropout1 = tn_child(m, "dropout1", dropout(c));
     m->dropout2 = tn_child(m, "dropout2", dropout(c));
@@ -182,12 +143,14 @@ tn_block *tn__block_of(const tn_block_config *c)
 
 static tn_block *create(const char *who, tn_block_config c, bool memory)
 {
-    if (c.layers || c.groups || c.pattern || c.final_norm || c.no_first_norm)
-        return tn_raise_null(TN_EINVAL,
-                             "%s: .layers, .groups, .pattern, .final_norm and .no_first_norm are options of a stack, "
-                             "not of one block; call tn_blocks_new",
-                             who);
-    return tn__block_config(who, &c, memory) ? tn__block_of(&c) : NULL;
+    const bool stack = c.layers || c.groups || c.each || c.final_norm || c.no_first_norm;
+    if (stack)
+        tn_raise(TN_EINVAL,
+                 "%s: .layers, .groups, .each, .final_norm and .no_first_norm are options of a stack, not of one "
+                 "block; call tn_blocks_new",
+                 who);
+    if (!stack && tn__block_config(who, &c, memory)) return tn__block_of(&c, true);
+    return tn__part_drop(c.positions), NULL;
 }
 tn_block *tn_block_create(tn_block_config c) { return create("tn_block_new", c, c.memory); }
 tn_block *tn_transformer_encoder_layer_create(tn_block_config c)
@@ -201,37 +164,11 @@ tn_block *tn_transformer_decoder_layer_create(tn_block_config c)
 
 /* ---- running ----------------------------------------------------------------------------------------------------- */
 
-tn_tensor *tn__block_bias(const tn_block *m, const tn_block_args *a, int64_t before)
-{
-    if (!m || !m->relative || !a->x || tn_ndim(a->x) != 3) return NULL;
-    if (a->unpadded)
-        return tn_raise_null(TN_EUNSUPPORTED, "block: .relative positions need a padded batch, without .unpadded");
-    const int64_t n = tn_size(a->x, m->self_attn->time_first ? 0 : 1);
-    return tn_relative_positions_forward(m->relative, n, before + n);
-}
-
-/* The sum of bias and mask, which attention adds to the scores. Each is checked by itself, since the sum of two tensors
- * of wrong shapes may have a valid shape. An x of a wrong shape is reported by attention. */
-static tn_tensor *added(const tn_mha *m, const tn_tensor *x, const tn_block_args *a)
-{
-    tn_tensor *bias = a->bias, *attn_mask = a->attn_mask;
-    if (!bias || !attn_mask || tn_ndim(x) != 3) return bias ? bias : attn_mask;
-    const int64_t batch = tn_size(x, m->time_first), n = tn_size(x, !m->time_first);
-    const int64_t keys = tn__cache_lengths(a->cache, a->layer).own + n;
-    tn_path_push("self_attn");
-    const bool fits = tn__mha_mask(m, batch, n, keys, &bias) && tn__mha_mask(m, batch, n, keys, &attn_mask);
-    tn_path_pop();
-    if (!fits) return NULL;
-    return tn_dtype_of(attn_mask) == TN_BOOL ? tn_masked_fill(bias, attn_mask, -INFINITY) : tn_add(bias, attn_mask);
-}
-
 static tn_tensor *attended(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w)
 {
-    tn_tensor *distances = a->distances ? tn_call(m->dropout1, a->distances) : NULL;
-    return tn_mha_forward(
-        m->self_attn, a->query ? a->query : x, x, x, .attn_mask = added(m->self_attn, x, a), .distances = distances,
-        .distance_at = a->distance_at, .key_padding_mask = a->key_padding_mask, .causal = a->causal, .weights = w,
-        .weights_per_head = true, .cache = a->cache, .layer = a->layer, .angles = a->angles, .unpadded = a->unpadded);
+    return tn_mha_forward(m->self_attn, a->query ? a->query : x, x, x, .attn_mask = a->attn_mask, .placed = a->placed,
+                          .key_padding_mask = a->key_padding_mask, .causal = a->causal, .weights = w,
+                          .weights_per_head = true, .cache = a->cache, .layer = a->layer, .unpadded = a->unpadded);
 }
 
 static tn_tensor *remembered(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w)
@@ -251,6 +188,7 @@ static tn__kept rows_of(const tn_block_args *a)
 static tn_tensor *fed_forward(tn_block *m, tn_tensor *x, const tn_block_args *a)
 {
     if (m->experts) return tn__experts(m->experts, x, rows_of(a), a->router);
+    if (m->feed_forward) return tn_call(m->feed_forward, x);
     tn_tensor *h = tn__linear_activated(m->gate ? m->gate : m->linear1, x, m->activation);
     if (m->gate) h = tn_mul(h, tn_call(m->linear1, x));
     return tn_call(m->linear2, tn__dropout(m->dropout, h, rows_of(a)));
@@ -292,143 +230,7 @@ static tn_tensor *in_turn(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_
     return tn__add_and_norm(x, fed_forward(m, x, a), drop, norm, rows).normed;
 }
 
-/* ---- recomputing ------------------------------------------------------------------------------------------------- */
-
-/* The tensors of a call, in the order of a segment's inputs, of which absent ones are omitted. The last input holds the
- * numbers: bit i of `present` for tensor i, and the other members. */
-enum { TENSORS = 15, PRESENT = 0, CAUSAL, BATCH, LENGTH, MEMORY_BATCH, MEMORY_LENGTH, ROUTER, NUMBERS };
-
-/* A segment has one result: x and the logits of its router side by side, in the logits' dtype, which holds x exactly;
- * an x of bf16 is marked by one more column. */
-static tn_tensor *joined(tn_tensor *x, tn_tensor *logits)
+tn_tensor *tn__block_compute(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w, tn_tensor **memory)
 {
-    if (!x || !logits) return NULL;
-    tn_shape       s = tn_shape_of(x);
-    const tn_dtype dt = tn_dtype_of(logits);
-    s.d[s.n - 1] = tn_size(logits, 1);
-    logits = tn_reshape(logits, s);
-    s.d[s.n - 1] = tn_dtype_of(x) == TN_BF16;
-    return tn_cat(-1, tn_to(x, dt), logits, tn_zeros_of(dt, s));
-}
-
-static tn_tensor *separated(const tn_block *m, tn_tensor *y, tn_tensor **logits)
-{
-    if (!y) return NULL;
-    const int64_t dim = m->experts->dim, n = m->experts->experts, width = tn_size(y, -1);
-    const bool    narrow = width > dim + n;
-    *logits = tn_reshape(tn_narrow(y, -1, dim, n), TN_SHAPE(tn_numel(y) / width, n));
-    return tn_to(tn_narrow(y, -1, 0, dim), narrow ? TN_BF16 : tn_dtype_of(y));
-}
-
-static void list_tensors(const tn_block_args *a, tn_tensor *t[TENSORS])
-{
-    const tn_unpadded  none = {.batch = 0}, *u = a->unpadded ? a->unpadded : &none;
-    const tn_unpadded *v = a->memory_unpadded ? a->memory_unpadded : &none;
-    tn_tensor *const   list[TENSORS] = {a->x,           a->memory,
-                                        a->attn_mask,   a->key_padding_mask,
-                                        a->memory_mask, a->memory_key_padding_mask,
-                                        a->angles,      a->bias,
-                                        u->offsets,     u->rows,
-                                        v->offsets,     v->rows,
-                                        a->query,       a->distances,
-                                        a->distance_at};
-    for (int i = 0; i < TENSORS; i++) t[i] = list[i];
-}
-
-static tn_tensor *segment(tn_tensor *const *in, int n, void *user)
-{
-    tn_block      *m = user;
-    const int64_t *number = tn_data(in[n - 1]);
-    tn_tensor     *t[TENSORS];
-    if (!number) return NULL;
-    for (int i = 0; i < TENSORS; i++) t[i] = number[PRESENT] >> i & 1 ? *in++ : NULL;
-    const tn_unpadded u = {
-        .batch = number[BATCH], .length = number[LENGTH], .offsets = t[8], .rows = t[9], .in_order = true};
-    const tn_unpadded   v = {.batch = number[MEMORY_BATCH],
-                             .length = number[MEMORY_LENGTH],
-                             .offsets = t[10],
-                             .rows = t[11],
-                             .in_order = true};
-    tn_tensor          *logits = NULL;
-    const tn_block_args a = {.x = t[0],
-                             .memory = t[1],
-                             .attn_mask = t[2],
-                             .key_padding_mask = t[3],
-                             .memory_mask = t[4],
-                             .memory_key_padding_mask = t[5],
-                             .angles = t[6],
-                             .bias = t[7],
-                             .query = t[12],
-                             .distances = t[13],
-                             .distance_at = t[14],
-                             .causal = number[CAUSAL],
-                             .router = number[ROUTER] ? &logits : NULL,
-                             .unpadded = u.rows ? &u : NULL,
-                             .memory_unpadded = v.rows ? &v : NULL};
-    tn_tensor          *y = m->parallel ? in_parallel(m, a.x, &a, NULL) : in_turn(m, a.x, &a, NULL, NULL);
-    return a.router ? joined(y, logits) : y;
-}
-
-/* The block as a segment that a memory budget may recompute. */
-static tn_tensor *as_segment(tn_block *m, const tn_block_args *a)
-{
-    tn_tensor *t[TENSORS], *in[TENSORS + 1], *last = tn_zeros_of(TN_I64, TN_SHAPE(NUMBERS));
-    int64_t   *number = last ? tn_data_mut(last) : NULL;
-    int        n = 0;
-    if (!number) return NULL;
-    list_tensors(a, t);
-    for (int i = 0; i < TENSORS; i++)
-        if (t[i]) number[PRESENT] |= (int64_t)1 << i, in[n++] = t[i];
-    number[CAUSAL] = a->causal, number[ROUTER] = a->router && m->experts;
-    if (a->unpadded) number[BATCH] = a->unpadded->batch, number[LENGTH] = a->unpadded->length;
-    if (a->memory_unpadded)
-        number[MEMORY_BATCH] = a->memory_unpadded->batch, number[MEMORY_LENGTH] = a->memory_unpadded->length;
-    const bool router = number[ROUTER];
-    in[n++] = last;
-    tn_tensor *y = tn_recomputable(segment, m, n, in);
-    return router ? separated(m, y, a->router) : y;
-}
-
-/* Hooks and looks would be called twice. */
-static bool is_segment(const tn_block *m, const tn_block_args *a)
-{
-    return tn_budget_is_open() && a->x && !a->cache && !a->weights && !a->memory_weights && !tn__look_active() &&
-           !tn__any_hooks(m);
-}
-
-/* Raises for arguments that do not suit the block. */
-static void check_args(const tn_block *m, const tn_block_args *a, tn__cached_lengths before)
-{
-    if (m->multihead_attn && !a->memory && before.memory < 0)
-        tn_raise(TN_EINVAL, "transformer_decoder: memory is NULL; it may be omitted only if the cache contains it");
-    if (!m->multihead_attn && (a->memory || a->memory_mask || a->memory_key_padding_mask || a->memory_weights))
-        tn_raise(TN_EINVAL, "block: .memory and .memory_... need a block created with .memory = true");
-    if (a->query && (m->norm_first || m->result_norm1 || m->multihead_attn))
-        tn_raise(TN_EINVAL, "block: .query needs a block without .norm_first, .norm_results and .memory");
-    if (a->mask_decoder) tn_raise(TN_EINVAL, "block: .mask_decoder is for a stack");
-}
-
-tn_tensor *tn_block_run(tn_block *m, tn_block_args a)
-{
-    if (a.weights) *a.weights = NULL;
-    if (a.memory_weights) *a.memory_weights = NULL;
-    tn_tensor *w[3] = {NULL}, **const router = a.router;
-    if (router) *router = NULL, a.router = &w[2];
-    if (!tn_ready(m)) return NULL;
-    const tn_frame           f = tn_enter(m);
-    const tn__cached_lengths before = tn__cache_lengths(a.cache, a.layer);
-    tn_tensor               *x = a.x, **own = a.weights ? &w[0] : NULL, **memory = a.memory_weights ? &w[1] : NULL;
-    check_args(m, &a, before);
-    if (!a.bias) a.bias = tn__block_bias(m, &a, before.own);
-    if (tn_error() == TN_OK) {
-        if (is_segment(m, &a)) x = as_segment(m, &a);
-        else x = m->parallel ? in_parallel(m, x, &a, own) : in_turn(m, x, &a, own, memory);
-        if (tn_error() != TN_OK) tn__cache_undo(a.cache, a.layer, before);
-    }
-    if (!own && !memory && !router) return tn_leave(f, x);
-    tn_leave_n(f, &x, &w[0], &w[1], &w[2]);
-    if (router) *router = w[2];
-    if (own) *a.weights = w[0];
-    if (memory) *a.memory_weights = w[1];
-    return x;
+    return m->parallel ? in_parallel(m, x, a, w) : in_turn(m, x, a, w, memory);
 }

@@ -10,14 +10,26 @@
 
 /* Checks a block's config and fills in derived defaults; false: raised. who: "tn_block_new". */
 bool tn__block_config(const char *who, tn_block_config *c, bool memory);
-/* Create a block, and the final norm of a stack, from a checked config. */
-tn_block      *tn__block_of(const tn_block_config *c);
+/* Create a block, and the final norm of a stack, from a checked config. owns: as in tn__mha_create. */
+tn_block      *tn__block_of(const tn_block_config *c, bool owns);
 tn_layer_norm *tn__block_norm(const tn_block_config *c);
 
-/* The config of m's rotary angles. */
+/* The block's result for x, without a frame. w, memory: the attention weights, may be NULL. */
+tn_tensor *tn__block_compute(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w, tn_tensor **memory);
+
+/* A tn_mha that owns its positions if they have no owner, and frees them if that fails; or, with owns false, one whose
+ * caller does that. */
+tn_mha *tn__mha_create(tn_mha_config c, bool owns);
+
+/* A module that an attention or a block was given as a part (parts.c). fits: it is NULL or has the functions of
+ * positions; else raises. take: m becomes its owner if it has none; an error frees it. drop: frees it if it has no
+ * owner. */
+bool tn__part_fits(const char *who, const void *positions);
+void tn__part_take(tn_module *m, void *part);
+void tn__part_drop(void *part);
+
+/* The config of the angles of m's positions, which are rotary. */
 tn_rope_config tn__mha_rope(const tn_mha *m);
-/* True if both give the same angles. (positions.c) */
-bool tn__rope_same(const tn_rope_config *a, const tn_rope_config *b);
 
 /* True if the mask is valid for m and these numbers of rows, queries and keys: bool or floating, [T, S], [B·heads, T,
  * S] or [B or 1, heads or 1, T, S]. Reshapes a mask of 3 dims to 4. False: raised. (masks.c) */
@@ -27,19 +39,11 @@ bool tn__mha_mask(const tn_mha *m, int64_t batch, int64_t queries, int64_t keys,
  * S]. (masks.c) */
 bool tn__first_masks(tn_tensor *mask, int64_t each, tn_tensor **first);
 
-/* Disentangled attention (disentangled.c). fits: checks .disentangled and sets the default scale; build: adds its
- * projections; args: checks a call's distances; mask: the position terms, from the heads of queries and keys and those
- * of relative positions, plus a checked mask or NULL. */
-bool       tn__disentangled_fits(const char *who, tn_mha_config *c);
-void       tn__disentangled_build(tn_mha *m, const tn_mha_config *c);
-bool       tn__disentangled_args(const tn_mha *m, const tn_mha_args *a);
-tn_tensor *tn__disentangled_mask(const tn_mha *m, tn_tensor *const h[2], tn_tensor *const of[2], tn_tensor *at,
-                                 tn_tensor *attn_mask);
+/* Heads [1, heads, n, D] of queries (of: 0) or keys (1) of x [1, n, dim] or [n, 1, dim], from projection `own`, or
+ * if that is NULL from m's. */
+tn_tensor *tn__mha_heads(const tn_mha *m, tn_linear *own, tn_tensor *x, int of);
 
 /* The positions [1, N] of an unpadded batch's rows in their sequences. */
 tn_tensor *tn__unpadded_positions(const tn_unpadded *u);
-
-/* The bias of a block's relative positions for x after `before` cached positions; NULL if the block has none. */
-tn_tensor *tn__block_bias(const tn_block *m, const tn_block_args *a, int64_t before);
 
 #endif

@@ -3,8 +3,6 @@
 #include "nn/attention/block.h"
 #include "nn/base/look_private.h"
 
-#include <string.h>
-
 static tn_tensor *blocks_forward(void *self, tn_tensor *x) { return tn_blocks_forward((tn_blocks *)self, x); }
 
 /* Names of classes are PyTorch's where PyTorch has the module. */
@@ -14,41 +12,42 @@ CLASS(encoder, "TransformerEncoder", blocks_forward);
 CLASS(decoder, "TransformerDecoder", NULL);
 CLASS(any_blocks, "Blocks", blocks_forward);
 
-/* Sets the options of a layer of this kind. */
-static void set_kind(tn_block_config *c, char letter)
+static bool groups_fit(const char *who, const tn_block_config *c)
 {
-    if (letter != 'l') c->window = 0;
-    if (letter == 'n') c->rotary = false, c->rope = (tn_rope_config){TN_ROPE_DEFAULTS};
-    if (letter != 'l' || !(c->local_theta > 0)) return;
-    c->rope.theta = c->local_theta, c->rope.scaling = TN_ROPE_PLAIN, c->rope.factor = 1;
+    if (c->groups >= 0 && c->groups <= c->layers) return true;
+    return tn_raise_false(TN_EINVAL,
+                          "%s: .groups is %lld, but must be from 1 to .layers, %lld, or 0 for one block per layer", who,
+                          (long long)c->groups, (long long)c->layers);
+}
+
+/* Appends block i. Returns true if it has the stack's positions and they belong to the first layer: then that has taken
+ * them or, after an error, freed them. */
+static bool append(const char *who, tn_blocks *m, const tn_block_config *every, int64_t i)
+{
+    tn_block_config  c = *every;
+    const tn_module *positions = every->positions;
+    if (i) c.no_first_norm = false;
+    if (c.each) c.each(&c, i, c.user);
+    const bool own = c.positions != every->positions;
+    const bool first = !own && positions && positions->kind->positions->in_first_layer;
+    if (tn__block_config(who, &c, c.memory)) tn_append(m->layers, tn__block_of(&c, own || first));
+    else if (own || first) tn__part_drop(c.positions);
+    return first;
 }
 
 static tn_blocks *create(const char *who, const tn_class *kind, tn_block_config c, bool memory)
 {
-    if (!tn__at_least(who, "layers", c.layers, 1) || !tn__block_config(who, &c, memory)) return NULL;
-    if (c.groups < 0 || c.groups > c.layers || (c.groups && (c.pattern || c.relative)))
-        return tn_raise_null(TN_EINVAL,
-                             "%s: .groups is %lld, but must be from 1 to .layers, %lld, without .pattern and "
-                             ".relative, or 0 for one block per layer",
-                             who, (long long)c.groups, (long long)c.layers);
-    tn_blocks *m = tn_module_create(kind);
-    if (!m) return NULL;
+    const bool fits =
+        tn__at_least(who, "layers", c.layers, 1) && tn__block_config(who, &c, memory) && groups_fit(who, &c);
+    tn_blocks *m = fits ? tn_module_create(kind) : NULL;
+    bool       taken = false;
+    if (!m) return tn__part_drop(c.positions), NULL;
     m->layers = tn_child(m, "layers", tn_module_list_new());
-    m->depth = c.layers;
-    const tn_block_config every = c;
-    for (int64_t i = 0; i < (c.groups ? c.groups : c.layers) && tn_error() == TN_OK; i++) {
-        c = every;
-        if (every.pattern) set_kind(&c, every.pattern[i % (int64_t)strlen(every.pattern)]);
-        if (i) c.relative = 0; /* all layers use the first layer's relative positions */
-        if (i) c.no_first_norm = false;
-        tn_append(m->layers, tn__block_of(&c));
-    }
+    m->depth = c.layers, m->positions = c.positions;
+    for (int64_t i = 0; i < (c.groups ? c.groups : c.layers) && tn_error() == TN_OK; i++)
+        taken = append(who, m, &c, i) || taken;
     if (c.final_norm) m->norm = tn_child(m, "norm", tn__block_norm(&c));
-    if (c.disentangled.c2p || c.disentangled.p2c)
-        m->distances = tn_child(m, "distances",
-                                tn_distances_new(.dim = c.dim, .distance = c.disentangled.distance,
-                                                 .buckets = c.disentangled.buckets, .no_norm = c.disentangled.no_norm,
-                                                 .eps = c.eps, .dtype = c.dtype));
+    if (!taken) tn__part_take(&m->base, c.positions);
     return tn_built(m);
 }
 tn_blocks *tn_blocks_create(tn_block_config c) { return create("tn_blocks_new", &any_blocks, c, c.memory); }
@@ -87,32 +86,32 @@ static tn_tensor *leave_all(tn_frame f, tn_tensor *y, int64_t n, tn_tensor **con
     return y;
 }
 
-/* Rotary angles of x's positions; all layers of a kind share them. */
+/* The places of x in the self-attention, of which layers with the same positions share what those have made. */
+enum { KINDS = 4 };
 typedef struct {
-    const tn_mha *of[2]; /* the first layer of the kind; NULL: none so far */
-    tn_tensor    *angles[2];
-} shared_angles;
+    const tn_module *of[KINDS]; /* NULL: none so far */
+    tn_placed        placed[KINDS];
+} shared_places;
 
-/* The rotary angles of x's positions for a layer; NULL without rotary positions. */
-static tn_tensor *angles_for(const tn_block *block, const tn_block_args *a, int64_t before)
+static const tn_placed *places_of(const tn_block *block, const tn_block_args *a, int64_t before, shared_places *s)
 {
-    if (!block->self_attn->rotary || !a->x || tn_ndim(a->x) != 3) return NULL;
-    if (tn_kv_cache_at(a->cache)) return tn__cache_angles(a->cache, tn__mha_rope(block->self_attn));
-    if (a->unpadded) return tn_rope_angles_at(tn__mha_rope(block->self_attn), tn__unpadded_positions(a->unpadded));
-    return tn_mha_angles(block->self_attn, before, tn_size(a->x, block->self_attn->time_first ? 0 : 1));
-}
-
-static tn_tensor *angles_of(const tn_block *block, const tn_block_args *a, int64_t before, shared_angles *s)
-{
-    const tn_mha *m = block->self_attn;
-    int           i = 0;
-    if (!m->rotary) return NULL;
-    while (i < 2 && s->of[i] && !tn__rope_same(&s->of[i]->rope, &m->rope)) i++;
-    if (a->angles && i)
-        return tn_raise_null(TN_EINVAL, "blocks: .angles are given, but the layers have different rotary positions");
-    if (i == 2) return angles_for(block, a, before);
-    if (!s->of[i]) s->of[i] = m, s->angles[i] = a->angles ? a->angles : angles_for(block, a, before);
-    return s->angles[i];
+    tn_mha *m = block->self_attn;
+    int     i = 0;
+    if (!m->positions || !a->x || tn_ndim(a->x) != 3) return NULL;
+    while (i < KINDS && s->of[i] && s->of[i] != m->positions) i++;
+    if (a->placed && i)
+        return tn_raise_null(TN_EINVAL, "blocks: .placed is given, but the layers have different positions");
+    if (i == KINDS) return NULL; /* computed in the layer */
+    if (s->of[i]) return &s->placed[i];
+    s->of[i] = m->positions;
+    if (a->placed) return s->placed[i] = *a->placed, &s->placed[i];
+    const int64_t n = tn_size(a->x, !m->time_first);
+    s->placed[i] = (tn_placed){.cache = a->cache,
+                               .first = tn__cache_removed(a->cache) + before,
+                               .queries = n,
+                               .keys = before + n,
+                               .at = a->unpadded ? tn__unpadded_positions(a->unpadded) : NULL};
+    return tn_mha_place(m, &s->placed[i]) ? &s->placed[i] : NULL;
 }
 
 static tn_block *block_of(const tn_blocks *m, int64_t layer)
@@ -128,14 +127,23 @@ typedef struct {
     tn_unpadded x, memory;
 } kept_rows;
 
+static bool unpadded_places(const tn_blocks *m)
+{
+    for (int64_t i = 0; i < tn_length(m->layers); i++) {
+        const tn_module *p = ((tn_block *)tn_at(m->layers, i))->self_attn->positions;
+        if (p && !p->kind->positions->unpadded) return false;
+    }
+    return true;
+}
+
 /* True if the layers can run without the padding. Otherwise they take the masks: those who look at the layers, or at
  * their weights, get padded tensors, and other masks and biases are made for padded batches. */
 static bool can_unpad(const tn_blocks *m, const tn_block_args *a)
 {
     const tn_block *block = tn_at(m->layers, 0);
     return a->skip_padding && (a->key_padding_mask || a->memory_key_padding_mask) && !a->unpadded && !a->attn_mask &&
-           !a->memory_mask && !a->weights && !a->memory_weights && !a->cache && !a->angles && !a->bias && block &&
-           !block->relative && !m->distances && !block->self_attn->time_first && a->x && tn_ndim(a->x) == 3 &&
+           !a->memory_mask && !a->weights && !a->memory_weights && !a->cache && !a->placed && block &&
+           unpadded_places(m) && !block->self_attn->time_first && a->x && tn_ndim(a->x) == 3 &&
            (!a->memory || tn_ndim(a->memory) == 3) && !tn__look_active() && !tn__any_hooks(m);
 }
 
@@ -167,15 +175,6 @@ static void unpad(tn_block_args *a, kept_rows *u)
     a->memory_key_padding_mask = NULL;
 }
 
-/* The embeddings of relative positions in x. An x of a wrong shape is reported by the first layer. */
-static void set_distances(const tn_blocks *m, tn_block_args *a)
-{
-    const tn_block *block = tn_at(m->layers, 0);
-    if (m->distances && !a->distances && block && a->x && tn_ndim(a->x) == 3)
-        a->distances =
-            tn_distances_forward(m->distances, tn_size(a->x, !block->self_attn->time_first), &a->distance_at);
-}
-
 /* The enhanced mask decoder. */
 static tn_tensor *decoded(tn_block *block, tn_block_args a, tn_tensor *positions)
 {
@@ -200,9 +199,7 @@ tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
     if (!positions && can_unpad(m, &a)) unpad(&a, &u);
     tn_block_args       b = a;
     const tn_block_args start = a;
-    shared_angles       angles = {.of = {NULL}};
-    if (!a.bias) b.bias = tn__block_bias(tn_at(m->layers, 0), &a, before.own);
-    set_distances(m, &b);
+    shared_places       places = {.of = {NULL}};
     tn_path_push("layers");
     for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) {
         const bool last = i + 1 == n && !m->norm;
@@ -211,7 +208,7 @@ tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
         if (a.memory_weights) b.memory_weights = a.memory_weights + i;
         if (a.router) b.router = a.router + i;
         tn_block *block = block_of(m, i);
-        b.angles = angles_of(block, &start, tn__cache_removed(a.cache) + before.own, &angles);
+        b.placed = places_of(block, &start, before.own, &places);
         if (tn_error() != TN_OK) b.x = NULL;
         else b.x = positions && i + 1 == n ? decoded(block, b, positions) : tn_block_run(block, b);
         tn_drop(mine);
@@ -231,7 +228,7 @@ tn_status tn_blocks_forget(tn_blocks *m, tn_kv_cache *cache, int64_t from, int64
     if (!tn_ready(m)) return tn_error();
     const int64_t rows = tn_kv_cache_rows(cache), n = tn_kv_cache_length(cache) - from - count;
     bool          rotary = false;
-    for (int64_t i = 0; i < m->depth; i++) rotary = rotary || block_of(m, i)->self_attn->rotary;
+    for (int64_t i = 0; i < m->depth; i++) rotary = rotary || tn_rotary_of(block_of(m, i)->self_attn);
     if (!rotary || from <= 0)
         return tn_raise(TN_EINVAL, "tn_blocks_forget: positions must be rotary, and from must be above 0");
     if (tn_kv_cache_forget(cache, from, count) != TN_OK || !count || n <= 0) return tn_error();
@@ -240,12 +237,12 @@ tn_status tn_blocks_forget(tn_blocks *m, tn_kv_cache *cache, int64_t from, int64
     for (int64_t i = 0; i < m->depth && tn_error() == TN_OK; i++) {
         const tn_mha *a = block_of(m, i)->self_attn;
         tn_tensor    *k, *v;
-        if (!a->rotary) continue;
+        if (!tn_rotary_of(a)) continue;
         tn_tensor *back = tn_rope_angles_at(tn__mha_rope(a), position); /* rotate back by count positions */
         if (!tn__cache_read(cache, i, false, rows, from + n, &k, &v)) break;
         k = tn_narrow(k, 2, from, n);
         const bool int8 = tn__cache_is_int8(cache); /* rounds the rotated keys again */
-        tn_tensor *turned = tn_rope(int8 ? tn_int8_rows_unpack(k) : k, back, a->rope.interleaved);
+        tn_tensor *turned = tn_rope(int8 ? tn_int8_rows_unpack(k) : k, back, tn_rotary_of(a)->rope.interleaved);
         tn_copy_from(k, int8 ? tn_int8_rows(turned) : turned);
     }
     tn_scope_end(s);

@@ -35,6 +35,13 @@ tn_tensor *tn__cache_tensor(const tn_kv_cache *c, int i);
 /* The first n positions of one row were written to all layers of an empty cache; they count from now on. */
 void tn__cache_fill(tn_kv_cache *c, int64_t n);
 
+/* True if both give the same angles. */
+static inline bool tn__rope_same(const tn_rope_config *a, const tn_rope_config *b)
+{
+    return a->dim == b->dim && a->theta == b->theta && a->interleaved == b->interleaved && a->scaling == b->scaling &&
+           a->factor == b->factor && a->low == b->low && a->high == b->high && a->trained == b->trained;
+}
+
 /* While a step is recorded (tn_kv_cache_record): angles of its position, of all layers of a kind. NULL: raised. */
 tn_tensor *tn__cache_angles(tn_kv_cache *c, tn_rope_config rope);
 

@@ -1,6 +1,5 @@
-/* positions.c — adds an encoding of the position to each vector: sinusoids (Vaswani et al. 2017) or a learned table.
- * Also the angles of attention with rotary positions. */
-#include "nn/attention/block.h"
+/* positions.c — adds an encoding of the position to each vector: sinusoids (Vaswani et al. 2017) or a learned table. */
+#include "nn/base/nn_private.h"
 
 #include <math.h>
 
@@ -98,24 +97,4 @@ tn_positions *tn_learned_positions_create(tn_positions_config c)
     if (!m) return NULL;
     m->weight = tn_param(m, "weight", tn_normal_of(c.dtype, TN_SHAPE(c.length, c.dim), 0, 1));
     return tn_built(m);
-}
-
-/* ---- rotary positions of attention ------------------------------------------------------------------------------ */
-
-tn_rope_config tn__mha_rope(const tn_mha *m)
-{
-    tn_rope_config c = m->rope;
-    c.dtype = tn_weight_dtype(m->out_proj->weight);
-    return c;
-}
-
-tn_tensor *tn_mha_angles(const tn_mha *m, int64_t offset, int64_t length)
-{
-    return m && m->rotary ? tn_rope_angles(tn__mha_rope(m), offset, length) : NULL;
-}
-
-bool tn__rope_same(const tn_rope_config *a, const tn_rope_config *b)
-{
-    return a->dim == b->dim && a->theta == b->theta && a->interleaved == b->interleaved && a->scaling == b->scaling &&
-           a->factor == b->factor && a->low == b->low && a->high == b->high && a->trained == b->trained;
 }

@@ -16,10 +16,37 @@ static void relative_positions_describe(const void *self, char *text, size_t siz
     snprintf(text, size, "%lld, %lld, distance=%lld, causal=%s", (long long)m->buckets, (long long)m->heads,
              (long long)m->distance, tn__python_bool(m->causal));
 }
-static const tn_class tn_relative_positions_class = {.size = sizeof(tn_class),
-                                                     .name = "RelativePositions",
-                                                     .bytes = sizeof(tn_relative_positions),
-                                                     .describe = relative_positions_describe};
+
+static bool relative_join(void *self, tn_mha *attention)
+{
+    const tn_relative_positions *m = self;
+    if (m->heads == attention->heads) return true;
+    return tn_raise_false(TN_EINVAL, "relative_positions: .heads is %lld, but the attention has %lld",
+                          (long long)m->heads, (long long)attention->heads);
+}
+static bool relative_place(void *m, tn_placed *p)
+{
+    p->made[0] = tn_relative_positions_forward(m, p->queries, p->keys);
+    return tn_error() == TN_OK;
+}
+static tn_tensor *relative_scores(void *m, const tn_placed *p, tn_tensor *q, tn_tensor *k)
+{
+    (void)m, (void)q, (void)k;
+    return p->made[0];
+}
+
+/* Hugging Face's T5 has the bias in its first layer. */
+static const tn_position_ops ops = {.join = relative_join,
+                                    .place = relative_place,
+                                    .scores = relative_scores,
+                                    .no_heads = true,
+                                    .in_first_layer = true,
+                                    .name = "relative"};
+static const tn_class        tn_relative_positions_class = {.size = sizeof(tn_class),
+                                                            .name = "RelativePositions",
+                                                            .bytes = sizeof(tn_relative_positions),
+                                                            .describe = relative_positions_describe,
+                                                            .positions = &ops};
 
 tn_relative_positions *tn_relative_positions_create(tn_relative_positions_config c)
 {

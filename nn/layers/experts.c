@@ -26,6 +26,8 @@ static const tn_class tn_experts_class = {.size = sizeof(tn_class),
                                           .forward = experts_forward,
                                           .describe = experts_describe};
 
+tn_experts *tn__experts_of(tn_module *m) { return m && m->kind == &tn_experts_class ? (tn_experts *)(void *)m : NULL; }
+
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 
 static tn_module_list *linears(const tn_experts_config *c, int64_t in, int64_t out)

@@ -18,6 +18,8 @@ typedef struct {
 bool model_open(const char *dir, model *m);                /* false: an error is set */
 bool model_open_as(const char *dir, bool alone, model *m); /* alone: .tokens is NULL if the folder has no tokenizer */
 void model_close(model *m);
+/* A pairs_score (sentence_pairs.h). */
+tn_status score_pairs(void *bert, const tn_tokenizer *t, int64_t n, const char *const *text, double *to);
 
 /* How a sentence is embedded (sentences.c): as a folder of sentence-transformers specifies; otherwise by the mean of
  * the tokens' hidden states, scaled to length 1. */
@@ -74,6 +76,7 @@ typedef struct {
     int64_t      length, batch; /* tokens per example, examples per batch */
     double       rate;          /* fraction of tokens that are masked; 0: 0.15, XLNet 1/6 */
     double       held;          /* fraction of the tokens, at the end, for .held; 0: none */
+    int64_t      most_held;     /* at most about this number of tokens in .held, and in a fixed text; 0: no limit */
     uint64_t     seed;
 } texts_config;
 bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to);

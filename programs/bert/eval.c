@@ -38,22 +38,17 @@ static bool spool_input(int count, char **operands, char path[1024], int *index)
     return tn_error() == TN_OK;
 }
 
-static tn_status score(void *bert, const tn_tokenizer *t, int64_t n, const char *const *text, double *to)
-{
-    return tn_bert_scores(bert, t, n, text, to);
-}
-
 static int run_pairs(void)
 {
     model          m;
     sentence_pairs p;
     stop_begin("ending");
-    if (!pairs_open(pairs, 0, &p)) return program_end();
+    if (!sentence_pairs_open(pairs, 0, &p)) return program_end();
     if (model_open(dir, &m)) {
-        if (pairs_measure(&p, score, m.bert, m.tokens, false)) pairs_print(&p, json);
+        if (sentence_pairs_measure(&p, score_pairs, m.bert, m.tokens, false)) sentence_pairs_print(&p, json);
         model_close(&m);
     }
-    pairs_close(&p);
+    sentence_pairs_close(&p);
     return program_end();
 }
 

@@ -1,5 +1,5 @@
 /* export.c — bert export: writes a model as one C file: of bert train, of bert tune, or of texts' vectors. */
-#include "../export/export.h"
+#include "extras/programs/export/export.h"
 #include "../common/files.h"
 #include "../common/weights.h"
 #include "bert.h"

@@ -12,7 +12,7 @@ static void freeze_embeddings(tn_bert *e, bool frozen)
     if (e->norm) tn_freeze(e->norm, frozen);
     if (e->types) tn_freeze(e->types, frozen);
     if (e->project) tn_freeze(e->project, frozen);
-    if (e->encoder && e->encoder->distances) tn_freeze(e->encoder->distances, frozen);
+    if (e->encoder && e->encoder->positions) tn_freeze(e->encoder->positions, frozen);
 }
 
 /* The norm after the last layer, which is frozen with it and has its learning rate; or NULL. */

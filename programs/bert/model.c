@@ -34,3 +34,8 @@ void words_free(words *w)
     if (w->word) tn_mem_put(w->word, (size_t)w->n * sizeof *w->word);
     w->word = NULL;
 }
+
+tn_status score_pairs(void *bert, const tn_tokenizer *t, int64_t n, const char *const *text, double *to)
+{
+    return tn_bert_scores(bert, t, n, text, to);
+}

@@ -50,11 +50,10 @@ static void check_form(const texts_config *c, const tn_tokenizer *t, tn_encoding
                                    : "this tokenizer puts [CLS] after the text, which only XLNet expects");
 }
 
-/* The fraction of the corpus to hold out: at most MOST_HELD tokens, so that a validation takes seconds. */
-static double held_part(const tn_corpus *c, double part)
+/* A fraction of the corpus, of at most `most` tokens; 0: no limit. */
+static double limit_part(const tn_corpus *c, double part, int64_t most)
 {
-    enum { MOST_HELD = 1 << 17 };
-    return fmin(part, MOST_HELD / (double)tn_corpus_tokens(c));
+    return most ? fmin(part, (double)most / (double)tn_corpus_tokens(c)) : part;
 }
 
 /* The examples from this part of the corpus on, with the same masks each time; NULL if no sentence starts there. */
@@ -89,7 +88,8 @@ bool texts_open(const texts_config *c, const tn_tokenizer *t, texts *to)
                                         : 0.15,
                     .max_tokens = c->length, .tokenizer = t, .whole_words = c->whole_words, .fixed = c->fixed,
                     .tokens = c->batch * c->length, .examples = c->batch, .seed = c->seed, .in_order = c->fixed);
-        const double end = 1 - held_part(to->corpus, c->held);
+        const double end = 1 - limit_part(to->corpus, c->held, c->most_held);
+        if (c->fixed) m.to = limit_part(to->corpus, 1, c->most_held);
         if (end < 1) to->held = hold_out(to->corpus, m, end);
         if (to->held) m.to = end;
         to->batches = tn_mlm_create(to->corpus, m);

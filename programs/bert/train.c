@@ -10,6 +10,8 @@
 #include <math.h>
 #include <string.h>
 
+#define CAUSAL_PART 0.4 /* of the steps: next tokens instead of masked ones */
+
 static bert_training *of(training *t) { return (bert_training *)t; }
 static bool           is(const bert_training *t, const char *name)
 {
@@ -30,8 +32,8 @@ static tn_bert_kind kind_of(const bert_training *t)
 
 /* What a run gets where the user sets nothing (docs/results.md has the trials). Short examples first: most of what a
  * small model can learn in an hour is within a sentence. */
-static const train_choice choices[] = {
-    {0, "tiny", 32, 64}, {4, "mini", 64, 64}, {120, "small", 64, 64}, {.size = NULL}};
+static const train_choice choices[] = {{0, "tiny", 16, 64},   {8, "mini", 16, 64},  {30, "mini", 32, 64},
+                                       {150, "mini", 64, 64}, {800, "small", 64, 64}, {.size = NULL}};
 static const train_choice others[] = {{0, "mini", 16, 128}, {.size = NULL}};
 
 /* Checks the combinations of options. Returns 0 or program_usage. */
@@ -50,6 +52,10 @@ static int check_options(const bert_training *a)
     if (a->sharing && !has_generator(a)) return program_usage("--sharing is for --objective electra and deberta-v3");
     if (a->word_vectors && !is(a, "bert") && !is(a, "roberta") && !is(a, "deberta"))
         return program_usage("--word-vectors is for --objective bert, roberta and deberta");
+    if (a->base.pairs && has_generator(a))
+        return program_usage("--pairs is for one model, but --objective %s trains two; measure the generator with "
+                             "bert eval --pairs afterwards",
+                             a->objective);
     if (a->segment && !is(a, "xlnet")) return program_usage("--segment is for --objective xlnet");
     return 0;
 }
@@ -60,7 +66,7 @@ static int check(training *t)
     const bool     modern = is(a, "modernbert");
     const int      wrong = check_options(a);
     if (wrong) return wrong;
-    const train_choice  *chosen = train_choose(t, modern ? choices : others);
+    const train_choice  *chosen = train_choose(t, modern ? choices : others, modern);
     const tn_bert_config b = tn_bert_size(t->asked.size);
     if (!a->batch) a->batch = chosen->batch;
     if (!a->length) a->length = chosen->length;
@@ -103,6 +109,7 @@ static bool open_texts(training *t, bool valid, texts *to)
                               .kind = kind_of(b),
                               .rate = is(b, "modernbert") && !valid ? 0.3 : 0,
                               .held = valid ? 0 : b->valid_part,
+                              .most_held = train_valid_tokens(t),
                               .pairs = has_pairs(b),
                               .fixed = valid,
                               .whole_words = b->whole_words,
@@ -142,6 +149,16 @@ static bool open_all(training *t)
     return tn_error() == TN_OK;
 }
 
+/* A masked language model learns from a third of the tokens. Predicting next tokens first, it learns from all of them:
+ * docs/results.md has the comparison. */
+static void planned(training *t, int64_t steps)
+{
+    bert_training *b = of(t);
+    if (!is(b, "modernbert")) return;
+    t->unmasked = (int64_t)(CAUSAL_PART * (double)steps);
+    (void)!tn_mlm_causal(b->texts.batches, t->unmasked); /* the caller sees the error */
+}
+
 static void *make(training *t)
 {
     const bert_training *b = of(t);
@@ -173,6 +190,9 @@ static void say(training *t)
     const tn_corpus *c = of(t)->texts.corpus;
     tell("text     %lld documents, %lld sentences, %lld tokens\n", (long long)tn_corpus_documents(c),
          (long long)tn_corpus_sentences(c), (long long)tn_corpus_tokens(c));
+    if (is(of(t), "modernbert"))
+        fprintf(stderr, "targets  next tokens in the first %.0f %% of the steps, then masked tokens\n",
+                100 * CAUSAL_PART);
     if (t->unigram > 0)
         fprintf(stderr, "unigram  %.3f nats: the loss of a model that knows only the frequencies of tokens\n",
                 t->unigram);
@@ -229,12 +249,14 @@ const train_kind bert_kind = {
     .tokenizer = tokenizer,
     .open = open_all,
     .make = make,
+    .planned = planned,
     .print_info = say,
     .describe = describe,
     .save = save,
     .close = close_all,
     .next = "bert fill --model %s \"The [MASK] is here.\"",
     .tag = "fill-mask",
+    .score_pairs = score_pairs,
     .row = row,
 };
 
@@ -253,8 +275,8 @@ static const option options[] = {
                 .required = true),
     OPTION_LIST("valid", 0, "FILE", &asked.valid, "validation text"),
     OPTION_REAL("valid-part", 0, "P", &asked.valid_part,
-                "fraction of the text, from its end, to validate on instead of --valid, at most 131,072 tokens "
-                "(default: 0.1; with sentence pairs 0)",
+                "fraction of the text, from its end, to validate on instead of --valid, at most 131,072 tokens (default: "
+                "0.1; with sentence pairs 0)",
                 .least = 0, .most = 0.5),
     OPTION_TEXT(
         "objective", 0, "NAME", &asked.objective,
@@ -277,7 +299,7 @@ static const option options[] = {
                "start with word vectors from N epochs of skip-gram on the text; 0: start with random ones", .least = 0,
                .most = 1000),
     OPTION_INT("batch", 'b', "N", &asked.batch,
-               "examples per step (default: 64; below 4 minutes 32; other objectives than modernbert 16)", .least = 1,
+               "examples per step (default: depends on the minutes; other objectives than modernbert 16)", .least = 1,
                .most = 65536),
     OPTION_INT("length", 'l', "N", &asked.length, "tokens per example (default: 64; other objectives 128)", .least = 8,
                .most = 16384),
@@ -287,6 +309,7 @@ static const option options[] = {
     OPTION_FLAG("whole-words", 0, &asked.whole_words, "mask whole words instead of single tokens"),
     OPTION_FLAG("by-rule", 0, &asked.by_rule, "end sentences at . ! ? instead of at the end of a line"),
     OPTION_FLAG("cased", 0, &asked.cased, "keep capital letters and accents"),
+    TRAIN_PAIRS(asked.base),
     TRAIN_OPTIONS_CHOSEN(asked.base.asked, 's', "tiny|mini|small|medium|base|large", "20"),
     {0},
 };

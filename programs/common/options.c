@@ -420,7 +420,7 @@ int program_main(const program *p, int argc, char **argv)
         .program = &named, .name = p->name, .argc = argc, .argv = calloc((size_t)argc + 1, sizeof *now.argv)};
     if (!now.argv) return fputs("out of memory\n", stderr), EXIT_MEMORY;
     memcpy(now.argv, argv, (size_t)argc * sizeof *argv);
-    int code = run();
+    int code = tn_extras_register() == TN_OK ? run() : program_end();
     for (int i = 0; i < now.list_count; i++) free(now.lists[i]->value), *now.lists[i] = (option_list){0, NULL};
     for (int i = 0; i < now.kept_count; i++) free(now.kept[i]);
     free(now.argv), free(now.operands), free(now.words), free(now.kept);

@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { USUAL_SPEED = 95 /* 10⁹ multiply-adds per second: two cores of Zen 3 in f32 */ };
+
 /* The dtype of the run to resume, or the fastest one of this CPU. */
 static const char *choose_dtype(const char *run)
 {
@@ -17,17 +19,51 @@ static const char *choose_dtype(const char *run)
     return narrow ? "bf16" : "f32";
 }
 
-const train_choice *train_choose(training *t, const train_choice *rows)
+/* Multiply-adds per second of this machine, in 10⁹, in products as wide as those of a small model; the best of a few,
+ * as other processes may disturb some. */
+static double measure_speed(bool narrow)
+{
+    const tn_scope s = tn_no_grad_begin(), c = tn_autocast_begin(narrow);
+    tn_tensor     *x = tn_ones(TN_SHAPE(1024, 256)), *w = tn_ones(TN_SHAPE(256, 1024));
+    double         least = INFINITY;
+    for (int i = 0; i < 12 && tn_error() == TN_OK; i++) {
+        const double began = seconds_now();
+        tn_matmul(x, w);
+        least = fmin(least, seconds_now() - began);
+    }
+    tn_scope_end(c), tn_scope_end(s);
+    return tn_error() == TN_OK && least > 0 ? 1024.0 * 256 * 1024 / 1e9 / least : USUAL_SPEED;
+}
+
+/* The number of minutes in which two cores of USUAL_SPEED would do the work of this run. Only --minutes depends on the
+ * machine: --steps gives the same model everywhere. */
+static double usual_minutes(training *t)
+{
+    const train_asked *a = &t->asked;
+    t->speed = USUAL_SPEED;
+    if (t->recorded) t->speed = record_number(a->out, "speed");
+    else if (a->minutes > 0 && !t->world) t->speed = measure_speed(!strcmp(a->dtype, "bf16"));
+    return t->minutes * (t->speed > 0 ? t->speed : USUAL_SPEED) / USUAL_SPEED;
+}
+
+int64_t train_valid_tokens(const training *t)
+{
+    enum { LEAST = 1 << 14, MOST = 1 << 17, EACH_MINUTE = 1 << 11 };
+    return (int64_t)fmin(fmax(t->minutes * EACH_MINUTE, LEAST), MOST);
+}
+
+const train_choice *train_choose(training *t, const train_choice *rows, bool by_speed)
 {
     char         path[1024];
     train_asked *a = &t->asked;
-    const bool   again = a->resume && file_exists(in_folder(a->out, "run.json", path));
-    const double asked = again ? record_number(a->out, "minutes") : a->minutes;
-    const double minutes = asked > 0 ? asked : t->kind->minutes;
+    t->recorded |= a->resume && file_exists(in_folder(a->out, "run.json", path));
+    if (!a->dtype) a->dtype = choose_dtype(t->recorded ? a->out : NULL);
+    t->minutes = t->recorded ? record_number(a->out, "minutes") : a->minutes;
+    if (!(t->minutes > 0)) t->minutes = t->kind->minutes;
+    const double minutes = by_speed ? usual_minutes(t) : t->minutes;
     while (rows[1].size && minutes >= rows[1].minutes) rows++;
     t->chosen = !a->size;
     if (t->chosen) a->size = rows->size;
-    if (!a->dtype) a->dtype = choose_dtype(again ? a->out : NULL);
     return rows;
 }
 

@@ -35,7 +35,7 @@ int replay_open(const command *train, training *t, const char *run)
     if (!file_exists(path)) tn_raise(TN_EIO, "'%s' does not exist; it contains the options of the run", path);
     if (tn_error() != TN_OK || !resume_find_files()) return 0;
     set_world(t, run);
-    t->asked.out = run;
+    t->asked.out = run, t->recorded = true;
     if (tn_error() == TN_OK) code = train_check(t);
     if (!code) check_kernels(t, run);
     return code;

@@ -43,7 +43,7 @@ static bool add_pair(sentence_pairs *p, const tn_text column[COLUMNS], int64_t m
     return tn_ids_add(&p->of, (int32_t)paradigm) == TN_OK && add_sentence(p, column[2]) && add_sentence(p, column[3]);
 }
 
-bool pairs_open(const char *path, int64_t most, sentence_pairs *to)
+bool sentence_pairs_open(const char *path, int64_t most, sentence_pairs *to)
 {
     static const char *const names[COLUMNS] = {"1", "2", "3", "4"};
     *to = (sentence_pairs){.mean = 0};
@@ -52,10 +52,11 @@ bool pairs_open(const char *path, int64_t most, sentence_pairs *to)
         tn_text column[COLUMNS];
         for (int i = 0; i < COLUMNS; i++) {
             column[i] = tn_table_text(t, names[i]);
+            if (tn_error() == TN_EINDEX) tn_clear_error(), column[i].bytes = 0; /* the file has fewer columns */
             if (tn_error() == TN_OK && !column[i].bytes)
                 tn_raise(TN_EFORMAT,
-                         "'%s', line %lld: column %d is empty; expected paradigm, phenomenon, acceptable and "
-                         "unacceptable sentence",
+                         "'%s', line %lld: no column %d; expected paradigm, phenomenon, acceptable and unacceptable "
+                         "sentence, separated by tabs",
                          path, (long long)tn_table_line(t), i + 1);
         }
         if (tn_error() != TN_OK || !add_pair(to, column, most)) break;
@@ -63,11 +64,11 @@ bool pairs_open(const char *path, int64_t most, sentence_pairs *to)
     tn_table_free(t);
     if (tn_error() == TN_OK && !to->of.n) tn_raise(TN_EFORMAT, "'%s' has no pairs of sentences", path);
     if (tn_error() == TN_OK) return true;
-    pairs_close(to);
+    sentence_pairs_close(to);
     return false;
 }
 
-void pairs_close(sentence_pairs *p)
+void sentence_pairs_close(sentence_pairs *p)
 {
     for (int64_t i = 0; i < p->paradigms; i++) free(p->paradigm[i].name);
     for (int64_t i = 0; i < p->phenomena; i++) free(p->phenomenon[i].name);
@@ -91,7 +92,7 @@ static void set_accuracies(sentence_pairs *p)
     for (int64_t i = 0; i < p->phenomena; i++) p->phenomenon[i].accuracy /= (double)p->phenomenon[i].paradigms;
 }
 
-bool pairs_measure(sentence_pairs *p, pairs_score score, void *model, const tn_tokenizer *t, bool silent)
+bool sentence_pairs_measure(sentence_pairs *p, pairs_score score, void *model, const tn_tokenizer *t, bool silent)
 {
     const int64_t n = p->at.n;
     progress      bar = progress_begin("pairs", n / 2, "pair");
@@ -114,7 +115,7 @@ bool pairs_measure(sentence_pairs *p, pairs_score score, void *model, const tn_t
     return tn_error() == TN_OK && !stop_flag;
 }
 
-void pairs_print(const sentence_pairs *p, bool json)
+void sentence_pairs_print(const sentence_pairs *p, bool json)
 {
     if (json) {
         tn_json_writer *w = tn_json_writer_new(0);

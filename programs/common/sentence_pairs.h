@@ -27,12 +27,12 @@ typedef struct {
 } sentence_pairs;
 
 /* Reads the file; most: pairs of each paradigm, the first ones of the file; 0: all. False: raised. */
-bool pairs_open(const char *path, int64_t most, sentence_pairs *to);
-void pairs_close(sentence_pairs *p);
+bool sentence_pairs_open(const char *path, int64_t most, sentence_pairs *to);
+void sentence_pairs_close(sentence_pairs *p);
 /* Scores all sentences, with a progress bar unless silent, and sets the groups' counts and accuracies, and .mean. */
-bool pairs_measure(sentence_pairs *p, pairs_score score, void *model, const tn_tokenizer *t, bool silent);
+bool sentence_pairs_measure(sentence_pairs *p, pairs_score score, void *model, const tn_tokenizer *t, bool silent);
 /* Prints the accuracy of each phenomenon and, on the last line, the mean over paradigms; or one line of JSON. */
-void pairs_print(const sentence_pairs *p, bool json);
+void sentence_pairs_print(const sentence_pairs *p, bool json);
 
 #define OPTION_PAIRS(path)                                                                                             \
     OPTION_TEXT("pairs", 0, "FILE", path,                                                                              \

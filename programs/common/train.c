@@ -175,16 +175,18 @@ static int64_t vocabulary_of(const training *t)
 
 /* The options that define the run, as JSON for run.json and for its checkpoints; a resumed run must have the same ones.
  * The number of steps is the one of the start, also if the run was lengthened. */
-const char *train_describe(const training *t, int64_t steps, tn_json_writer *w)
+const char *train_describe(training *t, int64_t steps, tn_json_writer *w)
 {
     const train_asked *a = &t->asked;
     if (a->resume) steps = record_count(a->out, "steps");
+    if (t->kind->planned) t->kind->planned(t, steps);
     tn_json_open_object(w, NULL);
     t->kind->describe(t, w);
     tn_json_put_string(w, "size", a->size);
     tn_json_put_string(w, "dtype", a->dtype);
     if (t->tokens) tn_json_put_i64(w, "vocab_size", vocabulary_of(t));
     tn_json_put_i64(w, "steps", steps);
+    if (t->speed > 0) tn_json_put_double(w, "speed", t->speed);
     tn_json_put_double(w, "minutes", a->resume ? record_number(a->out, "minutes") : a->minutes);
     tn_json_put_i64(w, "layers", a->layers);
     tn_json_put_i64(w, "heads", a->heads);
@@ -327,9 +329,21 @@ static bool finish(const training *t, const tn_fit_result *r)
 static bool only_frequencies(const training *t, double loss) { return t->unigram > 0 && loss > 0.92 * t->unigram; }
 
 typedef struct {
-    record    rec;
-    training *t;
+    record         rec;
+    training      *t;
+    sentence_pairs pairs; /* of t->pairs, a sample */
 } listener;
+
+/* Prints and records the percentage of sentence pairs that the model orders correctly. */
+static void measure_pairs(listener *l, int64_t step)
+{
+    const char *name = "valid/pairs";
+    if (!l->pairs.of.n || tn_error() != TN_OK) return;
+    if (!sentence_pairs_measure(&l->pairs, l->t->kind->score_pairs, l->t->net, l->t->tokens, true)) return;
+    progress_say(&l->rec.bar, "step %lld: %.1f %% of sentence pairs right; chance is 50 %%", (long long)step,
+                 l->pairs.mean);
+    tn_runlog_put(l->rec.log, step, 1, &name, &l->pairs.mean);
+}
 
 static void on_event(const tn_fit_event *e, void *user)
 {
@@ -337,9 +351,10 @@ static void on_event(const tn_fit_event *e, void *user)
     plan_watch(&l->t->plan, e, &l->rec.bar);
     if (e->what == TN_FIT_END && l->t->plan.steps) return; /* it goes on with another number of steps */
     record_fit(e, &l->rec);
-    if (e->what == TN_FIT_VALID && !l->t->score && only_frequencies(l->t, e->value))
+    if (e->what == TN_FIT_VALID && !l->t->score && e->step > l->t->unmasked && only_frequencies(l->t, e->value))
         progress_say(&l->rec.bar, "step %lld: the model knows only word frequencies so far, whose loss is %.4f",
                      (long long)e->step, l->t->unigram);
+    if (e->what == TN_FIT_VALID) measure_pairs(l, e->step);
     const tn_fit_what when = has_validation(l->t) ? TN_FIT_VALID : TN_FIT_SAVED;
     if ((e->what == TN_FIT_START || e->what == when) && tn_error() == TN_OK) {
         const run_page p = train_page(l->t, true);
@@ -373,15 +388,17 @@ tn_fit_args train_fit_args(const training *t, int64_t steps, const char *folder,
 static tn_fit_result run_fit(training *t, int64_t steps, const char *config)
 {
     char        folder[1024];
-    listener    l = {record_begin(t->asked.out, steps, t->asked.resume), t};
+    listener    l = {.rec = record_begin(t->asked.out, steps, t->asked.resume), .t = t};
     tn_fit_args f = train_fit_args(t, steps, in_folder(t->asked.out, "checkpoints", folder), config);
     l.rec.bar.score = t->score, l.rec.bar.before = t->plan.before;
     const bool first = tn_world_rank(t->world) == 0;
     stop_begin("saving, then ending; press again to end at once");
     if (first) f.on = on_event, f.on_user = &l;
     f.resume = t->asked.resume, f.stop = &stop_flag;
+    if (first && t->pairs) sentence_pairs_open(t->pairs, 5, &l.pairs);
     const tn_fit_result r = tn_fit_run(f);
     record_end(&l.rec);
+    sentence_pairs_close(&l.pairs);
     return r;
 }
 

@@ -11,6 +11,7 @@
 #include "page.h"
 #include "ranks.h"
 #include "record.h"
+#include "sentence_pairs.h"
 #include "stop.h"
 #include <math.h>
 
@@ -46,7 +47,7 @@ typedef struct {
 #define TRAIN_WIDTH(a)                                                                               \
     OPTION_INT("dim", 0, "N", &(a).dim, "width (default: of --size)", .least = 1, .most = 65536),    \
         OPTION_REAL("dropout", 0, "P", &(a).dropout, "dropout probability", .least = 0, .most = 0.9, \
-                    .otherwise = "of --size")
+                    .otherwise = "depends on the model and the text")
 #define TRAIN_TEXT(a, otherwise_)                                                                                \
     OPTION_TEXT("vocab", 0, "PATH", &(a).vocab, "file or folder of an existing tokenizer to use"),               \
         OPTION_INT("vocab-size", 0, "N", &(a).vocab_size, "vocabulary size of a new tokenizer (" otherwise_ ")", \
@@ -72,6 +73,11 @@ typedef struct {
                "keep the newest N training checkpoints, from which verify and debug can repeat parts of the run " \
                "(default: 2)",                                                                                    \
                .least = 1, .most = 1e6, .resume = RESUME_FREE)
+#define TRAIN_PAIRS(t)                                                                                               \
+    OPTION_TEXT("pairs", 0, "FILE", &(t).pairs,                                                                      \
+                "at each validation, measure the model on pairs of sentences of which one is wrong, the first 5 of " \
+                "each paradigm (see eval --pairs)",                                                                  \
+                .resume = RESUME_FREE)
 #define TRAIN_RESUME(a)                                                                                             \
     OPTION_FLAG(                                                                                                    \
         "resume", 'r', &(a).resume,                                                                                 \
@@ -112,16 +118,21 @@ typedef struct {
     int64_t           batches, width; /* set by open: batches per epoch; approximate tokens per step */
     double            uniform;        /* set by open: the loss of a uniform guess, of all its parts; 0: not known */
     double            unigram;        /* set by open: the loss of a guess by the tokens' frequencies; 0: not known */
-    plan              plan;
-    int64_t           every;             /* steps between two checkpoints; 0: depends on the number of steps */
-    char              each[64];          /* description of a step: "16 examples of at most 128 tokens" */
-    const char       *score;             /* name of the validation's value; NULL: the loss */
-    const char       *load, *next, *tag; /* set by check or open: see run_page; next, tag NULL: the kind's */
-    bool              untimed;           /* do not measure the duration of a step */
-    bool              no_duration;       /* the user set no duration: a resumed run keeps its number of steps */
-    bool              vocab_size_given;  /* --vocab-size was given */
-    bool              chosen;            /* train_choose has set the size */
-    bool              new_folder;        /* the folder is locked by this run and does not contain a model yet */
+    int64_t     unmasked; /* set by planned: the first steps predict next tokens; validation measures masked ones */
+    plan        plan;
+    int64_t     every;             /* steps between two checkpoints; 0: depends on the number of steps */
+    char        each[64];          /* description of a step: "16 examples of at most 128 tokens" */
+    const char *score;             /* name of the validation's value; NULL: the loss */
+    const char *pairs;             /* file of sentence pairs to measure at validations; NULL: none */
+    const char *load, *next, *tag; /* set by check or open: see run_page; next, tag NULL: the kind's */
+    double      minutes;           /* set by train_choose: of the run, or of its start; --steps: the default */
+    double      speed;             /* set by train_choose: measured speed of the machine (plan.c); 0: not measured */
+    bool        recorded;          /* the run exists: it is resumed or repeated, and run.json has its choices */
+    bool        untimed;           /* do not measure the duration of a step */
+    bool        no_duration;       /* the user set no duration: a resumed run keeps its number of steps */
+    bool        vocab_size_given;  /* --vocab-size was given */
+    bool        chosen;            /* train_choose has set the size */
+    bool        new_folder;        /* the folder is locked by this run and does not contain a model yet */
     void (*on)(void *training, const tn_fit_event *e); /* called after the record's listener; may be NULL */
     int usage; /* set by train_run: the exit code if the options are wrong, which has been reported; else 0 */
 } training;
@@ -134,15 +145,17 @@ struct train_kind {
     int (*check)(training *t); /* before anything is created: sets the size's values; returns 0 or program_usage */
     bool (*read)(training *t); /* reads and checks the texts; may be NULL */
     tn_tokenizer *(*tokenizer)(training *t, progress *bar); /* trains one on the texts; member NULL: no tokenizer */
-    int32_t end;                     /* token id that the model's tokenizer adds to a text; 0: none */
-    bool (*open)(training *t);       /* prepares the batches */
-    void *(*make)(training *t);      /* creates the model; the generator has been seeded */
-    void (*print_info)(training *t); /* prints a description of the texts to standard error */
+    int32_t end;                                 /* token id that the model's tokenizer adds to a text; 0: none */
+    bool (*open)(training *t);                   /* prepares the batches */
+    void *(*make)(training *t);                  /* creates the model; the generator has been seeded */
+    void (*planned)(training *t, int64_t steps); /* told the number of steps at the start of the run; may be NULL */
+    void (*print_info)(training *t);             /* prints a description of the texts to standard error */
     void (*describe)(const training *t, tn_json_writer *w); /* puts the kind's options, which --resume must repeat */
     bool (*save)(training *t, tn_fit_why why);              /* saves the model in the folder */
     void (*close)(training *t);
     void (*show)(training *t); /* after a complete run: evaluates the saved model; may be NULL */
     const char *next, *tag;    /* see run_page */
+    pairs_score score_pairs;   /* for .pairs; NULL: the kind has no such option */
     /* For debug: sets the place of a batch's row in the data, as "line 12" ("": not known), and adds its text. ids: its
      * token ids, with those that are masked; empty if the data are not texts. NULL: no places and texts. */
     void (*row)(training *t, const tn_batch *b, int64_t row, const tn_ids *ids, char place[64], tn_string *text);
@@ -170,7 +183,7 @@ bool          train_read(training *t);
 tn_tokenizer *train_tokenizer(training *t);
 void         *train_model(training *t);
 tn_fit_args   train_fit_args(const training *t, int64_t steps, const char *folder, const char *config);
-const char   *train_describe(const training *t, int64_t steps, tn_json_writer *w);
+const char   *train_describe(training *t, int64_t steps, tn_json_writer *w);
 
 /* plan.c, for train.c. plan_begin: the command starts. plan_steps: the number of steps of --minutes, each of which
  * takes `seconds`. plan_watch: on each event; if the run would end more than a tenth too early or too late, asks tn_fit
@@ -188,13 +201,16 @@ void train_put_path(const training *t, tn_json_writer *w, const char *name, cons
 /* What a run of `minutes` or more gets where the user sets nothing: in a few minutes a small model learns more from
  * many small steps than a large one from a few. The rows are in ascending order; the last one has no size. */
 typedef struct {
-    double      minutes;
+    double      minutes; /* by_speed: of two cores of Zen 3 in f32; a machine that is twice as fast needs half */
     const char *size;
     int64_t     batch, length; /* of the kind's options */
 } train_choice;
-/* train_choose returns the row for this run and sets --size, unless it was given; call it in check.
- * train_choose_vocabulary sets --vocab-size for a text of `bytes` bytes, unless it was given; call it in read. */
-const train_choice *train_choose(training *t, const train_choice *rows);
+/* train_choose returns the row for this run and sets --size and --dtype, unless they were given; call it in check. The
+ * row for --steps, and with --ranks, does not depend on the machine's speed. train_valid_tokens: the number of tokens
+ * to validate on, so that validations take a small part of the run. train_choose_vocabulary sets --vocab-size for a
+ * text of `bytes` bytes, unless it was given; call it in read. */
+const train_choice *train_choose(training *t, const train_choice *rows, bool by_speed);
+int64_t             train_valid_tokens(const training *t);
 void                train_choose_vocabulary(training *t, size_t bytes);
 
 /* PROGRAM verify DIR (verify.c): repeats segments of the run in the folder, made by `train`. Returns the exit code. */

@@ -65,6 +65,7 @@ static int run(int count, char **operands)
     t.text = (option_list){1, files}, t.valid = (option_list){1, others}, t.length = 128, t.batch = 16;
     train_asked *a = &t.base.asked;
     a->out = in_folder(out, "model", folder), a->size = "tiny", a->vocab_size = 1000, a->dropout = 0, a->lr = 2e-3;
+    a->dtype = "f32", t.shape = "gpt2";
     a->minutes = minutes, a->steps = steps || minutes > 0 ? steps : USUAL_STEPS, a->resume = again;
     t.base.no_duration = !steps && !(minutes > 0);
     const tn_fit_result r = train_run(&t.base);

@@ -87,12 +87,12 @@ static int run_pairs(void)
     model          m;
     sentence_pairs p;
     stop_begin("ending");
-    if (!pairs_open(pairs, 0, &p)) return program_end();
+    if (!sentence_pairs_open(pairs, 0, &p)) return program_end();
     if (model_open_to_infer(dir, tokenizer, false, type, &m)) {
-        if (pairs_measure(&p, tn_lm_scores, m.net, m.tokens, false)) pairs_print(&p, json);
+        if (sentence_pairs_measure(&p, tn_lm_scores, m.net, m.tokens, false)) sentence_pairs_print(&p, json);
         model_close(&m);
     }
-    pairs_close(&p);
+    sentence_pairs_close(&p);
     return program_end();
 }
 

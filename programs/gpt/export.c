@@ -1,5 +1,5 @@
 /* export.c — gpt export: writes a model as one C file. */
-#include "../export/export.h"
+#include "extras/programs/export/export.h"
 #include "../common/weights.h"
 #include "gpt.h"
 

@@ -22,10 +22,10 @@ typedef struct {
     tn_windows *windows, *held_windows;
 } gpt_training;
 extern const train_kind gpt_kind;
-#define GPT_TRAINING                                                                                               \
-    {                                                                                                              \
-        .base = {.kind = &gpt_kind, .asked = {TRAIN_DEFAULTS_CHOSEN, .lr = NAN, .dropout = 0.1}}, .pieces = "bpe", \
-        .shape = "gpt2", .experts_per_token = 2, .valid_part = NAN, .weight_decay = 0.1                            \
+#define GPT_TRAINING                                                                                                   \
+    {                                                                                                                  \
+        .base = {.kind = &gpt_kind, .asked = {TRAIN_DEFAULTS_ALL_CHOSEN, .lr = NAN, .dropout = NAN}}, .pieces = "bpe", \
+        .shape = "llama", .experts_per_token = 2, .valid_part = NAN, .weight_decay = 0.1                               \
     }
 
 /* ---- answers to learn (talks.c) ---------------------------------------------------------------------------------- */

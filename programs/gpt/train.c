@@ -8,7 +8,7 @@
 
 static gpt_training *of(training *t) { return (gpt_training *)t; }
 
-enum { MOST_ROWS = 4096, MOST_MEASURED = 1 << 17 /* about this number of tokens in a validation */ };
+enum { MOST_ROWS = 4096, READ_ONCE = 10000000 /* bytes of a text that a run reads only a few times */ };
 
 static tn_tensor *loss(void *net, const tn_batch *b, void *user)
 {
@@ -18,7 +18,9 @@ static tn_tensor *loss(void *net, const tn_batch *b, void *user)
 
 /* ---- a kind of training ------------------------------------------------------------------------------------------ */
 
-static const train_choice choices[] = {{0, "tiny", 8, 128}, {10, "mini", 16, 256}, {.size = NULL}};
+/* What a run gets where the user sets nothing: docs/results.md has the trials. */
+static const train_choice choices[] = {{0, "tiny", 8, 128},    {8, "mini", 8, 128},  {30, "mini", 16, 128},
+                                       {150, "mini", 16, 256}, {800, "baby", 16, 256}, {.size = NULL}};
 
 static int check(training *t)
 {
@@ -38,7 +40,7 @@ static int check(training *t)
         return program_usage("--vocab-size must be at least 257: 256 bytes and <|endoftext|>");
     if (t->asked.vocab_size && !bpe)
         return program_usage("--vocab-size is for --pieces bpe; with characters, the text determines it");
-    const train_choice *chosen = train_choose(t, choices);
+    const train_choice *chosen = train_choose(t, choices, true);
     if (!g->batch) g->batch = chosen->batch;
     if (!g->length) g->length = chosen->length;
     const tn_gpt_config c = tn_gpt_size(t->asked.size);
@@ -50,6 +52,7 @@ static bool look(training *t)
     gpt_training *g = of(t);
     if (!texts_read_both(&g->text, &g->valid, g->valid_part, &g->all, &g->bytes)) return false;
     if (!strcmp(g->pieces, "bpe")) train_choose_vocabulary(t, g->bytes);
+    if (isnan(t->asked.dropout)) t->asked.dropout = g->bytes < READ_ONCE ? 0.1 : 0;
     return true;
 }
 
@@ -80,7 +83,7 @@ static bool open_all(training *t)
     if (!texts_check_valid(&g->valid, length, "two tokens")) return false;
     if (length > 0) {
         g->held_windows = tn_windows_new(g->held.at, g->held.n, .batch = g->batch, .length = length, .in_order = true,
-                                         .most = MOST_MEASURED);
+                                         .most = train_valid_tokens(t));
         t->fit.valid = tn_windows_source(g->held_windows);
         t->fit.restore_best = true;
     }
@@ -170,6 +173,7 @@ const train_kind gpt_kind = {
     .close = close_all,
     .next = "gpt write --model %s --prompt \"Once\"",
     .tag = "text-generation",
+    .score_pairs = tn_lm_scores,
     .row = row,
     .causal = "x",
 };
@@ -193,19 +197,22 @@ static const option options[] = {
                 .most = 0.5),
     OPTION_TEXT("pieces", 0, "KIND", &asked.pieces, "tokens of a new tokenizer: bpe for byte-level BPE, or characters",
                 .choices = "bpe|characters"),
-    OPTION_TEXT("shape", 0, "NAME", &asked.shape, "architecture: gpt2 or llama", .choices = "gpt2|llama"),
+    OPTION_TEXT("shape", 0, "NAME", &asked.shape,
+                "architecture: llama (rotary positions, gated feed-forward, RMS norms) or gpt2",
+                .choices = "gpt2|llama"),
     OPTION_INT("experts", 0, "N", &asked.experts,
                "with --shape llama: N experts as feed-forward, of which a token uses --experts-per-token, as in "
                "Mixtral (default: one feed-forward)",
                .least = 1, .most = 1024),
     OPTION_INT("experts-per-token", 0, "N", &asked.experts_per_token,
                "experts per token, each 1/N as wide as the feed-forward without --experts", .least = 2, .most = 64),
-    OPTION_INT("batch", 'b', "N", &asked.batch, "sequences per step (default: 16; below 10 minutes: 8)", .least = 1,
+    OPTION_INT("batch", 'b', "N", &asked.batch, "sequences per step (default: depends on the minutes)", .least = 1,
                .most = MOST_ROWS),
     OPTION_INT("length", 'l', "N", &asked.length,
-               "tokens per sequence; also the model's maximum context (default: 256; below 10 minutes: 128)",
-               .least = 8, .most = 65536),
+               "tokens per sequence; also the model's maximum context (default: 128; of a long run 256)", .least = 8,
+               .most = 65536),
     OPTION_REAL("weight-decay", 0, "X", &asked.weight_decay, "weight decay of the matrices", .least = 0, .most = 10),
+    TRAIN_PAIRS(asked.base),
     TRAIN_OPTIONS_CHOSEN(asked.base.asked, 's', "tiny|mini|baby|small|medium|large", "20"),
     {0},
 };

@@ -26,7 +26,7 @@ static int check(training *t)
     if (t->asked.vocab_size && t->asked.vocab_size < 2 * SENTINELS)
         return program_usage("--vocab-size needs at least %d tokens (%d of them are sentinels), got %lld",
                              2 * SENTINELS, SENTINELS, (long long)t->asked.vocab_size);
-    const train_choice     *chosen = train_choose(t, choices);
+    const train_choice     *chosen = train_choose(t, choices, false);
     const tn_seq2seq_config c = tn_seq2seq_size(t->asked.size);
     if (!p->pieces) p->pieces = chosen->batch;
     if (!p->length) p->length = chosen->length;

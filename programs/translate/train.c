@@ -25,7 +25,7 @@ static const train_choice choices[] = {{0, "nano", 1024, 0}, {10, "small", 4096,
 static int check_translation(training *t)
 {
     translate_training      *p = of(t);
-    const train_choice      *chosen = train_choose(t, choices);
+    const train_choice      *chosen = train_choose(t, choices, false);
     const tn_seq2seq_config  c = tn_seq2seq_size(t->asked.size);
     const tn_seq2seq_kind    kind = tn_seq2seq_kind_of(p->model);
     const bool               transformer = kind == TN_SEQ2SEQ_TRANSFORMER;

@@ -181,6 +181,7 @@ class Model:
 
     def __init__(self, path: str, **config: Any) -> None:
         held: List[Any] = []
+        lib.tn_extras_register()
         model = lib.tn_model_open_run(text(path), options("tn_model_config", config, held))
         _library.check()
         self._opened = Opened(model)

@@ -24,7 +24,7 @@ static void *reformer(const char *dir) { return tn_reformer_load(dir); }
 static void *rnn_lm(const char *dir) { return tn_rnn_lm_load(dir); }
 static void *elmo(const char *dir) { return tn_elmo_load(dir); }
 static void *vit(const char *dir) { return tn_vit_load(dir); }
-static void *any(const char *dir) { return tn_model_open(dir).module; }
+static void *any(const char *dir) { return tn_extras_register() == TN_OK ? tn_model_open(dir).module : NULL; }
 static void *(*const kinds[])(const char *dir) = {bert, gpt, llama, seq2seq, lm, reformer, rnn_lm, elmo, vit, any};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,7 +1,7 @@
 /* fuzz_idx.c — any bytes as an IDX file, compressed or not. An array that is read and can be written is the same when
  * it is read again. Nothing stays allocated. */
 #define _GNU_SOURCE
-#include "data/data.h"
+#include "extras.h"
 #include <stdlib.h>
 
 #include "tests/fuzz/memory_file.h"

@@ -1,7 +1,7 @@
 /* fuzz_image.c — any bytes as an image, PGM, PPM or PNG. An image that is read has the requested samples and size, is
  * resized and normalized, and is the same when written and read again. Nothing stays allocated. */
 #define _GNU_SOURCE
-#include "data/data.h"
+#include "extras.h"
 #include <stdlib.h>
 
 #include "tests/fuzz/memory_file.h"

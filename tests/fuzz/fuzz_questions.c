@@ -2,7 +2,7 @@
  * file of lines; as a text with phrases; as a training run to resume. Scores stay in their ranges. Nothing stays
  * allocated. */
 #define _GNU_SOURCE
-#include "data/data.h"
+#include "extras.h"
 #include "tests/fuzz/memory_folder.h"
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* fuzz_torch.c — any bytes as a file of torch.save, in both forms. All tensors are requested: they have the shapes that
  * were returned, and the same bits when requested again. Nothing stays allocated. */
-#include "core/core.h"
+#include "extras.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* fuzz_vectors.c — any bytes as a file of word vectors, in each format. Vectors that are read are complete: every word
  * is found, every element is finite; written and read again, they are the same. */
 #define _GNU_SOURCE
-#include "data/data.h"
+#include "extras.h"
 #include <math.h>
 #include <stdlib.h>
 

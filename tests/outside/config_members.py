@@ -61,8 +61,8 @@ TABLES = {  # (file, names of tables in it): config classes
     ("models/seq2seq/families.c", "rows_of_all common bart_rows"): (BartConfig,),
     ("models/seq2seq/families.c", "rows_of_all common marian_rows"): (MarianConfig,),
     ("models/seq2seq/families.c", "rows_of_all common m2m_rows"): (M2M100Config,),
-    ("models/vit/vit_config.c", "rows"): (ViTConfig, DeiTConfig),
-    ("models/reformer/reformer_config.c", "rows"): (ReformerConfig,),
+    ("extras/vit/vit_config.c", "rows"): (ViTConfig, DeiTConfig),
+    ("extras/reformer/reformer_config.c", "rows"): (ReformerConfig,),
 }
 
 

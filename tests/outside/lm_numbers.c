@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <tenon/tenon.h>
+#include <tenon/extras.h>
 
 static bool same(tn_tensor *a, tn_tensor *b)
 {
@@ -39,7 +39,7 @@ int main(int n, char **arg)
 {
     char path[3000];
     if (n < 4) return fprintf(stderr, "usage: lm_numbers DIR IDS OUT [--growing]\n"), 2;
-    tn_lm                 *m = tn_lm_load(arg[1]);
+    tn_lm                 *m = tn_extras_register() == TN_OK ? tn_lm_load(arg[1]) : NULL;
     tn_safetensors        *f = tn_safetensors_open(arg[2]);
     tn_safetensors_writer *w = tn_safetensors_writer_new();
     tn_tensor             *ids = tn_safetensors_get(f, "ids"), *logits = m ? tn_lm_forward(m, ids) : NULL;

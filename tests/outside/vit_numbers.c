@@ -7,7 +7,7 @@
  * the gradient of Σ i y_i instead of each parameter. Fails if a single image has other bits than in the batch. */
 #include <stdio.h>
 #include <sys/stat.h>
-#include <tenon/tenon.h>
+#include <tenon/extras.h>
 
 static tn_tensor *answer(tn_vit *m, tn_tensor *vectors)
 {

@@ -55,6 +55,24 @@ for json in "" --json; do
     done
 done
 
+# Sentence pairs are measured in a training, which has the same bits without them, and by eval.
+printf 'order\tsyntax\tThe ship %s.\tShip %s the.\n' sails sails sailed sailed >sentences.tsv
+few=("$bert" train --text lines --valid lines --size tiny --length 32 --batch 4 --steps 4)
+"${few[@]}" --out unpaired 2>said && "${few[@]}" --out paired --pairs sentences.tsv 2>said ||
+    wrong "bert train --pairs failed: $(cat said)"
+grep -qE '^step 4: [0-9.]+ % of sentence pairs right' said || wrong "bert train --pairs says: $(cat said)"
+grep -qE '"step":4,"valid/pairs":[0-9]' paired/log.jsonl || wrong "bert train --pairs is not in log.jsonl"
+cmp -s unpaired/model.safetensors paired/model.safetensors || wrong "bert train --pairs changes the training"
+[ "$("$bert" eval --model paired --pairs sentences.tsv | tail -n 1 | awk '{ print $1, $4 }')" = "mean 1" ] ||
+    wrong "bert eval --pairs: no mean over one paradigm"
+says 2 "--pairs is for one model, but --objective electra trains two" "${few[@]}" --out two --objective electra \
+    --pairs sentences.tsv
+says 3 "'lines', line 1: no column 2; expected paradigm" "${few[@]}" --out not --pairs lines
+# With --minutes, batch and size depend on the measured speed. It is in run.json: a repeated run makes the same choices.
+"$bert" train --quiet --text lines --out clocked --minutes 0.01 2>said && grep -q '"speed": [0-9]' clocked/run.json ||
+    wrong "bert train --minutes does not record the speed of the machine: $(cat said)"
+"$bert" verify clocked 2>said | tail -n 1 | grep -q '^identical' || wrong "bert verify of it says: $(cat said)"
+
 # --word-vectors changes the initial weights, gives the same bits for any number of threads, and leaves no file.
 learn=("$bert" train --quiet --text lines --size tiny --length 32 --batch 4 --steps 2 --objective roberta)
 "${learn[@]}" --out plain && "${learn[@]}" --out known --word-vectors 2 &&

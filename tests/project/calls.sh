@@ -46,8 +46,9 @@ makers=$(grep -rlw tn__sys_thread $(folders) --include='*.c' | grep -v '^core/sy
 [ "$makers" = "$made" ] ||
     wrong "other files than $made call tn__sys_thread"
 for folder in $(folders); do
-    findings < <(grep -rnE '^[[:space:]]*#[[:space:]]*pragma[[:space:]]+omp|omp\.h' --include='*.[ch]' "$folder")
-    findings < <(grep -rnE 'fast-math|march=native|crtfastmath' --include='*.[ch]' "$folder")
+    for pattern in '^[[:space:]]*#[[:space:]]*pragma[[:space:]]+omp|omp\.h' 'fast-math|march=native|crtfastmath'; do
+        findings < <(grep -rnE "$pattern" --include='*.[ch]' --exclude-dir=programs "$folder")
+    done
 done
 
 # Functions of libm that set errno (underflow, overflow, pole) must be called through core/base/libm.h. Exceptions:
@@ -63,8 +64,8 @@ libm() # FILE...: prints "file:line" of each call
         if (line ~ /(^|[^A-Za-z0-9_.>])(exp|expm1|log|log1p|pow|erfc)\(/) print FILENAME ":" FNR
     }' "$@"
 }
-for folder in nn optim data models parallel; do
-    mapfile -t files < <(find "$folder" -name '*.[ch]')
+for folder in nn optim data models parallel extras; do
+    mapfile -t files < <(find "$folder" -name '*.[ch]' -not -path 'extras/programs/*')
     findings < <(libm "${files[@]}" |
         sed 's/$/ calls the C library, which may set errno: core\/base\/libm.h has it without/')
 done

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # PROGRAM export: models as C files. Each is compiled by gcc as C99 without warnings, refers to nothing but libm, prints
 # what the program prints, and has the library's bits on random inputs: token ids, texts, logits, hidden states. Also
-# the errors, and that the copies of tables in programs/export are equal to those of core/kernels. With INPUTS all kinds
-# and variants of models, in f32 and int8, also with clang, tcc and for 64-bit and 32-bit arm, if they are installed,
-# and that with each compiler a changed weight or constant is found.
+# the errors, and that the copies of tables in extras/programs/export are equal to those of core/kernels. With INPUTS
+# all kinds and variants of models, in f32 and int8, also with clang, tcc and for 64-bit and 32-bit arm, if they are
+# installed, and that with each compiler a changed weight or constant is found.
 #
 #     export.sh [INPUTS]     random inputs for each model; default: 6 for a few models
 . "$(dirname "$0")/common.sh"
@@ -37,7 +37,7 @@ pairs=(--quiet --src text --tgt text --size tiny --steps 3 --vocab-size 300 --di
 states=(--quiet --text text --layers 2 --steps 12 --batch 4 --length 16 --dim 24)
 {
     "$gpt" train "${small[@]}" --out llama --shape llama --dim 48 --heads 3 --vocab-size 300
-    "$gpt" train "${small[@]}" --out gpt2 --dim 40 --heads 2 --vocab-size 300
+    "$gpt" train "${small[@]}" --shape gpt2 --out gpt2 --dim 40 --heads 2 --vocab-size 300
     "$gpt" train --quiet --text text --out large --dim 512 --heads 4 --layers 2 --steps 1 --batch 1 --length 32 \
         --vocab-size 300 # 25 MB of weights
     "$bert" train "${small[@]}" --out bert --objective roberta --dim 40 --heads 2 --vocab-size 150
@@ -55,13 +55,15 @@ numbers() # FILE FROM TO: the numbers between two patterns
     sed -n "/$2/,/$3/p" "$1" | tail -n +2 | grep -oE -- '-?[0-9]+\.[0-9]+(e[-+]?[0-9]+)?f'
 }
 cut=$(sed -n 's/.*v_less(x, v_set1(\(-[0-9]*\))), v_zero_f32.*/\1/p' "$root/core/kernels/attention.k.c")
-grep -q "return x < ${cut:-none} ? 0" "$root/programs/export/program/functions.c" ||
-    wrong "exp_fused of programs/export/program/functions.c is not 0 below $cut, as attention's in core/kernels"
+grep -q "return x < ${cut:-none} ? 0" "$root/extras/programs/export/program/functions.c" ||
+    wrong "exp_fused of extras/programs/export/program/functions.c is not 0 below $cut, as attention's in core/kernels"
 for table in TANH_COLUMNS SIGMOID_TAIL GELU_TAIL GELU_TANH_TAIL SILU_TAIL; do
     numbers "$root/core/kernels/column_tables.c" "#define $table(X)" '^$' >ours
-    numbers "$root/programs/export/program/columns.c" " ${table,,}\[32\]" '^};' >theirs
-    [ "$(wc -l <ours)" = 256 ] || wrong "$table: found $(wc -l <ours) numbers in core/kernels, expected 256"
-    cmp ours theirs || wrong "$table: programs/export/program/columns.c is not equal to core/kernels/column_tables.c"
+    numbers "$root/extras/programs/export/program/columns.c" " ${table,,}\[32\]" '^};' >theirs
+    [ "$(wc -l <ours)" = 256 ] ||
+        wrong "$table in extras/programs/export/program/columns.c is not that of core/kernels/column_tables.c"
+    cmp ours theirs ||
+        wrong "$table in extras/programs/export/program/columns.c is not that of core/kernels/column_tables.c"
 done
 
 # ---- each model ----

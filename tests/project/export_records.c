@@ -4,7 +4,7 @@
  *     export_records MODEL TOKENIZER RECORDS COUNT [int8|embed]      TOKENIZER -: the model's own */
 #include "export_record.h"
 
-#include <tenon/tenon.h>
+#include <tenon/extras.h>
 
 #include <stdlib.h>
 
@@ -158,7 +158,7 @@ static void put_input(const tn_model *m, const tn_image_processor *p, tn_encodin
     if (m->family == TN_MODEL_ENCODER) put_words(m->bert);
     if (m->family == TN_MODEL_TUNED) put_scores(m->tuned);
     if (m->family == TN_MODEL_SEQ2SEQ) put_translation(m->seq2seq);
-    if (m->family == TN_MODEL_IMAGES) put_image(m->vit, p);
+    if (m->family == TN_MODEL_IMAGES) put_image((tn_vit *)m->module, p);
     tn_scope_end(s);
 }
 
@@ -166,7 +166,8 @@ int main(int argc, char **argv)
 {
     if (argc != 5 && argc != 6)
         return fprintf(stderr, "usage: export_records MODEL TOKENIZER RECORDS COUNT [int8|embed]\n"), 2;
-    const int          count = atoi(argv[4]);
+    const int count = atoi(argv[4]);
+    tn_extras_register();
     tn_model           m = tn_model_open(argv[1], .tokenizer = strcmp(argv[2], "-") ? argv[2] : NULL);
     tn_encoding       *e = tn_encoding_new();
     tn_image_processor p = {.channels = 0};

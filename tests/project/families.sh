@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The table in docs/guide/models.md has a row for each model_type that the programs open. families.sh --fix writes it:
 # the rows, in the order of the programs' own lists, the program, the class in transformers and the column of .gguf
-# files come from the programs and from the tables in models/; the first and the last column are the page's own text.
+# files come from the programs and from the tables in models/ and extras/; the first and the last column are the page's
+# own text.
 . "$(dirname "$0")/common.sh"
 fresh families
 page=$root/docs/guide/models.md
@@ -9,7 +10,7 @@ page=$root/docs/guide/models.md
 
 mkdir none && echo '{"model_type": "none"}' >none/config.json
 ends='For(MaskedLM|CausalLM|ImageClassification|ConditionalGeneration)|LMHeadModel|ModelWithLMHead|MTModel'
-grep -ohE "\"[A-Za-z0-9]+($ends)\"" "$root"/models/*/*.c | tr -d '"' | sort -u >classes
+grep -ohE "\"[A-Za-z0-9]+($ends)\"" "$root"/{models,extras}/*/*.c | tr -d '"' | sort -u >classes
 class_of() # TYPE: the class whose name begins with it
 {
     awk -v type="$1" '
@@ -31,7 +32,7 @@ for program in bert gpt translate vit; do
         echo "$type|$program|$(class_of "$type")|$(in_gguf "$type" && echo yes)"
     done
 done >registry
-awk -F'|' '!$3 { print $1 " has no class in models/" }' registry >missing
+awk -F'|' '!$3 { print $1 " has no class in models/ or extras/" }' registry >missing
 findings <missing
 
 # table REGISTRY PAGE: the page with the table that the registry gives

@@ -52,6 +52,8 @@ done
 "$build/bin/captioner" >captioner.out 2>&1 &&
     [ "$(sed -n "s/ of 200 captions are right$//p" captioner.out)" -ge 180 ] ||
     wrong "captioner: $(tail -n 5 captioner.out)"
+"$build/bin/own_parts" >own_parts.out 2>&1 && grep -q '^100  0\.0' own_parts.out ||
+    wrong "own_parts: $(tail -n 5 own_parts.out)"
 "$build/bin/lora" >lora.out 2>&1 && grep -qx 'with new adapters: 7 10 13 16 19 2 5' lora.out &&
     grep -qx 'merged: 7 12 17 2 7 12 17' lora.out || wrong "lora: $(tail -n 5 lora.out)"
 for i in {1..150}; do

@@ -36,7 +36,7 @@ done
 try_each all.c "${together[@]}"
 for file in png gunzip; do
     # shellcheck disable=SC2086
-    gcc -std=c11 $warnings -I "$root" -I "$build/include" "$root/data/images/$file.c" >out 2>&1 ||
-        wrong "without libpng: data/images/$file.c: $(cat out)"
+    gcc -std=c11 $warnings -I "$root" -I "$build/include" "$root/extras/images/$file.c" >out 2>&1 ||
+        wrong "without libpng: extras/images/$file.c: $(cat out)"
 done
 exit $wrong

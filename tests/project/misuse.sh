@@ -54,7 +54,7 @@ program() # EXPRESSION...
 {
     local i=0 call parameters='(tn_tensor *x, tn_sequential *m, tn_mha *a, tn_optimizer *o, tn_source s, tn_fit_loss l,
          tn_decoding *d, const tn_tokenizer *t, tn_encoding *e, tn_schedule *p)'
-    echo '#include <tenon/tenon.h>'
+    echo '#include <tenon/extras.h>'
     for call; do
         i=$((i + 1))
         printf 'void use_%d%s;\nvoid use_%d%s\n{\n' $i "$parameters" $i "$parameters"

@@ -8,20 +8,20 @@
 tiers='
 build a model  | 1500 | core/core.h autograd/autograd.h autograd/ops.h nn/nn.h nn/module.h nn/modules.h optim/optim.h
                |      | optim/groups.h
-larger modules |  700 | nn/attention.h nn/transformer.h nn/rnn.h nn/language.h
-before BERT    |  220 | models/rnn_lm.h extras/elmo.h extras/skip_thought.h
+larger modules |  740 | nn/attention.h nn/transformer.h nn/rnn.h nn/language.h
+before BERT    |  220 | extras/rnn_lm.h extras/elmo.h extras/skip_thought.h
 read texts     |  800 | data/data.h data/text.h data/vocab.h data/tokenizer.h data/lines.h data/source.h
                |      | data/corpus.h data/pairs.h
 language models | 120 | data/sequences.h
 judge, report  |  300 | data/metrics.h extras/report.h extras/runlog.h
-words, vectors |  200 | data/vectors.h
+words, vectors |  200 | extras/vectors.h
 several ranks  |  200 | parallel/parallel.h
 use the models |  650 | models/models.h models/fit.h models/generate.h models/gpt.h models/llama.h
                |      | models/lm.h models/seq2seq.h
-encoders, heads, images | 640 | models/bert.h models/model.h models/heads.h data/labelled.h models/vit.h data/images.h
+encoders, heads, images | 640 | models/bert.h models/model.h models/heads.h data/labelled.h extras/vit.h extras/images.h
 prove a run    |   80 | models/verify.h
 look inside    |  155 | nn/look.h extras/look.h
-long texts     |  100 | models/reformer.h
+long texts     |  100 | extras/reformer.h
 look up        |    - | tenon.h core/files.h core/gguf.h core/keywords.h core/q8.h core/system.h autograd/op.h
                |      | data/chat.h data/loading.h data/table.h
                |      | autograd/experts.h autograd/fused.h autograd/long_texts.h autograd/more_ops.h autograd/rope.h
@@ -29,7 +29,8 @@ look up        |    - | tenon.h core/files.h core/gguf.h core/keywords.h core/q8
                |      | nn/experts.h nn/module_tools.h nn/convolution.h nn/crf.h nn/losses.h nn/init.h nn/lora.h
                |      | nn/disentangled.h nn/state.h nn/two_stream.h
                |      | optim/optimizers.h optim/schedule.h optim/checkpoint.h
-               |      | models/decoding.h models/hf.h models/peft.h extras.h extras/extras.h extras/surface.h
+               |      | models/decoding.h models/hf.h models/peft.h extras.h extras/extras.h extras/families.h
+               |      | extras/surface.h extras/thai.h extras/torch.h
 '
 
 counted() # ROOT: a line "tier|lines|maximum" for each tier, and a line "none|header" for each header without a tier

@@ -4,7 +4,7 @@
 #include "tests/common/check_main.h"
 
 #include "autograd/ops.h"
-#include "data/data.h"
+#include "extras.h"
 #include "tests/common/bits.h"
 #include "tests/common/errors.h"
 #include <stdlib.h>

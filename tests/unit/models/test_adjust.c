@@ -1,6 +1,6 @@
 /* test_adjust.c — .adjust of tn_generate: what the callback sees and changes, for greedy decoding, sampling and beams,
  * with and without a cache; its errors; and speculation without a draft, for texts that a callback dictates. */
-#include "models/models.h"
+#include "extras.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"

@@ -253,12 +253,12 @@ START_TEST(configs)
     fine();
     const tn_disentangled *t = &m->config.disentangled;
     ck_assert(t->distance == 512 && t->buckets == 256 && t->c2p && t->p2c && !t->own_projs && !t->no_norm);
-    ck_assert(!m->positions && !m->pooler && !m->next && m->encoder->distances &&
-              tn_size(m->encoder->distances->weight, 0) == 512);
+    ck_assert(!m->positions && !m->pooler && !m->next && m->encoder->positions &&
+              tn_size(tn_find_tensor(m, "bert.encoder.distances.weight"), 0) == 512);
     tn_free(m);
     m = tn_bert_new(.kind = TN_DEBERTA, .vocab = 9, .dim = 4, .heads = 2, .layers = 1,
                     .disentangled = {.distance = -1});
-    ck_assert(m && !m->encoder->distances);
+    ck_assert(m && !m->encoder->positions);
     tn_free(m);
 #define SMALL .vocab = 9, .dim = 4, .heads = 2, .layers = 1
     ck_refused(tn_bert_new(SMALL, .mask_decoder = true), TN_EINVAL,

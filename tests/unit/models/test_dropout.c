@@ -1,6 +1,6 @@
 /* test_dropout.c — the positions of dropout in the models, compared with transformers' models. Weights and logits in
  * eval mode do not show them; a wrong position would only make fine-tuning worse. */
-#include "models/models.h"
+#include "extras.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
 

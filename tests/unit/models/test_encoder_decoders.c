@@ -289,6 +289,8 @@ START_TEST(refused_by_name)
         {"bart", generation, "{\"suppress_tokens\":[4]}", TN_EUNSUPPORTED, "suppress_tokens is not empty"},
         {"bart", generation, "{\"early_stopping\":\"never\"}", TN_EFORMAT, "early_stopping"},
         {"bart", generation, "{\"eos_token_id\":[2,3]}", TN_EFORMAT, "eos_token_id"},
+        {"bart", config, "{\"bos_token_id\":[]}", TN_EUNSUPPORTED,
+         "bos_token_id is an empty array; use null for no token"},
         {"bart", generation, "{\"bad_words_ids\":[[1],[2,3]]}", TN_EUNSUPPORTED,
          "bad_words_ids[1] is not one token id; only single tokens are supported"},
         {"bart", generation, "{\"bad_words_ids\":7}", TN_EUNSUPPORTED,
@@ -305,6 +307,35 @@ START_TEST(refused_by_name)
     tn_seq2seq *m = tn_seq2seq_load(tn_test_file("changed"));
     fine();
     ck_assert(m->search.beams == 4 && m->search.most == 8);
+    tn_free(m);
+}
+END_TEST
+
+/* Ids that differ between the files stay in theirs; generation uses those of generation_config.json. */
+START_TEST(ids_of_both_files)
+{
+    static const char *const        keys[] = {"bos_token_id", "decoder_start_token_id", "eos_token_id", "pad_token_id"},
+                             *const files[] = {"config.json", "generation_config.json"};
+    char                            path[1200];
+    const char                     *to = tn_test_file("ids");
+    tn_seq2seq                     *m = tn_seq2seq_load(changed(names[_i], files[1],
+                                                                "{\"bos_token_id\":6,\"decoder_start_token_id\":7,"
+                                                                                    "\"eos_token_id\":8,\"pad_token_id\":9}"));
+    fine();
+    ck_assert(m->config.begin == 7 && m->config.end == 8);
+    mkdir(to, 0777);
+    ck_assert_msg(tn_seq2seq_save(m, to) == TN_OK, "%s", tn_error_message());
+    for (int i = 0; i < 2; i++) {
+        tn_json *was = tn_json_load(tn_test_in(tn_test_file("changed"), files[i]));
+        snprintf(path, sizeof path, "%s/%s", to, files[i]);
+        tn_json *now = tn_json_load(path);
+        fine();
+        for (int k = 0; k < 4; k++) {
+            const tn_json *a = tn_json_get(was, keys[k]), *b = tn_json_get(now, keys[k]);
+            if (a) ck_assert_msg(b && tn_json_i64_or(a, -1) == tn_json_i64_or(b, -1), "%s, %s", files[i], keys[k]);
+        }
+        tn_json_free(was), tn_json_free(now);
+    }
     tn_free(m);
 }
 END_TEST
@@ -385,6 +416,7 @@ int main(void)
     tcase_add_loop_test(c, tokens_as_hugging_face, 0, 2);
     tcase_add_test(c, languages);
     tcase_add_test(c, refused_by_name);
+    tcase_add_loop_test(c, ids_of_both_files, 0, MODELS);
     tcase_add_test(c, options);
     tcase_add_test(c, positions);
     return tn_check_main(s);

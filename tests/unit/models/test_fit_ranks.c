@@ -2,7 +2,7 @@
  * stopped or fails and is resumed with another number; an error of one rank is an error of all. */
 #include "tests/common/check_main.h"
 
-#include "models/models.h"
+#include "extras.h"
 #include "tests/common/errors.h"
 #include "tests/common/thread_ranks.h"
 #include <math.h>

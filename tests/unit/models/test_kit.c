@@ -325,9 +325,9 @@ START_TEST(gradients)
 {
     tn_block_config c = {TN_BLOCK_DEFAULTS, .layers = 2, .dim = 8, .heads = 4, .kv_heads = 2};
     c.ff = 6;
-    c.dtype = TN_F64, c.norm = _i < 2 ? TN_NORM_RMS : TN_NORM_LAYER, c.norm_first = _i != 1, c.rotary = true;
+    c.dtype = TN_F64, c.norm = _i < 2 ? TN_NORM_RMS : TN_NORM_LAYER, c.norm_first = _i != 1;
     c.gated = _i != 2, c.activation = tn_silu, c.parallel = _i > 1, c.one_norm = _i == 3, c.dropout = 0.2;
-    c.rope.interleaved = _i == 2, c.no_bias = _i == 0, c.no_ff_bias = _i == 1;
+    c.positions = tn_rotary_new(.interleaved = _i == 2), c.no_bias = _i == 0, c.no_ff_bias = _i == 1;
     tn_blocks *m = tn_blocks_create(c);
     tn_tensor *x = tn_normal_of(TN_F64, TN_SHAPE(2, 3, 8), 0, 1);
     tn_gradcheck(of_block, .count = 1, .inputs = &x, .user = m, .name = "block");
@@ -340,7 +340,7 @@ START_TEST(in_parallel)
 {
     for (int one = 0; one < 2; one++) {
         tn_block  *m = tn_block_new(.dim = 8, .heads = 2, .ff = 12, .norm_first = true, .parallel = true,
-                                    .one_norm = one, .rotary = true, .rope.dim = 2);
+                                    .one_norm = one, .positions = tn_rotary_new(.dim = 2));
         tn_tensor *x = tn_normal(TN_SHAPE(2, 3, 8), 0, 1);
         tn_eval(m);
         tn_tensor *h = tn_call(m->norm1, x), *k = one ? h : tn_call(m->norm2, x);
@@ -360,16 +360,16 @@ START_TEST(wrong_use)
 {
     ck_assert(!tn_mha_new(.dim = 8, .heads = 4, .kv_heads = 3));
     ck_error(TN_EINVAL, "tn_mha_new: .kv_heads is 3, but must divide .heads, which is 4");
-    ck_assert(!tn_mha_new(.dim = 12, .heads = 4, .rotary = true));
-    ck_error(TN_EINVAL, "tn_mha_new: .rope.dim is 3, but must be even and at most a head's 3");
+    ck_assert(!tn_mha_new(.dim = 12, .heads = 4, .positions = tn_rotary_new()));
+    ck_error(TN_EINVAL, "rotary: .dim is 3, but must be even and at most a head's 3");
     ck_assert(!tn_block_new(.dim = 8, .heads = 2, .parallel = true));
     ck_error(TN_EINVAL, "tn_block_new: .parallel needs .norm_first and excludes .memory");
     ck_assert(!tn_block_new(.dim = 8, .heads = 2, .one_norm = true));
     ck_error(TN_EINVAL, "tn_block_new: .one_norm needs .parallel");
-    tn_mha    *m = tn_mha_new(.dim = 8, .heads = 2, .rotary = true);
+    tn_mha    *m = tn_mha_new(.dim = 8, .heads = 2, .positions = tn_rotary_new());
     tn_tensor *x = tn_zeros(TN_SHAPE(1, 3, 8)), *y = tn_zeros(TN_SHAPE(1, 4, 8));
     tn_mha_forward(m, x, y, y);
-    ck_error(TN_EINVAL, "mha: rotary positions need self-attention, but there are 3 queries and 4 keys");
+    ck_error(TN_EINVAL, "mha: .positions need self-attention, but there are 3 queries and 4 keys");
     tn_free(m);
 }
 END_TEST

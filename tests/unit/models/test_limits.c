@@ -1,6 +1,6 @@
 /* test_limits.c — inference under 20 memory limits: a call fails only if it also fails without packed copies of the
  * weights, and has the same bits, however often it is repeated. */
-#include "models/models.h"
+#include "extras.h"
 #include "tests/common/check_main.h"
 
 #include <math.h>

@@ -46,7 +46,7 @@ static void *positions_(void) { return tn_sinusoidal_positions_new(.dim = 4); }
 static void *positions(void *m, tn_tensor *x) { return tn_positions_forward(m, x, 0); }
 static void *a_relative(void) { return tn_relative_positions_new(.heads = 2); }
 static void *relative(void *m, tn_tensor *x) { return tn_relative_positions_forward(m, x ? 1 : 2, 1); }
-static void *some_distances(void) { return tn_distances_new(.dim = 4, .distance = 3); }
+static void *some_distances(void) { return tn_distances_new(.dim = 4, .of = {.distance = 3}); }
 static void *distances(void *m, tn_tensor *x) { return tn_distances_forward(m, x ? 1 : -1, out); }
 static void *a_block(void) { return tn_block_new(.dim = 4, .heads = 2, .ff = 4); }
 static void *block(void *m, tn_tensor *x) { return tn_block_forward((tn_block *)m, x, .weights = out); }

@@ -1,5 +1,5 @@
 /* test_seq2seq.c — the seven kinds of sequence-to-sequence models: their guarantees, files, and training. */
-#include "models/models.h"
+#include "extras.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -431,6 +431,7 @@ int main(void)
 {
     Suite *s = suite_create("seq2seq");
     TCase *c = tn_tcase(s, "models");
+    tn_extras_register();
     tcase_add_loop_test(c, scores_and_alignments, 0, MODELS);
     tcase_add_loop_test(c, losses, 0, MODELS);
     tcase_add_loop_test(c, learns_and_generates, 0, MODELS);

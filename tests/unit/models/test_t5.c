@@ -135,7 +135,8 @@ END_TEST
 
 /* ---- config.json ------------------------------------------------------------------------------------------------- */
 
-/* A folder with the weights of golden/t5/t5, and its config.json with the members of the object `with`. */
+/* A folder with the weights of golden/t5/t5, and its config.json with the members of the object `with`, without those
+ * that are "absent". */
 static const char *changed(const char *with)
 {
     char            path[1200];
@@ -148,7 +149,9 @@ static const char *changed(const char *with)
     tn_json_open_object(w, NULL);
     for (const tn_json *x = tn_json_first(was); x; x = tn_json_next(x))
         if (!tn_json_get(more, tn_json_key(x))) tn_json_put(w, tn_json_key(x), x);
-    for (const tn_json *x = tn_json_first(more); x; x = tn_json_next(x)) tn_json_put(w, tn_json_key(x), x);
+    for (const tn_json *x = tn_json_first(more); x; x = tn_json_next(x))
+        if (tn_json_type_of(x) != TN_JSON_STRING || strcmp(tn_json_string(x), "absent") != 0)
+            tn_json_put(w, tn_json_key(x), x);
     tn_json_close(w);
     snprintf(path, sizeof path, "%s/config.json", to);
     ck_assert_int_eq(tn_json_save(w, path), TN_OK);
@@ -181,6 +184,7 @@ START_TEST(members_of_the_config)
         {"{\"dropout_rate\": 1.5}", "dropout_rate is 1.5"},
         {"{\"pad_token_id\": 23}", "pad_token_id is 23, but must be less than the vocabulary's size, 23"},
         {"{\"pad_token_id\": null}", "pad_token_id is null or negative, which is not supported"},
+        {"{\"decoder_start_token_id\": \"absent\"}", "decoder_start_token_id is null or negative"},
         {"{\"eos_token_id\": null}", "eos_token_id is null or negative"},
         {"{\"quantization_config\": {\"bits\": 8}}", "quantization_config is not empty"},
         {"{\"num_layers\": 900}", "elements"},
@@ -201,6 +205,10 @@ START_TEST(members_of_the_config)
     m = tn_seq2seq_load(changed("{\"scale_decoder_outputs\": null}")); /* not true */
     fine();
     ck_assert(m->config.out_scale == 0);
+    tn_free(m);
+    m = tn_seq2seq_load(changed("{\"bos_token_id\": 3}"));
+    fine();
+    ck_assert(m->kept.begin.n == 1 && m->kept.begin.id[0] == 3);
     tn_free(m);
 }
 END_TEST

@@ -1,6 +1,6 @@
 /* test_token_ids.c — config.json's bos_token_id, eos_token_id and pad_token_id, which other programs read, are the same
  * after loading and saving a model of any family. */
-#include "models/models.h"
+#include "extras.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
 
@@ -117,6 +117,7 @@ static void kept(int f, const char *key, const char *value, const char *want)
 {
     char got[80];
     set(key, value);
+    tn_extras_register();
     tn_model m = tn_model_open(dir, .no_tokenizer = true);
     ck_assert_msg(m.family != TN_MODEL_NONE, "%s, %s %s: %s", families[f].name, key, value, tn_error_message());
     ck_assert_msg(tn_model_save(&m, dir) == TN_OK, "%s", tn_error_message());

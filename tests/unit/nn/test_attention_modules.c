@@ -570,9 +570,9 @@ START_TEST(wrong_configs)
 {
     ck_assert(!tn_mha_new(.dim = 256, .heads = 10));
     ck_error(TN_EINVAL, "tn_mha_new: 10 heads do not divide width 256; .dim must be a multiple of .heads");
-    ck_assert(!tn_mha_new(.dim = 8, .heads = 2, .rotary = true, .rope.theta = NAN));
+    ck_assert(!tn_mha_new(.dim = 8, .heads = 2, .positions = tn_rotary_new(.theta = NAN)));
     ck_error_has(TN_EINVAL, "rope: .theta is ");
-    ck_assert(!tn_mha_new(.dim = 8, .heads = 2, .rotary = true, .rope.scaling = TN_ROPE_LLAMA3));
+    ck_assert(!tn_mha_new(.dim = 8, .heads = 2, .positions = tn_rotary_new(.scaling = TN_ROPE_LLAMA3)));
     ck_error(TN_EINVAL, "rope: .trained is 0, but this scaling needs the number of positions in training");
     ck_assert(!tn_mha_new(.dim = 8));
     ck_error(TN_EINVAL, "tn_mha_new: .heads is 0, but must be at least 1");

@@ -8,6 +8,7 @@
 #include "tests/common/errors.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Changes all norms and biases from their initial values. */
 static void shaken(void *m)
@@ -19,7 +20,27 @@ static void shaken(void *m)
 }
 
 #define STACK .layers = 3, .dim = 6, .heads = 2, .ff = 5, .dropout = 0, .norm_first = true, .final_norm = true
-#define ROTARY .rotary = true, .head_dim = 4
+#define ROTARY .positions = tn_rotary_new(), .head_dim = 4
+
+/* The kinds of layers, one letter each: g sees all keys, l has the window and angles of its own if theta is set, n sees
+ * all and has no positions. */
+typedef struct {
+    const char *letters;
+    double      theta;
+    tn_rotary  *local;
+} pattern;
+static void set_layer(tn_block_config *c, int64_t i, void *user)
+{
+    pattern   *p = user;
+    const char kind = p->letters[(size_t)i % strlen(p->letters)];
+    if (kind != 'l') c->window = 0;
+    if (kind == 'n') c->positions = NULL;
+    if (kind != 'l' || !(p->theta > 0)) return;
+    if (!p->local) p->local = tn_rotary_new(.theta = p->theta);
+    c->positions = p->local;
+}
+#define PATTERN(...) \
+    .each = set_layer, .user = &(pattern) { __VA_ARGS__ }
 static tn_blocks *stack(int i, tn_dtype dt)
 {
     switch (i) {
@@ -29,15 +50,16 @@ static tn_blocks *stack(int i, tn_dtype dt)
                              .norm_results = true, .kv_heads = 1, .dtype = dt);
     case 2:
         return tn_blocks_new(STACK, ROTARY, .norm = TN_NORM_RMS, .norm_results = true, .norm_add_one = true,
-                             .score_cap = 0.7, .scale = 1.5, .pattern = "lg", .window = 2, .gated = true,
+                             .score_cap = 0.7, .scale = 1.5, PATTERN("lg", 0, NULL), .window = 2, .gated = true,
                              .qk_norm = TN_QK_NORM_HEAD, .dtype = dt);
     case 3:
-        return tn_blocks_new(STACK, ROTARY, .pattern = "lng", .window = 3, .local_theta = 20, .rope.theta = 50,
-                             .rope.scaling = TN_ROPE_LINEAR, .rope.factor = 2, .dtype = dt);
+        return tn_blocks_new(STACK, .head_dim = 4, PATTERN("lng", 20, NULL), .window = 3, .dtype = dt,
+                             .positions = tn_rotary_new(.theta = 50, .scaling = TN_ROPE_LINEAR, .factor = 2));
     case 4: return tn_blocks_new(STACK, .score_cap = 1.2, .norm_results = true, .dtype = dt);
     case 5:
-        return tn_blocks_new(STACK, ROTARY, .no_first_norm = true, .no_bias = true, .gated = true, .pattern = "gl",
-                             .window = 2, .local_theta = 20, .rope.theta = 50, .dtype = dt);
+        return tn_blocks_new(STACK, .head_dim = 4, .no_first_norm = true, .no_bias = true, .gated = true,
+                             PATTERN("gl", 20, NULL), .window = 2, .dtype = dt,
+                             .positions = tn_rotary_new(.theta = 50));
     default: return tn_blocks_new(STACK, ROTARY, .window = 2, .score_cap = 2, .dtype = dt);
     }
 }
@@ -142,17 +164,19 @@ START_TEST(patterns)
     tn_blocks           *m = stack(3, TN_F32);
     tn_tensor           *x = tn_normal(TN_SHAPE(2, 9, 6), 0, 1), *y = x;
     static const int64_t windows[] = {3, 0, 0};
-    static const double  theta[] = {20, 10000, 50}, factor[] = {1, 1, 2};
+    static const double  theta[] = {20, 0, 50}, factor[] = {1, 0, 2};
     for (int i = 0; i < 3; i++) {
         tn_block *b = tn_at(m->layers, i);
-        ck_assert(b->self_attn->window == windows[i] && b->self_attn->rotary == (i != 1));
-        ck_assert(b->self_attn->rope.theta == theta[i] && b->self_attn->rope.factor == factor[i]);
+        ck_assert(b->self_attn->window == windows[i] && (tn_rotary_of(b->self_attn) != NULL) == (i != 1));
+        const tn_rotary *r = tn_rotary_of(b->self_attn);
+        if (r) ck_assert(r->rope.theta == theta[i] && r->rope.factor == factor[i]);
         y = tn_block_forward(b, y, .causal = true);
     }
     ck_assert(tn_same_bits(tn_call(m->norm, y), tn_blocks_forward(m, x, .causal = true)));
     tn_blocks_forward(m, x, .causal = true,
-                      .angles = tn_mha_angles(((tn_block *)tn_at(m->layers, 0))->self_attn, 0, 9));
-    ck_error(TN_EINVAL, "layers: blocks: .angles are given, but the layers have different rotary positions");
+                      .placed =
+                          &(tn_placed){.made = {tn_mha_angles(((tn_block *)tn_at(m->layers, 0))->self_attn, 0, 9)}});
+    ck_error(TN_EINVAL, "layers: blocks: .placed is given, but the layers have different positions");
     tn_free(m);
 }
 END_TEST
@@ -198,7 +222,7 @@ END_TEST
 START_TEST(forgets)
 {
     tn_blocks *m = tn_blocks_new(.layers = 1, .dim = 6, .heads = 2, .ff = 5, .dropout = 0, .norm_first = true, ROTARY,
-                                 .pattern = "l", .local_theta = 30, .window = 9);
+                                 PATTERN("l", 30, NULL), .window = 9);
     const tn_scope s = tn_no_grad_begin();
     tn_tensor     *x = tn_normal(TN_SHAPE(1, 6, 6), 0, 1),
               *short_x = tn_cat(1, tn_narrow(x, 1, 0, 1), tn_narrow(x, 1, 3, 3));
@@ -213,9 +237,49 @@ START_TEST(forgets)
 }
 END_TEST
 
+#define REFUSED(call, says) ck_refused(call, TN_EINVAL, says)
+
+/* ---- who frees a part -------------------------------------------------------------------------------------------- */
+
+/* A part has one owner, the first that may own it, and is freed with it; if creating that fails, at once. */
+START_TEST(parts_are_owned)
+{
+    tn_blocks *m = tn_blocks_new(.layers = 3, .dim = 8, .heads = 2, .ff = 4, .window = 2,
+                                 .positions = tn_rotary_new(.theta = 50), PATTERN("lg", 20, NULL));
+    fine();
+    const tn_mha *a[3];
+    for (int i = 0; i < 3; i++) a[i] = ((tn_block *)tn_at(m->layers, i))->self_attn;
+    ck_assert(a[0]->positions == a[2]->positions && a[1]->positions == m->positions && a[0]->positions != m->positions);
+    ck_assert_ptr_eq(tn_find(m, "positions"), m->positions);
+    ck_assert_ptr_eq(tn_find(m, "layers.0.self_attn.positions"), a[0]->positions);
+    tn_blocks *copy = tn_copy(m);
+    tn_tensor *x = tn_normal(TN_SHAPE(1, 5, 8), 0, 1), *y;
+    tn_eval(m), tn_eval(copy);
+    y = tn_blocks_forward(m, x);
+    tn_free(m);
+    ck_assert(tn_same_bits(tn_blocks_forward(copy, x), y));
+    tn_free(copy);
+    const size_t live = tn_memory_now().live;
+    REFUSED(tn_mha_new(.dim = 4, .heads = 3, .positions = tn_rotary_new()),
+            "tn_mha_new: 3 heads do not divide width 4; .dim must be a multiple of .heads");
+    REFUSED(tn_mha_new(.dim = 6, .heads = 2, .positions = tn_rotary_new()),
+            "rotary: .dim is 3, but must be even and at most a head's 3");
+    REFUSED(tn_block_new(.dim = 4, .heads = 2, .layers = 1, .positions = tn_relative_positions_new(.heads = 2)),
+            "tn_block_new: .layers, .groups, .each, .final_norm and .no_first_norm are options of a stack, not of one "
+            "block; call tn_blocks_new");
+    REFUSED(tn_blocks_new(.layers = 2, .dim = 4, .heads = 2, .positions = tn_relative_positions_new(.heads = 1)),
+            "relative_positions: .heads is 1, but the attention has 2");
+    REFUSED(tn_blocks_new(.layers = 2, .dim = 6, .heads = 2, .positions = tn_rotary_new(), PATTERN("l", 9, NULL)),
+            "rotary: .dim is 3, but must be even and at most a head's 3");
+    REFUSED(tn_transformer_new(.dim = 4, .heads = 2, .encoder_layers = 0, .positions = tn_rotary_new(),
+                               .decoder_positions = tn_rotary_new()),
+            "tn_transformer_new: .encoder_layers is 0, but must be at least 1");
+    ck_assert_uint_eq(tn_memory_now().live, live);
+}
+END_TEST
+
 /* ---- wrong use --------------------------------------------------------------------------------------------------- */
 
-#define REFUSED(call, says) ck_refused(call, TN_EINVAL, says)
 START_TEST(wrong_use)
 {
     REFUSED(tn_mha_new(.dim = 4, .heads = 2, .score_cap = -1),
@@ -233,16 +297,8 @@ START_TEST(wrong_use)
             "tn_blocks_new: .no_first_norm needs .norm_first and excludes .parallel and .norm_results");
     REFUSED(tn_block_new(.dim = 4, .heads = 2, .norm_add_one = true),
             "tn_block_new: .norm_add_one needs .norm = TN_NORM_RMS");
-    REFUSED(tn_blocks_new(.dim = 4, .heads = 2, .layers = 2, .pattern = "gx"),
-            "tn_blocks_new: .pattern is 'gx', but must consist of the letters g, l and n");
-    REFUSED(tn_blocks_new(.dim = 4, .heads = 2, .layers = 2, .pattern = ""),
-            "tn_blocks_new: .pattern is '', but must consist of the letters g, l and n");
-    REFUSED(tn_blocks_new(.dim = 4, .heads = 2, .layers = 2, .pattern = "gl"),
-            "tn_blocks_new: .pattern has local layers; set .window, .local_theta or both");
-    REFUSED(tn_blocks_new(.dim = 4, .heads = 2, .layers = 2, .local_theta = 5),
-            "tn_blocks_new: .local_theta is 5; it must be positive, with .rotary and a .pattern that has local layers");
-    REFUSED(tn_blocks_new(.dim = 4, .heads = 2, .layers = 2, .pattern = "n"),
-            "tn_blocks_new: .pattern has layers without rotary positions, but .rotary is not set");
+    REFUSED(tn_block_new(.dim = 4, .heads = 2, .positions = tn_linear_new(.in = 1, .out = 1)),
+            "tn_block_new: .positions is a Linear, but must be a module whose class has .positions");
     tn_mha *m = tn_mha_new(.dim = 4, .heads = 2, .qk_norm = TN_QK_NORM_ALL);
     ck_assert_int_eq(tn_mha_prune(m, 1, (int64_t[]){1}), TN_EUNSUPPORTED);
     ck_error(TN_EUNSUPPORTED, "tn_mha_prune: TN_QK_NORM_ALL norms all heads together; heads cannot be removed");
@@ -268,6 +324,7 @@ int main(void)
     tcase_add_test(c, patterns);
     tcase_add_loop_test(c, a_cache, 0, STACKS);
     tcase_add_test(c, forgets);
+    tcase_add_test(c, parts_are_owned);
     tcase_add_test(c, wrong_use);
     return tn_check_main(s);
 }

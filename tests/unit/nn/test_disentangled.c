@@ -17,7 +17,7 @@ START_TEST(rows)
     tn_safetensors *golden = tn_safetensors_open(tn_test_data("golden/deberta/answers.safetensors"));
     const char     *name = tn_name("rows.%d.%d", (int)n, (int)distance);
     tn_tensor      *want = tn_safetensors_get(golden, name), *at;
-    tn_distances   *m = tn_distances_new(.dim = 1, .distance = distance, .buckets = n, .no_norm = true);
+    tn_distances   *m = tn_distances_new(.dim = 1, .of = {.distance = distance, .buckets = n, .no_norm = true});
     fine();
     const tn_scope s = tn_no_grad_begin();
     for (int64_t row = 0; row < 2 * n; row++) tn_set(m->weight, row, (double)row);
@@ -37,7 +37,7 @@ END_TEST
 /* Without buckets; only the rows that occur are used. */
 START_TEST(rows_without_buckets)
 {
-    tn_distances *m = tn_distances_new(.dim = 3, .distance = 4);
+    tn_distances *m = tn_distances_new(.dim = 3, .of = {.distance = 4});
     tn_tensor    *at, *row = tn_distances_forward(m, 3, &at);
     fine();
     ck_assert(tn_shape_equal(tn_shape_of(row), TN_SHAPE(5, 3)) && tn_size(m->weight, 0) == 8 && m->norm);
@@ -49,15 +49,26 @@ START_TEST(rows_without_buckets)
 }
 END_TEST
 
+#define PLACED(r, at)      \
+    .placed = &(tn_placed) \
+    {                      \
+        .made = { r, at }  \
+    }
 enum { HEADS = 2, D = 3, DIM = HEADS * D, T = 5, B = 2 };
 static tn_mha *attention(bool c2p, bool p2c, bool own, tn_dtype dtype)
 {
-    tn_mha *m = tn_mha_new(.dim = DIM, .heads = HEADS, .dtype = dtype,
-                           .disentangled = {.c2p = c2p, .p2c = p2c, .own_projs = own});
+    tn_mha *m =
+        tn_mha_new(.dim = DIM, .heads = HEADS, .dtype = dtype,
+                   .positions =
+                       tn_distances_new(.dim = DIM, .dtype = dtype,
+                                        .of = {
+                                            .distance = T, .c2p = c2p, .p2c = p2c, .own_projs = own, .no_norm = true}));
     fine();
     for (tn_each p = tn_parameters(m); tn_next(&p);) tn_init_normal(p.tensor, 0, 0.7);
     return m;
 }
+
+static tn_disentangled terms_of(const tn_mha *m) { return ((const tn_distances *)(const void *)m->positions)->of; }
 
 /* Head h of row r of x W + b, whose rows begin at `from`. */
 static double dot(tn_tensor *w, tn_tensor *b, int64_t from, tn_tensor *x, int64_t row, int64_t of)
@@ -78,14 +89,14 @@ static void by_formula(const tn_mha *m, tn_tensor *x, tn_tensor *r, int64_t b, i
             tn_tensor   *W = m->in_proj_weight, *bias = m->in_proj_bias;
             const double q = dot(W, bias, 0, x, b * T + i, e), k = dot(W, bias, DIM, x, b * T + j, e);
             s += q * k;
-            if (m->c2p)
+            if (terms_of(m).c2p)
                 s += q * (m->pos_key_proj ? dot(m->pos_key_proj->weight, m->pos_key_proj->bias, 0, r, row, e)
                                           : dot(W, bias, DIM, r, row, e));
-            if (m->p2c)
+            if (terms_of(m).p2c)
                 s += k * (m->pos_query_proj ? dot(m->pos_query_proj->weight, m->pos_query_proj->bias, 0, r, row, e)
                                             : dot(W, bias, 0, r, row, e));
         }
-        sum += w[j] = exp(s / sqrt(D * (1. + m->c2p + m->p2c)));
+        sum += w[j] = exp(s / sqrt(D * (1. + terms_of(m).c2p + terms_of(m).p2c)));
     }
     for (int64_t j = 0; j < T; j++) w[j] /= sum;
 }
@@ -103,7 +114,7 @@ START_TEST(weights_by_the_formula)
     tn_mha    *m = attention(_i & 1 || _i > 3, _i & 2 || _i > 3, _i >= 3, TN_F64);
     tn_tensor *x = tn_normal_of(TN_F64, TN_SHAPE(B, T, DIM), 0, 1), *w;
     tn_tensor *r = tn_normal_of(TN_F64, TN_SHAPE(2 * T - 1, DIM), 0, 1);
-    tn_mha_forward(m, x, x, x, .distances = r, .distance_at = all_rows(), .weights = &w, .weights_per_head = true);
+    tn_mha_forward(m, x, x, x, PLACED(r, all_rows()), .weights = &w, .weights_per_head = true);
     fine();
     for (int64_t row = 0; row < B * HEADS * T; row++) {
         double want[T];
@@ -122,23 +133,21 @@ START_TEST(masks_and_pruned_heads)
     tn_tensor *x = tn_normal(TN_SHAPE(B, T, DIM), 0, 1), *r = tn_normal(TN_SHAPE(2 * T - 1, DIM), 0, 1), *w;
     tn_tensor *blocked = tn_triu(tn_ones(TN_SHAPE(T, T)), 1), *at = all_rows();
     tn_tensor *bools = tn_gt(blocked, tn_zeros(TN_SCALAR)), *added = tn_mul_scalar(blocked, -1e30);
-    tn_tensor *y = tn_mha_forward(m, x, x, x, .distances = r, .distance_at = at, .causal = true);
-    ck_assert_double_le(furthest(y, tn_mha_forward(m, x, x, x, .distances = r, .distance_at = at, .attn_mask = bools)),
-                        1e-6);
-    ck_assert_double_le(furthest(y, tn_mha_forward(m, x, x, x, .distances = r, .distance_at = at, .attn_mask = added)),
-                        1e-6);
+    tn_tensor *y = tn_mha_forward(m, x, x, x, PLACED(r, at), .causal = true);
+    ck_assert_double_le(furthest(y, tn_mha_forward(m, x, x, x, PLACED(r, at), .attn_mask = bools)), 1e-6);
+    ck_assert_double_le(furthest(y, tn_mha_forward(m, x, x, x, PLACED(r, at), .attn_mask = added)), 1e-6);
     tn_tensor *padding = tn_zeros_of(TN_BOOL, TN_SHAPE(B, T));
     tn_set_at(padding, TN_SHAPE(1, T - 1), 1);
-    tn_mha_forward(m, x, x, x, .distances = r, .distance_at = at, .key_padding_mask = padding, .weights = &w);
+    tn_mha_forward(m, x, x, x, PLACED(r, at), .key_padding_mask = padding, .weights = &w);
     fine();
     for (int64_t i = 0; i < T; i++) ck_assert(tn_get_at(w, TN_SHAPE(1, i, T - 1)) == 0);
     /* head 1 alone: the projection of the other head's result is 0 */
     const tn_scope s = tn_no_grad_begin();
     tn_init_zeros(tn_narrow(m->out_proj->weight, 1, 0, D));
     tn_scope_end(s);
-    y = tn_mha_forward(m, x, x, x, .distances = r, .distance_at = at);
+    y = tn_mha_forward(m, x, x, x, PLACED(r, at));
     ck_assert_int_eq(tn_mha_prune(m, 1, (const int64_t[]){0}), TN_OK);
-    ck_assert_double_le(furthest(y, tn_mha_forward(m, x, x, x, .distances = r, .distance_at = at)), 1e-6);
+    ck_assert_double_le(furthest(y, tn_mha_forward(m, x, x, x, PLACED(r, at))), 1e-6);
     tn_free(m);
 }
 END_TEST
@@ -155,7 +164,8 @@ static tn_blocks *small_stack(tn_dtype dtype, bool own, bool time_first)
     tn_blocks *m =
         tn_blocks_new(.layers = 2, .dim = 4, .heads = 2, .ff = 5, .activation = tn_gelu, .dropout = 0, .dtype = dtype,
                       .time_first = time_first,
-                      .disentangled = {.distance = 5, .buckets = 4, .c2p = true, .p2c = true, .own_projs = own});
+                      .positions = tn_distances_new(.dim = 4, .of = {.distance = 5, .buckets = 4, .own_projs = own},
+                                                    .dtype = dtype));
     fine();
     for (tn_each p = tn_parameters(m); tn_next(&p);) tn_init_normal(p.tensor, 0, 0.6);
     return m;
@@ -195,7 +205,7 @@ START_TEST(same_bits)
             tn_zero_grads(m);
             y = stack_run(in, 2, m);
             ck_assert(tn_backward(tn_sum(tn_square(y))) == TN_OK);
-            g = tn_clone(tn_grad(m->distances->weight));
+            g = tn_clone(tn_grad(tn_find_tensor(m, "distances.weight")));
         } while (b && tn_budget_again(b));
         tn_budget_free(b);
         if (n == 1) first = y, grad = g;
@@ -206,6 +216,7 @@ START_TEST(same_bits)
     ck_assert_double_le(furthest(tn_transpose(t, 0, 1), y), 1e-5);
     fine();
     for (int64_t i = 0; i < 2; i++) ((tn_block *)tn_at(m->layers, i))->dropout1->p = 0.5;
+    ((tn_distances *)(void *)m->positions)->dropout->p = 0.5;
     for (int i = 0; i < 2; i++) {
         tn_seed(9);
         tn_tensor *other = tn_blocks_forward(m, x);
@@ -225,7 +236,7 @@ END_TEST
 START_TEST(empty)
 {
     tn_blocks *m = tn_blocks_new(.layers = 2, .dim = DIM, .heads = HEADS, .ff = 4,
-                                 .disentangled = {.distance = 8, .buckets = 4, .c2p = true, .p2c = true});
+                                 .positions = tn_distances_new(.dim = DIM, .of = {.distance = 8, .buckets = 4}));
     for (int64_t n = 0; n < 2; n++) {
         tn_tensor *x = tn_zeros(TN_SHAPE(n ? 0 : B, n ? T : 0, DIM)), *y;
         tn_requires_grad(x);
@@ -242,42 +253,35 @@ END_TEST
 
 START_TEST(wrong_use)
 {
-    static const char at[] = "mha: .disentangled needs .distances and .distance_at; pass the results of "
-                             "tn_distances_forward";
-    tn_tensor        *x = tn_normal(TN_SHAPE(B, T, DIM), 0, 1), *r = tn_normal(TN_SHAPE(2 * T - 1, DIM), 0, 1), *index;
-    ck_refused(tn_distances_new(.dim = 2, .distance = 8, .buckets = 14), TN_EINVAL,
-               "tn_distances_new: .buckets is 14 and .distance is 8; expected at least 2 buckets and a distance of at "
-               "least buckets / 2 + 2, or .buckets = 0 for none");
+    tn_tensor *x = tn_normal(TN_SHAPE(B, T, DIM), 0, 1), *r = tn_normal(TN_SHAPE(2 * T - 1, DIM), 0, 1), *index;
+    ck_refused(
+        tn_distances_new(.dim = 2, .of = {.distance = 8, .buckets = 14}), TN_EINVAL,
+        "tn_distances_new: .of.buckets is 14 and .of.distance is 8; expected at least 2 buckets and a distance of "
+        "at least buckets / 2 + 2, or .of.buckets = 0 for none");
     ck_refused(tn_distances_new(.dim = 2), TN_EINVAL,
-               "tn_distances_new: .distance is 0, but must be from 1 to 16777216");
-    ck_refused(tn_mha_new(.dim = 4, .heads = 2, .disentangled = {.own_projs = true}), TN_EINVAL,
-               "tn_mha_new: .disentangled.own_projs needs .c2p, .p2c or both");
-    ck_refused(tn_mha_new(.dim = 4, .heads = 2, .rotary = true, .disentangled = {.c2p = true}), TN_EINVAL,
-               "tn_mha_new: .disentangled excludes .rotary, .qk_norm, .kdim, and fewer .kv_heads than .heads");
-    ck_refused(tn_block_new(.dim = 4, .heads = 2, .disentangled = {.distance = 4}), TN_EINVAL,
-               "tn_block_new: .disentangled needs .c2p, .p2c or both");
-    ck_refused(tn_block_new(.dim = 4, .heads = 2, .norm_first = true, .disentangled = {.c2p = true}), TN_EINVAL,
-               "tn_block_new: .disentangled excludes .norm_first, .norm_results, .memory and .relative");
+               "tn_distances_new: .of.distance is 0, but must be from 1 to 16777216");
+    ck_refused(tn_mha_new(.dim = 4, .heads = 2, .qk_norm = TN_QK_NORM_HEAD,
+                          .positions = tn_distances_new(.dim = 4, .of = {.distance = 3})),
+               TN_EINVAL,
+               "distances: they need .dim = 4, and exclude .qk_norm, .kdim, and fewer .kv_heads than .heads");
     tn_mha *m = attention(true, false, false, TN_F32), *plain = tn_mha_new(.dim = DIM, .heads = HEADS);
-    ck_refused(tn_mha_forward(m, x, x, x), TN_EINVAL, at);
-    ck_refused(tn_mha_forward(plain, x, x, x, .distances = r), TN_EINVAL,
-               "mha: .distances and .distance_at need a module created with .disentangled");
-    ck_refused(tn_mha_forward(m, x, x, x, .distances = x, .distance_at = all_rows()), TN_ESHAPE,
-               "mha: .distances must be [R, 6], got [2, 5, 6]");
-    ck_refused(tn_mha_forward(m, x, x, x, .distances = r, .distance_at = tn_narrow(all_rows(), 0, 0, 4)), TN_ESHAPE,
-               "mha: .distance_at must be [T, S] = [5, 5], got [4, 5]");
-    ck_refused(tn_mha_forward(m, x, x, x, .distances = tn_narrow(r, 0, 0, 3), .distance_at = all_rows()), TN_EINDEX,
+    ck_refused(tn_mha_forward(plain, x, x, x, PLACED(r, NULL)), TN_EINVAL,
+               "mha: .placed needs a module created with .positions");
+    ck_refused(tn_mha_forward(m, x, x, x, PLACED(x, all_rows())), TN_ESHAPE,
+               "distances: the rows must be [R, 6], as returned by tn_distances_forward, got [2, 5, 6]");
+    ck_refused(tn_mha_forward(m, x, x, x, PLACED(r, tn_narrow(all_rows(), 0, 0, 4))), TN_ESHAPE,
+               "distances: the index must be [T, S] = [5, 5], got [4, 5]");
+    ck_refused(tn_mha_forward(m, x, x, x, PLACED(tn_narrow(r, 0, 0, 3), all_rows())), TN_EINDEX,
                "take_along: index 4 at [0, 0, 0, 0] is outside 0 … 2");
     tn_kv_cache *cache = tn_kv_cache_new(.batch = B, .length = T, .heads = HEADS, .head_dim = D);
-    ck_refused(tn_mha_forward(m, x, x, x, .distances = r, .distance_at = all_rows(), .cache = cache), TN_EUNSUPPORTED,
-               "mha: .disentangled excludes .cache and .unpadded");
+    ck_refused(tn_mha_forward(m, x, x, x, .cache = cache), TN_EUNSUPPORTED, "distances: .cache is not supported");
     tn_block *first = tn_block_new(.dim = DIM, .heads = HEADS, .ff = 4, .norm_first = true);
     ck_refused(tn_block_forward(first, x, .query = x), TN_EINVAL,
                "block: .query needs a block without .norm_first, .norm_results and .memory");
     ck_refused(tn_block_forward(first, x, .mask_decoder = x), TN_EINVAL, "block: .mask_decoder is for a stack");
     tn_blocks *stack = tn_blocks_new(.layers = 1, .dim = DIM, .heads = HEADS, .ff = 4);
     ck_refused(tn_blocks_forward(stack, x, .query = x), TN_EINVAL, "blocks: .query is for a single block");
-    tn_distances *distances = tn_distances_new(.dim = 2, .distance = 3);
+    tn_distances *distances = tn_distances_new(.dim = 2, .of = {.distance = 3});
     ck_refused(tn_distances_forward(distances, -1, &index), TN_EINVAL,
                "distances: .length is -1, but must be from 0 to 2147483647");
     ck_refused(tn_distances_forward(distances, 2, NULL), TN_EINVAL,

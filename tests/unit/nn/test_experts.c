@@ -10,19 +10,22 @@
 
 #include <math.h>
 
+/* Options of a block's experts. */
+#define EXPERTS(...) \
+    .feed_forward = tn_block_experts, .user = (tn_experts_config[]){TN_EXPERTS(__VA_ARGS__)}
 #define STACK .layers = 2, .dim = 6, .heads = 2, .ff = 5, .norm_first = true, .final_norm = true
 static tn_blocks *stack(int i, tn_dtype dt, double dropout)
 {
     switch (i) {
-    case 0: return tn_blocks_new(STACK, .experts = 4, .activation = tn_mish, .dropout = dropout, .dtype = dt);
+    case 0: return tn_blocks_new(STACK, EXPERTS(.experts = 4), .activation = tn_mish, .dropout = dropout, .dtype = dt);
     case 1:
-        return tn_blocks_new(STACK, .experts = 3, .experts_per_token = 1, .gated = true, .activation = tn_silu,
-                             .no_bias = true, .dropout = dropout, .router_jitter = dropout / 10, .dtype = dt);
+        return tn_blocks_new(STACK, EXPERTS(.experts = 3, .per_token = 1, .gated = true, .jitter = dropout / 10),
+                             .activation = tn_silu, .no_bias = true, .dropout = dropout, .dtype = dt);
     case 2:
-        return tn_blocks_new(STACK, .experts = 4, .experts_per_token = 3, .parallel = true, .dropout = dropout,
-                             .expert_weights = TN_EXPERT_WEIGHTS_PROBABILITIES, .activation = tn_gelu, .dtype = dt);
+        return tn_blocks_new(STACK, EXPERTS(.experts = 4, .per_token = 3, .weights = TN_EXPERT_WEIGHTS_PROBABILITIES),
+                             .parallel = true, .dropout = dropout, .activation = tn_gelu, .dtype = dt);
     default:
-        return tn_blocks_new(STACK, .experts = 3, .experts_per_token = 3, .rotary = true, .head_dim = 4,
+        return tn_blocks_new(STACK, EXPERTS(.experts = 3, .per_token = 3), .positions = tn_rotary_new(), .head_dim = 4,
                              .norm = TN_NORM_RMS, .norm_results = true, .activation = tn_silu, .dropout = dropout,
                              .dtype = dt);
     }
@@ -97,9 +100,10 @@ static void copied(tn_module *from, tn_module *to, const char *infix)
 /* The same values, bit for bit but for the sign of 0, also of the gradients and with dropout. */
 START_TEST(one_expert_is_dense)
 {
-#define ONE .dim = 6, .heads = 2, .ff = 5, .dropout = 0.3, .norm_first = true, .gated = _i > 0
+#define ONE .dim = 6, .heads = 2, .ff = 5, .dropout = 0.3, .norm_first = true
 #define ACT .activation = _i == 0 ? tn_relu : _i == 1 ? tn_silu : tn_gelu
-    tn_block  *dense = tn_block_new(ONE, ACT), *m = tn_block_new(ONE, ACT, .experts = 1, .experts_per_token = 1);
+    tn_block *dense = tn_block_new(ONE, ACT, .gated = _i > 0),
+             *m = tn_block_new(ONE, ACT, EXPERTS(.experts = 1, .per_token = 1, .gated = _i > 0));
     tn_tensor *x = tn_normal(TN_SHAPE(2, 7, 6), 0, 1), *y[2], *at[2];
     copied(&dense->base, &m->base, "experts.");
     for (int i = 0; i < 2; i++) {
@@ -308,7 +312,8 @@ static outcome trained(tn_blocks *m, tn_tensor *x, tn_budget *b)
 START_TEST(threads)
 {
     static const int64_t rows[] = {3, 40, 900}, experts[] = {4, 16, 3};
-    tn_blocks *m = tn_blocks_new(.layers = 2, .dim = 48, .heads = 2, .ff = 64, .experts = experts[_i], .gated = true);
+    tn_blocks           *m =
+        tn_blocks_new(.layers = 2, .dim = 48, .heads = 2, .ff = 64, EXPERTS(.experts = experts[_i], .gated = true));
     tn_tensor *x = tn_normal(TN_SHAPE(1, rows[_i], 48), 0, 1);
     outcome    first = {NULL, NULL};
     for (int n = 1; n < 4; n++) {
@@ -477,12 +482,10 @@ START_TEST(wrong_use)
             "tn_experts_new: .capacity is -1, but must be positive and at most 1e6, or 0 for no limit");
     REFUSED(tn_experts_new(.dim = 4, .experts = 2, .jitter = 2),
             "tn_experts_new: .jitter is 2.0, but a probability is from 0 to 1");
-    REFUSED(tn_block_new(.dim = 4, .heads = 2, .experts = 2, .experts_per_token = 3),
-            "tn_block_new: .experts_per_token is 3, but must be from 1 to 2");
-    REFUSED(tn_block_new(.dim = 4, .heads = 2, .experts = -1),
-            "tn_block_new: .experts is -1, but must be from 1 to 65536");
-    REFUSED(tn_block_new(.dim = 4, .heads = 2, .router_jitter = 0.1),
-            "tn_block_new: .expert_weights, .router_jitter and .expert_capacity need .experts");
+    REFUSED(tn_block_new(.dim = 4, .heads = 2, EXPERTS(.experts = 2, .per_token = 3)),
+            "tn_experts_new: .per_token is 3, but must be from 1 to 2");
+    REFUSED(tn_block_new(.dim = 4, .heads = 2, .feed_forward = tn_block_experts),
+            "tn_block_experts: .user must be the address of a tn_experts_config");
     tn_experts *m = tn_experts_new(.dim = 4, .ff = 4, .experts = 2);
     tn_tensor  *l = tn_zeros(TN_SHAPE(6, 2)), *padding = tn_zeros_of(TN_BOOL, TN_SHAPE(2, 4));
     ck_refused(tn_call(m, tn_zeros(TN_SHAPE(2, 3))), TN_ESHAPE, "experts: x must be [..., 4], got [2, 3]");

@@ -299,7 +299,7 @@ END_TEST
 /* After a complete trim a new text starts at position 0, also if positions were removed before. */
 START_TEST(begins_anew)
 {
-    tn_mha        *m = tn_mha_new(.dim = D, .heads = H, .rotary = true);
+    tn_mha        *m = tn_mha_new(.dim = D, .heads = H, .positions = tn_rotary_new());
     const tn_scope s = tn_no_grad_begin();
     tn_tensor     *x = noise(TN_F32, B, 6, D), *first = part(x, 0, 4);
     tn_kv_cache   *c = tn_kv_cache_new(.batch = B, .length = 6, .heads = H, .head_dim = D / H);
@@ -390,8 +390,9 @@ END_TEST
 /* Keys that move up are rotated back in all layers, also if layers share a block. */
 START_TEST(forgetting_in_shared_blocks)
 {
-    tn_blocks *one = tn_blocks_new(.layers = 3, .groups = 1, .dim = D, .heads = H, .ff = 24, .rotary = true);
-    tn_blocks *all = tn_blocks_new(.layers = 3, .dim = D, .heads = H, .ff = 24, .rotary = true);
+    tn_blocks *one =
+        tn_blocks_new(.layers = 3, .groups = 1, .dim = D, .heads = H, .ff = 24, .positions = tn_rotary_new());
+    tn_blocks *all = tn_blocks_new(.layers = 3, .dim = D, .heads = H, .ff = 24, .positions = tn_rotary_new());
     tn_eval(one), tn_eval(all);
     for (int64_t i = 0; i < 3; i++)
         ck_assert_int_eq(tn_module_assign(tn_at(all->layers, i), tn_at(one->layers, 0)), TN_OK);
@@ -544,11 +545,11 @@ START_TEST(wrong_use)
     ck_error(TN_EINDEX, "kv_cache: layer 2 is outside the cache, which has 2 layers");
     tn_mha_forward(m, x, x, x, .layer = 1);
     ck_error(TN_EINVAL, "mha: .layer is 1, but .cache is NULL");
-    tn_mha_forward(m, x, x, x, .angles = tn_zeros(TN_SHAPE(3, 4)));
-    ck_error(TN_EINVAL, "mha: .angles need a module created with .rotary = true");
-    tn_mha *rotary = tn_mha_new(.dim = 8, .heads = 2, .rotary = true);
-    tn_mha_forward(rotary, x, x, x, .angles = tn_zeros(TN_SHAPE(3, 2)));
-    ck_error(TN_ESHAPE, "mha: .angles must be [.., 4], as returned by tn_mha_angles, got [3, 2]");
+    tn_mha_forward(m, x, x, x, .placed = &(tn_placed){.made = {tn_zeros(TN_SHAPE(3, 4))}});
+    ck_error(TN_EINVAL, "mha: .placed needs a module created with .positions");
+    tn_mha *rotary = tn_mha_new(.dim = 8, .heads = 2, .positions = tn_rotary_new());
+    tn_mha_forward(rotary, x, x, x, .placed = &(tn_placed){.made = {tn_zeros(TN_SHAPE(3, 2))}});
+    ck_error(TN_ESHAPE, "rotary: angles must be [.., 4], as returned by tn_mha_angles, got [3, 2]");
     tn_free(rotary);
     tn_transformer_decoder_forward(d, noise(TN_F32, 2, 1, D), noise(TN_F32, 2, 1, D), .cache = c, .layer = 1);
     ck_error(TN_EINVAL, "blocks: .layer is for a single block; a stack runs all layers");

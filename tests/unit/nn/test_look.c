@@ -324,10 +324,11 @@ END_TEST
 /* Layers with different numbers of heads, a mask per head, a cache, and relative positions. */
 START_TEST(pruned_in_a_stack)
 {
-    tn_blocks *m = tn_blocks_new(.layers = 2, .dim = 8, .heads = 4, .ff = 12, .dropout = 0, .relative = 8,
-                                 .relative_distance = 16, .relative_causal = true, .norm_first = true);
-    tn_block  *first = tn_at(m->layers, 0);
-    tn_init_normal(first->relative->weight, 0, 1);
+    tn_blocks *m =
+        tn_blocks_new(.layers = 2, .dim = 8, .heads = 4, .ff = 12, .dropout = 0, .norm_first = true,
+                      .positions = tn_relative_positions_new(.heads = 4, .buckets = 8, .distance = 16, .causal = true));
+    tn_block *first = tn_at(m->layers, 0);
+    tn_init_normal(tn_find_tensor(first, "relative.weight"), 0, 1);
     tn_look *l = tn_look_new();
     masked   k = {2, (const int64_t[]){0, 3}};
     tn_look_request(l, "layers.0.self_attn.heads", .change = without, .user = &k);

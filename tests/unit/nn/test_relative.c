@@ -62,15 +62,19 @@ static const tn_rename rules[] = {
 };
 static tn_blocks *t5(void)
 {
-    tn_blocks *m =
-        tn_blocks_new(.layers = 2, .dim = 10, .heads = 3, .head_dim = 4, .ff = 14, .norm = TN_NORM_RMS, .eps = 1e-6,
-                      .norm_first = true, .final_norm = true, .gated = true, .activation = tn_silu, .no_bias = true,
-                      .scale = 1, .relative = 8, .relative_distance = 9, .dropout = 0);
+    tn_blocks *m = tn_blocks_new(.layers = 2, .dim = 10, .heads = 3, .head_dim = 4, .ff = 14, .norm = TN_NORM_RMS,
+                                 .eps = 1e-6, .norm_first = true, .final_norm = true, .gated = true,
+                                 .activation = tn_silu, .no_bias = true, .scale = 1, .dropout = 0,
+                                 .positions = tn_relative_positions_new(.heads = 3, .buckets = 8, .distance = 9));
     tn_load(m, tn_test_data("golden/t5.safetensors"), .rename = rules, .renames = sizeof rules / sizeof *rules);
     fine();
     return m;
 }
-static tn_block *layer(tn_blocks *m, int64_t i) { return tn_at(m->layers, i); }
+static tn_block              *layer(tn_blocks *m, int64_t i) { return tn_at(m->layers, i); }
+static tn_relative_positions *relative_of(tn_block *m)
+{
+    return (tn_relative_positions *)(void *)m->self_attn->positions;
+}
 
 START_TEST(as_an_encoder_of_transformers)
 {
@@ -79,11 +83,11 @@ START_TEST(as_an_encoder_of_transformers)
               *y = tn_blocks_forward(m, x, .key_padding_mask = get("key_padding_mask"));
     tn_tensor *there = tn_unsqueeze(tn_to(tn_logical_not(get("key_padding_mask")), TN_F32), 2);
     ck_assert_double_le(furthest(tn_mul(y, there), tn_mul(get("y"), there)), 1e-5);
-    ck_assert(layer(m, 0)->relative && !layer(m, 1)->relative);
+    ck_assert(relative_of(layer(m, 0)) == relative_of(layer(m, 1)));
     tn_backward(y, .seed = get("seed"));
     fine();
     ck_assert_double_le(furthest(tn_grad(x), get("grad.x")), 5e-5);
-    ck_assert_double_le(furthest(tn_grad(layer(m, 0)->relative->weight), get("grad.table")), 5e-5);
+    ck_assert_double_le(furthest(tn_grad(relative_of(layer(m, 0))->weight), get("grad.table")), 5e-5);
     tn_free(m);
 }
 END_TEST
@@ -92,10 +96,10 @@ END_TEST
 START_TEST(masks)
 {
     tn_blocks *m = t5();
-    tn_tensor *x = get("x"), *bias = tn_relative_positions_forward(layer(m, 0)->relative, 13, 13);
+    tn_tensor *x = get("x"), *bias = tn_relative_positions_forward(relative_of(layer(m, 0)), 13, 13);
     tn_tensor *blocked = tn_bernoulli_of(TN_BOOL, TN_SHAPE(13, 13), 0.4);
     tn_tensor *floating = tn_masked_fill(tn_zeros(TN_SHAPE(13, 13)), blocked, -INFINITY);
-    tn_tensor *want = tn_blocks_forward(m, x, .bias = tn_add(bias, floating));
+    tn_tensor *want = tn_blocks_forward(m, x, .placed = &(tn_placed){.made = {tn_add(bias, floating)}});
     ck_assert(tn_same_bits(tn_blocks_forward(m, x, .attn_mask = blocked), want));
     ck_assert(tn_same_bits(tn_blocks_forward(m, x, .attn_mask = floating), want));
     ck_assert(tn_same_bits(tn_blocks_forward(m, x, .attn_mask = tn_contiguous(tn_expand(blocked, TN_SHAPE(6, 13, 13)))),
@@ -125,8 +129,9 @@ START_TEST(masks_that_do_not_fit)
     };
     for (int time_first = 0; time_first < 2; time_first++)
         for (size_t i = 0; i < 2 * (sizeof wrong / sizeof *wrong); i++) {
-            tn_blocks *m = tn_blocks_new(.layers = 2, .dim = 4, .heads = 2, .ff = 5, .dropout = 0,
-                                         .relative = i % 2 ? 8 : 0, .time_first = time_first);
+            tn_blocks *m =
+                tn_blocks_new(.layers = 2, .dim = 4, .heads = 2, .ff = 5, .dropout = 0, .time_first = time_first,
+                              .positions = i % 2 ? tn_relative_positions_new(.heads = 2, .buckets = 8) : NULL);
             tn_tensor *x = tn_normal(time_first ? TN_SHAPE(4, 3, 4) : TN_SHAPE(3, 4, 4), 0, 1);
             tn_tensor *mask = tn_zeros_of(wrong[i / 2].dt, wrong[i / 2].s);
             char       text[400];
@@ -150,10 +155,11 @@ END_TEST
 START_TEST(the_same_bits_with_and_without_a_cache)
 {
     tn_seed(2);
-    tn_blocks     *m = tn_blocks_new(.layers = 2, .dim = 12, .heads = 6, .kv_heads = 2, .ff = 16, .norm_first = true,
-                                     .relative = 4, .relative_distance = 5, .relative_causal = true, .dropout = 0);
+    tn_blocks *m =
+        tn_blocks_new(.layers = 2, .dim = 12, .heads = 6, .kv_heads = 2, .ff = 16, .norm_first = true, .dropout = 0,
+                      .positions = tn_relative_positions_new(.heads = 6, .buckets = 4, .distance = 5, .causal = true));
     const tn_scope s = tn_no_grad_begin();
-    tn_init_normal(layer(m, 0)->relative->weight, 0, 1);
+    tn_init_normal(relative_of(layer(m, 0))->weight, 0, 1);
     tn_tensor   *x = tn_normal(TN_SHAPE(2, 9, 12), 0, 1), *y = tn_blocks_forward(m, x, .causal = true);
     tn_kv_cache *cache = tn_blocks_cache(m, 2, 9, 0);
     for (int64_t t = 0, n; t < 9; t += n) {
@@ -176,10 +182,12 @@ static tn_tensor *run(tn_tensor *const *x, int n, void *user)
 }
 START_TEST(gradients)
 {
-    tn_block *m = tn_block_new(.dim = 4, .heads = 2, .kv_heads = 1, .ff = 6, .activation = tn_gelu, .relative = 4,
-                               .relative_distance = 3, .scale = 0.8, .window = 3, .dropout = 0, .dtype = TN_F64);
-    tn_init_normal(m->relative->weight, 0, 1);
-    tn_tensor *in[] = {tn_requires_grad(tn_normal_of(TN_F64, TN_SHAPE(2, 5, 4), 0, 1)), m->relative->weight};
+    tn_block *m =
+        tn_block_new(.dim = 4, .heads = 2, .kv_heads = 1, .ff = 6, .activation = tn_gelu, .scale = 0.8, .window = 3,
+                     .dropout = 0, .dtype = TN_F64,
+                     .positions = tn_relative_positions_new(.heads = 2, .buckets = 4, .distance = 3, .dtype = TN_F64));
+    tn_init_normal(relative_of(m)->weight, 0, 1);
+    tn_tensor *in[] = {tn_requires_grad(tn_normal_of(TN_F64, TN_SHAPE(2, 5, 4), 0, 1)), relative_of(m)->weight};
     ck_assert_msg(tn_gradcheck(run, .count = 2, .inputs = in, .user = m, .name = "relative") == TN_OK, "%s",
                   tn_error_message());
     tn_free(m);
@@ -191,13 +199,18 @@ END_TEST
 /* Heads · head_dim is not dim, and the scores are not divided by √head_dim. */
 #define T5_LAYERS                                                                                          \
     .dim = 6, .heads = 3, .head_dim = 4, .ff = 5, .gated = true, .activation = tn_gelu_tanh, .dropout = 0, \
-    .norm = TN_NORM_RMS, .eps = 1e-6, .norm_first = true, .no_bias = true, .scale = 0.7, .relative = 4,    \
-    .relative_distance = 3
+    .norm = TN_NORM_RMS, .eps = 1e-6, .norm_first = true, .no_bias = true, .scale = 0.7
 enum { SOURCE = 6, TARGET = 5 };
+static tn_relative_positions *relative(bool causal, tn_dtype dtype)
+{
+    return tn_relative_positions_new(.heads = 3, .buckets = 4, .distance = 3, .causal = causal, .dtype = dtype);
+}
 
 static tn_transformer *translator(tn_dtype dtype)
 {
-    tn_transformer *m = tn_transformer_new(T5_LAYERS, .encoder_layers = 2, .decoder_layers = 2, .dtype = dtype);
+    tn_transformer *m =
+        tn_transformer_new(T5_LAYERS, .encoder_layers = 2, .decoder_layers = 2, .dtype = dtype,
+                           .positions = relative(false, dtype), .decoder_positions = relative(true, dtype));
     fine();
     for (tn_each p = tn_parameters(m); tn_next(&p);)
         if (tn_ndim(p.tensor) == 2) tn_init_normal(p.tensor, 0, 0.6);
@@ -243,9 +256,10 @@ START_TEST(encoder_and_decoder_are_stacks)
 {
     tn_seed(5);
     tn_transformer         *m = translator(TN_F32);
-    tn_transformer_encoder *in = tn_transformer_encoder_new(T5_LAYERS, .layers = 2, .final_norm = true);
+    tn_transformer_encoder *in =
+        tn_transformer_encoder_new(T5_LAYERS, .layers = 2, .final_norm = true, .positions = relative(false, TN_F32));
     tn_transformer_decoder *out =
-        tn_transformer_decoder_new(T5_LAYERS, .layers = 2, .final_norm = true, .relative_causal = true);
+        tn_transformer_decoder_new(T5_LAYERS, .layers = 2, .final_norm = true, .positions = relative(true, TN_F32));
     tn_transformer_decoder *plain =
         tn_transformer_decoder_new(.dim = 6, .heads = 3, .head_dim = 4, .ff = 5, .gated = true,
                                    .activation = tn_gelu_tanh, .dropout = 0, .norm = TN_NORM_RMS, .eps = 1e-6,
@@ -258,7 +272,7 @@ START_TEST(encoder_and_decoder_are_stacks)
     ck_assert(tn_same_bits(translated(x, 2, m), want));
     fine();
     /* without its table the decoder has no bias */
-    tn_init_zeros(layer(m->decoder, 0)->relative->weight);
+    tn_init_zeros(relative_of(layer(m->decoder, 0))->weight);
     ck_assert_int_eq(tn_save(m->decoder, tn_test_file("decoder.safetensors")), TN_OK);
     tn_load(plain, tn_test_file("decoder.safetensors"), .allow_unexpected = true);
     fine();
@@ -270,8 +284,6 @@ START_TEST(encoder_and_decoder_are_stacks)
     tn_transformer *bare = tn_transformer_new(.dim = 6, .heads = 2, .ff = 4, .encoder_layers = 1, .decoder_layers = 1,
                                               .no_final_norm = true);
     ck_assert(bare && !bare->encoder->norm && !bare->decoder->norm && m->encoder->norm && m->decoder->norm);
-    ck_assert_ptr_null(tn_transformer_new(.dim = 6, .heads = 2, .ff = 4, .relative_distance = 64));
-    ck_error(TN_EINVAL, "tn_transformer_new: .relative_distance needs .relative");
     tn_free(m), tn_free(in), tn_free(out), tn_free(plain), tn_free(bare);
 }
 END_TEST
@@ -307,8 +319,8 @@ START_TEST(wrong_use)
     ck_assert_ptr_null(tn_relative_positions_new(.heads = 2, .distance = 8));
     ck_error(TN_EINVAL, "tn_relative_positions_new: .distance is 8, but must be more than 8, the number of distances "
                         "with a bucket of their own");
-    ck_assert_ptr_null(tn_block_new(.dim = 4, .heads = 2, .relative = 8, .rotary = true));
-    ck_error(TN_EINVAL, "tn_block_new: positions are .rotary or .relative, not both");
+    ck_assert_ptr_null(tn_block_new(.dim = 4, .heads = 2, .positions = tn_relative_positions_new(.heads = 3)));
+    ck_error(TN_EINVAL, "relative_positions: .heads is 3, but the attention has 2");
     ck_assert_ptr_null(tn_mha_new(.dim = 4, .heads = 2, .scale = -1));
     ck_error(TN_EINVAL, "tn_mha_new: .scale is -1, but must be positive, or 0 for 1/√head_dim");
     tn_relative_positions *m = tn_relative_positions_new(.heads = 2);

@@ -27,6 +27,7 @@ static tn_tensor *longer(tn_tensor *x, int64_t longest, double fill)
 }
 static tn_tensor *without_padding(tn_tensor *x, tn_tensor *mask) { return tn_masked_fill(x, tn_unsqueeze(mask, 2), 0); }
 
+static tn_experts_config experts = {TN_EXPERTS_DEFAULTS, .experts = 4, .gated = true, .jitter = 0.1};
 #define CONFIG(...) TN_WITH(tn_block_config, TN_BLOCK_DEFAULTS, __VA_ARGS__)
 struct kind {
     const char     *name;
@@ -43,11 +44,11 @@ static struct kind kind_of(int i)
     case 4:
         return (struct kind){"llama",
                              CONFIG(.norm = TN_NORM_RMS, .norm_first = true, .gated = true, .activation = tn_silu,
-                                    .rotary = true, .kv_heads = 1, .window = 4, .dropout = 0.1),
+                                    .positions = tn_rotary_new(), .kv_heads = 1, .window = 4, .dropout = 0.1),
                              true};
     case 5:
         return (struct kind){
-            "experts", CONFIG(.norm_first = true, .experts = 4, .gated = true, .router_jitter = 0.1, .dropout = 0.1),
+            "experts", CONFIG(.norm_first = true, .feed_forward = tn_block_experts, .user = &experts, .dropout = 0.1),
             true};
     default: return (struct kind){"parallel", CONFIG(.norm_first = true, .parallel = true, .dropout = 0.1), false};
     }
@@ -121,7 +122,7 @@ END_TEST
 START_TEST(any_padding)
 {
     struct kind k = kind_of(_i);
-    k.c.dropout = 0, k.c.attention_dropout = -1, k.c.activation_dropout = -1, k.c.router_jitter = 0;
+    k.c.dropout = 0, k.c.attention_dropout = -1, k.c.activation_dropout = -1, experts.jitter = 0;
     tn_blocks *m = stack(&k);
     tn_tensor *x = tn_normal(TN_SHAPE(BATCH, 11, DIM), 0, 1);
     tn_tensor *memory = k.c.memory ? tn_normal(TN_SHAPE(BATCH, 9, DIM), 0, 1) : NULL;
@@ -166,7 +167,8 @@ END_TEST
 /* Padding before and between the rows is not skipped. */
 START_TEST(gaps)
 {
-    tn_blocks *m = tn_blocks_new(.dim = DIM, .heads = 2, .ff = 40, .layers = 2, .rotary = true, .dropout = 0.2);
+    tn_blocks *m =
+        tn_blocks_new(.dim = DIM, .heads = 2, .ff = 40, .layers = 2, .positions = tn_rotary_new(), .dropout = 0.2);
     tn_tensor *x = tn_normal(TN_SHAPE(3, 6, DIM), 0, 1), *mask = tn_zeros_of(TN_BOOL, TN_SHAPE(3, 6)), *y[2];
     tn_set_at(mask, TN_SHAPE(0, 0), 1), tn_set_at(mask, TN_SHAPE(1, 2), 1), tn_set_at(mask, TN_SHAPE(2, 5), 1);
     for (int i = 0; i < 2; i++) {

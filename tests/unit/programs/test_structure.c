@@ -1,6 +1,6 @@
 /* test_structure.c — trees of the program look: distances, depths, spanning trees, control trees, and the structural
  * probe, which is exact for vectors that hold the edges from the root. */
-#include "programs/look/structure.h"
+#include "extras/programs/look/structure.h"
 #include "tests/common/check_main.h"
 
 #include <math.h>

@@ -1,0 +1,70 @@
+/* bert_loss.c — the training loss of BERT and its relatives: masked tokens, next sentence, replaced tokens. */
+#include "models/bert/bert_private.h"
+
+/* The projection to the vocabulary is part of the loss, so that the logits are never stored all at once. */
+static tn_tensor *word_loss(tn_bert *m, tn_tensor *y, const tn_bert_loss_args *b)
+{
+    if (!tn__bert_has(y, m->head, "head for masked tokens")) return NULL;
+    tn_tensor *x = tn_mlm_head_transform(m->head, tn__bert_rows(m, y, m->streams ? NULL : b->masked));
+    return tn_linear_cross_entropy(x, m->head->weight, m->head->bias, b->words);
+}
+
+/* True if the arguments have targets; else raises. */
+static bool has_targets(const tn_bert *m, const tn_bert_loss_args *b)
+{
+    if (!b->masked != !b->words)
+        tn_raise(TN_EINVAL, "bert: .masked and .words must be set together: the positions of the masked tokens and "
+                            "their token ids");
+    if (tn_error() == TN_OK && !b->masked && !b->next && !b->replaced)
+        tn_raise(TN_EINVAL, "bert: no targets; set .masked and .words, .next or .replaced");
+    if (tn_error() == TN_OK && (m->streams ? b->next || b->replaced || b->segment < 0 : b->order || b->segment))
+        tn_raise(TN_EINVAL,
+                 "bert: .order and .segment, at least 0, are for XLNet, .next and .replaced for others; "
+                 "this is %s",
+                 tn_bert_kind_name(m->config.kind));
+    return tn_error() == TN_OK;
+}
+
+tn_tensor *tn_bert_loss_run(tn_bert *m, tn_bert_loss_args b)
+{
+    if (b.word_loss) *b.word_loss = NULL;
+    if (b.next_loss) *b.next_loss = NULL;
+    if (!tn_ready(m)) return NULL;
+    const tn_frame f = tn_enter(m);
+    tn_tensor     *y = NULL, *loss = NULL, *word = NULL, *next = NULL;
+    if (has_targets(m, &b))
+        y = m->streams
+                ? tn__xlnet_states(m, &b)
+                : tn_bert_forward(m, b.ids, .types = b.types, .key_padding_mask = b.key_padding_mask,
+                                  .causal = b.causal, .skip_padding = true, .for_words = b.masked, .shared = b.shared);
+    if (y && b.masked) {
+        word = tn_numel(b.words) ? word_loss(m, y, &b) : tn_sum(tn_narrow(y, 0, 0, 0)); /* 0, with a gradient of 0 */
+        loss = word;
+    }
+    if (y && b.next) {
+        next = tn_cross_entropy(tn_bert_nsp_logits(m, y), b.next);
+        loss = loss ? tn_add(loss, next) : next;
+    }
+    if (y && b.replaced) {
+        tn_tensor *part = tn__electra_loss(m, y, &b);
+        loss = loss ? tn_add(loss, part) : part;
+    }
+    if (word && b.word_loss) word = tn_detach(word);
+    if (next && b.next_loss) next = tn_detach(next);
+    if (!b.word_loss && !b.next_loss) return tn_leave(f, loss);
+    tn_leave_n(f, &loss, &word, &next);
+    if (b.word_loss) *b.word_loss = word;
+    if (b.next_loss) *b.next_loss = next;
+    return loss;
+}
+
+tn_tensor *tn_bert_fit_loss(void *bert, const tn_batch *b, void *segment)
+{
+    tn_bert *m = bert;
+    if (!tn_ready(m) || !tn__not_null("tn_bert_fit_loss", "the batch", b)) return NULL;
+    return tn_bert_loss(m, .ids = b->x, .types = tn_batch_get(b, "segments"),
+                        .key_padding_mask = tn_batch_get(b, "padding"), .masked = tn_batch_get(b, "masked_at"),
+                        .words = b->y, .next = tn_batch_find(b, "next"), .order = tn_batch_find(b, "order"),
+                        .causal = tn_batch_find(b, "causal") != NULL,
+                        .segment = segment ? *(const int64_t *)segment : 0);
+}

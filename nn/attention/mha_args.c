@@ -1,0 +1,165 @@
+/* mha_args.c — checks of multi-head attention: its config, the arguments of a call, the places of queries and keys. */
+#include "nn/attention/mha.h"
+
+/* ---- the config -------------------------------------------------------------------------------------------------- */
+
+/* Checks the options of the scores: their scale, cap and norms. */
+static bool scores_fit(const char *who, const tn_mha_config *c)
+{
+    if (!(c->scale >= 0 && c->scale - c->scale == 0))
+        return tn_raise_false(TN_EINVAL, "%s: .scale is %s, but must be positive, or 0 for 1/√head_dim", who,
+                              tn__format_number(c->scale));
+    if (!(c->score_cap >= 0 && c->score_cap - c->score_cap == 0))
+        return tn_raise_false(TN_EINVAL, "%s: .score_cap is %s, but must be positive, or 0 for none", who,
+                              tn__format_number(c->score_cap));
+    if ((unsigned)c->qk_norm > TN_QK_NORM_ALL || (c->qk_norm_add_one && !c->qk_norm))
+        return tn_raise_false(TN_EINVAL, "%s: .qk_norm is %d; expected a tn_qk_norm%s", who, (int)c->qk_norm,
+                              c->qk_norm_add_one ? " other than TN_QK_NORM_NONE, since .qk_norm_add_one is set" : "");
+    return true;
+}
+
+bool tn__mha_complete(const char *who, tn_mha_config *c)
+{
+    if (c->kdim == 0) c->kdim = c->dim;
+    if (c->vdim == 0) c->vdim = c->dim;
+    if (!tn__at_least(who, "dim", c->dim, 1) || !tn__at_least(who, "heads", c->heads, 1) ||
+        !tn__at_least(who, "kdim", c->kdim, 1) || !tn__at_least(who, "vdim", c->vdim, 1) ||
+        !tn__at_least(who, "kv_heads", c->kv_heads, 0) || !tn__at_least(who, "head_dim", c->head_dim, 0) ||
+        !tn__at_least(who, "window", c->window, 0) || !tn__probability(who, "dropout", c->dropout) ||
+        !tn__floating(who, c->dtype))
+        return false;
+    if (!c->head_dim && c->dim % c->heads)
+        return tn_raise_false(TN_EINVAL, "%s: %lld heads do not divide width %lld; .dim must be a multiple of .heads",
+                              who, (long long)c->heads, (long long)c->dim);
+    if (c->kv_heads && c->heads % c->kv_heads)
+        return tn_raise_false(TN_EINVAL, "%s: .kv_heads is %lld, but must divide .heads, which is %lld", who,
+                              (long long)c->kv_heads, (long long)c->heads);
+    return scores_fit(who, c) && tn__part_fits(who, c->positions);
+}
+
+/* ---- a call ------------------------------------------------------------------------------------------------------ */
+
+/* Checks that x is [B, n, dim] (or [n, B, dim]); returns B and n. */
+static bool input(const tn_mha *m, const char *name, char letter, const tn_tensor *x, int64_t dim, int64_t *batch,
+                  int64_t *n)
+{
+    char text[192];
+    if (!x) return tn_raise_false(TN_EINVAL, "mha: %s is NULL", name);
+    const tn_shape s = tn_shape_of(x);
+    if (s.n != 3 || s.d[2] != dim)
+        return tn_raise_false(
+            TN_ESHAPE, m->time_first ? "mha: %s %s must be [%c, B, %lld]%s" : "mha: %s %s must be [B, %c, %lld]%s",
+            name, tn_shape_text(s, text, sizeof text), letter, (long long)dim,
+            s.n == 2 && s.d[1] == dim ? "; one sequence is a batch of 1: see tn_unsqueeze" : "");
+    *batch = s.d[m->time_first], *n = s.d[!m->time_first];
+    return true;
+}
+
+static bool differ(const char *a, const tn_tensor *x, const char *b, const tn_tensor *y, const char *what)
+{
+    char xs[192], ys[192];
+    return tn_raise_false(TN_ESHAPE, "mha: %s %s and %s %s differ in %s", a,
+                          tn_shape_text(tn_shape_of(x), xs, sizeof xs), b, tn_shape_text(tn_shape_of(y), ys, sizeof ys),
+                          what);
+}
+
+bool tn__mha_mask_fits(const tn_mha *m, const tn__mha_sizes *z, tn_tensor **attn_mask)
+{
+    if (!tn__mha_mask(m, z->batch, z->queries, z->keys, attn_mask)) return false;
+    if (m->heads != m->made_heads && tn_ndim(*attn_mask) > 2 && tn_size(*attn_mask, 1) == m->made_heads)
+        *attn_mask = tn_index_select(*attn_mask, 1, tn_from_data(TN_I64, TN_SHAPE(m->heads), m->left));
+    return tn_error() == TN_OK;
+}
+
+static bool unpadded_fits(const tn_mha_args *a, const tn__mha_sizes *z)
+{
+    const tn_unpadded *q = a->unpadded, *k = a->keys_unpadded ? a->keys_unpadded : q;
+    if (!q && !k) return true;
+    if (!q || !q->rows || !k->rows)
+        return tn_raise_false(TN_EINVAL, "mha: .unpadded has no rows; make it with tn_unpad, and check the error");
+    if (a->cache) return tn_raise_false(TN_EINVAL, "mha: .cache needs padded batches");
+    if (z->batch != 1 || z->queries != tn_numel(q->rows) || z->keys != tn_numel(k->rows))
+        return tn_raise_false(TN_ESHAPE,
+                              "mha: an unpadded query and key must be [1, N, dim] with %lld and %lld rows, as in "
+                              ".unpadded, but have batch size %lld and %lld and %lld rows",
+                              (long long)tn_numel(q->rows), (long long)tn_numel(k->rows), (long long)z->batch,
+                              (long long)z->queries, (long long)z->keys);
+    return true;
+}
+
+static bool options_fit(const tn_mha *m, const tn_mha_args *a)
+{
+    if (a->layer && !a->cache)
+        return tn_raise_false(TN_EINVAL, "mha: .layer is %lld, but .cache is NULL", (long long)a->layer);
+    if (a->placed && !m->positions)
+        return tn_raise_false(TN_EINVAL, "mha: .placed needs a module created with .positions");
+    return true;
+}
+
+bool tn__mha_fits(const tn_mha *m, const tn_mha_args *a, tn__mha_sizes *z)
+{
+    char                     text[192];
+    int64_t                  batch, n;
+    const tn__cached_lengths held = tn__cache_lengths(a->cache, a->layer);
+    if (!options_fit(m, a) || !input(m, "query", 'T', a->query, m->dim, &z->batch, &z->queries)) return false;
+    if (a->memory && !a->cache) return tn_raise_false(TN_EINVAL, "mha: .memory is set, but .cache is NULL");
+    if (a->memory && held.memory >= 0) {
+        z->recall = true, z->before = held.memory;
+        if (!tn__cache_memory_is(a->cache, a->layer, a->key)) return false;
+    } else {
+        z->before = a->memory ? 0 : held.own, z->past = a->causal ? z->before : 0;
+        if (!input(m, "key", 'S', a->key, m->kdim, &batch, &z->given)) return false;
+        if (batch != z->batch) return differ("query", a->query, "key", a->key, "batch size");
+        if (!input(m, "value", 'S', a->value, m->vdim, &batch, &n)) return false;
+        if (batch != z->batch || n != z->given) return differ("key", a->key, "value", a->value, "the first two dims");
+    }
+    z->keys = z->before + z->given;
+    if (!unpadded_fits(a, z)) return false;
+    if (m->window && !a->causal && a->cache)
+        return tn_raise_false(TN_EINVAL, "mha: .window is %lld, which with .cache needs .causal", (long long)m->window);
+    if (m->positions && (a->memory || z->given != z->queries))
+        return tn_raise_false(TN_EINVAL,
+                              "mha: .positions need self-attention, but there are %lld queries and %lld keys",
+                              (long long)z->queries, (long long)z->given);
+    if (a->key_padding_mask && !tn_shape_equal(tn_shape_of(a->key_padding_mask), TN_SHAPE(z->batch, z->keys)))
+        return tn_raise_false(TN_ESHAPE, "mha: key_padding_mask %s must be [B, S] = [%lld, %lld]; true is padding",
+                              tn_shape_text(tn_shape_of(a->key_padding_mask), text, sizeof text), (long long)z->batch,
+                              (long long)z->keys);
+    return true;
+}
+
+/* ---- positions --------------------------------------------------------------------------------------------------- */
+
+bool tn_mha_place(tn_mha *m, tn_placed *p)
+{
+    if (!tn_ready(m) || !tn__not_null("tn_mha_place", "p", p)) return false;
+    const tn_position_ops *ops = m->positions ? m->positions->kind->positions : NULL;
+    if (p->at && ops && !ops->unpadded)
+        return tn_raise_false(TN_EUNSUPPORTED, "mha: %s positions need a padded batch, without .unpadded",
+                              m->positions->kind->name);
+    p->attention = m;
+    return !ops || !ops->place || (ops->place(m->positions, p) && tn_error() == TN_OK);
+}
+
+bool tn__mha_placed(tn_mha *m, const tn_mha_args *a, const tn__mha_sizes *z, tn_placed *p)
+{
+    *p = a->placed ? *a->placed : (tn_placed){.at = NULL};
+    p->attention = m, p->cache = a->cache;
+    p->first = tn__cache_removed(a->cache) + z->before, p->queries = z->given, p->keys = z->keys;
+    if (!m->positions || a->placed) return true;
+    if (a->unpadded) p->at = tn__unpadded_positions(a->unpadded);
+    return tn_mha_place(m, p);
+}
+
+bool tn__mha_replayable(const tn_mha *m, const tn_mha_args *a, const tn_placed *p, bool others)
+{
+    const tn_rotary *rotary = tn_rotary_of(m);
+    if (!tn_kv_cache_at(a->cache)) return true;
+    if (a->causal && !a->attn_mask && !a->key_padding_mask && !a->memory && !others &&
+        !(m->base.training && m->dropout > 0) &&
+        (!m->positions || (rotary && p->made[0] == tn__cache_angles(a->cache, tn__mha_rope(m)))))
+        return true;
+    return tn_raise_false(TN_EUNSUPPORTED,
+                          "mha: a step that is recorded with a cache must be causal self-attention in tn_blocks, with "
+                          "rotary or no .positions, without masks, .weights, .placed, dropout and tn_look");
+}

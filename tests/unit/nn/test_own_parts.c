@@ -1,0 +1,168 @@
+/* test_own_parts.c — parts of a user's own in the library's block: examples/own_parts.c, compiled in, its lines counted.
+ * Its positions against a mask, with a cache, pruned and under a memory budget; the names of its feed-forward; a
+ * position scheme that reads queries and keys; what such parts cannot do. */
+int own_parts_main(void);
+#define main own_parts_main
+#include "../../../examples/own_parts.c"
+#undef main
+
+#include "tests/common/answers.h"
+#include "tests/common/bits.h"
+#include "tests/common/check_main.h"
+#include "tests/common/errors.h"
+
+START_TEST(the_example)
+{
+    char path[1200];
+    snprintf(path, sizeof path, "%s/../examples/own_parts.c", tn_test_data("."));
+    FILE *f = fopen(path, "r");
+    ck_assert_ptr_nonnull(f);
+    int lines = 0;
+    for (int c; (c = fgetc(f)) != EOF;) lines += c == '\n';
+    fclose(f);
+    ck_assert_int_le(lines, 80);
+    ck_assert_int_eq(own_parts_main(), 0);
+    fine();
+}
+END_TEST
+
+#define STACK .layers = 2, .dim = 8, .heads = 4, .ff = 6, .norm_first = true, .dropout = 0
+static tn_blocks *stack(void)
+{
+    tn_seed(7);
+    tn_blocks *m = tn_blocks_new(STACK, .positions = tn_built(tn_module_new(alibi)), .feed_forward = squared_new);
+    fine();
+    return m;
+}
+static tn_tensor *bias_of(const tn_blocks *m, int64_t n)
+{
+    const tn_placed p = {.attention = ((tn_block *)tn_at(m->layers, 0))->self_attn, .queries = n, .keys = n};
+    return alibi_scores(NULL, &p, NULL, NULL);
+}
+
+/* The scheme's term is added to the scores, with a mask and with a cache; a budget recomputes it. */
+START_TEST(positions_of_my_own)
+{
+    tn_blocks *m = stack(), *plain = tn_blocks_new(STACK, .feed_forward = squared_new);
+    tn_tensor *x = tn_normal(TN_SHAPE(2, 6, 8), 0, 1), *blocked = tn_bernoulli_of(TN_BOOL, TN_SHAPE(6, 6), 0.3);
+    tn_assign(plain, m);
+    tn_tensor *want = tn_blocks_forward(plain, x, .causal = true, .attn_mask = bias_of(m, 6));
+    ck_assert(tn_same_bits(tn_blocks_forward(m, x, .causal = true), want));
+    want = tn_blocks_forward(plain, x, .attn_mask = tn_masked_fill(bias_of(m, 6), blocked, -INFINITY));
+    ck_assert(tn_same_bits(tn_blocks_forward(m, x, .attn_mask = blocked), want));
+    fine();
+
+    tn_tensor *grad[2];
+    for (int i = 0; i < 2; i++) {
+        tn_budget *b = i ? tn_budget_new(tn_memory_now().live + (1u << 20)) : NULL;
+        do {
+            if (b) tn_budget_begin(b, 0);
+            tn_zero_grads(m);
+            ck_assert(tn_backward(tn_sum(tn_square(tn_blocks_forward(m, x, .causal = true)))) == TN_OK);
+            grad[i] = tn_clone(tn_grad(tn_find_tensor(m, "layers.0.self_attn.in_proj_weight")));
+        } while (b && tn_budget_again(b));
+        tn_budget_free(b);
+    }
+    ck_assert(tn_same_bits(grad[0], grad[1]));
+
+    const tn_scope s = tn_no_grad_begin();
+    tn_kv_cache   *cache = tn_blocks_cache(m, 2, 6, 0);
+    tn_tensor     *all = tn_blocks_forward(m, x, .causal = true);
+    for (int64_t t = 0; t < 6; t++)
+        ck_assert(tn_same_bits(tn_blocks_forward(m, tn_narrow(x, 1, t, 1), .causal = true, .cache = cache),
+                               tn_narrow(all, 1, t, 1)));
+    fine();
+    tn_kv_cache_free(cache);
+    tn_scope_end(s);
+    tn_free(m), tn_free(plain);
+}
+END_TEST
+
+START_TEST(a_feed_forward_of_my_own)
+{
+    tn_blocks *m = stack();
+    tn_tensor *x = tn_normal(TN_SHAPE(1, 3, 8), 0, 1);
+    tn_block  *b = tn_at(m->layers, 1);
+    ck_assert_ptr_nonnull(tn_find_tensor(m, "layers.1.feed_forward.up.weight"));
+    ck_assert(!b->linear1 && !b->experts && b->feed_forward == tn_find(m, "layers.1.feed_forward"));
+    tn_tensor *h = tn_call(b->norm1, x), *sum = tn_add(x, tn_mha_forward(b->self_attn, h, h, h));
+    ck_assert(tn_same_bits(tn_block_forward(b, x), tn_add(sum, tn_call(b->feed_forward, tn_call(b->norm2, sum)))));
+    fine();
+    tn_free(m);
+}
+END_TEST
+
+/* Queries and keys are doubled, and the products of the doubled ones are added to the scores. */
+static bool turn(void *m, const tn_placed *p, tn_tensor **q, tn_tensor **k)
+{
+    (void)m, (void)p;
+    *q = tn_mul_scalar(*q, 2), *k = tn_mul_scalar(*k, 2);
+    return tn_error() == TN_OK;
+}
+static tn_tensor *scores(void *m, const tn_placed *p, tn_tensor *q, tn_tensor *k)
+{
+    (void)m;
+    ck_assert(tn_size(q, 2) == p->queries && tn_size(k, 2) == p->keys);
+    return tn_matmul(q, tn_transpose(k, 2, 3));
+}
+static const tn_position_ops both = {.turn = turn, .scores = scores};
+static const tn_class both_class = {sizeof(tn_class), .name = "Both", .bytes = sizeof(alibi), .positions = &both};
+
+START_TEST(turns_and_scores)
+{
+    tn_mha    *m = tn_mha_new(.dim = 8, .heads = 2, .positions = tn_built((alibi *)tn_module_create(&both_class)));
+    tn_mha    *scaled = tn_mha_new(.dim = 8, .heads = 2, .scale = 4 * (0.5 + 1));
+    tn_tensor *x = tn_normal(TN_SHAPE(2, 5, 8), 0, 1);
+    tn_assign(scaled, m);
+    ck_assert_double_le(
+        furthest(tn_mha_forward(m, x, x, x, .causal = true), tn_mha_forward(scaled, x, x, x, .causal = true)), 1e-5);
+    ck_assert_double_le(furthest(tn_mha_forward(m, x, x, x), tn_mha_forward(scaled, x, x, x)), 1e-5);
+    fine();
+    const tn_scope s = tn_no_grad_begin();
+    tn_kv_cache   *cache = tn_kv_cache_new(.batch = 2, .length = 5, .heads = 2, .head_dim = 4);
+    tn_tensor     *all = tn_mha_forward(m, x, x, x, .causal = true);
+    for (int64_t t = 0; t < 5; t++) {
+        tn_tensor *one = tn_narrow(x, 1, t, 1);
+        ck_assert_double_le(
+            furthest(tn_mha_forward(m, one, one, one, .causal = true, .cache = cache), tn_narrow(all, 1, t, 1)), 1e-5);
+    }
+    fine();
+    tn_kv_cache_free(cache);
+    tn_scope_end(s);
+    tn_free(m), tn_free(scaled);
+}
+END_TEST
+
+/* Skipped padding is ignored; unpadded batches, recorded steps and int8 caches are refused where they could be wrong. */
+START_TEST(limits)
+{
+    tn_blocks *m = stack();
+    tn_tensor *x = tn_normal(TN_SHAPE(2, 4, 8), 0, 1), *padding = tn_zeros_of(TN_BOOL, TN_SHAPE(2, 4));
+    tn_set_at(padding, TN_SHAPE(1, 3), 1);
+    ck_assert(tn_same_bits(tn_blocks_forward(m, x, .key_padding_mask = padding, .skip_padding = true),
+                           tn_blocks_forward(m, x, .key_padding_mask = padding)));
+    const tn_unpadded u = tn_unpad(padding);
+    ck_refused(tn_blocks_forward(m, tn_unpad_rows(u, x), .unpadded = &u), TN_EUNSUPPORTED,
+               "layers: mha: ALiBi positions need a padded batch, without .unpadded");
+    tn_mha *turned = tn_mha_new(.dim = 8, .heads = 2, .positions = tn_built((alibi *)tn_module_create(&both_class)));
+    const tn_scope s = tn_no_grad_begin();
+    tn_kv_cache   *cache = tn_kv_cache_new(.batch = 2, .length = 5, .heads = 2, .head_dim = 4, .int8 = true);
+    ck_refused(tn_mha_forward(turned, x, x, x, .causal = true, .cache = cache), TN_EUNSUPPORTED,
+               "mha: Both positions read the keys, which an int8 cache has rounded");
+    tn_kv_cache_free(cache);
+    tn_scope_end(s);
+    tn_free(m), tn_free(turned);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("own parts");
+    TCase *c = tn_tcase(s, "own_parts");
+    tcase_add_test(c, the_example);
+    tcase_add_test(c, positions_of_my_own);
+    tcase_add_test(c, a_feed_forward_of_my_own);
+    tcase_add_test(c, turns_and_scores);
+    tcase_add_test(c, limits);
+    return tn_check_main(s);
+}
