@@ -120,6 +120,5 @@ int     tn__win_rmdir(const char *path);
 char   *tn__win_stpcpy(char *to, const char *from);
 char   *tn__win_strndup(const char *s, size_t n);
 int     tn__win_symlink(const char *from, const char *to);
-
 #endif
 #endif
