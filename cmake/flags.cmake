@@ -42,6 +42,9 @@ if(TENON_HAS_EXCEPTIONS)
 else()
   message(STATUS "C++ exceptions through callbacks: not supported by this compiler and C library")
 endif()
+if(WIN32) # sizes and positions of 64 bits, printf as C11 has it, the calls of Windows 10
+  list(APPEND TENON_COMPILE -D_FILE_OFFSET_BITS=64 -D__USE_MINGW_ANSI_STDIO=1 -D_WIN32_WINNT=0x0A00)
+endif()
 set(TENON_LINK)
 check_linker_flag(C -Wl,--gc-sections TENON_HAS_GC_SECTIONS) # removes mainly the rows of test data
 if(TENON_HAS_GC_SECTIONS)
@@ -51,6 +54,9 @@ endif()
 if(TENON_DEVELOPER)
   list(APPEND TENON_COMPILE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes
     -Wno-overlength-strings)
+  if(WIN32) # isfinite(x) of its headers has the conversions of all types
+    list(APPEND TENON_COMPILE -Wno-float-conversion)
+  endif()
 endif()
 
 if(TENON_SANITIZE)
@@ -67,7 +73,11 @@ elseif(CMAKE_BUILD_TYPE MATCHES "^(Release|RelWithDebInfo)$")
   set(in_vectors vector_loop:512:noalign,libcall:-1:noalign)
   tenon_known_flags(inline -mmemset-strategy=${in_vectors} -mmemcpy-strategy=${in_vectors})
   list(APPEND TENON_COMPILE ${inline})
-  tenon_known_flags(hard -U_FORTIFY_SOURCE -fstack-protector-strong -fstack-clash-protection -fcf-protection)
+  set(clash -fstack-clash-protection)
+  if(WIN32) # its stacks are probed anyway, and gcc 12 ends with an internal error
+    set(clash)
+  endif()
+  tenon_known_flags(hard -U_FORTIFY_SOURCE -fstack-protector-strong ${clash} -fcf-protection)
   list(APPEND TENON_COMPILE ${hard})
   check_c_compiler_flag("-Werror -O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3" TENON_HAS_FORTIFY_3)
   list(APPEND TENON_COMPILE -D_FORTIFY_SOURCE=$<IF:$<BOOL:${TENON_HAS_FORTIFY_3}>,3,2>)

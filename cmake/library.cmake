@@ -147,6 +147,11 @@ endforeach()
 
 # ---- the shared and the static library ----
 
+if(WIN32) # a DLL exports what is declared with TN_API
+  foreach(target IN LISTS objects)
+    target_compile_definitions(${target} PRIVATE TN__EXPORTS)
+  endforeach()
+endif()
 list(TRANSFORM objects REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>")
 add_library(tenon SHARED ${objects})
 set_target_properties(tenon PROPERTIES EXCLUDE_FROM_ALL "${TENON_FUZZ}")

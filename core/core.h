@@ -16,14 +16,27 @@
 
 #include "keywords.h"
 
-#if defined(_WIN32) || !defined(__GNUC__)
-#define TN_API
-#define TN_PRINTF(fmt, args)
-#define TN_CHECKED
-#else
+/* On Windows a program that links tenon.dll may define TENON_DLL: its calls are then a jump shorter. */
+#if defined(_WIN32) && defined(TN__EXPORTS)
+#define TN_API __declspec(dllexport)
+#elif defined(_WIN32) && defined(TENON_DLL)
+#define TN_API __declspec(dllimport)
+#elif !defined(_WIN32) && defined(__GNUC__)
 #define TN_API __attribute__((visibility("default")))
+#else
+#define TN_API
+#endif
+#if defined(__MINGW32__) && !defined(__clang__)
+#define TN_PRINTF(fmt, args) __attribute__((format(gnu_printf, fmt, args)))
+#elif defined(__GNUC__)
 #define TN_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
+#define TN_PRINTF(fmt, args)
+#endif
+#ifdef __GNUC__
 #define TN_CHECKED __attribute__((warn_unused_result))
+#else
+#define TN_CHECKED
 #endif
 
 /* Around the functions of a header: in C++ they have C's linkage. */

@@ -4,11 +4,10 @@
  * complete, a thread exchanges it. Buckets are sent from the last parameter to the first, the usual order of backward
  * passes, in the same order on all ranks. The sums are the same as after the pass, so the bits do not change. While the
  * thread runs, only it uses the transport. */
-#define _GNU_SOURCE
+#include "core/system/system.h"
+
 #include "parallel/parallel_private.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <string.h>
 
 struct tn__overlap {
@@ -69,7 +68,6 @@ static void *thread_main(void *user)
 void tn__overlap_start(tn_replica *r)
 {
     tn__overlap *f = r->overlap;
-    sigset_t     all, old;
     f->running = true, f->failed = TN_OK, f->complete_from = r->bytes, f->next = r->places;
     memset(f->done, 0, (size_t)r->places);
     f->top = r->waiting;
@@ -79,10 +77,7 @@ void tn__overlap_start(tn_replica *r)
         r->waiting--;
     }
     f->left = r->waiting;
-    sigfillset(&all); /* leave signals to the program's threads */
-    if (pthread_sigmask(SIG_SETMASK, &all, &old)) return;
-    f->started = !pthread_create(&f->thread, NULL, thread_main, r); /* without a thread, tn__overlap_finish sends */
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    f->started = tn__sys_thread(&f->thread, thread_main, r); /* without a thread, tn__overlap_finish sends */
 }
 
 /* ---- on the thread of the backward pass -------------------------------------------------------------------------- */

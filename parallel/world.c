@@ -3,12 +3,12 @@
  * Each collective call starts with an exchange of the ranks' status, the call, and a hash of its arguments. So a rank
  * with an error takes part in the next call of the other ranks, whichever call it makes itself, and ranks that make
  * different calls get an error instead of waiting for each other. */
-#define _GNU_SOURCE /* nanosleep */
+#include "core/system/system.h"
+
 #include "parallel/parallel_private.h"
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 enum { TEXT = 1000, PIECE = 1 << 30 };
 
@@ -79,7 +79,7 @@ bool tn__world_ok(tn_world *w, tn_status status)
 void tn__world_delay(const tn_world *w, double start, int64_t bytes)
 {
     const double rest = w->rate > 0 ? start + w->latency + (double)bytes / w->rate - tn__seconds() : 0;
-    if (rest > 0) nanosleep(&(struct timespec){(time_t)rest, (long)((rest - floor(rest)) * 1e9)}, NULL);
+    if (rest > 0) tn__sys_nap((int64_t)(rest * 1e9));
 }
 
 bool tn__world_broadcast(tn_world *w, void *data, int64_t bytes, int from)

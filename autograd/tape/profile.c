@@ -1,21 +1,12 @@
 /* profile.c — times ops and spans while a profile is open. Without one each op pays one branch, on tn__tape.profile.
  * Out of memory, a profile loses events and counts the lost ones; it never makes the profiled calls fail. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* clock_gettime */
-#endif
+#include "core/system/system.h"
+
 #include "autograd/tape/profile.h"
 #include "core/base/checksums.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-static int64_t now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 /* ---- entries: a module, a name and a kind ------------------------------------------------------------------------ */
 
@@ -90,7 +81,8 @@ void tn__timed_begin(const char *module, const char *name, tn__timed_kind kind, 
     if (!module) tn__path_text(path, sizeof path), module = path;
     const int32_t entry = entry_of(p, module, name, kind);
     p->open_calls[p->depth - 1].inside = 0;
-    p->open_calls[p->depth - 1].e = (tn__timed_event){.entry = entry, .backward = backward, .start = now()};
+    p->open_calls[p->depth - 1].e =
+        (tn__timed_event){.entry = entry, .backward = backward, .start = tn__sys_nanoseconds()};
 }
 
 void tn__timed_end(void)
@@ -98,7 +90,7 @@ void tn__timed_end(void)
     tn_profile *p = tn__tape.profile;
     if (!p || !p->depth || --p->depth >= TN__PROFILE_DEPTH) return; /* the profile was opened inside the op or span */
     tn__timed_event e = p->open_calls[p->depth].e;
-    e.ns = now() - e.start;
+    e.ns = tn__sys_nanoseconds() - e.start;
     if (p->depth) p->open_calls[p->depth - 1].inside += e.ns;
     if (e.entry >= 0) {
         tn__timing *t = p->entry + e.entry;
@@ -136,7 +128,7 @@ tn_profile *tn_profile_begin(void)
         return tn_raise_null(TN_ESTATE, "tn_profile_begin: a profile of this thread is already open; end it first");
     tn_profile *p = tn__mem_zeroed(sizeof *p);
     if (!p) return NULL;
-    p->thread = tn__thread_id(), p->open = true, p->began = now();
+    p->thread = tn__thread_id(), p->open = true, p->began = tn__sys_nanoseconds();
     return tn__tape.profile = p;
 }
 
@@ -156,7 +148,7 @@ void tn_profile_end(tn_profile *p)
         tn_raise(TN_ESTATE, "tn_profile_end: this profile belongs to another thread, which must end it");
         return;
     }
-    p->ns = now() - p->began;
+    p->ns = tn__sys_nanoseconds() - p->began;
     p->open = false, p->depth = 0;
     tn__tape.profile = NULL;
 }

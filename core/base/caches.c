@@ -1,9 +1,10 @@
 /* caches.c — see caches.h. */
+#include "core/system/system.h"
+
 #include "core/base/caches.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 static bool size_of(const char **s, int64_t *bytes)
 {
@@ -32,17 +33,11 @@ bool tn__caches_parse(const char *text, tn__cache_sizes *c)
 }
 
 /* A size as the system says it, if it is plausible. */
-static int64_t ask(int name, int64_t least, int64_t most, int64_t usual)
+static int64_t ask(int level, int64_t least, int64_t most, int64_t usual)
 {
-    const long v = name < 0 ? 0 : sysconf(name);
+    const int64_t v = tn__sys_cache(level);
     return v >= least && v <= most ? v : usual;
 }
-
-#ifdef _SC_LEVEL1_DCACHE_SIZE /* glibc */
-enum { L1 = _SC_LEVEL1_DCACHE_SIZE, L2 = _SC_LEVEL2_CACHE_SIZE, L3 = _SC_LEVEL3_CACHE_SIZE };
-#else
-enum { L1 = -1, L2 = -1, L3 = -1 };
-#endif
 
 /* The process's sizes, found at the first call. Threads that are first at the same time find the same ones. */
 static _Atomic int64_t sizes[3];
@@ -56,8 +51,8 @@ static int find(void)
     tn__cache_sizes c;
     how = FROM_USER;
     if (!tn__caches_parse(getenv("TENON_CACHES"), &c)) {
-        c.l1 = ask(L1, 8 << 10, 1 << 20, 32 << 10), c.l2 = ask(L2, 128 << 10, 64 << 20, 1 << 20);
-        c.l3 = ask(L3, 1 << 20, 1 << 30, 16 << 20);
+        c.l1 = ask(1, 8 << 10, 1 << 20, 32 << 10), c.l2 = ask(2, 128 << 10, 64 << 20, 1 << 20);
+        c.l3 = ask(3, 1 << 20, 1 << 30, 16 << 20);
         how = FROM_SYSTEM;
     }
     atomic_store_explicit(&sizes[0], c.l1, memory_order_relaxed);

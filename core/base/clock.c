@@ -1,12 +1,10 @@
 /* clock.c — elapsed time. */
-#define _GNU_SOURCE /* clock_gettime */
-#include "core/base/clock.h"
+#include "core/system/system.h"
 
-#include <time.h>
+#include "core/base/clock.h"
 
 double tn__seconds(void)
 {
-    struct timespec t = {0, 0};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    const int64_t now = tn__sys_nanoseconds();
+    return (double)(now / 1000000000) + 1e-9 * (double)(now % 1000000000);
 }

@@ -3,7 +3,6 @@
 #include "core/base/c_locale.h"
 #include "core/base/thread.h"
 
-#include <pthread.h>
 #include <stdarg.h>
 #include <string.h>
 

@@ -13,18 +13,14 @@
  * after free can be reported), nothing calls the allocator. Classes are the multiples of 64 up to 1024 bytes, then
  * eight to a doubling, and from 256 KiB on two: the unused end of a large block is untouched pages, and batches of
  * similar length use blocks of the same class. Blocks carry no header, and so stay aligned to a cache line. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* madvise, posix_memalign */
-#endif
+#include "core/system/system.h"
+
 #include "core/base/memory.h"
 #include "core/base/thread.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef __linux__
-#include <sys/mman.h>
-#endif
 
 #if defined(__SANITIZE_ADDRESS__)
 #define WITH_ASAN 1
@@ -75,20 +71,17 @@ enum { HUGE_PAGE = 2 << 20 };
 /* Large blocks use huge pages if the system has them: one page fault instead of 512 at first touch, and fewer later. */
 static void *default_alloc(void *user, size_t bytes)
 {
-    void *p;
     (void)user;
-    if (bytes < (size_t)HUGE_PAGE) return aligned_alloc(64, bytes); /* class sizes are multiples of 64 */
-    if (posix_memalign(&p, HUGE_PAGE, bytes) != 0) return NULL;
-#ifdef MADV_HUGEPAGE
+    if (bytes < (size_t)HUGE_PAGE) return tn__sys_alloc(64, bytes); /* class sizes are multiples of 64 */
+    void *p = tn__sys_alloc(HUGE_PAGE, bytes);
     /* advice, which may be ignored; not for blank tensors, which loading frees: that writes to their first page */
-    if (!tn__self.mode.blank) (void)madvise(p, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
-#endif
+    if (p && !tn__self.mode.blank) tn__sys_huge_pages(p, bytes / HUGE_PAGE * HUGE_PAGE);
     return p;
 }
 static void default_free(void *user, void *p, size_t bytes)
 {
     (void)user, (void)bytes;
-    free(p);
+    tn__sys_free(p);
 }
 
 /* State of the process: the allocator, set before anything is alive, and the statistics. */

@@ -9,6 +9,8 @@
  *   - errno is unchanged.
  * State for the whole process: the default number of threads and the number of CPUs, and the second in which they were
  * determined. Each thread takes a new default only between ops (tn__threads_again). */
+#include "core/system/system.h"
+
 #include "core/base/checked.h"
 #include "core/base/clock.h"
 #include "core/base/denormals.h"
@@ -18,7 +20,6 @@
 #include "core/base/thread.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 

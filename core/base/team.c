@@ -13,18 +13,14 @@
  *   - a child after fork makes new workers, and a team that cannot be made complete is smaller;
  *   - workers block all signals, which stay with the threads of the host.
  * A team belongs to one thread. State for the whole process: whether the fork handler is set. */
-#ifndef _POSIX_C_SOURCE
-#define _POSIX_C_SOURCE 200809L /* clock_gettime, pthread_sigmask */
-#endif
+#include "core/system/system.h"
+
 #include "core/base/parallel.h"
 #include "core/base/team.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     MAX_WORKERS = 511,
@@ -75,13 +71,6 @@ static inline void relax(void)
 #endif
 }
 
-static int64_t now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 /* Spins while *at & mask is value. False: it still is, and the caller should sleep. */
 static bool spin(const team *t, _Atomic uint32_t *at, uint32_t mask, uint32_t value, int *shy)
 {
@@ -91,12 +80,12 @@ static bool spin(const team *t, _Atomic uint32_t *at, uint32_t mask, uint32_t va
     }
     if (*shy) return --*shy, false;
     if (atomic_load_explicit(&t->crowded, memory_order_relaxed)) return false;
-    for (int64_t start = now(), last = start; last - start < SPIN_NS;) {
+    for (int64_t start = tn__sys_nanoseconds(), last = start; last - start < SPIN_NS;) {
         for (int i = 0; i < 32; i++) {
             if ((atomic_load_explicit(at, memory_order_acquire) & mask) != value) return true;
             relax();
         }
-        const int64_t time = now();
+        const int64_t time = tn__sys_nanoseconds();
         if (time - last > SUSPENDED_NS) return *shy = SHY, false;
         last = time;
     }
@@ -166,7 +155,7 @@ static void *live(void *of)
         }
         seen = atomic_load(&t->epoch);
         if (atomic_load(&t->quit)) return NULL;
-        const int64_t time = now();
+        const int64_t time = tn__sys_nanoseconds();
         if (time - looked > LOOK_NS && !atomic_load_explicit(&t->crowded, memory_order_relaxed)) {
             looked = time;
             keep_apart(t, index);
@@ -186,16 +175,6 @@ static void begin(team *t)
     pthread_mutex_unlock(&t->lock);
 }
 
-/* Sleeps until the workers have left or, with the result false, for ns. */
-static bool doze(team *t, int64_t ns)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += (long)ns;
-    if (until.tv_nsec >= 1000000000) until.tv_nsec -= 1000000000, until.tv_sec++;
-    return pthread_cond_timedwait(&t->left, &t->lock, &until) != ETIMEDOUT;
-}
-
 /* The first worker in the loop; 0: none. */
 static int first_inside(team *t)
 {
@@ -211,7 +190,8 @@ static void sleep_at_end(team *t)
         const int     i = atomic_load_explicit(&t->crowded, memory_order_relaxed) ? 0 : first_inside(t);
         const int64_t ran = i ? tn__thread_time(t->thread[i]) : -1;
         if (ran < 0) pthread_cond_wait(&t->left, &t->lock);
-        else if (!doze(t, ns) && i == first_inside(t) && ran == tn__thread_time(t->thread[i])) {
+        else if (!tn__sys_wait(&t->left, &t->lock, ns) && i == first_inside(t) &&
+                 ran == tn__thread_time(t->thread[i])) {
             tn__fetch_thread(t->thread[i]);
             atomic_fetch_add(&t->moves, 1);
         }
@@ -244,7 +224,7 @@ static void end_team(void)
 
 /* In the child only the thread that called fork is left. */
 static void after_fork(void) { memset(&own, 0, sizeof own); }
-static void set_guard(void) { atomic_store(&guarded, pthread_atfork(NULL, NULL, after_fork) == 0); }
+static void set_guard(void) { atomic_store(&guarded, tn__sys_after_fork(after_fork)); }
 
 static bool make_ready(team *t)
 {
@@ -264,11 +244,7 @@ static bool make_ready(team *t)
 /* Makes workers until there are n, or one cannot be made. */
 static void grow(team *t, int n)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (t->made < n && pthread_create(&t->worker[t->made], NULL, live, t) == 0) t->made++;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    while (t->made < n && tn__sys_thread(&t->worker[t->made], live, t)) t->made++;
     t->refused = t->made < n ? t->made + 1 : 0;
 }
 

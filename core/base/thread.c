@@ -1,7 +1,7 @@
 /* thread.c — the state of each thread: its location, and what is freed at the thread's end. */
-#include "core/base/thread.h"
+#include "core/system/system.h"
 
-#include <pthread.h>
+#include "core/base/thread.h"
 
 _Thread_local tn__thread tn__self;
 

@@ -3,17 +3,12 @@
  * Saving is atomic and durable: a new file in the same folder receives all the bytes and is synced and closed; then it
  * is renamed over the old one, and the folder is synced. Until the rename the old file is unchanged; on any failure the
  * new one is removed. A failed fsync is not retried: the kernel may have dropped the pages it could not write. */
-#define _GNU_SOURCE /* fallocate, posix_fadvise */
+#include "core/system/system.h"
+
 #include "core/files/io.h"
 #include "core/tensor/tensor.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 /* ---- the system's own calls: they return -errno, and leave errno unchanged --------------------------------------- */
 
@@ -27,67 +22,53 @@
 static int sys_open(void *u, const char *path, int flags, unsigned mode)
 {
     (void)u;
-    CALL(int, open(path, flags, mode));
+    CALL(int, tn__sys_open(path, flags, mode));
 }
 static int sys_fstat(void *u, int fd, struct stat *st)
 {
     (void)u;
-    CALL(int, fstat(fd, st));
+    CALL(int, tn__sys_fstat(fd, st));
 }
 static int sys_lstat(void *u, const char *path, struct stat *st)
 {
     (void)u;
-    CALL(int, lstat(path, st));
+    CALL(int, tn__sys_lstat(path, st));
 }
 static int64_t sys_pread(void *u, int fd, void *to, size_t n, int64_t at)
 {
     (void)u;
-    CALL(int64_t, pread(fd, to, n, (off_t)at));
-}
-/* Writing past RLIMIT_FSIZE would send SIGXFSZ, which ends the process; so the limit is checked first. */
-static bool beyond_limit(int64_t bytes)
-{
-    struct rlimit most;
-    return !getrlimit(RLIMIT_FSIZE, &most) && most.rlim_cur != RLIM_INFINITY && (uint64_t)bytes > most.rlim_cur;
+    CALL(int64_t, tn__sys_pread(fd, to, n, (off_t)at));
 }
 static int64_t sys_write(void *u, int fd, const void *from, size_t n)
 {
     (void)u;
-    CALL(int64_t, beyond_limit(lseek(fd, 0, SEEK_CUR) + (int64_t)n) ? (errno = EFBIG, -1) : write(fd, from, n));
+    CALL(int64_t, tn__sys_write(fd, from, n));
 }
 static int sys_fsync(void *u, int fd)
 {
     (void)u;
-    CALL(int, fsync(fd));
+    CALL(int, tn__sys_fsync(fd));
 }
 static int sys_close(void *u, int fd)
 {
     (void)u;
-    CALL(int, close(fd));
+    CALL(int, tn__sys_close(fd));
 }
 static int sys_rename(void *u, const char *from, const char *to)
 {
     (void)u;
-    CALL(int, rename(from, to));
+    CALL(int, tn__sys_rename(from, to));
 }
 static int sys_unlink(void *u, const char *path)
 {
     (void)u;
-    CALL(int, unlink(path));
+    CALL(int, tn__sys_unlink(path));
 }
 
 static int sys_reserve(void *u, int fd, int64_t bytes)
 {
     (void)u;
-    int keep = errno, r = 0;
-    if (beyond_limit(bytes)) r = -EFBIG;
-#ifdef __linux__
-    else if (bytes > 0 && fallocate(fd, 0, 0, (off_t)bytes)) r = -errno;
-#else
-    (void)fd;
-#endif
-    errno = keep;
-    return r;
+    CALL(int, tn__sys_reserve(fd, bytes));
 }
 
 static const tn_io system_io = {sys_open,  sys_fstat, sys_lstat,  sys_pread,  sys_write, sys_reserve,
@@ -282,7 +263,7 @@ bool tn__source_open_linked(tn__source *s, const char *label, const char *path)
     if (!S_ISLNK(st.st_mode)) return open_source(s, label, path, O_NOFOLLOW);
     const ssize_t n = readlink(path, to, sizeof to - 1); /* an unreadable link counts as leading nowhere */
     to[n < 0 ? 0 : n] = 0, errno = keep;
-    const char *name = to + sizeof blobs - 1, *slash = strrchr(path, '/');
+    const char *name = to + sizeof blobs - 1, *slash = tn__sys_last_slash(path);
     const int   folder = slash ? (int)(slash - path) + 1 : 0;
     if (strncmp(to, blobs, sizeof blobs - 1) != 0 || !*name || *name == '.' || strchr(name, '/') || folder > 1000)
         return tn_raise_false(
@@ -322,9 +303,7 @@ bool tn__source_read(const tn__source *s, void *to, int64_t at, size_t bytes)
 void tn__source_prefetch(const tn__source *s, int64_t at, int64_t bytes)
 {
     if (s->memory || io.pread != sys_pread) return; /* replaced calls have their own descriptors */
-#ifdef POSIX_FADV_WILLNEED
-    (void)posix_fadvise(s->fd, (off_t)at, (off_t)bytes, POSIX_FADV_WILLNEED);
-#endif
+    tn__sys_read_ahead(s->fd, at, bytes);
 }
 
 void tn__source_close(tn__source *s)
@@ -348,7 +327,7 @@ static void put_hex(char *to, uint64_t v)
 /* Opens a new file in path's folder: ".name.tmp.<12 hex digits>". Its permissions are at most those of the old file. */
 static bool open_temporary(tn__sink *s, unsigned mode)
 {
-    const char *slash = strrchr(s->path, '/'), *base = slash ? slash + 1 : s->path;
+    const char *slash = tn__sys_last_slash(s->path), *base = slash ? slash + 1 : s->path;
     size_t      folder = slash ? (size_t)(slash - s->path) + 1 : 0, name = strlen(base);
     if (name > 200) name = 200; /* names have at most 255 bytes */
     size_t dir = folder ? folder : 1;
@@ -370,8 +349,8 @@ static bool open_temporary(tn__sink *s, unsigned mode)
     s->dir = open_file(s->names, O_RDONLY | O_DIRECTORY, 0);
     if (s->dir < 0 && s->dir != -EACCES) return fail(s->label, "cannot open its folder", s->dir), false;
 
-    struct timespec now = {0, 0};
-    clock_gettime(CLOCK_REALTIME, &now);
+    const struct timespec now = tn__sys_clock();
+
     uint64_t random = (uint64_t)now.tv_nsec * 0x9e3779b97f4a7c15u ^ (uint64_t)getpid() << 24 ^ (uint64_t)(uintptr_t)s;
     const char *temporary = s->names + dir + 1;
     for (int i = 0; i < 100; i++) {

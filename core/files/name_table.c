@@ -1,9 +1,10 @@
 /* name_table.c — finds entries by name, in a hash table without provoked collisions; "did you mean"; and a sort. */
+#include "core/system/system.h"
+
 #include "core/files/io.h"
 #include "core/base/thread.h"
 
 #include <string.h>
-#include <time.h>
 
 /* ---- SipHash-1-3 (Aumasson and Bernstein): a keyed hash: without its key, collisions cannot be constructed ------- */
 
@@ -42,8 +43,7 @@ static uint64_t hash(const uint64_t seed[2], const char *p, size_t n)
 /* The seed affects only the order of names in a table, no result. */
 void tn__names_seed(tn__names *x)
 {
-    struct timespec now = {0, 0};
-    timespec_get(&now, TIME_UTC);
+    const struct timespec now = tn__sys_clock();
     x->seed[0] = (uint64_t)(uintptr_t)x ^ (uint64_t)now.tv_nsec << 32;
     x->seed[1] = (uint64_t)(uintptr_t)&tn__self ^ (uint64_t)now.tv_sec << 20 ^ (uint64_t)now.tv_nsec;
 }

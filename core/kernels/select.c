@@ -1,8 +1,7 @@
 /* select.c — the choice of the instruction set's kernels: determined by the CPU once, capped by TENON_ISA.
  * TENON_EXACT=1 replaces the baseline, whose multiply-adds round twice, by kernels that emulate those of the others. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* syscall */
-#endif
+#include "core/system/system.h"
+
 #include "core/kernels/kernels.h"
 
 #include <errno.h>
@@ -11,13 +10,6 @@
 #include <string.h>
 #ifdef TN__HAVE_AVX2
 #include <cpuid.h>
-#endif
-#ifdef TN__HAVE_AMX
-#include <sys/syscall.h>
-#include <unistd.h>
-#ifndef SYS_arch_prctl /* not Linux: the registers cannot be requested */
-#undef TN__HAVE_AMX
-#endif
 #endif
 
 extern const tn__kernel_table tn__table_baseline;
@@ -53,7 +45,6 @@ static const char *const names[TABLES] = {"baseline", "avx2", "avx512", "avx512b
 /* The 8 KB of AMX registers must be requested from the system, once for the process; that is permanent. */
 static bool amx_granted(void)
 {
-    enum { ASK_FOR_REGISTERS = 0x1023, TILES = 18 }; /* ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA */
     enum { NOT_ASKED, GRANTED, REFUSED };
     static atomic_int answer;
     int               known = atomic_load_explicit(&answer, memory_order_relaxed);
@@ -61,10 +52,8 @@ static bool amx_granted(void)
         const int      before = errno; /* of the caller: restored */
         unsigned       a, b, c, d = 0;
         const unsigned has = 1u << 22 | 1u << 24; /* bf16 products, tiles */
-        known = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & has) == has &&
-                        syscall(SYS_arch_prctl, ASK_FOR_REGISTERS, TILES) == 0
-                    ? GRANTED
-                    : REFUSED;
+        known =
+            __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & has) == has && tn__sys_amx_registers() ? GRANTED : REFUSED;
         errno = before;
         atomic_store_explicit(&answer, known, memory_order_relaxed);
     }
@@ -73,8 +62,8 @@ static bool amx_granted(void)
 #endif
 
 #ifdef TN__HAVE_AVX2
-/* What the CPU has and, for registers beyond SSE's, the system saves. The compilers' built-ins do not know all of it, and
- * need a library that not every C compiler links. cpuid runs once: on a virtual machine it takes microseconds. */
+/* What the CPU has and, for registers beyond SSE's, the system saves. The compilers' built-ins do not know all of it,
+ * and need a library that not every C compiler links. cpuid runs once: on a virtual machine it takes microseconds. */
 enum {
     ASKED = 1,
     HAS_AVX2 = 2, /* with FMA and F16C */

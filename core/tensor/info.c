@@ -1,4 +1,6 @@
 /* info.c — the version of the library, and what it uses on this machine and why. */
+#include "core/system/system.h"
+
 #include "core/base/caches.h"
 #include "core/base/parallel.h"
 #include "core/base/thread.h"

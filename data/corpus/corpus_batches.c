@@ -1,13 +1,11 @@
 /* corpus_batches.c — batches for a masked language model, prepared by a thread. The thread fills a ring of slots in the
  * order of the batches; the caller takes them in that order, and its position counts the batches taken. The content of
  * a batch depends only on its position, not on when or by which thread it is made. */
-#define _GNU_SOURCE
+#include "core/system/system.h"
+
 #include "data/corpus/corpus_examples.h"
 #include "core/base/toolbox.h"
 #include "data/corpus/batch_plan.h"
-
-#include <pthread.h>
-#include <signal.h>
 
 typedef struct {
     tn__mlm_rows rows;
@@ -98,17 +96,13 @@ static void stop(tn_mlm *b)
     b->running = b->stop = false;
 }
 
-/* Starts the thread if possible; without it the caller makes the batches. The thread blocks all signals. */
+/* Starts the thread if possible; without it the caller makes the batches. The thread receives no signals. */
 static void start(tn_mlm *b)
 {
     b->making = b->next, b->shard.done_ = b->taken, b->take = b->fill = 0, b->failed = TN_OK;
     for (int i = 0; i < b->n; i++) b->slots[i].full = false;
     if (b->running || !b->examples.config.ahead) return;
-    sigset_t all, old;
-    sigfillset(&all);
-    if (pthread_sigmask(SIG_SETMASK, &all, &old)) return;
-    b->running = !pthread_create(&b->thread, NULL, work, b);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    b->running = tn__sys_thread(&b->thread, work, b);
 }
 
 /* ---- the caller's side ------------------------------------------------------------------------------------------- */

@@ -1,9 +1,10 @@
 /* read_table.c — reads labelled texts from tables: lines with tabs, CSV, one JSON object per line, the layouts of
  * GLUE's tasks, and SWAG's table of choices. The columns are located once; then each row becomes an example. */
+#include "core/system/system.h"
+
 #include "data/labelled/labelled_private.h"
 
 #include <stdlib.h>
-#include <strings.h>
 
 enum { CHOICES_MAX = 64, COLUMNS = CHOICES_MAX + 3 };
 

@@ -2,12 +2,11 @@
  * slot holds the batch and the source's position after it, as JSON. The caller takes them in that order; its position
  * is that of the last slot taken. To start again anywhere, the thread is stopped and the source returns to that
  * position; parts of a batch that the caller has already taken are then read again and dropped. */
-#define _GNU_SOURCE
+#include "core/system/system.h"
+
 #include "data/source/source_private.h"
 #include "data/loading.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 
 typedef struct {
@@ -125,12 +124,8 @@ static bool start(tn_prefetch *p)
         tn_scope_end(s);
     }
     if (tn_error() != TN_OK) return false;
-    sigset_t all, old;
-    sigfillset(&all);
     p->began = true;
-    if (pthread_sigmask(SIG_SETMASK, &all, &old)) return true;
-    p->running = !pthread_create(&p->thread, NULL, work, p);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    p->running = tn__sys_thread(&p->thread, work, p);
     return true;
 }
 

@@ -4,12 +4,10 @@
  *     Event   { double wall_time = 1; int64 step = 2; string file_version = 3; Summary summary = 5; SessionLog = 7 }
  *     Summary { repeated Value value = 1 }   Value { string tag = 1; float simple_value = 2 }
  *     SessionLog { Status status = 1 }       START = 1: discards earlier events of this and later steps */
-#define _GNU_SOURCE
+#include "core/system/system.h"
+
 #include "extras/report/runlog_private.h"
 #include "core/base/toolbox.h"
-
-#include <time.h>
-#include <unistd.h>
 
 static uint32_t masked(const void *data, size_t bytes) /* masked, so that the checksum of a checksum is not trivial */
 {
@@ -44,8 +42,8 @@ static size_t varint_bytes(uint64_t v)
 
 static void put_head(tn_string *to, int64_t step)
 {
-    struct timespec now = {0, 0};
-    clock_gettime(CLOCK_REALTIME, &now);
+    const struct timespec now = tn__sys_clock();
+
     double   seconds = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
     uint64_t bits;
     memcpy(&bits, &seconds, sizeof bits);
@@ -97,16 +95,15 @@ bool tn__events_put(tn__log_file *f, tn_string *data, int64_t step, int n, const
 
 bool tn__events_open(tn__log_file *f, const char *folder, int64_t first)
 {
-    static const char version[] = "brain.Event:2";
-    struct timespec   now = {0, 0};
-    char              name[160], host[65] = "";
-    tn_string         path = {0}, data = {0};
-    clock_gettime(CLOCK_REALTIME, &now);
+    static const char     version[] = "brain.Event:2";
+    const struct timespec now = tn__sys_clock();
+    char                  name[160], host[65] = "";
+    tn_string             path = {0}, data = {0};
     if (gethostname(host, sizeof host - 1) || !*host) memcpy(host, "localhost", 10);
     for (char *p = host; *p; p++)
         if (*p == '/') *p = '_';
     snprintf(name, sizeof name, "/events.out.tfevents.%010lld.%s.%lld.%09ld", (long long)now.tv_sec, host,
-             (long long)getpid(), now.tv_nsec);
+             (long long)getpid(), (long)now.tv_nsec);
     tn_string_add(&path, tn_text_of(folder));
     tn_string_add(&path, tn_text_of(name));
     bool done = tn__self.error == TN_OK && tn__log_append(f, path.at);

@@ -1,16 +1,17 @@
 /* model_file.c — detects a model file's format and calls its reader. */
+#include "core/system/system.h"
+
 #include "models/files/model_file.h"
 #include "core/files/io.h"
 
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* stat, with errno unchanged; false: the path does not exist. */
 static bool get_status(const char *path, struct stat *st)
 {
     const int  keep = errno;
-    const bool there = path && !stat(path, st);
+    const bool there = path && !tn__sys_stat(path, st);
     errno = keep;
     return there;
 }

@@ -1,15 +1,9 @@
 /* fit_folder.c — the folder of training checkpoints: its lock, its list, its retention.
  *
- * The lock is flock() on the file `lock`: the system releases it when the process ends. The file is not deleted. */
-#define _GNU_SOURCE
-#include "models/fit/fit_private.h"
+ * The lock is on the file `lock`: the system releases it when the process ends. The file is not deleted. */
+#include "core/system/system.h"
 
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "models/fit/fit_private.h"
 
 enum { DIGITS = 12, LONGEST = 800 };
 static const char prefix[] = "step-", suffix[] = ".ckpt", best[] = "best.safetensors", record[] = "record.jsonl";
@@ -80,7 +74,7 @@ static bool survey_folder(const tn__folder *f, survey *s, bool tidy)
     if (!d) return fail(f->path, "cannot open the folder", errno);
     for (const struct dirent *e; (e = readdir(d));) {
         const int64_t step = step_of(e->d_name);
-        if (tidy && is_temporary(e->d_name)) unlink(join(f, e->d_name, file));
+        if (tidy && is_temporary(e->d_name)) tn__sys_unlink(join(f, e->d_name, file));
         if (step >= s->below) s->beyond = step;
         if (step < 0 || step >= s->below) continue;
         s->count++;
@@ -103,7 +97,7 @@ int64_t tn__folder_newest(const tn__folder *f, int64_t below)
 static bool delete_checkpoint(const tn__folder *f, int64_t step)
 {
     char file[TN__FILE_ROOM];
-    return unlink(tn__folder_file(f, step, file)) == 0 || errno == ENOENT ||
+    return tn__sys_unlink(tn__folder_file(f, step, file)) == 0 || errno == ENOENT ||
            fail(file, "cannot remove an old checkpoint", errno);
 }
 
@@ -125,7 +119,7 @@ static bool create_folders(const char *path)
         if (path[i] && path[i] != '/') continue;
         memcpy(part, path, i), part[i] = 0;
         struct stat st;
-        if (mkdir(part, 0777) != 0 && (errno != EEXIST || stat(part, &st) != 0 || !S_ISDIR(st.st_mode)))
+        if (mkdir(part, 0777) != 0 && (errno != EEXIST || tn__sys_stat(part, &st) != 0 || !S_ISDIR(st.st_mode)))
             return fail(part, "cannot create the folder", errno);
     }
     return true;
@@ -135,11 +129,11 @@ static bool create_folders(const char *path)
 static bool lock_folder(tn__folder *f, const char *file)
 {
     char text[32] = "";
-    if ((f->lock = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666)) < 0)
+    if ((f->lock = tn__sys_open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666)) < 0)
         return fail(file, "cannot open the lock file", errno);
-    if (flock(f->lock, LOCK_EX | LOCK_NB) != 0) {
+    if (!tn__sys_lock(f->lock)) {
         if (errno != EWOULDBLOCK) return fail(file, "cannot lock it", errno);
-        if (pread(f->lock, text, sizeof text - 1, 0) < 0) text[0] = 0;
+        if (tn__sys_pread(f->lock, text, sizeof text - 1, 0) < 0) text[0] = 0;
         text[strcspn(text, "\n")] = 0;
         return tn_raise_false(
             TN_ESTATE,
@@ -147,7 +141,7 @@ static bool lock_folder(tn__folder *f, const char *file)
             *text ? text : "unknown");
     }
     const int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
-    if (ftruncate(f->lock, 0) != 0 || pwrite(f->lock, text, (size_t)n, 0) != n)
+    if (ftruncate(f->lock, 0) != 0 || tn__sys_pwrite(f->lock, text, (size_t)n, 0) != n)
         return fail(file, "cannot write to it", errno);
     return true;
 }
@@ -168,6 +162,6 @@ bool tn__folder_open(tn__folder *f, const char *path)
 
 void tn__folder_close(tn__folder *f)
 {
-    if (f->lock >= 0) close(f->lock);
+    if (f->lock >= 0) tn__sys_close(f->lock);
     f->lock = -1;
 }

@@ -1,11 +1,12 @@
 /* families.c — the families of models that tn_model_open knows: the framework's, and those that programs register. */
+#include "core/system/system.h"
+
 #include "models/bert/bert_private.h"
 #include "models/gpt/gpt_private.h"
 #include "models/llama/llama_private.h"
 #include "models/open/open_private.h"
 #include "models/seq2seq/seq2seq_private.h"
 
-#include <pthread.h>
 #include <string.h>
 
 static const char *const gpt2[] = {"gpt2", NULL};

@@ -1,6 +1,7 @@
 /* embed.c — bert embed: prints a vector for each line of standard input. Lines are processed in groups; their vectors
  * are printed in the order of the lines. */
-#define _POSIX_C_SOURCE 200809L
+#include "core/system/system.h"
+
 #include "../common/texts.h"
 #include "../common/messages.h"
 #include "../common/weights.h"
@@ -12,7 +13,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     LINE_MOST = 16 << 20, /* maximum bytes of a line */

@@ -1,5 +1,6 @@
 /* eval.c — bert eval: loss and accuracy of a model on the masked tokens of text files. */
-#define _POSIX_C_SOURCE 200809L
+#include "core/system/system.h"
+
 #include "bert.h"
 
 #include "../common/numbers.h"
@@ -10,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char  *dir, *cache, *pairs;
 static texts_config asked = {.length = 128, .batch = 16, .seed = 7, .fixed = true};
@@ -20,7 +20,6 @@ static bool         json;
  * the operand "-", or -1. False: raised. */
 static bool spool_input(int count, char **operands, char path[1024], int *index)
 {
-    const char *where = getenv("TMPDIR");
     const char *in[] = {"-"};
     tn_string   text = {0};
     *index = -1;
@@ -29,11 +28,11 @@ static bool spool_input(int count, char **operands, char path[1024], int *index)
             return tn_raise_false(TN_EINVAL, "'-' is given twice, but standard input can be read only once");
         else if (!strcmp(operands[i], "-")) *index = i;
     if (*index < 0) return true;
-    snprintf(path, 1024, "%.900s/standard-input-XXXXXX", where && *where ? where : "/tmp");
+    snprintf(path, 1024, "%.900s/standard-input-XXXXXX", tn__sys_temporary());
     if (!texts_read(&(option_list){1, in}, &text)) return tn_string_free(&text), *index = -1, false;
     const int fd = mkstemp(path);
     if (fd < 0) tn_raise(TN_EIO, "'%s': %s; set TMPDIR to a folder with space", path, strerror(errno)), *index = -1;
-    else close(fd);
+    else tn__sys_close(fd);
     if (fd >= 0 && tn_file_write(path, text.at, text.bytes) == TN_OK) operands[*index] = path;
     tn_string_free(&text);
     return tn_error() == TN_OK;
@@ -83,8 +82,8 @@ static int run(int count, char **operands)
         }
         model_close(&m);
     }
-    if (from_input >= 0) unlink(input);
-    if (*input_cache) unlink(input_cache);
+    if (from_input >= 0) tn__sys_unlink(input);
+    if (*input_cache) tn__sys_unlink(input_cache);
     return program_end();
 }
 

@@ -1,6 +1,7 @@
 /* predict.c — bert classify, tag, answer and choose: predictions of a tuned model for the operands or for lines of
  * standard input. Lines are processed in groups, in their order; on a terminal, each line is answered at once. */
-#define _POSIX_C_SOURCE 200809L
+#include "core/system/system.h"
+
 #include "tune.h"
 
 #include "../common/files.h"
@@ -11,7 +12,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { LINE_MOST = 16 << 20, LINES = 256 };
 

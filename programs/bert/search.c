@@ -3,7 +3,8 @@
  *
  * An index is a safetensors file with "vectors" [lines, dim], and hashes (FNV-1a) of the lines and of the model in its
  * metadata, so that it is not used with others. */
-#define _POSIX_C_SOURCE 200809L
+#include "core/system/system.h"
+
 #include "bert.h"
 
 #include "../common/checksum.h"
@@ -13,7 +14,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     LINE_MOST = 16 << 20, /* bytes of a query */

@@ -1,5 +1,7 @@
 /* test_page.c — the HTML page of a test: the metrics, the confusion matrix, wrong predictions by confidence, and the
  * attention weights on the first of these texts. */
+#include "core/system/system.h"
+
 #include "bert.h"
 #include "tune.h"
 
@@ -9,7 +11,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 enum { SHOWN = 100, LABELS = 40 };
 

@@ -1,5 +1,7 @@
 /* train.c — bert train: the part of a training that is specific to masked language models; the rest is in
  * common/train.c. */
+#include "core/system/system.h"
+
 #include "../common/messages.h"
 #include "../common/checksum.h"
 #include "../common/ranks.h"
@@ -7,7 +9,6 @@
 
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define CAUSAL_PART 0.4 /* of the steps: next tokens instead of masked ones */
 
@@ -85,7 +86,8 @@ static bool look(training *t)
     size_t               bytes = 0;
     for (int i = 0; i < b->text.count; i++) {
         struct stat st;
-        if (!stat(b->text.value[i], &st)) bytes += S_ISREG(st.st_mode) ? (size_t)st.st_size : 1 << 24; /* a folder */
+        if (!tn__sys_stat(b->text.value[i], &st))
+            bytes += S_ISREG(st.st_mode) ? (size_t)st.st_size : 1 << 24; /* a folder */
     }
     if (is(b, "modernbert")) train_choose_vocabulary(t, bytes);
     return true;

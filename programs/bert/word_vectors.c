@@ -4,6 +4,8 @@
  * nouns have nearly the same embedding, and what they share hides how they differ. Skip-gram learns just this in
  * seconds. So skip-gram is trained first, with each token as a word. The embedding is initialised with its vectors,
  * after subtracting their mean and scaling all to the same length. */
+#include "core/system/system.h"
+
 #include "bert.h"
 
 #include <inttypes.h>

@@ -1,5 +1,6 @@
 /* argument_file.c — see argument_file.h. */
-#define _POSIX_C_SOURCE 200809L
+#include "core/system/system.h"
+
 #include "argument_file.h"
 
 #include <errno.h>

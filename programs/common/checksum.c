@@ -1,4 +1,6 @@
 /* checksum.c — see checksum.h. */
+#include "core/system/system.h"
+
 #include "checksum.h"
 
 #include <errno.h>

@@ -4,16 +4,14 @@
  * Nothing but the training checkpoints and record.jsonl is stored for it. The steps are those of tn_fit, which resumes
  * from a link to the newest training checkpoint before them, in a temporary folder, with the run's arguments: a resumed
  * run has the same bits. The loss is wrapped to observe one step; each repeated step must have the recorded loss. */
-#define _GNU_SOURCE
+#include "core/system/system.h"
+
 #include "debug.h"
 
 #include "resume.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static option_list steps;
 static const char *when, *out;
@@ -176,7 +174,7 @@ static int64_t newest(const char *folder, int64_t below, int64_t delete_from)
         const int64_t step = strncmp(e[i]->d_name, "step-", 5) ? -1 : strtoll(e[i]->d_name + 5, NULL, 10);
         const bool    is_one = step >= 0 && !strcmp(e[i]->d_name, checkpoint_name(step, name));
         if (is_one && step < below && step > best) best = step;
-        if (is_one && step >= delete_from) unlink(in_folder(folder, name, path));
+        if (is_one && step >= delete_from) tn__sys_unlink(in_folder(folder, name, path));
         free(e[i]);
     }
     if (n >= 0) free(e);
@@ -211,7 +209,7 @@ static bool go_before(debugging *d, int64_t step, const char *checkpoints)
                               "%lld",
                               d->run, (long long)d->h.first, (long long)step);
     newest(checkpoints, 0, start + 1);
-    unlink(in_folder(checkpoints, "record.jsonl", path[0]));
+    tn__sys_unlink(in_folder(checkpoints, "record.jsonl", path[0]));
     checkpoint_name(start, name);
     if (start > here && !link_file(in_folder(source, name, path[0]), in_folder(checkpoints, name, path[1])))
         return false;

@@ -1,13 +1,14 @@
 /* debug_without.c — PROGRAM debug DIR --without LINE: the training again, without one line of its text. It is the run
  * that `train` makes from a file without the line, with the tokenizer of that text: the same options, number of steps
  * and seed. */
+#include "core/system/system.h"
+
 #include "debug.h"
 
 #include "options.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* ---- the text without the line ----------------------------------------------------------------------------------- */
 
@@ -35,7 +36,7 @@ static int64_t cut_file(const debugging *d, const char **path, int64_t line, con
     tn_text        part = {0};
     int64_t        lines = -1;
     const tn_scope s = tn_scope_begin();
-    if (!stat(*path, &st) && S_ISDIR(st.st_mode))
+    if (!tn__sys_stat(*path, &st) && S_ISDIR(st.st_mode))
         tn_raise(TN_EINVAL, "'%s' of --%s is a folder, but --without needs text files", *path, name);
     const tn_tensor *read = tn_file_read(*path, INT32_MAX);
     if (read && tn_error() == TN_OK) {

@@ -1,15 +1,12 @@
 /* files.c — folders, file names, lines of standard input, and the time. */
-#define _POSIX_C_SOURCE 200809L
+#include "core/system/system.h"
+
 #include "files.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 bool make_folder(const char *path)
 {
@@ -24,7 +21,8 @@ bool make_folder(const char *path)
         *at = 0;
         if (mkdir(s, 0777) && errno != EEXIST)
             return tn_raise_false(TN_EIO, "cannot create folder '%s': %s", s, strerror(errno));
-        if (stat(s, &st) || !S_ISDIR(st.st_mode)) return tn_raise_false(TN_EIO, "'%s' is a file, expected a folder", s);
+        if (tn__sys_stat(s, &st) || !S_ISDIR(st.st_mode))
+            return tn_raise_false(TN_EIO, "'%s' is a file, expected a folder", s);
         if (!was) return true;
         *at = was;
     }
@@ -40,13 +38,13 @@ const char *in_folder(const char *folder, const char *name, char path[1024])
 bool file_exists(const char *path)
 {
     struct stat st;
-    return stat(path, &st) == 0;
+    return tn__sys_stat(path, &st) == 0;
 }
 
 /* Copies the folder part of a path ("." if it has none). Returns the file name, a part of path. */
 static const char *folder_of(const char *path, char folder[1024])
 {
-    const char *name = strrchr(path, '/');
+    const char *name = tn__sys_last_slash(path);
     snprintf(folder, 1024, "%.*s", name ? (int)(name - path) + 1 : 1, name ? path : ".");
     return name ? name + 1 : path;
 }
@@ -55,9 +53,10 @@ bool same_file(const char *a, const char *b)
 {
     struct stat s, t;
     char        there[1024], here[1024];
-    const bool  is_a = stat(a, &s) == 0, is_b = stat(b, &t) == 0;
+    const bool  is_a = tn__sys_stat(a, &s) == 0, is_b = tn__sys_stat(b, &t) == 0;
     if (is_a != is_b) return false;
-    if (!is_a && (strcmp(folder_of(a, there), folder_of(b, here)) != 0 || stat(there, &s) || stat(here, &t)))
+    if (!is_a &&
+        (strcmp(folder_of(a, there), folder_of(b, here)) != 0 || tn__sys_stat(there, &s) || tn__sys_stat(here, &t)))
         return false;
     return s.st_dev == t.st_dev && s.st_ino == t.st_ino;
 }
@@ -68,10 +67,10 @@ bool may_write(const char *path)
     struct stat st;
     if (!*path) return tn_raise_false(TN_EINVAL, "the name of the file is empty");
     if (strlen(path) >= sizeof folder) return tn_raise_false(TN_EINVAL, "the name '%.40s...' is too long", path);
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+    if (tn__sys_stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return tn_raise_false(TN_EINVAL, "'%s' is a folder, expected a file", path);
     folder_of(path, folder);
-    if (stat(folder, &st) == 0 && S_ISDIR(st.st_mode)) return true;
+    if (tn__sys_stat(folder, &st) == 0 && S_ISDIR(st.st_mode)) return true;
     return tn_raise_false(TN_EIO, "cannot write '%s': the folder '%s' does not exist", path, folder);
 }
 
@@ -104,13 +103,8 @@ bool next_line(char **line, size_t *room, size_t *bytes, size_t most)
 
 double seconds_now(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    const int64_t now = tn__sys_nanoseconds();
+    return (double)(now / 1000000000) + 1e-9 * (double)(now % 1000000000);
 }
 
-int64_t input_waits(void)
-{
-    int n = 0;
-    return isatty(STDIN_FILENO) || ioctl(STDIN_FILENO, FIONREAD, &n) != 0 ? 0 : n;
-}
+int64_t input_waits(void) { return tn__sys_input_waits(); }

@@ -5,9 +5,9 @@
 #include "options.h"
 
 /* fprintf to standard error, with the singular after 1: "1 documents are" becomes "1 document is". */
-void tell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void tell(const char *fmt, ...) TN_PRINTF(1, 2);
 /* "warning: " and the text as tell writes it; on the first rank only, and with --quiet, too: a result may be wrong. */
-void warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void warn(const char *fmt, ...) TN_PRINTF(1, 2);
 /* Copies a text, cut to fit, that names programs as this source does: "use 'bert tag'". A package may install them with
  * a prefix: started as tenon-bert, the program writes "use 'tenon-bert tag'". Returns `to`. */
 const char *message_name(const char *from, char *to, size_t room);

@@ -1,11 +1,12 @@
 /* model.c — opens a language model (GPT-2, LLaMA, Mistral, Qwen2, Reformer or a recurrent one) and its tokenizer from a
  * folder, a .gguf file or a .bin file of llama2.c. */
+#include "core/system/system.h"
+
 #include "model.h"
 
 #include "files.h"
 #include "weights.h"
 #include <string.h>
-#include <time.h>
 
 static bool open_as(const char *path, const char *tokenizer, bool alone, bool packed, const char *type, model *m)
 {

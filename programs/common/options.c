@@ -1,5 +1,6 @@
 /* options.c — parses the command line; help.c writes --help. */
-#define _GNU_SOURCE
+#include "core/system/system.h"
+
 #include "argument_file.h"
 #include "command_line.h"
 #include "completion.h"
@@ -11,14 +12,9 @@
 #include "stop.h"
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 program_settings settings;
 
@@ -324,24 +320,6 @@ static void *run_command(void *user)
     return NULL;
 }
 
-/* If the stack limit is small (ulimit -s 64), runs the command on a thread with a larger stack, which worker threads
- * get, too. */
-static int on_enough_stack(int count, char **operands)
-{
-    enum { LEAST = 256 << 10, BYTES = 2 << 20 };
-    call           c = {count, EXIT_FAILED, operands};
-    struct rlimit  r;
-    pthread_t      thread;
-    pthread_attr_t a;
-    if (getrlimit(RLIMIT_STACK, &r) != 0 || r.rlim_cur >= LEAST || pthread_attr_init(&a) != 0)
-        return run_command(&c), c.code;
-    pthread_attr_setstacksize(&a, BYTES), pthread_setattr_default_np(&a);
-    if (pthread_create(&thread, &a, run_command, &c) != 0) run_command(&c);
-    else pthread_join(thread, NULL);
-    pthread_attr_destroy(&a);
-    return c.code;
-}
-
 /* Keeps the defaults of the options, with which --resume compares. */
 static void keep_defaults(void)
 {
@@ -366,7 +344,9 @@ static int run_command_line(int i)
     resume_keep();
     if (now.drawn && !settings.quiet) fprintf(stderr, "seed     %lld\n", (long long)*(int64_t *)now.drawn->to);
     tn_set_threads((int)settings.threads);
-    return on_enough_stack(now.operand_count, now.operands);
+    call c = {now.operand_count, EXIT_FAILED, now.operands};
+    tn__sys_on_enough_stack(run_command, &c);
+    return c.code;
 }
 
 static int run(void)
@@ -386,14 +366,6 @@ static int run(void)
     }
     keep_defaults();
     return run_command_line(i);
-}
-
-/* Opens standard streams that are closed at the start. Otherwise the next file would get their descriptor, and printed
- * text would be written into it. */
-static void streams_open(void)
-{
-    for (int fd = 0; fd <= 2; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_WRONLY : O_RDONLY) != fd) _exit(EXIT_IO);
 }
 
 /* ---- the command line as text ------------------------------------------------------------------------------------ */
@@ -433,17 +405,16 @@ static program started_as(const program *p, const char *path)
 {
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.+";
     program           named = *p;
-    const char       *slash = path ? strrchr(path, '/') : NULL, *base = slash ? slash + 1 : path;
+    const char       *slash = path ? tn__sys_last_slash(path) : NULL, *base = slash ? slash + 1 : path;
     if (base && isalnum((unsigned char)*base) && strspn(base, plain) == strlen(base)) named.name = base;
     return named;
 }
 
 int program_main(const program *p, int argc, char **argv)
 {
+    if (!tn__sys_start(&argc, &argv)) return EXIT_IO;
     const program named = started_as(p, argc ? argv[0] : NULL);
-    streams_open();
     settings = (program_settings){.color = "auto"};
-    signal(SIGPIPE, SIG_DFL); /* `… | head -1` ends a program quietly, also where its parent ignores the signal */
     want_help = want_version = false;
     now = (command_line){
         .program = &named, .name = p->name, .argc = argc, .argv = calloc((size_t)argc + 1, sizeof *now.argv)};

@@ -1,5 +1,6 @@
 /* page.c — see page.h. */
-#define _GNU_SOURCE
+#include "core/system/system.h"
+
 #include "page.h"
 
 #include "files.h"
@@ -9,7 +10,6 @@
 #include "texts.h"
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 static bool add(tn_string *s, const char *text) { return tn_string_add(s, tn_text_of(text ? text : "")) == TN_OK; }
 

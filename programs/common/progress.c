@@ -1,6 +1,7 @@
 /* progress.c — see progress.h. The rate is smoothed as in tqdm: each time the bar is drawn, the newest rate has weight
  * 0.3. */
-#define _GNU_SOURCE
+#include "core/system/system.h"
+
 #include "progress.h"
 
 #include "files.h"
@@ -8,26 +9,14 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 enum { EVERY = 10, PLAIN = 100, NARROW = 10 }; /* seconds between plain lines; their width; the narrowest full bar */
 static const double at_least = 0.1, smoothing = 0.3;
 
 static int columns(FILE *to)
 {
-    struct winsize w = {0};
-    return ioctl(fileno(to), TIOCGWINSZ, &w) == 0 && w.ws_col > 20 ? w.ws_col : 80;
-}
-
-static bool utf8(void)
-{
-    const char *names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
-    for (int i = 0; i < 3; i++) {
-        const char *v = getenv(names[i]);
-        if (v && *v) return strstr(v, "UTF-8") || strstr(v, "utf8");
-    }
-    return false;
+    const int n = tn__sys_columns(to);
+    return n > 20 ? n : 80;
 }
 
 progress progress_begin(const char *title, int64_t total, const char *unit)
@@ -36,7 +25,7 @@ progress progress_begin(const char *title, int64_t total, const char *unit)
     progress    p = {.title = title, .unit = unit, .total = total, .to = stderr, .began = seconds_now()};
     p.silent = settings.quiet || settings.no_progress;
     p.live = isatty(fileno(p.to)) && !(term && !strcmp(term, "dumb"));
-    p.blocks = utf8();
+    p.blocks = tn__sys_utf8();
     p.last = p.drawn = p.began;
     return p;
 }

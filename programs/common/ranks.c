@@ -1,10 +1,10 @@
 /* ranks.c — see ranks.h. */
-#define _GNU_SOURCE /* setenv, readlink */
+#include "core/system/system.h"
+
 #include "ranks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #ifndef RANKS_MPIEXEC
 #define RANKS_MPIEXEC "" /* built without MPI */
@@ -70,9 +70,7 @@ void ranks_launch(int ranks, const char *path, int argc, char **argv)
         free(words);
         return;
     }
-    const ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
-    if (length > 0) own[length] = 0;
-    else snprintf(own, sizeof own, "%s", argv[0]);
+    if (!tn__sys_self(own, sizeof own)) snprintf(own, sizeof own, "%s", argv[0]);
     settings_for(ranks);
     snprintf(count, sizeof count, "%d", ranks);
     words[n++] = (char *)(uintptr_t)mpiexec;

@@ -1,20 +1,14 @@
 /* record.c — see record.h. */
-#define _GNU_SOURCE
+#include "core/system/system.h"
+
 #include "record.h"
 
 #include "resume.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
 
 record record_begin(const char *folder, int64_t steps, bool resume)
 {
@@ -67,9 +61,9 @@ void record_end(record *r)
  * lock of the checkpoint folder protects a run. */
 static bool record_lock(const char *folder)
 {
-    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return true;
-    close(fd);
+    const int fd = tn__sys_open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0 || tn__sys_lock(fd) || errno != EWOULDBLOCK) return true;
+    tn__sys_close(fd);
     return tn_raise_false(TN_ESTATE, "'%s' is in use by another run; wait for its end, or choose another folder",
                           folder);
 }
@@ -138,7 +132,7 @@ static void delete_temporary_in(const char *folder)
     for (const struct dirent *e; d && (e = readdir(d));) {
         const char *end = strstr(e->d_name, ".tmp.");
         if (e->d_name[0] == '.' && end && strlen(end) == 5 + 12 && strncmp(e->d_name, ".eval.", 6) != 0)
-            unlink(in_folder(folder, e->d_name, path));
+            tn__sys_unlink(in_folder(folder, e->d_name, path));
     }
     if (d) closedir(d);
 }
@@ -177,9 +171,9 @@ bool record_lock_folder(const char *folder, bool *resume)
             return tn_raise_false(TN_EINVAL,
                                   "'%s' contains another model, or a part of one: '%s'; choose another folder", folder,
                                   files[i]);
-        unlink(path);
+        tn__sys_unlink(path);
     }
-    if (again) unlink(in_folder(folder, "valid.tokens", path)); /* the new start may have no validation text */
+    if (again) tn__sys_unlink(in_folder(folder, "valid.tokens", path)); /* the new start may have no validation text */
     delete_temporary(folder);
     return write_run(folder, NULL);
 }
@@ -204,7 +198,7 @@ bool record_run(const char *folder, bool resume, const tn_tokenizer *t, const ch
 void record_forget(const char *folder)
 {
     char path[1024];
-    unlink(in_folder(folder, "run.json", path));
+    tn__sys_unlink(in_folder(folder, "run.json", path));
 }
 
 bool record_options(const char *folder) { return write_run(folder, NULL); }
@@ -271,18 +265,6 @@ bool record_same_kernels(const char *made_by, const char *what)
                           what, there, here, there);
 }
 
-/* Bytes of memory of the machine, or of the container (cgroup) if that has less. */
-static double memory_available(void)
-{
-    char      text[32] = "";
-    double    least = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE), most;
-    FILE     *f = fopen("/sys/fs/cgroup/memory.max", "r");
-    const int n = f ? (int)fread(text, 1, sizeof text - 1, f) : 0;
-    if (f) fclose(f);
-    if (n > 1 && tn_parse_double(text, (size_t)n - 1, &most) && most < least) least = most;
-    return least;
-}
-
 /* Raises if `needed` bytes are not available; with force, prints a warning and returns true. */
 static bool check_available(double needed, double there, bool force, tn_status status, const char *of,
                             const char *advice)
@@ -300,14 +282,12 @@ static bool check_available(double needed, double there, bool force, tn_status s
 
 bool record_memory(double bytes, bool force)
 {
-    return check_available(bytes, memory_available(), force, TN_ENOMEM, "memory", "reduce --batch, --length or --size");
+    return check_available(bytes, tn__sys_memory(), force, TN_ENOMEM, "memory", "reduce --batch, --length or --size");
 }
 
 bool record_space(const char *folder, double bytes, bool force)
 {
-    struct statvfs s;
-    const double   there = statvfs(folder, &s) == 0 ? (double)s.f_bavail * (double)s.f_frsize : -1;
-    return check_available(bytes, there, force, TN_EIO, "disk space",
+    return check_available(bytes, tn__sys_space(folder), force, TN_EIO, "disk space",
                            "free some, choose an --out on another disk or a smaller --size");
 }
 
@@ -357,10 +337,10 @@ double step_seconds(void *module, tn_source s, tn_fit_loss loss, void *user, boo
 static int first_bytes(const char *path, char *to, int n)
 {
     struct stat st;
-    const int   fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    const int   fd = tn__sys_open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0);
     if (fd < 0) return file_exists(path) ? -1 : 0;
-    const int got = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? (int)read(fd, to, (size_t)n) : -1;
-    close(fd);
+    const int got = tn__sys_fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? (int)tn__sys_pread(fd, to, (size_t)n, 0) : -1;
+    tn__sys_close(fd);
     return got;
 }
 

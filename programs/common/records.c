@@ -1,4 +1,6 @@
 /* records.c — see records.h. */
+#include "core/system/system.h"
+
 #include "records.h"
 
 #include "files.h"

@@ -1,14 +1,12 @@
 /* replay.c — see replay.h. */
-#define _GNU_SOURCE
+#include "core/system/system.h"
+
 #include "replay.h"
 
 #include "resume.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* The world of a run with shards is one rank: the bits are the same for any number of ranks. */
 static void set_world(training *t, const char *run)
@@ -54,8 +52,7 @@ void replay_close(training *t)
 
 bool replay_folder(char to[1024])
 {
-    const char *tmp = getenv("TMPDIR");
-    if (!tmp || !*tmp) tmp = "/tmp";
+    const char *tmp = tn__sys_temporary();
     snprintf(to, 1024, "%.900s/tenon-replay-XXXXXX", tmp);
     if (mkdtemp(to)) return true;
     *to = 0;
@@ -70,8 +67,8 @@ static void delete_folder(const char *folder, int depth)
     for (const struct dirent *e; d && (e = readdir(d));) {
         if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
         in_folder(folder, e->d_name, path);
-        if (depth && !lstat(path, &st) && S_ISDIR(st.st_mode)) delete_folder(path, depth - 1);
-        else unlink(path);
+        if (depth && !tn__sys_lstat(path, &st) && S_ISDIR(st.st_mode)) delete_folder(path, depth - 1);
+        else tn__sys_unlink(path);
     }
     if (d) closedir(d);
     rmdir(folder);

@@ -1,5 +1,6 @@
 /* resume.c — see resume.h. */
-#define _GNU_SOURCE
+#include "core/system/system.h"
+
 #include "resume.h"
 
 #include "checksum.h"
@@ -7,11 +8,8 @@
 #include "files.h"
 #include "texts.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { LONG = 2048 };
 
@@ -39,7 +37,7 @@ static uint64_t sum_of(uint64_t sum, const char *path, int depth)
     struct stat     st;
     struct dirent **e;
     char            inner[1024];
-    if (stat(path, &st) || !S_ISDIR(st.st_mode) || depth > 32) return checksum_file(sum, path);
+    if (tn__sys_stat(path, &st) || !S_ISDIR(st.st_mode) || depth > 32) return checksum_file(sum, path);
     const int n = scandir(path, &e, NULL, alphasort);
     for (int i = 0; i < n; i++) {
         if (e[i]->d_name[0] != '.' && tn_error() == TN_OK)

@@ -1,13 +1,13 @@
 /* stop.c — see stop.h. The signal handler only calls functions that are safe in one: it sets a flag, writes the message
  * and restores the default actions. */
-#define _GNU_SOURCE
+#include "core/system/system.h"
+
 #include "stop.h"
 #include "options.h"
 
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <unistd.h>
 
 volatile sig_atomic_t stop_flag;
 static char           message[128];
@@ -17,8 +17,8 @@ static void came(int which)
 {
     const int keep = errno;
     stop_flag = which;
-    signal(SIGINT, SIG_DFL), signal(SIGTERM, SIG_DFL); /* the next one ends the program */
-    if (write(STDERR_FILENO, message, length) < 0) {   /* an error has no consequence */
+    tn__sys_default_interrupt();                               /* the next one ends the program */
+    if (write(STDERR_FILENO, message, (unsigned)length) < 0) { /* an error has no consequence */
     }
     errno = keep;
 }
@@ -29,10 +29,7 @@ void stop_begin(const char *says)
     const int n = snprintf(message, sizeof message, "%s%s\n", isatty(STDERR_FILENO) ? "\n" : "", says ? says : "");
     length = !says || settings.quiet || n < 0 ? 0 : (size_t)n < sizeof message ? (size_t)n : sizeof message - 1;
     stop_flag = 0;
-    struct sigaction a = {.sa_handler = came, .sa_flags = SA_RESTART};
-    sigemptyset(&a.sa_mask);
-    sigaddset(&a.sa_mask, SIGINT), sigaddset(&a.sa_mask, SIGTERM);
-    sigaction(SIGINT, &a, NULL), sigaction(SIGTERM, &a, NULL);
+    tn__sys_on_interrupt(came);
 }
 
 int stop_exit_code(void) { return stop_flag ? 128 + (int)stop_flag : 0; }

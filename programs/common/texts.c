@@ -1,16 +1,15 @@
 /* texts.c — see texts.h. */
-#define _GNU_SOURCE
+#include "core/system/system.h"
+
 #include "messages.h"
 #include "texts.h"
 #include "files.h"
 #include "ranks.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { BLOCK = 1 << 16, AT_ONCE = 8 << 20 };
 
@@ -82,7 +81,7 @@ static bool read_path(const char *path, tn_string *to, int depth)
     end_line(to);
     if (is_stdin(path) && !depth) return read_stream(stdin, "standard input", to);
     if (depth > 32) return tn_raise_false(TN_EIO, "'%s': more than 32 nested folders", path);
-    if (!stat(path, &st) && S_ISDIR(st.st_mode)) return read_folder(path, to, depth);
+    if (!tn__sys_stat(path, &st) && S_ISDIR(st.st_mode)) return read_folder(path, to, depth);
     FILE      *f = fopen(path, "rb");
     const bool fine = read_stream(f, path, to);
     if (f) fclose(f);

@@ -1,5 +1,6 @@
 /* values.c — the values of options: texts to numbers and back, choices, ranges, and misspelled names. */
-#define _GNU_SOURCE
+#include "core/system/system.h"
+
 #include "command_line.h"
 #include "ranks.h"
 
@@ -7,7 +8,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 /* ---- suggestions for misspelled names ---------------------------------------------------------------------------- */
 
@@ -180,7 +180,7 @@ static int set_random_seed(const option *o, const char *value)
         return program_usage("--%s random cannot be used under mpirun, where each process would draw its own number; "
                              "give a number, or use --ranks",
                              o->name);
-    if (getrandom(&x, sizeof x, 0) != (ssize_t)sizeof x)
+    if (!tn__sys_random(&x, sizeof x))
         return fprintf(stderr, "%s: no random number from the system\n", now.program->name), EXIT_FAILED;
     *(int64_t *)o->to = x % 1000000000U;
     for (int i = 1; i < now.argc; i++) {

@@ -4,16 +4,14 @@
  * batches, the initial weights. tn_verify repeats the segments; then the model that the final weights give is saved and
  * compared with the folder's, byte by byte. If a text has changed, the run is repeated from its beginning up to the
  * first step that differs. */
-#define _GNU_SOURCE
+#include "core/system/system.h"
+
 #include "checksum.h"
 #include "replay.h"
 #include "resume.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static int64_t     segments, seed;
 static const char *certificate, *against;
@@ -131,11 +129,11 @@ static bool same_folder_in(verification *v, int64_t step, const char *input, con
         struct stat st;
         char        name[600];
         snprintf(name, sizeof name, "%.250s%s%.300s", in, *in ? "/" : "", e[i]->d_name);
-        const bool exists = e[i]->d_name[0] != '.' && !lstat(in_folder(v->scratch, name, here), &st);
+        const bool exists = e[i]->d_name[0] != '.' && !tn__sys_lstat(in_folder(v->scratch, name, here), &st);
         const bool sums = !strcmp(e[i]->d_name, "SHA256SUMS"),
                    file = exists && S_ISREG(st.st_mode) && strcmp(dot ? dot : "", ".tokens") != 0 && (!sums || last);
         if (file && !v->differs && tn_error() == TN_OK) same_file_of(v, step, input, what, name);
-        if (file) unlink(here);
+        if (file) tn__sys_unlink(here);
         if (exists && S_ISDIR(st.st_mode) && !*in) same_folder_in(v, step, input, what, name, last);
         free(e[i]);
     }

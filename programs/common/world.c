@@ -1,4 +1,6 @@
 /* world.c — the grammar of the small world: generates sentences, documents, and probes of a model. */
+#include "core/system/system.h"
+
 #include "world.h"
 #include "words.h"
 

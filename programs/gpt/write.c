@@ -1,11 +1,12 @@
 /* write.c — gpt write: continues a text, or holds a conversation. */
+#include "core/system/system.h"
+
 #include "../common/messages.h"
 #include "../common/records.h"
 #include "gpt.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { LINE_MOST = 1 << 20 }; /* bytes */
 

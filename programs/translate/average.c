@@ -1,9 +1,9 @@
 /* average.c — translate average: one model whose weights are the mean of several models, typically of the last training
  * checkpoints of a run; the mean is often better than each of them. */
-#define _POSIX_C_SOURCE 200809L
+#include "core/system/system.h"
+
 #include "translate.h"
 
-#include <dirent.h>
 #include <string.h>
 
 static const char *out;

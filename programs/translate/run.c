@@ -1,5 +1,6 @@
 /* run.c — translate run: translates the lines of standard input in order. */
-#define _POSIX_C_SOURCE 200809L
+#include "core/system/system.h"
+
 #include "../common/messages.h"
 #include "../common/numbers.h"
 #include "../common/records.h"
@@ -9,7 +10,6 @@
 #include "translate.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 static const char       *model_dir, *dtype, *from, *to;
 static translate_options config = {.beams = 5, .best = 1, .batch = 256, .budget = 1024};

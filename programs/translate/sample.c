@@ -1,4 +1,6 @@
 /* sample.c — translate sample-pairs: writes two parallel files of generated lines. */
+#include "core/system/system.h"
+
 #include "tasks.h"
 #include "translate.h"
 

@@ -3,13 +3,9 @@
 #ifndef TENON_TESTS_EMULATED_EVERY_CPU_H
 #define TENON_TESTS_EMULATED_EVERY_CPU_H
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* syscall */
-#endif
+#include "core/system/system.h"
+
 #include <cpuid.h>
-#include <stdint.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 static inline int emulated_cpuid(unsigned *a, unsigned *b, unsigned *c, unsigned *d)
 {
@@ -19,6 +15,6 @@ static inline int emulated_cpuid(unsigned *a, unsigned *b, unsigned *c, unsigned
 #define __get_cpuid(leaf, a, b, c, d) emulated_cpuid(a, b, c, d)
 #define __get_cpuid_count(leaf, part, a, b, c, d) emulated_cpuid(a, b, c, d)
 #define tn__xcr0() UINT64_MAX
-#define syscall(...) 0 /* the request for AMX's registers */
+#define tn__sys_amx_registers() true
 
 #endif

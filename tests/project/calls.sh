@@ -17,14 +17,13 @@ process='system popen fork vfork execv execve execvp chdir umask setenv putenv f
 
 # Allowed calls, with the reason.
 may='
-core/base/memory.c:aligned_alloc   the allocator takes memory from the system unless the user sets another
-core/base/memory.c:posix_memalign  the allocator takes large blocks from the system
-core/base/memory.c:free            the allocator returns memory to the system
-core/base/team.c:pthread_create    the workers of parallel loops
-data/corpus/corpus_batches.c:pthread_create  reads the next batch while this one is trained on
-data/source/prefetch.c:pthread_create  reads batches of any source ahead
-parallel/overlap.c:pthread_create  sends gradients during the backward pass
-core/base/c_locale.c:uselocale     numbers are written with a decimal point; then the locale of the user is restored
+core/system/posix.c:aligned_alloc  core/base/memory.c takes memory from the system unless the user sets another
+core/system/posix.c:posix_memalign  the same for large blocks
+core/system/posix.c:free           core/base/memory.c returns memory to the system
+core/system/posix.c:pthread_create  tn__sys_thread, which the table `threads` is about
+core/system/posix.c:signal         tn__sys_start and tn__sys_default_interrupt, of programs
+core/system/posix.c:sigaction      tn__sys_on_interrupt, of programs
+core/system/posix.c:uselocale      numbers are written with a decimal point; then the locale of the user is restored
 '
 forbidden=" $(echo $ends $prints $memory $locale $threads $chance $process) "
 taken() # FOLDER SOURCES: prints each forbidden call, "file:symbol"
@@ -40,7 +39,12 @@ findings < <(comm -13 <(taken "$build/CMakeFiles" "$root" | sort -u) <(sed 's/ .
     sed -E 's/(.*):(.*)/\1 no longer calls \2: its line in the table can go/')
 
 # OpenMP is not used, and kernels contain no strides, allocations or threads.
+# Threads are made in a few files.
+made='core/base/team.c data/corpus/corpus_batches.c data/source/prefetch.c parallel/overlap.c'
 cd "$root"
+makers=$(grep -rlw tn__sys_thread $(folders) --include='*.c' | grep -v '^core/system/' | sort | paste -sd ' ')
+[ "$makers" = "$made" ] ||
+    wrong "other files than $made call tn__sys_thread"
 for folder in $(folders); do
     for pattern in '^[[:space:]]*#[[:space:]]*pragma[[:space:]]+omp|omp\.h' 'fast-math|march=native|crtfastmath'; do
         findings < <(grep -rnE "$pattern" --include='*.[ch]' --exclude-dir=programs "$folder")

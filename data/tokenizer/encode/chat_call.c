@@ -1,11 +1,11 @@
 /* chat_call.c — the functions, methods, filters and tests of chat templates. */
-#define _POSIX_C_SOURCE 200809L /* localtime_r */
+#include "core/system/system.h"
+
 #include "data/text/data_private.h"
 #include "data/text/unicode.h"
 #include "data/tokenizer/encode/chat_values.h"
 
 #include <string.h>
-#include <time.h>
 
 /* The arguments of a call: those by position, and those by name after them. */
 typedef struct {
@@ -205,7 +205,7 @@ static tn__value items(const arguments *c)
 
 /* ---- functions --------------------------------------------------------------------------------------------------- */
 
-static tn__value raise(const arguments *c)
+static tn__value raise_text(const arguments *c)
 {
     const tn__value x = c->n ? c->a[0] : undefined;
     return tn__chat_fail(c->v, "%.*s", x.type == V_TEXT ? (int)(x.n < 250 ? x.n : 250) : 0,
@@ -314,7 +314,7 @@ static const struct {
     int         most;  /* number of arguments by position, the operand included */
     const char *names; /* of arguments by name, each after a space, " ": none; NULL: any */
 } functions[] = {
-    {STEP_CALL, "raise_exception", raise, 1, " "},
+    {STEP_CALL, "raise_exception", raise_text, 1, " "},
     {STEP_CALL, "namespace", new_namespace, 0, NULL},
     {STEP_CALL, "dict", new_dict, 0, NULL},
     {STEP_CALL, "range", range, 2, " "},

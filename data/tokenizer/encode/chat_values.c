@@ -1,5 +1,6 @@
 /* chat_values.c — values of a running chat template: texts, lists, dicts, with Python's rules. */
-#define _GNU_SOURCE /* memmem */
+#include "core/system/system.h"
+
 #include "data/text/data_private.h"
 #include "data/tokenizer/encode/chat_values.h"
 

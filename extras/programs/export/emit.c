@@ -1,4 +1,6 @@
 /* emit.c — see emit.h. */
+#include "core/system/system.h"
+
 #include "emit.h"
 
 #include <errno.h>
@@ -20,7 +22,7 @@ bool emit_open(emitter *e, const char *path)
 
 static bool rename_to(const char *part, const char *path)
 {
-    return rename(part, path) == 0 || tn_raise_false(TN_EIO, "cannot write '%s': %s", path, strerror(errno));
+    return tn__sys_rename(part, path) == 0 || tn_raise_false(TN_EIO, "cannot write '%s': %s", path, strerror(errno));
 }
 
 bool emit_close(emitter *e)

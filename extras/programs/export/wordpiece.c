@@ -1,12 +1,12 @@
 /* wordpiece.c — the tables of BERT's tokenizer for an exported model. What a character becomes is found by encoding
  * it with the same rules and a vocabulary that has just the characters of the model's tokens. */
 #define _XOPEN_SOURCE 700 /* mkdtemp */
+#include "core/system/system.h"
+
 #include "emit.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { DROPPED = 0, BLANK, ALONE, LETTER };
 static const char *const kinds[] = {"DROPPED", "SPACE", "ALONE", "LETTER"};
@@ -63,9 +63,8 @@ static tn_json *rules_of(const tn_tokenizer *t)
     static const char *const files[] = {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
                                         "vocab.txt"};
     char                     folder[1024], path[1100];
-    const char              *base = getenv("TMPDIR");
     tn_json                 *rules = NULL;
-    snprintf(folder, sizeof folder, "%.900s/tenon.XXXXXX", base && *base ? base : "/tmp");
+    snprintf(folder, sizeof folder, "%.900s/tenon.XXXXXX", tn__sys_temporary());
     if (!mkdtemp(folder)) return tn_raise_null(TN_EIO, "cannot make a folder in '%.900s'", folder);
     if (tn_tokenizer_save(t, folder) == TN_OK) {
         snprintf(path, sizeof path, "%s/tokenizer.json", folder);

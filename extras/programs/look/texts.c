@@ -1,5 +1,6 @@
 /* texts.c — reads the lines of a file as batches for a model: masked tokens, next tokens, translations or labels. */
-#define _POSIX_C_SOURCE 200809L
+#include "core/system/system.h"
+
 #include "programs/common/checksum.h"
 #include "programs/common/texts.h"
 #include "look.h"

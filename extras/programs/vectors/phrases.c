@@ -1,4 +1,6 @@
 /* phrases.c — vectors phrases: joins frequent pairs of words into one word, before word vectors are trained. */
+#include "core/system/system.h"
+
 #include "programs/common/messages.h"
 #include "programs/common/files.h"
 #include "programs/common/progress.h"

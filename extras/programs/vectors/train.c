@@ -1,4 +1,6 @@
 /* train.c — vectors train: trains word vectors on texts. */
+#include "core/system/system.h"
+
 #include "programs/common/messages.h"
 #include "programs/common/files.h"
 #include "programs/common/progress.h"

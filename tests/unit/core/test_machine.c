@@ -3,6 +3,7 @@
 
 #include "core/base/caches.h"
 #include "core/base/parallel.h"
+#include "core/system/system.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

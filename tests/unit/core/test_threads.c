@@ -7,6 +7,7 @@
 #include "tests/common/errors.h"
 
 #include "core/base/parallel.h"
+#include "core/system/system.h"
 #include "core/base/team.h"
 #include <fenv.h>
 #include <pthread.h>

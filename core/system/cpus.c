@@ -3,19 +3,11 @@
  *
  * A source that cannot be read or parsed sets no limit. Paths start with `root`, which is "" outside the tests. Nothing
  * is allocated: the files are a few lines long, and anything that exceeds a buffer is ignored. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* sched_getaffinity, sched_getcpu */
-#endif
-#include "core/base/parallel.h"
+#include "core/system/system.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-#include <unistd.h>
 #ifdef __linux__
-#include <fcntl.h>
 #include <sched.h>
 #endif
 
@@ -262,10 +254,9 @@ bool    tn__leave_cpus(const int *taken, int n) { return (void)taken, (void)n, f
 
 tn__cpu_limits tn__cpus(void)
 {
-    long           n = sysconf(_SC_NPROCESSORS_ONLN);
-    tn__cpu_limits c = {.allowed = n > 0 && n < MAX_ANSWER ? (int)n : 1,
-                        .asked = tn__env_threads(getenv("OMP_NUM_THREADS"))};
+    tn__cpu_limits c = {.allowed = tn__sys_cores(), .asked = tn__env_threads(getenv("OMP_NUM_THREADS"))};
     c.use = least(c.allowed, c.asked);
+    if (!c.use) c.use = 1;
     return c;
 }
 #endif

@@ -1,0 +1,11 @@
+# Toolchain for Windows on x86-64 with MinGW-w64 (Debian: gcc-mingw-w64-x86-64-posix). Programs need no DLL that Windows
+# lacks. TENON_WINDOWS_ROOT: a folder with lib/pkgconfig of utf8proc, and of Check for the tests; tests/stage makes it.
+set(CMAKE_SYSTEM_NAME Windows)
+set(CMAKE_SYSTEM_PROCESSOR x86_64)
+set(CMAKE_C_COMPILER x86_64-w64-mingw32-gcc-posix)
+set(CMAKE_RC_COMPILER x86_64-w64-mingw32-windres)
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_EXE_LINKER_FLAGS_INIT "-static")
+set(CMAKE_SHARED_LINKER_FLAGS_INIT "-static-libgcc -Wl,-Bstatic,-lpthread,-Bdynamic")
