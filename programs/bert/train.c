@@ -32,8 +32,8 @@ static tn_bert_kind kind_of(const bert_training *t)
 
 /* What a run gets where the user sets nothing (docs/results.md has the trials). Short examples first: most of what a
  * small model can learn in an hour is within a sentence. */
-static const train_choice choices[] = {{0, "tiny", 16, 64},   {8, "mini", 16, 64},  {30, "mini", 32, 64},
-                                       {150, "mini", 64, 64}, {800, "small", 64, 64}, {.size = NULL}};
+static const train_choice choices[] = {{0, "tiny", 16, 64},   {20, "mini", 16, 64},    {100, "mini", 32, 64},
+                                       {300, "mini", 64, 64}, {1000, "small", 64, 64}, {.size = NULL}};
 static const train_choice others[] = {{0, "mini", 16, 128}, {.size = NULL}};
 
 /* Checks the combinations of options. Returns 0 or program_usage. */
@@ -274,10 +274,11 @@ static const option options[] = {
     OPTION_LIST("text", 't', "FILE", &asked.text, "training text: files or folders; an empty line ends a document",
                 .required = true),
     OPTION_LIST("valid", 0, "FILE", &asked.valid, "validation text"),
-    OPTION_REAL("valid-part", 0, "P", &asked.valid_part,
-                "fraction of the text, from its end, to validate on instead of --valid, at most 131,072 tokens (default: "
-                "0.1; with sentence pairs 0)",
-                .least = 0, .most = 0.5),
+    OPTION_REAL(
+        "valid-part", 0, "P", &asked.valid_part,
+        "fraction of the text, from its end, to validate on instead of --valid, at most 131,072 tokens (default: "
+        "0.1; with sentence pairs 0)",
+        .least = 0, .most = 0.5),
     OPTION_TEXT(
         "objective", 0, "NAME", &asked.objective,
         "modernbert: masked tokens, rotary positions, gated feed-forward; bert: masked tokens and next sentence; "

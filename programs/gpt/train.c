@@ -19,8 +19,8 @@ static tn_tensor *loss(void *net, const tn_batch *b, void *user)
 /* ---- a kind of training ------------------------------------------------------------------------------------------ */
 
 /* What a run gets where the user sets nothing: docs/results.md has the trials. */
-static const train_choice choices[] = {{0, "tiny", 8, 128},    {8, "mini", 8, 128},  {30, "mini", 16, 128},
-                                       {150, "mini", 16, 256}, {800, "baby", 16, 256}, {.size = NULL}};
+static const train_choice choices[] = {{0, "tiny", 8, 128},    {20, "mini", 8, 128},    {100, "mini", 16, 128},
+                                       {300, "mini", 16, 256}, {1000, "baby", 16, 256}, {.size = NULL}};
 
 static int check(training *t)
 {
