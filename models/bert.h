@@ -148,7 +148,8 @@ typedef struct tn_bert_loss_args {
     int        end_;
 } TN_KEYWORDS_ONLY tn_bert_loss_args;
 TN_API tn_tensor  *tn_bert_loss_run(tn_bert *m, tn_bert_loss_args b);
-/* The loss of a batch of tn_mlm_source, with .causal for one of tn_mlm_causal: a tn_fit_loss. segment: NULL, or the address of .segment, an int64_t. */
+/* The loss of a batch of tn_mlm_source, with .causal for one of tn_mlm_causal: a tn_fit_loss. segment: NULL, or the
+ * address of .segment, an int64_t. */
 TN_API tn_tensor *tn_bert_fit_loss(void *bert, const tn_batch *b, void *segment);
 
 /* ---- with texts -------------------------------------------------------------------------------------------------- */

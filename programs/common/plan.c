@@ -148,6 +148,24 @@ bool plan_again(training *t, int64_t *steps)
 
 /* ---- memory and disk space --------------------------------------------------------------------------------------- */
 
+int plan_budget(training *t)
+{
+    static const char units[] = "KMGT";
+    const char       *text = t->asked.memory;
+    if (!text) return 0;
+    const size_t n = strlen(text);
+    const char  *unit = n ? strchr(units, text[n - 1]) : NULL;
+    double       bytes = 0;
+    const bool   valid = n && tn_parse_double(text, unit ? n - 1 : n, &bytes);
+    for (int64_t i = unit ? unit - units : -1; i >= 0; i--) bytes *= 1024;
+    if (!valid || !(bytes >= 1 << 20 && bytes < 0x1p50))
+        return program_usage("--memory is '%s', but must be a number of bytes of at least 1M, such as 500M or 2G",
+                             text);
+    if (t->world) return program_usage("--memory is for one process; omit --ranks");
+    t->fit.memory = (size_t)bytes;
+    return 0;
+}
+
 /* The approximate bytes of memory of the training: four f32 values per weight that is trained, one per frozen weight,
  * and the activations kept for the backward pass; at most --memory. */
 double plan_memory(const training *t)

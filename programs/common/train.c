@@ -37,25 +37,6 @@ static void choose_duration(training *t)
     if (!program_typed("minutes")) a->minutes = 0;
 }
 
-/* Sets .memory from --memory. Returns 0 or program_usage. */
-static int read_memory(training *t)
-{
-    static const char units[] = "KMGT";
-    const char       *text = t->asked.memory;
-    if (!text) return 0;
-    const size_t n = strlen(text);
-    const char  *unit = n ? strchr(units, text[n - 1]) : NULL;
-    double       bytes = 0;
-    const bool   valid = n && tn_parse_double(text, unit ? n - 1 : n, &bytes);
-    for (int64_t i = unit ? unit - units : -1; i >= 0; i--) bytes *= 1024;
-    if (!valid || !(bytes >= 1 << 20 && bytes < 0x1p50))
-        return program_usage("--memory is '%s', but must be a number of bytes of at least 1M, such as 500M or 2G",
-                             text);
-    if (t->world) return program_usage("--memory is for one process; omit --ranks");
-    t->fit.memory = (size_t)bytes;
-    return 0;
-}
-
 /* Checks the options, before anything is created. Returns 0 or an exit code. */
 int train_check(training *t)
 {
@@ -70,7 +51,7 @@ int train_check(training *t)
     t->vocab_size_given = a->vocab_size > 0;
     if ((a->shards || a->zero) && !t->world)
         return program_usage("--%s is for several processes; set --ranks, too", a->zero ? "zero" : "shards");
-    const int wrong = read_memory(t);
+    const int wrong = plan_budget(t);
     return wrong ? wrong : t->kind->check(t);
 }
 

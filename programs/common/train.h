@@ -187,11 +187,13 @@ const char   *train_describe(training *t, int64_t steps, tn_json_writer *w);
 
 /* plan.c, for train.c. plan_begin: the command starts. plan_steps: the number of steps of --minutes, each of which
  * takes `seconds`. plan_watch: on each event; if the run would end more than a tenth too early or too late, asks tn_fit
- * to stop. plan_again: then sets the new number of steps, to resume with. plan_memory, plan_disk: approximate bytes. */
+ * to stop. plan_again: then sets the new number of steps, to resume with. plan_memory, plan_disk: approximate bytes.
+ * plan_budget: sets .memory from --memory, and returns 0 or program_usage. */
 void    plan_begin(training *t);
 int64_t plan_steps(training *t, double seconds);
 void    plan_watch(plan *p, const tn_fit_event *e, progress *bar);
 bool    plan_again(training *t, int64_t *steps);
+int     plan_budget(training *t);
 double  plan_memory(const training *t);
 double  plan_disk(const training *t);
 

@@ -7,9 +7,9 @@
 Trains the same recipe as the run in the folder RUN, on the same texts, with the run's tokenizer, size, batch, steps and
 learning rate, but with its own initial weights, order and masks. Prints the last validation loss of both, and the mean
 training loss of the last tenth of the steps, of which the run's log has only every tenth step. Prints "equal" if the
-validation losses are within --within of each other. Needs PyTorch and the tokenizers package. No line of it is Tenon's: --objective modernbert (rotary positions, gated feed-forward, norms
-first, no biases, next tokens in the first 40 % of the steps) and --objective roberta (learned positions, feed-forward
-with GELU, norms first, dropout) are written out below."""
+validation losses are within --within of each other. Needs PyTorch and the tokenizers package. No line of it is
+Tenon's: --objective modernbert (rotary positions, gated feed-forward, norms first, no biases, next tokens first) and
+--objective roberta (learned positions, feed-forward with GELU, norms first, dropout) are written out below."""
 import argparse
 import csv
 import json

@@ -29,7 +29,8 @@ file=("$gpt" write --model $model --tokens 30 --temp 0 --file) # --temp: --tempe
 "${write[@]}" --seed 7 --threads 2 | cmp - two.txt || wrong "the same seed, another text"
 ! "${write[@]}" --seed 8 | cmp -s - two.txt || wrong "another seed, the same text"
 for i in $(seq 60); do for k in é ü ß ç æ ñ 日本; do printf 'na%sve %s' $k $k; done; echo; done >accents
-"$gpt" train --quiet --text accents --shape gpt2 --size tiny --steps 10 --vocab-size 270 --length 32 --out accented >/dev/null
+"$gpt" train --quiet --text accents --shape gpt2 --size tiny --steps 10 --vocab-size 270 --length 32 --out accented \
+    >/dev/null
 for seed in 1 2 3 4 5 6; do # some of these texts end within a character
     "$gpt" write --model accented --prompt "na" --tokens 9 --seed $seed >ends.txt
     ! tail -c 3 ends.txt | cmp -s - <(printf '\357\277\275') || wrong "gpt write ends with U+FFFD: $(cat ends.txt)"

@@ -559,48 +559,6 @@ START_TEST(positions_resume_exactly)
 }
 END_TEST
 
-/* The first batches predict each next token, and the position tells which these are. */
-START_TEST(next_tokens_first)
-{
-    const char   *files[] = {story("a", 40)};
-    tn_corpus    *c = open_corpus(1, files, 1, false);
-    tn_mlm_config config = plain();
-    tn_mlm       *b = tn_mlm_create(c, config);
-    tn_source     source = tn_mlm_source(b);
-    const int64_t first = source.batches + 2; /* an epoch and two more batches */
-    ck_assert_int_eq(tn_mlm_causal(b, first), TN_OK);
-    tn_mlm_batch x;
-    for (int64_t n = 0; n < first + 3;) {
-        if (!tn_mlm_next(b, &x)) continue;
-        const int64_t T = tn_size(x.ids, 1);
-        int64_t       k = 0;
-        ck_assert_int_eq(x.causal, n++ < first);
-        for (int64_t i = 0; x.causal && i < tn_numel(x.ids); i++) {
-            ck_assert_int_ne(tn_get_i64(x.ids, i), config.mask);
-            if (i % T == T - 1 || tn_get_i64(x.padding, i + 1)) continue; /* no next token */
-            ck_assert_int_eq(tn_get_i64(x.masked_at, k), i);
-            ck_assert_int_eq(tn_get_i64(x.masked_ids, k++), tn_get_i64(x.ids, i + 1));
-        }
-        if (x.causal) ck_assert_int_eq(k, tn_numel(x.masked_at));
-    }
-    for (int64_t batch = 1; batch < 3; batch++) { /* batch 1 of the second epoch is the last one of next tokens */
-        tn_batch y = {.x = NULL};
-        ck_assert_int_eq(seek(&source, 1, batch), TN_OK);
-        ck_assert(source.next(source.user, &y));
-        ck_assert_int_eq(tn_batch_find(&y, "causal") != NULL, batch == 1);
-    }
-    ck_assert_int_ne(tn_mlm_causal(b, -1), TN_OK);
-    ck_error(TN_EINVAL, "tn_mlm_causal: batches is negative");
-    tn_mlm_free(b);
-    config.pairs = true;
-    b = tn_mlm_create(c, config);
-    ck_assert_int_ne(tn_mlm_causal(b, 1), TN_OK);
-    ck_error(TN_EINVAL, "tn_mlm_causal: sentence pairs and permuted examples have no next tokens to predict");
-    tn_mlm_free(b);
-    tn_corpus_close(c);
-}
-END_TEST
-
 START_TEST(misuse)
 {
     const char   *files[] = {story("a", 4)};
@@ -723,7 +681,6 @@ int main(void)
     tcase_add_test(c, spans);
     tcase_add_test(c, permuted);
     tcase_add_test(c, positions_resume_exactly);
-    tcase_add_test(c, next_tokens_first);
     tcase_add_test(c, misuse);
     c = tn_tcase(s, "faults");
     tcase_set_timeout(c, 120);

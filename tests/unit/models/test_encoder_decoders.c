@@ -318,9 +318,9 @@ START_TEST(ids_of_both_files)
                              *const files[] = {"config.json", "generation_config.json"};
     char                            path[1200];
     const char                     *to = tn_test_file("ids");
-    tn_seq2seq                     *m = tn_seq2seq_load(changed(names[_i], files[1],
-                                                                "{\"bos_token_id\":6,\"decoder_start_token_id\":7,"
-                                                                                    "\"eos_token_id\":8,\"pad_token_id\":9}"));
+    static const char *const        ids = "{\"bos_token_id\":6,\"decoder_start_token_id\":7,\"eos_token_id\":8,"
+                                          "\"pad_token_id\":9}";
+    tn_seq2seq                     *m = tn_seq2seq_load(changed(names[_i], files[1], ids));
     fine();
     ck_assert(m->config.begin == 7 && m->config.end == 8);
     mkdir(to, 0777);

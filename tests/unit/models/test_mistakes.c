@@ -489,6 +489,7 @@ static void *new_carried_lm(void) { return tn_carried_lm_new(NULL, 0); }
 OF_ZEROS(vit, tn_vit_config)
 #define PLAIN(name) \
     static void *new_##name(void) { return tn_##name##_new(); }
+PLAIN(rotary)
 PLAIN(identity)
 PLAIN(relu)
 PLAIN(selu)
@@ -581,6 +582,7 @@ static const struct {
     {"tn_skip_thought_new", new_skip_thought, false},
     {"tn_carried_lm_new", new_carried_lm, false},
     {"tn_vit_new", new_vit, false},
+    {"tn_rotary_new", new_rotary, true},
     {"tn_identity_new", new_identity, true},
     {"tn_relu_new", new_relu, true},
     {"tn_selu_new", new_selu, true},

@@ -12,7 +12,7 @@
 
 /* Options of a block's experts. */
 #define EXPERTS(...) \
-    .feed_forward = tn_block_experts, .user = (tn_experts_config[]){TN_EXPERTS(__VA_ARGS__)}
+    .feed_forward = tn_block_experts, .user = (tn_experts_config[]) { TN_EXPERTS(__VA_ARGS__) }
 #define STACK .layers = 2, .dim = 6, .heads = 2, .ff = 5, .norm_first = true, .final_norm = true
 static tn_blocks *stack(int i, tn_dtype dt, double dropout)
 {
