@@ -180,8 +180,10 @@ static bool set_kinds(stored *s, const char *name)
 {
     tn_llama_config *c = &s->c;
     char            *kind = s->layers.kind, *rotated = s->rotated.kind;
-    const bool       given = *kind, windowed = s->window > 0 && s->use_sliding_window;
-    const size_t     n = (size_t)c->layers;
+    /* in transformers, SmolLM3's mask follows layer_types alone */
+    const bool   given = *kind, listed = given && s->family->may & TN__UNROTATED;
+    const bool   windowed = s->window > 0 && (s->use_sliding_window || listed);
+    const size_t n = (size_t)c->layers;
     if (!one_for_each(kind, n, "layer_types", name) || !one_for_each(rotated, n, "no_rope_layers", name)) return false;
     for (int64_t i = 0; i < c->layers; i++) {
         const bool local = given ? kind[i] == 'l' : s->period ? (i + 1) % s->period != 0 : i >= s->max_window_layers;

@@ -172,6 +172,23 @@ START_TEST(older_spellings)
 }
 END_TEST
 
+/* SmolLM3's windows follow layer_types; without these, use_sliding_window must be true. */
+START_TEST(windows_of_smollm3)
+{
+    static const char *const without[] = {"layer_types", NULL};
+    static const char *const with[] = {
+        "{\"sliding_window\":3,\"use_sliding_window\":false}",
+        "{\"sliding_window\":3,\"use_sliding_window\":false,"
+        "\"layer_types\":[\"sliding_attention\",\"full_attention\",\"sliding_attention\"]}"};
+    for (int i = 0; i < 2; i++) {
+        tn_llama *m = tn_llama_load(changed("smollm3", without, with[i]));
+        fine();
+        ck_assert_int_eq(m->config.window, i ? 3 : 0);
+        tn_free(m);
+    }
+}
+END_TEST
+
 START_TEST(refused_by_name)
 {
     static const struct {
@@ -365,6 +382,7 @@ int main(void)
     tcase_add_loop_test(c, writes_what_it_read, 0, MODELS);
     tcase_add_test(c, losses_of_the_router);
     tcase_add_test(c, older_spellings);
+    tcase_add_test(c, windows_of_smollm3);
     tcase_add_test(c, refused_by_name);
     tcase_add_test(c, padding_tokens);
     tcase_add_test(c, rotary_positions_of_neox);
