@@ -84,7 +84,6 @@ typedef struct {
     tn_tensor *next;                   /* [B]: 0: B follows A; 1: it does not, or is swapped; NULL without pairs */
     tn_tensor *order;                  /* [B, T]: ranks from 0, -1 for the tokens before them; NULL if not permuted */
     int64_t    tokens;                 /* without padding */
-    bool       causal;                 /* see tn_mlm_causal: the targets are next tokens, and nothing is masked */
 } tn_mlm_batch;
 
 typedef struct tn_mlm tn_mlm;
@@ -93,14 +92,9 @@ TN_API tn_mlm        *tn_mlm_create(const tn_corpus *c, tn_mlm_config config); /
  * error is set. Its content depends only on the corpus, the config and the position. */
 TN_API bool tn_mlm_next(tn_mlm *b, tn_mlm_batch *to);
 TN_API void tn_mlm_free(tn_mlm *b);
-/* The first `batches` batches, from the first epoch on, predict the next token of every token instead: for a model that
- * computes with a causal mask. From next tokens a model learns faster at first: each token is a target. Call it before
- * the first batch. */
-TN_API tn_status tn_mlm_causal(tn_mlm *b, int64_t batches) TN_CHECKED;
 
 /* For tn_fit: x is the ids, y the masked ids; fields "segments", "padding", "masked_at", with pairs "next", and
- * permuted "order", of next tokens "causal", a scalar. A shard's rows are padded to its longest row. .batches is the
- * number of batches in every epoch. */
+ * permuted "order". A shard's rows are padded to its longest row. .batches is the number of batches in every epoch. */
 TN_API tn_source tn_mlm_source(tn_mlm *b);
 
 #define TN_MLM_DEFAULTS .max_tokens = 128, .rate = 0.15, .tokens = 4096, .ahead = 2

@@ -103,7 +103,6 @@ typedef struct tn_bert_args {
     tn_tensor  *ids;              /* i64 or i32 [B, T] */
     tn_tensor  *types;            /* segments, i64 or i32 [B, T]; NULL: all 0; ignored by models without segments */
     tn_tensor  *key_padding_mask; /* padding mask, bool [B, T]: true at padding; NULL: no padding */
-    bool        causal;           /* a token sees only itself and earlier ones; not for DeBERTa and XLNet */
     bool        skip_padding;     /* do no work for padding: hidden states are 0 there; ignored by DeBERTa and XLNet */
     tn_tensor **weights;          /* out, may be NULL: one tensor per layer, attention weights [B, heads, T, T] */
     bool        for_words; /* hidden states for tn_bert_mlm_logits: .mask_decoder runs; other models ignore this */
@@ -136,7 +135,6 @@ typedef struct tn_bert_loss_args {
     tn_tensor  *ids, *types, *key_padding_mask; /* as in tn_bert_args */
     tn_tensor  *masked;                         /* i64 [N]: positions of the masked tokens in the flattened [B · T] */
     tn_tensor  *words;                          /* i64 [N]: their targets, token ids; required with .masked */
-    bool        causal;                         /* as in tn_bert_args: .masked are tokens, .words those after them */
     tn_tensor  *next;                           /* i64 [B]: 0 if the second sentence follows the first, else 1 */
     tn_tensor  *replaced;                       /* bool [B, T]: true for replaced tokens */
     tn_tensor **word_loss, **next_loss;         /* out, may be NULL: these parts of the loss, detached */
@@ -148,8 +146,7 @@ typedef struct tn_bert_loss_args {
     int        end_;
 } TN_KEYWORDS_ONLY tn_bert_loss_args;
 TN_API tn_tensor  *tn_bert_loss_run(tn_bert *m, tn_bert_loss_args b);
-/* The loss of a batch of tn_mlm_source, with .causal for one of tn_mlm_causal: a tn_fit_loss. segment: NULL, or the
- * address of .segment, an int64_t. */
+/* The loss of a batch of tn_mlm_source: a tn_fit_loss. segment: NULL, or the address of .segment, an int64_t. */
 TN_API tn_tensor *tn_bert_fit_loss(void *bert, const tn_batch *b, void *segment);
 
 /* ---- with texts -------------------------------------------------------------------------------------------------- */

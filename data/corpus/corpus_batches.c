@@ -21,7 +21,6 @@ struct tn_mlm {
     int          taken; /* parts of the current batch that the caller has taken */
     tn__plan     plan;  /* the producer's plan, of epoch `planned`; -1: no plan */
     int64_t      planned, count;
-    int64_t      causal;       /* number of batches of next tokens, before those of masked tokens */
     tn__position next, making; /* positions of the caller and the producer */
     slot        *slots;
     int          n, take, fill; /* number of slots; the next to take and to fill */
@@ -50,7 +49,6 @@ static bool make(tn_mlm *b, slot *to)
         b->making = (tn__position){epoch + 1, 0};
         return true;
     }
-    to->rows.causal = epoch * b->count + b->making.batch < b->causal;
     const uint32_t *examples = tn__plan_batch(&b->plan, b->making.batch, b->shard, &to->part);
     if (!tn__mlm_make(x, epoch, examples, to->part.rows, &to->rows)) return false;
     to->last = tn_shard_next(&b->shard);
@@ -167,7 +165,6 @@ static void tensors(const tn_mlm *b, const tn__mlm_rows *r, tn_mlm_batch *to)
     if (b->examples.config.pairs) to->next = numbers(&r->next, (tn_shape){.n = 1, .d = {r->rows}});
     if (b->examples.config.permuted) to->order = numbers(&r->order, all);
     to->tokens = r->tokens;
-    to->causal = r->causal;
     int64_t *segment = tn_data_mut(to->segments);
     uint8_t *padding = tn_data_mut(to->padding);
     for (int64_t i = 0; segment && padding && i < r->rows; i++)
@@ -217,20 +214,6 @@ static bool take(tn_mlm *b, tn_mlm_batch *to, tn_batch *part)
     return !ends;
 }
 
-tn_status tn_mlm_causal(tn_mlm *b, int64_t batches)
-{
-    if (tn__blocked()) return tn__self.error;
-    if (!b || batches < 0 || b->examples.config.pairs || b->examples.config.permuted)
-        return tn_raise(TN_EINVAL, "tn_mlm_causal: %s",
-                        !b            ? "b is NULL"
-                        : batches < 0 ? "batches is negative"
-                                      : "sentence pairs and permuted examples have no next tokens to predict");
-    stop(b);
-    b->causal = batches;
-    start(b);
-    return TN_OK;
-}
-
 bool tn_mlm_next(tn_mlm *b, tn_mlm_batch *to)
 {
     tn_batch part;
@@ -251,7 +234,6 @@ static bool source_next(void *user, tn_batch *b)
     tn_batch_put(b, "padding", m.padding);
     tn_batch_put(b, "masked_at", m.masked_at);
     tn_batch_put(b, "order", m.order);
-    if (m.causal) tn_batch_put(b, "causal", tn_full_of(TN_BOOL, (tn_shape){.n = 0}, 1));
     return tn_batch_put(b, "next", m.next) == TN_OK;
 }
 static void source_begin(void *user, const tn_json *at)

@@ -39,7 +39,6 @@ typedef struct {
     int64_t  masked_room;
     tn_ids   masked_ids;
     tn_ids   second, used; /* for each row: column of segment B, number of tokens */
-    bool     causal;       /* input: predict each next token; nothing is masked */
     tn_ids   chosen;       /* starts of the units of a row that may be masked: tokens or words */
 } tn__mlm_rows;
 void tn__mlm_rows_free(tn__mlm_rows *r);

@@ -257,20 +257,6 @@ static bool mask_row(const tn__examples *x, tn_generator *g, int64_t r, tn__mlm_
     return !x->config.permuted || put_order(&to->row, g, n, to);
 }
 
-/* The targets are the next tokens of all tokens but the last one. */
-static bool next_row(int64_t r, tn__mlm_rows *to)
-{
-    const int64_t n = to->row.n - 1;
-    if (!tn__ids_room(&to->masked_ids, n) ||
-        !tn__grown((void *)&to->masked_at, &to->masked_room, to->masked + n, sizeof *to->masked_at))
-        return false;
-    for (int64_t i = 0; i < n; i++) {
-        to->masked_at[to->masked++] = r << 32 | i;
-        to->masked_ids.at[to->masked_ids.n++] = to->row.at[i + 1];
-    }
-    return true;
-}
-
 /* ---- the batch --------------------------------------------------------------------------------------------------- */
 
 /* Spreads the rows of ids, stored without gaps, to the width of the longest, from the last row to the first. */
@@ -308,8 +294,7 @@ bool tn__mlm_make(const tn__examples *x, int64_t epoch, const uint32_t *examples
         tn_generator       g = generator_of(x, epoch, examples[r]);
         to->row.n = 0;
         if (x->config.pairs ? !put_pair(x, e, &g, to) : !put_sentences(x, e, to)) return false;
-        if (!(to->causal ? next_row(r, to) : mask_row(x, &g, r, to)) || !tn__ids_room(&to->ids, to->row.n))
-            return false;
+        if (!mask_row(x, &g, r, to) || !tn__ids_room(&to->ids, to->row.n)) return false;
         memcpy(to->ids.at + to->ids.n, to->row.at, (size_t)to->row.n * sizeof *to->row.at);
         to->ids.n += to->row.n;
         to->used.at[to->used.n++] = (int32_t)to->row.n;

@@ -186,7 +186,7 @@ static tn_tensor *encode(tn_bert *m, const tn_bert_args *a)
         place = tn_embedding_rows(m->positions, 0, tn_size(a->ids, 1));
     if (tn_error() == TN_OK)
         x = tn_transformer_encoder_forward(m->encoder, x, .key_padding_mask = u.rows ? NULL : a->key_padding_mask,
-                                           .causal = a->causal, .weights = a->weights, .skip_padding = a->skip_padding,
+                                           .weights = a->weights, .skip_padding = a->skip_padding,
                                            .mask_decoder = place, .unpadded = u.rows ? &u : NULL);
     if (tn_error() == TN_OK && u.rows) x = tn_pad_rows(u, x);
     return x && a->targets ? tn_index_select(tn_reshape(x, TN_SHAPE(-1, m->config.dim)), 0, a->targets) : x;
@@ -199,9 +199,6 @@ tn_tensor *tn_bert_run(tn_bert *m, tn_bert_args a)
     for (int k = 0; k < 2; k++)
         for (int64_t i = 0; lists[k] && i < n; i++) lists[k][i] = NULL;
     if (!tn_ready(m)) return NULL;
-    if (a.causal && (m->streams || m->config.kind == TN_DEBERTA))
-        return tn_raise_null(TN_EUNSUPPORTED, "bert: .causal is not supported by %s",
-                             tn_bert_kind_name(m->config.kind));
     const tn_frame f = tn_enter(m);
     tn_tensor     *x = m->streams ? embed_with_shared(m, &a) : encode(m, &a);
     if (m->streams && tn_error() == TN_OK) x = tn__xlnet_run(m, x, &a);

@@ -33,10 +33,9 @@ tn_tensor *tn_bert_loss_run(tn_bert *m, tn_bert_loss_args b)
     const tn_frame f = tn_enter(m);
     tn_tensor     *y = NULL, *loss = NULL, *word = NULL, *next = NULL;
     if (has_targets(m, &b))
-        y = m->streams
-                ? tn__xlnet_states(m, &b)
-                : tn_bert_forward(m, b.ids, .types = b.types, .key_padding_mask = b.key_padding_mask,
-                                  .causal = b.causal, .skip_padding = true, .for_words = b.masked, .shared = b.shared);
+        y = m->streams ? tn__xlnet_states(m, &b)
+                       : tn_bert_forward(m, b.ids, .types = b.types, .key_padding_mask = b.key_padding_mask,
+                                         .skip_padding = true, .for_words = b.masked, .shared = b.shared);
     if (y && b.masked) {
         word = tn_numel(b.words) ? word_loss(m, y, &b) : tn_sum(tn_narrow(y, 0, 0, 0)); /* 0, with a gradient of 0 */
         loss = word;
@@ -65,6 +64,5 @@ tn_tensor *tn_bert_fit_loss(void *bert, const tn_batch *b, void *segment)
     return tn_bert_loss(m, .ids = b->x, .types = tn_batch_get(b, "segments"),
                         .key_padding_mask = tn_batch_get(b, "padding"), .masked = tn_batch_get(b, "masked_at"),
                         .words = b->y, .next = tn_batch_find(b, "next"), .order = tn_batch_find(b, "order"),
-                        .causal = tn_batch_find(b, "causal") != NULL,
                         .segment = segment ? *(const int64_t *)segment : 0);
 }

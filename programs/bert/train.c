@@ -10,8 +10,6 @@
 #include <math.h>
 #include <string.h>
 
-#define CAUSAL_PART 0.4 /* of the steps: next tokens instead of masked ones */
-
 static bert_training *of(training *t) { return (bert_training *)t; }
 static bool           is(const bert_training *t, const char *name)
 {
@@ -149,16 +147,6 @@ static bool open_all(training *t)
     return tn_error() == TN_OK;
 }
 
-/* A masked language model learns from a third of the tokens. Predicting next tokens first, it learns from all of them:
- * docs/results.md has the comparison. */
-static void planned(training *t, int64_t steps)
-{
-    bert_training *b = of(t);
-    if (!is(b, "modernbert")) return;
-    t->unmasked = (int64_t)(CAUSAL_PART * (double)steps);
-    (void)!tn_mlm_causal(b->texts.batches, t->unmasked); /* the caller sees the error */
-}
-
 static void *make(training *t)
 {
     const bert_training *b = of(t);
@@ -190,9 +178,6 @@ static void say(training *t)
     const tn_corpus *c = of(t)->texts.corpus;
     tell("text     %lld documents, %lld sentences, %lld tokens\n", (long long)tn_corpus_documents(c),
          (long long)tn_corpus_sentences(c), (long long)tn_corpus_tokens(c));
-    if (is(of(t), "modernbert"))
-        fprintf(stderr, "targets  next tokens in the first %.0f %% of the steps, then masked tokens\n",
-                100 * CAUSAL_PART);
     if (t->unigram > 0)
         fprintf(stderr, "unigram  %.3f nats: the loss of a model that knows only the frequencies of tokens\n",
                 t->unigram);
@@ -249,7 +234,6 @@ const train_kind bert_kind = {
     .tokenizer = tokenizer,
     .open = open_all,
     .make = make,
-    .planned = planned,
     .print_info = say,
     .describe = describe,
     .save = save,

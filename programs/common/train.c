@@ -156,11 +156,10 @@ static int64_t vocabulary_of(const training *t)
 
 /* The options that define the run, as JSON for run.json and for its checkpoints; a resumed run must have the same ones.
  * The number of steps is the one of the start, also if the run was lengthened. */
-const char *train_describe(training *t, int64_t steps, tn_json_writer *w)
+const char *train_describe(const training *t, int64_t steps, tn_json_writer *w)
 {
     const train_asked *a = &t->asked;
     if (a->resume) steps = record_count(a->out, "steps");
-    if (t->kind->planned) t->kind->planned(t, steps);
     tn_json_open_object(w, NULL);
     t->kind->describe(t, w);
     tn_json_put_string(w, "size", a->size);
@@ -332,7 +331,7 @@ static void on_event(const tn_fit_event *e, void *user)
     plan_watch(&l->t->plan, e, &l->rec.bar);
     if (e->what == TN_FIT_END && l->t->plan.steps) return; /* it goes on with another number of steps */
     record_fit(e, &l->rec);
-    if (e->what == TN_FIT_VALID && !l->t->score && e->step > l->t->unmasked && only_frequencies(l->t, e->value))
+    if (e->what == TN_FIT_VALID && !l->t->score && only_frequencies(l->t, e->value))
         progress_say(&l->rec.bar, "step %lld: the model knows only word frequencies so far, whose loss is %.4f",
                      (long long)e->step, l->t->unigram);
     if (e->what == TN_FIT_VALID) measure_pairs(l, e->step);

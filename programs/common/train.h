@@ -118,21 +118,20 @@ typedef struct {
     int64_t           batches, width; /* set by open: batches per epoch; approximate tokens per step */
     double            uniform;        /* set by open: the loss of a uniform guess, of all its parts; 0: not known */
     double            unigram;        /* set by open: the loss of a guess by the tokens' frequencies; 0: not known */
-    int64_t     unmasked; /* set by planned: the first steps predict next tokens; validation measures masked ones */
-    plan        plan;
-    int64_t     every;             /* steps between two checkpoints; 0: depends on the number of steps */
-    char        each[64];          /* description of a step: "16 examples of at most 128 tokens" */
-    const char *score;             /* name of the validation's value; NULL: the loss */
-    const char *pairs;             /* file of sentence pairs to measure at validations; NULL: none */
-    const char *load, *next, *tag; /* set by check or open: see run_page; next, tag NULL: the kind's */
-    double      minutes;           /* set by train_choose: of the run, or of its start; --steps: the default */
-    double      speed;             /* set by train_choose: measured speed of the machine (plan.c); 0: not measured */
-    bool        recorded;          /* the run exists: it is resumed or repeated, and run.json has its choices */
-    bool        untimed;           /* do not measure the duration of a step */
-    bool        no_duration;       /* the user set no duration: a resumed run keeps its number of steps */
-    bool        vocab_size_given;  /* --vocab-size was given */
-    bool        chosen;            /* train_choose has set the size */
-    bool        new_folder;        /* the folder is locked by this run and does not contain a model yet */
+    plan              plan;
+    int64_t           every;             /* steps between two checkpoints; 0: depends on the number of steps */
+    char              each[64];          /* description of a step: "16 examples of at most 128 tokens" */
+    const char       *score;             /* name of the validation's value; NULL: the loss */
+    const char       *pairs;             /* file of sentence pairs to measure at validations; NULL: none */
+    const char       *load, *next, *tag; /* set by check or open: see run_page; next, tag NULL: the kind's */
+    double            minutes;           /* set by train_choose: of the run, or of its start; --steps: the default */
+    double            speed;       /* set by train_choose: measured speed of the machine (plan.c); 0: not measured */
+    bool              recorded;    /* the run exists: it is resumed or repeated, and run.json has its choices */
+    bool              untimed;     /* do not measure the duration of a step */
+    bool              no_duration; /* the user set no duration: a resumed run keeps its number of steps */
+    bool              vocab_size_given; /* --vocab-size was given */
+    bool              chosen;           /* train_choose has set the size */
+    bool              new_folder;       /* the folder is locked by this run and does not contain a model yet */
     void (*on)(void *training, const tn_fit_event *e); /* called after the record's listener; may be NULL */
     int usage; /* set by train_run: the exit code if the options are wrong, which has been reported; else 0 */
 } training;
@@ -145,11 +144,10 @@ struct train_kind {
     int (*check)(training *t); /* before anything is created: sets the size's values; returns 0 or program_usage */
     bool (*read)(training *t); /* reads and checks the texts; may be NULL */
     tn_tokenizer *(*tokenizer)(training *t, progress *bar); /* trains one on the texts; member NULL: no tokenizer */
-    int32_t end;                                 /* token id that the model's tokenizer adds to a text; 0: none */
-    bool (*open)(training *t);                   /* prepares the batches */
-    void *(*make)(training *t);                  /* creates the model; the generator has been seeded */
-    void (*planned)(training *t, int64_t steps); /* told the number of steps at the start of the run; may be NULL */
-    void (*print_info)(training *t);             /* prints a description of the texts to standard error */
+    int32_t end;                     /* token id that the model's tokenizer adds to a text; 0: none */
+    bool (*open)(training *t);       /* prepares the batches */
+    void *(*make)(training *t);      /* creates the model; the generator has been seeded */
+    void (*print_info)(training *t); /* prints a description of the texts to standard error */
     void (*describe)(const training *t, tn_json_writer *w); /* puts the kind's options, which --resume must repeat */
     bool (*save)(training *t, tn_fit_why why);              /* saves the model in the folder */
     void (*close)(training *t);
@@ -183,7 +181,7 @@ bool          train_read(training *t);
 tn_tokenizer *train_tokenizer(training *t);
 void         *train_model(training *t);
 tn_fit_args   train_fit_args(const training *t, int64_t steps, const char *folder, const char *config);
-const char   *train_describe(training *t, int64_t steps, tn_json_writer *w);
+const char   *train_describe(const training *t, int64_t steps, tn_json_writer *w);
 
 /* plan.c, for train.c. plan_begin: the command starts. plan_steps: the number of steps of --minutes, each of which
  * takes `seconds`. plan_watch: on each event; if the run would end more than a tenth too early or too late, asks tn_fit

@@ -8,7 +8,7 @@ Trains the same recipe as the run in the folder RUN, on the same texts, with the
 learning rate, but with its own initial weights, order and masks. Prints the last validation loss of both, and the mean
 training loss of the last tenth of the steps, of which the run's log has only every tenth step. Prints "equal" if the
 validation losses are within --within of each other. Needs PyTorch and the tokenizers package. No line of it is
-Tenon's: --objective modernbert (rotary positions, gated feed-forward, norms first, no biases, next tokens first) and
+Tenon's: --objective modernbert (rotary positions, gated feed-forward, norms first, no biases) and
 --objective roberta (learned positions, feed-forward with GELU, norms first, dropout) are written out below."""
 import argparse
 import csv
@@ -83,15 +83,13 @@ class Model(nn.Module):
             if isinstance(m, nn.Linear) and m.bias is not None:
                 nn.init.zeros_(m.bias)
 
-    def forward(self, ids, padding, at, causal):
+    def forward(self, ids, padding, at):
         t = ids.shape[1]
         x = self.words(ids)
         if not self.modern:
             x = x + self.places.weight[:t] + self.types.weight[0]
         x = F.dropout(self.norm(x), self.dropout, self.training)
         hidden = padding[:, None, None, :]
-        if causal:
-            hidden = hidden | torch.ones(t, t, dtype=torch.bool).triu(1)
         for layer in self.layers:
             x = layer(x, hidden, [a[:t] for a in self.angles])
         x = self.head_norm(F.gelu(self.dense(self.last(x).flatten(0, 1)[at])))
@@ -133,22 +131,18 @@ def batches(made, size, seed):
             yield [made[i] for i in group]
 
 
-def tensors(rows, draw, rate, vocab, mask, special, causal):
+def tensors(rows, draw, rate, vocab, mask, special):
     width = max(map(len, rows))
     ids, at, want = torch.zeros(len(rows), width, dtype=torch.long), [], []
     padding = torch.ones(len(rows), width, dtype=torch.bool)
     for r, row in enumerate(rows):
         row = list(row)
         padding[r, :len(row)] = False
-        if causal:
-            at += [r * width + i for i in range(len(row) - 1)]
-            want += row[1:]
-        else:
-            places = [i for i, token in enumerate(row) if token not in special]
-            for i in sorted(draw.sample(places, max(int(len(places) * rate + 0.5), 1)) if places else []):
-                at.append(r * width + i), want.append(row[i])
-                u = draw.random()
-                row[i] = mask if u < 0.8 else draw.randrange(len(special), vocab) if u < 0.9 else row[i]
+        places = [i for i, token in enumerate(row) if token not in special]
+        for i in sorted(draw.sample(places, max(int(len(places) * rate + 0.5), 1)) if places else []):
+            at.append(r * width + i), want.append(row[i])
+            u = draw.random()
+            row[i] = mask if u < 0.8 else draw.randrange(len(special), vocab) if u < 0.9 else row[i]
         ids[r, :len(row)] = torch.tensor(row)
     return ids, padding, torch.tensor(at), torch.tensor(want)
 
@@ -182,9 +176,8 @@ def main():
     for step in range(steps):
         rate = min((step + 1) / warmup, max((steps - step) / (steps - warmup), 0))
         optimizer.param_groups[0]["lr"] = asked["lr"] * rate
-        causal = modern and step < int(0.4 * steps)
-        ids, padding, at, want = tensors(next(source), draw, 0.3 if modern else 0.15, vocab, mask, special, causal)
-        loss = F.cross_entropy(net(ids, padding, at, causal), want)
+        ids, padding, at, want = tensors(next(source), draw, 0.3 if modern else 0.15, vocab, mask, special)
+        loss = F.cross_entropy(net(ids, padding, at), want)
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(net.parameters(), 1)
@@ -197,8 +190,8 @@ def main():
     total = count = 0
     with torch.no_grad():
         for i in range(0, len(held), 64):
-            ids, padding, at, want = tensors(held[i:i + 64], draw, 0.15, vocab, mask, special, False)
-            total += F.cross_entropy(net(ids, padding, at, False), want, reduction="sum").item()
+            ids, padding, at, want = tensors(held[i:i + 64], draw, 0.15, vocab, mask, special)
+            total += F.cross_entropy(net(ids, padding, at), want, reduction="sum").item()
             count += len(want)
     here = {"train": sum(last) / len(last), "valid": total / count}
     there = [v for s, v in logged(a.run, "train/loss") if s > 0.9 * steps]

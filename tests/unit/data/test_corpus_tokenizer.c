@@ -111,61 +111,10 @@ START_TEST(parts_of_a_corpus)
 }
 END_TEST
 
-/* Moves the source to a batch of the second epoch; true if that predicts next tokens. */
-static bool predicts_next(const tn_source *s, int64_t batch)
-{
-    char     at[64];
-    tn_batch y = {.x = NULL};
-    snprintf(at, sizeof at, "{\"epoch\":1,\"batch\":%d}", (int)batch);
-    tn_json *j = tn_json_parse(at, strlen(at));
-    s->begin(s->user, j);
-    tn_json_free(j);
-    ck_assert(s->next(s->user, &y));
-    return tn_batch_find(&y, "causal") != NULL;
-}
-
-/* The first batches predict each next token, and the position tells which these are. */
-START_TEST(next_tokens_first)
-{
-    char text[4000] = "", *p = text;
-    for (int i = 0; i < 100; i++) p += sprintf(p, "w%c%c.%s", 'a' + i / 26, 'a' + i % 26, i % 20 == 19 ? "\n\n" : "\n");
-    const char     *texts[] = {file("words", text)};
-    tn_tokenizer   *t = tn_tokenizer_train(1, texts, .vocab_size = 400, .min_count = 1);
-    tn_corpus      *c = tn_corpus_open(.files = texts, .n = 1, .cache = tn_test_file("words.tokens"), .tokenizer = t);
-    tn_mlm         *b = tn_mlm_new(c, .tokenizer = t, .max_tokens = 16, .tokens = 48), *pairs;
-    const tn_source source = tn_mlm_source(b);
-    const int64_t   first = source.batches + 2; /* an epoch and two more batches */
-    ck_assert_int_eq(tn_mlm_causal(b, first), TN_OK);
-    for (int64_t n = 0; n < first + 3;) {
-        tn_mlm_batch x;
-        if (!tn_mlm_next(b, &x)) continue;
-        const int64_t T = tn_size(x.ids, 1);
-        int64_t       k = 0;
-        ck_assert_int_eq(x.causal, n++ < first);
-        for (int64_t i = 0; x.causal && i < tn_numel(x.ids); i++) {
-            ck_assert_int_ne(tn_get_i64(x.ids, i), tn_tokenizer_special(t).mask);
-            if (i % T == T - 1 || tn_get_i64(x.padding, i + 1)) continue; /* no next token */
-            ck_assert_int_eq(tn_get_i64(x.masked_at, k), i);
-            ck_assert_int_eq(tn_get_i64(x.masked_ids, k++), tn_get_i64(x.ids, i + 1));
-        }
-        if (x.causal) ck_assert_int_eq(k, tn_numel(x.masked_at));
-    }
-    ck_assert(predicts_next(&source, 1) && !predicts_next(&source, 2));
-    ck_assert_int_ne(tn_mlm_causal(b, -1), TN_OK);
-    ck_error(TN_EINVAL, "tn_mlm_causal: batches is negative");
-    ck_assert((pairs = tn_mlm_new(c, .tokenizer = t, .pairs = true)));
-    ck_assert_int_ne(tn_mlm_causal(pairs, 1), TN_OK);
-    ck_error(TN_EINVAL, "tn_mlm_causal: sentence pairs and permuted examples have no next tokens to predict");
-    tn_mlm_free(b), tn_mlm_free(pairs);
-    tn_corpus_close(c), tn_tokenizer_free(t);
-}
-END_TEST
-
 int main(void)
 {
     Suite *s = suite_create("corpus_tokenizer");
     tcase_add_test(tn_tcase(s, "parts"), parts_of_a_corpus);
-    tcase_add_test(tn_tcase(s, "next"), next_tokens_first);
     tcase_add_test(tn_tcase(s, "all"), of_a_tokenizer);
     return tn_check_main(s);
 }

@@ -392,33 +392,6 @@ START_TEST(losses)
 }
 END_TEST
 
-/* With .causal a token does not see later ones, and the loss is that of the next tokens. */
-START_TEST(causal_attention)
-{
-    static const int64_t a[] = {2, 4, 8, 9, 3, 20, 21, 3}, b[] = {2, 4, 8, 9, 30, 11, 3, 0};
-    tn_seed(4); /* the last difference depends on the weights */
-    tn_bert *m = tn_bert_new(.kind = _i ? TN_MODERNBERT : TN_BERT, .vocab = 40, .dim = 16, .layers = 2, .heads = 2,
-                             .ff = 24, .positions = 16, .no_next = true, .no_pooler = true, .init = 0.2);
-    tn_train(m, false);
-    tn_tensor *ids[] = {tn_from_data(TN_I64, TN_SHAPE(1, 8), a), tn_from_data(TN_I64, TN_SHAPE(1, 8), b)}, *y[2];
-    for (int i = 0; i < 2; i++) y[i] = tn_bert_forward(m, ids[i], .causal = true);
-    fine();
-    for (int64_t i = 0; i < 5 * 16; i++) /* four equal tokens */
-        ck_assert_int_eq(tn_get(y[0], i) == tn_get(y[1], i), i < 4 * 16);
-    tn_tensor *at = ints(3, (const int64_t[]){0, 1, 2}), *next = ints(3, a + 1);
-    tn_tensor *loss = tn_bert_loss(m, .ids = ids[0], .masked = at, .words = next, .causal = true);
-    ck_assert_double_eq_tol(tn_item(loss), tn_item(tn_cross_entropy(tn_bert_mlm_logits(m, y[0], at), next)), 1e-5);
-    ck_assert_double_eq_tol(tn_item(loss),
-                            tn_item(tn_bert_loss(m, .ids = ids[1], .masked = at, .words = next, .causal = true)), 1e-6);
-    ck_assert(fabs(tn_item(loss) - tn_item(tn_bert_loss(m, .ids = ids[0], .masked = at, .words = next))) > 1e-4);
-    tn_free(m);
-    m = tn_bert_new(.kind = TN_XLNET, .vocab = 40, .dim = 16, .layers = 1, .heads = 2, .no_next = true);
-    ck_assert_ptr_null(tn_bert_forward(m, ids[0], .causal = true));
-    ck_error(TN_EUNSUPPORTED, "bert: .causal is not supported by XLNet");
-    tn_free(m);
-}
-END_TEST
-
 START_TEST(learns)
 {
     tn_bert *m = small(_i == 1);
@@ -685,7 +658,6 @@ int main(void)
     tcase_add_test(c, sentences_of_a_published_model);
     tcase_add_loop_test(c, bad_config, 0, (int)(sizeof bad_configs / sizeof *bad_configs));
     tcase_add_test(c, no_directory);
-    tcase_add_loop_test(c, causal_attention, 0, 2);
     tcase_add_loop_test(c, learns, 0, 2);
     tcase_add_loop_test(c, lengths_are_replayed, 0, 3);
     tcase_add_test(c, blanks_are_filled_in);
