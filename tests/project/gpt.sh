@@ -81,7 +81,7 @@ awk -v RS='\001' -v stop="$stop" '{ printf "%s", substr($0, 1, index($0, stop) -
 
 # Characters of several bytes are written as a whole: the output is valid UTF-8 at any time.
 for i in $(seq 200); do echo "größer als 日本語, née $i"; done >wide.txt
-train=("$gpt" train --quiet --text wide.txt --size tiny --dim 32 --layers 1 --batch 4 --length 100)
+train=("$gpt" train --quiet --shape gpt2 --text wide.txt --size tiny --dim 32 --layers 1 --batch 4 --length 100)
 "${train[@]}" --vocab-size 257 --steps 100 --lr 0.01 --out bytes >/dev/null || wrong "gpt train failed"
 "$gpt" write --model bytes --prompt "größer als " --tokens 60 --temperature 0 | while
     dd bs=4096 count=1 of=part 2>/dev/null && [ -s part ]
@@ -308,7 +308,7 @@ fi
 
 # Text from standard input and from a folder; an interrupted and resumed run ends with the same bits; LLaMA's shape.
 mkdir -p folder/inner && head -n 100 wide.txt >folder/a.txt && tail -n 100 wide.txt >folder/inner/b.txt
-small=("$gpt" train --quiet --size tiny --dim 32 --layers 1 --batch 4 --length 32 --pieces characters --steps 24)
+small=("$gpt" train --quiet --shape gpt2 --size tiny --dim 32 --layers 1 --batch 4 --length 32 --pieces characters --steps 24)
 "${small[@]}" --text - --out whole1 <wide.txt >/dev/null || wrong "gpt train --text - failed"
 "${small[@]}" --text folder --out parts >/dev/null 2>&1 &
 while [ ! -e parts/checkpoints ] && kill -0 $! 2>/dev/null; do sleep 0.05; done

@@ -1,5 +1,6 @@
 /* test_lora.c — low-rank adapters: gradients compared with those of the sum W + scale B A, over packed weights, on the
  * user's own modules; merging; PEFT's files, and files of another model. */
+#include "extras.h"
 #include "tests/common/answers.h"
 #include "tests/common/bits.h"
 #include "tests/common/check_main.h"
@@ -684,6 +685,7 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("adapters");
+    if (tn_extras_register() != TN_OK) return 1; /* ViT */
     TCase *c = tn_tcase(s, "lora");
     tcase_add_test(c, gradients);
     tcase_add_loop_test(c, packed, 0, 3 * MODELS);

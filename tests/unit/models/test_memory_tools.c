@@ -379,6 +379,7 @@ static const scenario scenarios[] = {watched,
 
 int main(void)
 {
+    if (tn_extras_register() != TN_OK) return 1; /* ViT */
     return scenarios_main("memory_tools", "of looking, learning, tuning, writing",
                           (int)(sizeof scenarios / sizeof *scenarios), scenarios, 11, 61);
 }
