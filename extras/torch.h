@@ -1,7 +1,7 @@
 /* torch.h — reads the state dicts that PyTorch's torch.save wrote. Part of extras.h: include that.
  *
  *     tn_safetensors *f = tn_torch_open("pytorch_model.bin");
- *     if (f) tn_load(net, .path = "pytorch_model.bin", .file = f);
+ *     if (f) weight = tn_safetensors_get(f, "encoder.weight");
  *     tn_safetensors_close(f); */
 #ifndef TENON_EXTRAS_TORCH_H
 #define TENON_EXTRAS_TORCH_H

@@ -70,9 +70,9 @@ tn_mode: bool no_grad; bool trains; bool autocast; bool blank; uint16_t replay; 
 tn_scope: size_t mark; int path; tn_mode mode
 tn_backward_args: int zero_; tn_tensor *root; tn_tensor *seed; int count; tn_tensor **roots; tn_tensor **seeds; bool
     retain; int end_; required 1
-tn_bert_args: int zero_; tn_tensor *ids; tn_tensor *types; tn_tensor *key_padding_mask; bool causal; bool
-    skip_padding; tn_tensor **weights; bool for_words; tn_bert *shared; tn_tensor *targets; tn_tensor *order;
-    tn_tensor **memory; tn_tensor **memory_out; int end_; required 1
+tn_bert_args: int zero_; tn_tensor *ids; tn_tensor *types; tn_tensor *key_padding_mask; bool skip_padding; tn_tensor
+    **weights; bool for_words; tn_bert *shared; tn_tensor *targets; tn_tensor *order; tn_tensor **memory; tn_tensor
+    **memory_out; int end_; required 1
 tn_encoding: int64_t n; int32_t *id; int32_t *start; int32_t *end; int32_t *word; uint8_t *segment; uint8_t *special;
     int64_t cut; int64_t invalid
 tn_generated: tn_tensor *tokens; tn_tensor *lengths; tn_tensor *scores

@@ -308,7 +308,8 @@ fi
 
 # Text from standard input and from a folder; an interrupted and resumed run ends with the same bits; LLaMA's shape.
 mkdir -p folder/inner && head -n 100 wide.txt >folder/a.txt && tail -n 100 wide.txt >folder/inner/b.txt
-small=("$gpt" train --quiet --shape gpt2 --size tiny --dim 32 --layers 1 --batch 4 --length 32 --pieces characters --steps 24)
+small=("$gpt" train --quiet --shape gpt2 --size tiny --dim 32 --layers 1 --batch 4 --length 32 --pieces characters
+    --steps 24)
 "${small[@]}" --text - --out whole1 <wide.txt >/dev/null || wrong "gpt train --text - failed"
 "${small[@]}" --text folder --out parts >/dev/null 2>&1 &
 while [ ! -e parts/checkpoints ] && kill -0 $! 2>/dev/null; do sleep 0.05; done
