@@ -71,7 +71,7 @@ if programs bert gpt translate vit; then
     printf 'sentence\tlabel\nthe cat\tone\na dog\ttwo\nthe dog\ttwo\n' >classes.tsv
     "$build/bin/bert" tune classify --quiet --model bert --train classes.tsv --epochs 1 --out tuned >/dev/null ||
         wrong "bert tune fails"
-    "$build/bin/gpt" train --text text --vocab-size 280 "${small[@]}" --steps 12 --out gpt >/dev/null ||
+    "$build/bin/gpt" train --shape gpt2 --text text --vocab-size 280 "${small[@]}" --steps 12 --out gpt >/dev/null ||
         wrong "gpt train fails"
     "$build/bin/gpt" write --model gpt --prompt "the cat" --tokens 20 --temperature 0 >gpt.written ||
         wrong "gpt write fails"
