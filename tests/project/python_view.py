@@ -496,6 +496,8 @@ class Arrays(unittest.TestCase):
             sliced = t[:, 1:, ::2].numpy()
             self.assertEqual(sliced.tolist(), a[:, 1:, ::2].tolist())
             self.assertEqual(sliced.__array_interface__["data"][0], a[:, 1:, ::2].__array_interface__["data"][0])
+            if dtype is np.bool_ and np.lib.NumpyVersion(np.__version__) < "1.25.0":
+                continue  # its DLPack has no bool
             a = np.from_dlpack(t)
             self.assertEqual(a.__array_interface__["data"][0], t.data_ptr())
             if dtype is not np.bool_:
