@@ -27,8 +27,8 @@
  * The parent owns its children; tn_free(root) frees them all. These calls accept a pointer to any type of module. They
  * also accept NULL, and then return NULL. A constructor that fails frees all its memory and restores the random
  * generator. A module may be changed by one thread while no other thread uses it; many threads may run it at once. Two
- * threads that train one module are an error only if a tn_step or the end of a tn_backward of one meets that of the
- * other: steps in turn cannot be told from a module that one thread hands to another. */
+ * threads that train one module are an error, which is raised only if their tn_step or the ends of their tn_backward
+ * overlap in time. If these alternate, no error is raised, as a module may be passed from one thread to another. */
 #ifndef TENON_NN_MODULE_H
 #define TENON_NN_MODULE_H
 

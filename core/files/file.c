@@ -350,7 +350,6 @@ static bool open_temporary(tn__sink *s, unsigned mode)
     if (s->dir < 0 && s->dir != -EACCES) return fail(s->label, "cannot open its folder", s->dir), false;
 
     const struct timespec now = tn__sys_clock();
-
     uint64_t random = (uint64_t)now.tv_nsec * 0x9e3779b97f4a7c15u ^ (uint64_t)getpid() << 24 ^ (uint64_t)(uintptr_t)s;
     const char *temporary = s->names + dir + 1;
     for (int i = 0; i < 100; i++) {

@@ -32,7 +32,7 @@
 #define tn__sys_unlink unlink
 
 #ifdef __wasi__                   /* one process with one thread; what it lacks either fails or does nothing */
-#define pthread_key_delete(key) 0 /* waits forever for a lock that nobody has */
+#define pthread_key_delete(key) 0 /* wasi-libc's own never returns */
 #define getpid() 1
 int   mkstemp(char *);
 char *mkdtemp(char *);

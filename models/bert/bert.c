@@ -83,7 +83,8 @@ static void add_encoder(tn_bert *m, const tn_bert_config *c, const tn__bert_rela
                                    .activation_dropout = 0, .eps = c->eps, .norm_first = first, .final_norm = first,
                                    .activation = tn_hf_activation(c->activation), .no_first_norm = r->modern,
                                    .no_bias = r->modern, .gated = r->modern, .window = c->window,
-                                   .positions = tn__bert_positions(c), .each = tn__bert_set_layer, .user = &user));
+                                   .positions = tn__bert_positions(c), .each = r->modern ? tn__bert_set_layer : NULL,
+                                   .user = &user));
     for (int64_t i = 0; m->encoder && i < tn_length(m->encoder->layers); i++) {
         tn_transformer_encoder_layer *layer = tn_at(m->encoder->layers, i);
         if (layer) set_dropout(layer->dropout1, c, r->dropout1), set_dropout(layer->dropout2, c, r->dropout2);

@@ -42,6 +42,6 @@ tn_tensor *tn__electra_loss(tn_bert *m, tn_tensor *y, const tn_bert_loss_args *b
     tn_tensor *scores = replaced_logits(m, x);
     if (!scores) return NULL;
     want = tn_to(want, tn_dtype_of(scores));
-    if (scores && !tn_numel(scores)) return tn_sum(tn_narrow(y, 0, 0, 0));
+    if (!tn_numel(scores)) return tn_sum(tn_narrow(y, 0, 0, 0));
     return tn_bce_with_logits(scores, want);
 }

@@ -39,7 +39,6 @@ void tn__bert_set_layer(tn_block_config *b, int64_t i, void *user)
 {
     tn__bert_layers      *p = user;
     const tn_bert_config *c = p->c;
-    if (!tn__bert_relative_of(c->kind)->modern) return;
     if (i % c->global_every == 0) {
         b->window = 0;
         return;
