@@ -19,17 +19,21 @@ static const char *choose_dtype(const char *run)
     return narrow ? "bf16" : "f32";
 }
 
-/* Multiply-adds per second of this machine, in 10⁹, in products as wide as those of a small model; the best of a few,
- * as other processes may disturb some. */
-static double measure_speed(bool narrow)
+/* Multiply-adds per second of this machine, in 10⁹, in products as wide as those of a small model: the best of those of
+ * a hundredth of the run, at most three seconds, as another process may disturb the first ones. */
+static double measure_speed(bool narrow, double minutes)
 {
+    enum { LEAST_TRIES = 12, MOST_SECONDS = 3 };
+    const double   end = seconds_now() + fmin(0.6 * minutes, MOST_SECONDS);
     const tn_scope s = tn_no_grad_begin(), c = tn_autocast_begin(narrow);
     tn_tensor     *x = tn_ones(TN_SHAPE(1024, 256)), *w = tn_ones(TN_SHAPE(256, 1024));
     double         least = INFINITY;
-    for (int i = 0; i < 12 && tn_error() == TN_OK; i++) {
-        const double began = seconds_now();
+    for (int i = 0; (i < LEAST_TRIES || seconds_now() < end) && tn_error() == TN_OK; i++) {
+        const tn_scope product = tn_scope_begin();
+        const double   began = seconds_now();
         tn_matmul(x, w);
         least = fmin(least, seconds_now() - began);
+        tn_scope_end(product);
     }
     tn_scope_end(c), tn_scope_end(s);
     return tn_error() == TN_OK && least > 0 ? 1024.0 * 256 * 1024 / 1e9 / least : USUAL_SPEED;
@@ -42,7 +46,7 @@ static double usual_minutes(training *t)
     const train_asked *a = &t->asked;
     t->speed = USUAL_SPEED;
     if (t->recorded) t->speed = record_number(a->out, "speed");
-    else if (a->minutes > 0 && !t->world) t->speed = measure_speed(!strcmp(a->dtype, "bf16"));
+    else if (a->minutes > 0 && !t->world) t->speed = measure_speed(!strcmp(a->dtype, "bf16"), a->minutes);
     return t->minutes * (t->speed > 0 ? t->speed : USUAL_SPEED) / USUAL_SPEED;
 }
 
