@@ -40,7 +40,7 @@ static int run(int count, char **operands)
         printf("norms       %s\n", c->kind == TN_MODERNBERT ? "first"
                                    : c->norm_first          ? "first: RobertaPreLayerNorm in Hugging Face's libraries"
                                                             : "last");
-        if (c->window)
+        if (c->window && c->global_every != 1)
             printf("window      less than %lld tokens away, in all layers but every %lldth\n", (long long)c->window,
                    (long long)c->global_every);
         if (c->disentangled.distance > 0)
