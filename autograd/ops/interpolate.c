@@ -7,7 +7,7 @@
  *
  * The quotient of nearest is rounded to f32, as in PyTorch. An element with w = 0 is x[⌊s⌋] itself: the other one does
  * not reach it, even if it is NaN or infinite. */
-#include "autograd/rooms/room.h"
+#include "autograd/rooms/resize.h"
 
 typedef struct {
     tn_shape         size;
@@ -46,26 +46,7 @@ static tn_tensor *nearest(tn_tensor *x, int dim, int64_t out)
 
 static tn_tensor *linear(tn_tensor *x, int dim, int64_t out, bool align)
 {
-    const int64_t in = tn_size(x, dim);
-    const double  step = !align ? (double)in / (double)out : out > 1 ? (double)(in - 1) / (double)(out - 1) : 0;
-    tn_shape      s = {.n = tn_ndim(x) - dim, .d = {out}};
-    for (int i = 1; i < s.n; i++) s.d[i] = 1;
-    tn_tensor *low = tn_empty_of(TN_I64, TN_SHAPE(out)), *high = tn_empty_of(TN_I64, TN_SHAPE(out));
-    tn_tensor *share = tn_empty_of(tn_dtype_of(x) == TN_F64 ? TN_F64 : TN_F32, s);
-    tn_tensor *exact = tn_empty_of(TN_BOOL, s);
-    if (!low || !high || !share || !exact) return NULL;
-    for (int64_t i = 0; i < out; i++) {
-        const double at = align ? (double)i * step : fmax(0, ((double)i + 0.5) * step - 0.5);
-        int64_t      k = tn__min_i64((int64_t)at, in - 1);
-        k += k + 1 < in && (float)(at - (double)k) == 1 && tn_dtype_of(share) == TN_F32; /* w would round to 1 */
-        const double w = fmax(0, at - (double)k);
-        ((int64_t *)tn__ptr(low))[i] = k;
-        ((int64_t *)tn__ptr(high))[i] = tn__min_i64(k + 1, in - 1);
-        ((bool *)tn__ptr(exact))[i] = w == 0;
-        tn_set(share, i, w);
-    }
-    tn_tensor *from = tn_index_select(x, dim, low), *before = tn_mul(from, tn_rsub_scalar(share, 1));
-    return tn_where(exact, from, tn_add(before, tn_mul(tn_index_select(x, dim, high), share)));
+    return tn_apply_args(&tn__op_resize, (&(tn__resize){dim, tn_size(x, dim), out, align, false}), x);
 }
 
 static void interpolate_compose(tn_ctx *c)

@@ -46,7 +46,7 @@
     OP(tan) OP(asin) OP(acos) OP(atan) OP(sinh) OP(cosh) OP(log2) OP(log10) OP(isinf) OP(prelu) OP(atan2)             \
     OP(logaddexp) OP(floor_divide) OP(cumprod) OP(weight_norm) OP(scatter) OP(index_put) OP(segment_reduce)           \
     OP(bincount) OP(conv_transpose1d) OP(conv_transpose2d) OP(adaptive_avg_pool1d) OP(adaptive_avg_pool2d)            \
-    OP(adaptive_max_pool1d) OP(adaptive_max_pool2d) OP(interpolate) OP(bce_loss) OP(hinge_embedding_loss)             \
+    OP(adaptive_max_pool1d) OP(adaptive_max_pool2d) OP(interpolate) OP(resize) OP(bce_loss) OP(hinge_embedding_loss)  \
     OP(triplet_margin_loss) OP(info_nce_loss)                                                                         \
     /* fused.h */                                                                                                     \
     OP(linear_gelu) OP(linear_relu) OP(linear_add) OP(add_dropout_norm) OP(linear_cross_entropy)                      \
