@@ -61,6 +61,8 @@ for i in {1..150}; do
 done >animals
 "$build/bin/bert_mlm" animals 120 'the horse eats [MASK].' >mlm.out 2>mlm.err && grep -q '^grass 0\.[89]' mlm.out ||
     wrong "bert_mlm does not fill in what it has read: $(cat mlm.err mlm.out)"
+"$build/bin/diffusion" 100 >drawn && grep -qE '^step  100  loss 0\.[23]' drawn && [ "$(wc -l <drawn)" = 17 ] ||
+    wrong "diffusion does not learn the noise: $(cat drawn)"
 "$build/bin/translate" sample-pairs --src dates --tgt iso --lines 300 -q
 "$build/bin/seq2seq" dates iso 200 "$(head -n 1 dates)" >pairs.out 2>pairs.err && cmp -s pairs.out <(head -n 1 iso) ||
     wrong "seq2seq does not translate what it has read: $(cat pairs.err pairs.out)"
