@@ -176,14 +176,15 @@ static bool has_head(const char *task)
     return task && (!strcmp(task, "SEQ_CLS") || !strcmp(task, "TOKEN_CLS") || !strcmp(task, "QUESTION_ANS"));
 }
 
-/* Raises if PEFT loads adapters of the task only into a model that generates texts, and m, a model of Hugging Face's
- * directories, does not. */
-static void check_task(void *m, const char *task)
+/* Raises if PEFT loads adapters of the task only into a model that generates texts, and m, with layers as in Hugging
+ * Face's directories, does not. */
+static void check_task(void *m, const tn_lora_layer *l, const char *task)
 {
     const tn_class *kind = ((tn_module *)m)->kind;
     if (!task || (strcmp(task, "CAUSAL_LM") != 0 && strcmp(task, "SEQ_2_SEQ_LM") != 0)) return;
-    if (kind->lm || !kind->names || !strcmp(kind->name, "Seq2Seq")) return;
-    tn_raise(TN_EINVAL, "tn_peft_save: .task is '%s', but a %s does not generate texts; omit .task", task, kind->name);
+    if (kind->lm || !l->renames_ || !strcmp(kind->name, "Seq2Seq")) return;
+    tn_raise(TN_EINVAL, "tn_peft_save: .task is '%s', but this model, %s, does not generate texts; omit .task", task,
+             kind->name);
 }
 
 static void put_config(void *m, tn_json_writer *w, const tn_peft_save_args *a)
@@ -193,7 +194,7 @@ static void put_config(void *m, tn_json_writer *w, const tn_peft_save_args *a)
     bool          transposed = false, head_missing = has_head(task);
     char          last[NAME] = "";
     while (tn_lora_next(&l) && !adapted(&l)) {}
-    check_task(m, task);
+    check_task(m, &l, task);
     if (tn_error() != TN_OK) return;
     const double alpha = l.lora->scale * (double)l.lora->rank;
     tn_json_open_object(w, NULL);

@@ -361,6 +361,8 @@ START_TEST(adapters_that_peft_ignores)
     ck_error_has(TN_EFORMAT, "target_modules includes 'bert.pooler.dense', which has a weight, but no adapters in the "
                              "file: PEFT would ignore the weight");
     ck_assert(!tn_has_lora(again));
+    ck_assert_int_ne(tn_peft_save(m, tn_test_folder("task"), .task = "SEQ_2_SEQ_LM"), TN_OK);
+    ck_error_has(TN_EINVAL, "tn_peft_save: .task is 'SEQ_2_SEQ_LM', but this model, Tuned, does not generate texts");
     tn_free(m), tn_free(again);
 }
 END_TEST

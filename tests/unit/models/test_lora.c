@@ -419,7 +419,8 @@ START_TEST(tied_weights_and_other_ranks)
     tn_bert *b = a_bert();
     tn_lora(b, .rank = 1);
     ck_assert_int_ne(tn_peft_save(b, dir, .task = "CAUSAL_LM"), TN_OK);
-    ck_error_has(TN_EINVAL, "tn_peft_save: .task is 'CAUSAL_LM', but a Bert does not generate texts; omit .task");
+    ck_error_has(TN_EINVAL,
+                 "tn_peft_save: .task is 'CAUSAL_LM', but this model, Bert, does not generate texts; omit .task");
     tn_free(b);
     tn_lora(other, .rank = 2);
     ck_assert_int_ne(tn_peft_load(other, dir), TN_OK);
