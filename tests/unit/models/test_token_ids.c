@@ -178,6 +178,24 @@ START_TEST(no_padding)
 }
 END_TEST
 
+/* Ids are whole numbers; -1 stands for null inside a config struct, and null would be written for it. */
+START_TEST(ids_that_are_none)
+{
+    dir = tn_test_folder("ids");
+    ck_assert_int_eq(a_bert(), TN_OK);
+    set("eos_token_id", "0.5");
+    ck_assert_ptr_null(tn_bert_load(dir));
+    ck_error_has(TN_EFORMAT, "expected an integer");
+    tn_seq2seq *m = tn_seq2seq_load(tn_test_data("golden/encoder_decoders/marian"));
+    ck_assert_ptr_nonnull(m);
+    ck_assert_int_eq(tn_seq2seq_save(m, dir), TN_OK);
+    tn_free(m);
+    set("eos_token_id", "-1");
+    ck_assert_ptr_null(tn_seq2seq_load(dir));
+    ck_error_has(TN_EFORMAT, "eos_token_id is -1, but must be from 0 to 10000000, or null");
+}
+END_TEST
+
 /* ModernBERT's class has defaults of two more ids. */
 START_TEST(ids_of_modernbert)
 {
@@ -208,6 +226,7 @@ int main(void)
     tcase_add_loop_test(c, ids_are_kept, 0, (int)(sizeof families / sizeof *families));
     tcase_add_test(c, of_a_tuned_model);
     tcase_add_test(c, no_padding);
+    tcase_add_test(c, ids_that_are_none);
     tcase_add_test(c, ids_of_modernbert);
     tcase_add_test(c, window_of_modernbert);
     return tn_check_main(s);
