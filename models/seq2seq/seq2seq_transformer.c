@@ -82,9 +82,9 @@ static tn_tensor *normed(tn_seq2seq *m, tn_layer_norm *norm, tn_tensor *x, tn_te
     return tn_pad_rows(u, m->base.training ? tn_dropout_rows(x, m->dropout->p, u.rows, u.length) : x);
 }
 
-/* M2M-100 counts the tokens of a row that are not padding, and padding has no position (zeros). NULL without an error if
- * only masked padding at the end of rows, which does not matter, has other positions than 0, 1, …: as usual, no batch of
- * tables is needed. Tokens that a cache holds count as in transformers, padding included. */
+/* M2M-100 counts the tokens of a row that are not padding, and padding has no position (zeros). NULL without an error
+ * if only masked padding at the end of rows has other positions than 0, 1 and so on: one table then serves all rows.
+ * Tokens that a cache holds count as in transformers, padding included. */
 static tn_tensor *counted(tn_seq2seq *m, tn_tensor *ids, int64_t at, bool masked)
 {
     const int64_t batch = tn_size(ids, 0), n = tn_size(ids, 1);
