@@ -44,7 +44,7 @@ typedef struct {
     tn_module_list    *layers;
     tn_layer_norm     *norm;
     tn_tensor         *out, *bias; /* [vocab, 2 dim], [vocab] */
-    tn_token_ids       begin, end, padding;
+    tn_token_ids       begin, end, padding, decoder_begin;
 } tn_reformer;
 TN_API tn_reformer *tn_reformer_create(tn_reformer_config c);
 TN_API tn_tensor   *tn_reformer_run(tn_reformer *m, tn_decoder_args a); /* [B, T, vocab]; .cache is an error */

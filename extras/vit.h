@@ -31,9 +31,10 @@ typedef struct {
     tn_tensor    *token, *distillation, *positions; /* [1, 1, dim]; [1, tokens + patches, dim] */
     tn_dropout   *dropout;
     tn_blocks    *encoder;
-    tn_linear    *pooler, *classifier, *taught; /* these and distillation: NULL if the model has none */
-    char         *labels;                       /* "cat\0dog\0…"; without names "0", "1", … */
-    int64_t      *label;                        /* offset of each label in labels */
+    tn_linear    *pooler, *classifier, *taught;       /* these and distillation: NULL if the model has none */
+    char         *labels;                             /* "cat\0dog\0…"; without names "0", "1", … */
+    int64_t      *label;                              /* offset of each label in labels */
+    tn_token_ids  begin, end, padding, decoder_begin; /* of config.json; they do not change results */
 } tn_vit;
 /* The defaults, with .dim, .layers and .heads of "tiny", "mini", "small" (DeiT-Ti) or "base". Another name raises. */
 TN_RETURNS_CONFIG_(TN_API tn_vit_config tn_vit_size(const char *name);)

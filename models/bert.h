@@ -85,9 +85,9 @@ typedef struct tn_bert {
     tn_mlm_head            *head;
     tn_linear              *pooler, *next, *replaced, *replaced_out;
     tn_layer_norm          *replaced_norm; /* DeBERTa's head for replaced tokens has one; else NULL */
-    /* config.json's bos_token_id, eos_token_id, and ModernBERT's cls_token_id and sep_token_id; they do not change
-     * results */
-    tn_token_ids begin, end, cls, sep;
+    /* config.json's bos_token_id, eos_token_id, decoder_start_token_id, and ModernBERT's cls_token_id and sep_token_id;
+     * they do not change results */
+    tn_token_ids begin, end, decoder_begin, cls, sep;
     char         left[256]; /* other heads in the loaded directory, as "classifier.weight, …" */
 } tn_bert;
 

@@ -38,7 +38,7 @@ typedef struct {
     tn_dropout   *dropout;
     tn_blocks    *blocks; /* with the last norm */
     tn_tensor    *out;    /* [vocab, dim]: the embedding's weights, or with .untied its own */
-    tn_token_ids  begin, end, padding;
+    tn_token_ids  begin, end, padding, decoder_begin;
 } tn_gpt;
 /* The defaults, with .dim, .layers and .heads of a size: "tiny", "mini", "baby" (a text of a few MB), or as published
  * "small" (124 million parameters), "medium", "large". Another name raises; .dim is 0. */

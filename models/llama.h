@@ -59,10 +59,10 @@ typedef struct {
     tn_llama_config config; /* with defaults filled in */
     tn_embedding   *words;
     tn_dropout     *dropout;
-    tn_blocks      *blocks;              /* with the last norm */
-    tn_tensor      *out;                 /* [vocab, dim]: its own weights, or with .tied the embedding's */
-    tn_tensor      *bias;                /* [vocab]; NULL without .head_bias */
-    tn_token_ids    begin, end, padding; /* padding: as in the file, if config.padding is still that token */
+    tn_blocks      *blocks; /* with the last norm */
+    tn_tensor      *out;    /* [vocab, dim]: its own weights, or with .tied the embedding's */
+    tn_tensor      *bias;   /* [vocab]; NULL without .head_bias */
+    tn_token_ids    begin, end, decoder_begin, padding; /* padding: as in the file, if config.padding is that token */
 } tn_llama;
 TN_API tn_llama *tn_llama_create(tn_llama_config c);
 

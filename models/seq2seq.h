@@ -40,7 +40,8 @@ TN_API const char     *tn_seq2seq_kind_name(tn_seq2seq_kind kind); /* "transform
 TN_API tn_seq2seq_kind tn_seq2seq_kind_of(const char *name);       /* raises for another name */
 
 /* Kinds of positions: the paper's sinusoids; sines, then cosines (Marian); those of tensor2tensor, of which the first
- * token has number .padding + 1 (M2M-100); a learned table for each side, after two unused rows (BART). */
+ * token has number .padding + 1 and padding none (M2M-100); a learned table for each side, after two unused rows
+ * (BART). */
 typedef enum {
     TN_SEQ2SEQ_SINUSOIDS = 0,
     TN_SEQ2SEQ_HALVES,

@@ -158,7 +158,7 @@ void *tn__reformer_load(const tn__hf_source *source)
     const int64_t positions = s.axial ? 0 : c->positions * c->dim;
     const bool    ok = tn__weights_open(&w, source, 3 * c->vocab * c->dim + positions + c->layers * inner, 0);
     tn_reformer  *m = ok ? tn_reformer_create(*c) : NULL;
-    if (m) m->begin = s.begin, m->end = s.end, m->padding = s.padding;
+    if (m) m->begin = s.begin, m->end = s.end, m->padding = s.padding, m->decoder_begin = s.decoder_begin;
     return tn__weights_load(&w, m, tn__reformer_table_of(w.file));
 }
 tn_reformer *tn_reformer_load(const char *dir) { return tn__hf_load(dir, tn__reformer_load); }
@@ -166,8 +166,12 @@ tn_reformer *tn_reformer_load(const char *dir) { return tn__hf_load(dir, tn__ref
 tn_status tn_reformer_save(tn_reformer *m, const char *dir)
 {
     if (!tn_ready(m)) return tn_error();
-    tn__reformer_stored s = {
-        .c = m->config, .axial = m->axial[0] != NULL, .begin = m->begin, .end = m->end, .padding = m->padding};
+    tn__reformer_stored s = {.c = m->config,
+                             .axial = m->axial[0] != NULL,
+                             .begin = m->begin,
+                             .end = m->end,
+                             .padding = m->padding,
+                             .decoder_begin = m->decoder_begin};
     memcpy(s.kinds, m->kinds, sizeof s.kinds);
     return tn_hf_write(m, dir, tn__reformer_table(), &s);
 }

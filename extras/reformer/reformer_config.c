@@ -44,6 +44,7 @@ static const tn_hf_row rows[] = {
     TN_HF("vocab_size", stored, c.vocab, .otherwise = 320, .low = 1, .high = 10000000),
     {"local_num_chunks_after lsh_num_chunks_after tie_word_embeddings is_encoder_decoder", TN_HF_MUST, .silent = true},
     TN__IDS("bos_token_id", stored, begin),
+    TN__IDS("decoder_start_token_id", stored, decoder_begin),
     TN__IDS("eos_token_id", stored, end),
     TN__IDS("pad_token_id", stored, padding), /* padding is masked */
     TN__UNUSED("chunk_size_lm_head classifier_dropout use_cache"), TN__UNUSED("num_hidden_layers"), /* attn_layers' */

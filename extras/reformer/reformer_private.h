@@ -31,7 +31,7 @@ typedef struct {
     tn_reformer_config c;
     char               kinds[TN_HF_LETTERS_MOST];
     bool               axial;
-    tn_token_ids       begin, end, padding;
+    tn_token_ids       begin, end, padding, decoder_begin;
 } tn__reformer_stored;
 const tn_hf_files *tn__reformer_table(void);                       /* for writing, and for config.json */
 const tn_hf_files *tn__reformer_table_of(const tn_safetensors *f); /* for reading the weights of f */

@@ -10,6 +10,9 @@ typedef tn__vit_stored stored;
 static const tn_hf_row rows[] = {
     {"architectures", TN_HF_NAME, .at = offsetof(stored, architecture)},
     TN_HF("attention_probs_dropout_prob", stored, c.attention_dropout, .high = 1, .below = true),
+    TN__IDS("bos_token_id", stored, begin),
+    TN__IDS("decoder_start_token_id", stored, decoder_begin),
+    TN__IDS("eos_token_id", stored, end),
     TN_HF("hidden_act", stored, c.activation, .text = "gelu"),
     TN_HF("hidden_dropout_prob", stored, c.dropout, .high = 1, .below = true),
     TN_HF("hidden_size", stored, c.dim, .otherwise = 768, .low = 1, .high = 65536),
@@ -21,6 +24,7 @@ static const tn_hf_row rows[] = {
     TN_HF("num_attention_heads", stored, c.heads, .otherwise = 12, .low = 1, .high = 1024),
     TN_HF("num_channels", stored, c.channels, .otherwise = 3, .low = 1, .high = 1024),
     TN_HF("num_hidden_layers", stored, c.layers, .otherwise = 12, .low = 1, .high = 1024),
+    TN__IDS("pad_token_id", stored, padding),
     TN_HF("patch_size", stored, c.patch, .otherwise = 16, .low = 1, .high = 65535),
     {"pooler_act", TN_HF_MUST, .text = "tanh"},
     TN_HF("pooler_output_size", stored, pooled, .low = 0, .high = 1048576),

@@ -77,6 +77,7 @@ void *tn__vit_load(const tn__hf_source *source)
             c->pooler = rows_of(w.file, c->distilled ? "deit.pooler.dense.weight" : "vit.pooler.dense.weight");
         m = tn_vit_create(*c);
     }
+    if (m) m->begin = s.begin, m->end = s.end, m->padding = s.padding, m->decoder_begin = s.decoder_begin;
     if (m && c->classes) load_labels(m, source);
     const tn_hf_files files = tn__vit_files(c->distilled);
     return tn__weights_load(&w, m, &files);
@@ -90,6 +91,7 @@ tn_status tn_vit_save(tn_vit *m, const char *dir)
     const tn__hf_extra   more = {.members = put_labels, .user = m};
     const tn_hf_files    files = tn__vit_files(c->distilled);
     tn__vit_stored       s = {.c = *c, .type = c->distilled ? tn__deit_type : tn__vit_type};
+    s.begin = m->begin, s.end = m->end, s.padding = m->padding, s.decoder_begin = m->decoder_begin;
     s.pooled = c->pooler ? c->pooler : c->dim;
     s.architecture = !c->classes    ? c->distilled ? "DeiTModel" : "ViTModel"
                      : c->teacher   ? "DeiTForImageClassificationWithTeacher"

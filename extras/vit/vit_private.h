@@ -13,6 +13,7 @@ typedef struct {
     tn_vit_config c;
     const char   *type, *architecture;
     int64_t       pooled; /* pooler_output_size, which exists also without a pooler */
+    tn_token_ids  begin, end, padding, decoder_begin;
 } tn__vit_stored;
 void              *tn__vit_load(const tn__hf_source *s);
 const tn_hf_files *tn__vit_table(void); /* without the rules for the weights */

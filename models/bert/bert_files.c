@@ -27,7 +27,7 @@ static int64_t elements(const tn_bert_config *c)
 
 static void keep_ids(tn_bert *m, const tn__bert_stored *s)
 {
-    m->begin = s->begin, m->end = s->end, m->cls = s->cls, m->sep = s->sep;
+    m->begin = s->begin, m->end = s->end, m->decoder_begin = s->decoder_begin, m->cls = s->cls, m->sep = s->sep;
 }
 
 void *tn__bert_load(const tn__hf_source *s)
@@ -62,7 +62,7 @@ tn_status tn__bert_save_extra(tn_bert *m, const char *dir, const tn__hf_extra *m
     tn__hf_tables room;
     if (!tn_ready(m)) return tn_error();
     tn__bert_stored s = tn__bert_to_store(&m->config);
-    s.begin = m->begin, s.end = m->end, s.cls = m->cls, s.sep = m->sep;
+    s.begin = m->begin, s.end = m->end, s.decoder_begin = m->decoder_begin, s.cls = m->cls, s.sep = m->sep;
     if (more) { /* "BertModel" to "BertForTokenClassification" */
         const char *end = strstr(s.architecture, "Model"), *head = strstr(s.architecture, "For");
         const int   n = (int)((end ? end : head ? head : s.architecture + strlen(s.architecture)) - s.architecture);

@@ -20,6 +20,7 @@ typedef tn__bert_stored stored;
 static const tn_hf_row rows_of_all[] = {
     {"architectures", TN_HF_NAME, .at = offsetof(stored, architecture)},
     TN__IDS("bos_token_id", stored, begin),
+    TN__IDS("decoder_start_token_id", stored, decoder_begin),
     TN__IDS("eos_token_id", stored, end),
     TN_HF("initializer_range", stored, c.init, .otherwise = 0.02, .high = 1),
     {"is_decoder add_cross_attention", TN_HF_MUST, .silent = true, .says = ENCODER},

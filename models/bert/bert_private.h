@@ -33,7 +33,7 @@ typedef struct {
     const char    *norm_distances; /* norm_rel_ebd */
     int64_t        pooler, head;   /* pooler_hidden_size and attention_head_size; 0: absent */
     int64_t        head_dim;       /* XLNet's d_head; 0: not specified */
-    tn_token_ids   begin, end, cls, sep;
+    tn_token_ids   begin, end, decoder_begin, cls, sep;
 } tn__bert_stored;
 /* c.padding if pad_token_id is missing or null in the file. */
 enum { TN__BERT_ABSENT = -10000001, TN__BERT_NONE = -10000000 };

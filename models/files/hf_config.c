@@ -114,7 +114,10 @@ static message range_message(const tn_hf_row *r, double x)
 }
 static double number(const tn_hf_row *r, const tn_json *v, const char *key, const char *path)
 {
-    const double x = r->kind == TN_HF_I64 ? (double)tn_json_i64(v) : tn_json_double(v);
+    const bool   whole = r->kind == TN_HF_I64 || r->kind == TN_HF_IDS || r->kind == TN_HF_PAIR;
+    const double x = whole ? (double)tn_json_i64(v) : tn_json_double(v);
+    if (tn_error() == TN_OK && r->nullable && r->low == -1 && x == -1) /* stands for null; written, it would be null */
+        tn_raise(TN_EFORMAT, "'%s': %s is -1, but must be from 0 to %.0f, or null", path, key, r->high);
     if (tn_error() == TN_OK && (!in_range(r, x) || (r->kind == TN_HF_I64 && x >= 0x1p63)))
         tn_raise(TN_EFORMAT, "'%s': %s is %s", path, key, range_message(r, x).s);
     return tn_error() == TN_OK ? x : 0; /* converting a value outside i64 would be undefined */

@@ -176,6 +176,17 @@ static bool has_head(const char *task)
     return task && (!strcmp(task, "SEQ_CLS") || !strcmp(task, "TOKEN_CLS") || !strcmp(task, "QUESTION_ANS"));
 }
 
+/* Raises if PEFT loads adapters of the task only into a model that generates texts, and m, with layers as in Hugging
+ * Face's directories, does not. */
+static void check_task(void *m, const tn_lora_layer *l, const char *task)
+{
+    const tn_class *kind = ((tn_module *)m)->kind;
+    if (!task || (strcmp(task, "CAUSAL_LM") != 0 && strcmp(task, "SEQ_2_SEQ_LM") != 0)) return;
+    if (kind->lm || !l->renames_ || !strcmp(kind->name, "Seq2Seq")) return;
+    tn_raise(TN_EINVAL, "tn_peft_save: .task is '%s', but this model, %s, does not generate texts; omit .task", task,
+             kind->name);
+}
+
 static void put_config(void *m, tn_json_writer *w, const tn_peft_save_args *a)
 {
     const char   *task = a->task ? a->task : ((tn_module *)m)->kind->lm ? "CAUSAL_LM" : NULL;
@@ -183,6 +194,7 @@ static void put_config(void *m, tn_json_writer *w, const tn_peft_save_args *a)
     bool          transposed = false, head_missing = has_head(task);
     char          last[NAME] = "";
     while (tn_lora_next(&l) && !adapted(&l)) {}
+    check_task(m, &l, task);
     if (tn_error() != TN_OK) return;
     const double alpha = l.lora->scale * (double)l.lora->rank;
     tn_json_open_object(w, NULL);
@@ -355,10 +367,20 @@ static bool is_loaded(const adapter *a, const tn_lora_layer *l)
                           a->config.path, by, l->name, by);
 }
 
-/* Raises for a layer that is not in the file, and that PEFT adapts with random values. */
+/* Raises for a layer without adapters in the file that PEFT adapts: with random values, or in place of the weight in
+ * the file. */
 static void check_unused(const adapter *a, const tn_lora_layer *l)
 {
-    if (a->config.random && !tn__peft_excluded_by(&a->config, name_in_file(a, l->name)))
+    char        name[NAME];
+    const char *layer = name_in_file(a, l->name);
+    if (tn__peft_excluded_by(&a->config, layer) || tn_error() != TN_OK) return;
+    snprintf(name, sizeof name, PREFIX "%s.weight", layer);
+    if (tn_safetensors_find(a->f, name) >= 0)
+        tn_raise(TN_EFORMAT,
+                 "'%s': target_modules includes '%s', which has a weight, but no adapters in the file: PEFT would "
+                 "ignore the weight; correct target_modules or modules_to_save",
+                 a->config.path, l->name);
+    else if (a->config.random)
         tn_raise(TN_EUNSUPPORTED,
                  "'%s': '%s' is adapted, but not in the file, and init_lora_weights is false: PEFT then takes "
                  "random values; set it to true for none",

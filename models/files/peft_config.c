@@ -227,29 +227,39 @@ static bool is_listed(const tn__peft_config *c, const char *key, const char *lay
     return false;
 }
 
-/* True for a layer in a module that is trained completely; tasks with classes add their heads. */
+static bool is_task(const tn__peft_config *c, const char *task)
+{
+    return !strcmp(tn_json_string_or(member(c, "task_type"), ""), task);
+}
+
+/* True for a layer in a module that is trained completely; tasks with a head add its names. */
 static bool is_saved(const tn__peft_config *c, const char *layer)
 {
-    static const char *const heads[] = {"classifier", "score"}, before[] = "(^|.*\\.)", after[] = "($|\\..*)";
-    const char              *task = tn_json_string_or(member(c, "task_type"), ""), *key = "modules_to_save";
+    static const char *const before = "(^|.*\\.)", *const after = "($|\\..*)", *const key = "modules_to_save";
+    const bool        classes = is_task(c, "SEQ_CLS") || is_task(c, "TOKEN_CLS");
+    const char *const heads[] = {classes                      ? "classifier"
+                                 : is_task(c, "QUESTION_ANS") ? "qa_outputs"
+                                                              : NULL,
+                                 classes ? "score" : NULL};
     for (const tn_json *v = tn_json_first(member(c, key)); v; v = tn_json_next(v))
         if (full_match(c, key, before, tn_json_string(v), after, layer)) return true;
-    for (int i = 0; i < 2 && (!strcmp(task, "SEQ_CLS") || !strcmp(task, "TOKEN_CLS")); i++)
+    for (int i = 0; i < 2 && heads[i]; i++)
         if (full_match(c, key, before, heads[i], after, layer)) return true;
     return false;
 }
 
-/* "all-linear" are all linear layers but the output layer. */
+/* "all-linear" are all linear layers but a language model's output layer and, of SEQ_CLS, the classifier. */
 static bool is_target(const tn__peft_config *c, const char *layer)
 {
     static const char *const outputs[] = {"lm_head", "embed_out", "decoder", "classifier", "score"};
+    const size_t             n = is_task(c, "SEQ_CLS") ? 5 : 3;
     const char               all[] = "all-linear";
     const tn_json           *v = member(c, "target_modules");
     const char              *text = tn_json_type_of(v) == TN_JSON_STRING ? tn_json_string(v) : "";
     size_t                   i = 0;
     while (all[i] && (text[i] >= 'A' && text[i] <= 'Z' ? text[i] + 32 : text[i]) == all[i]) i++;
     if (all[i] || text[i]) return is_listed(c, "target_modules", layer);
-    for (i = 0; i < sizeof outputs / sizeof *outputs; i++)
+    for (i = 0; i < n; i++)
         if (ends_with(layer, outputs[i], false)) return false;
     return true;
 }
@@ -267,6 +277,8 @@ static int64_t index_of(const tn__peft_config *c, const char *layer, const char 
     return -1;
 }
 
+/* False for a layer that layers_to_transform leaves out; those that target_modules has with their whole name it does
+ * not. */
 static bool is_transformed(const tn__peft_config *c, const char *layer)
 {
     const tn_json *v = member(c, "layers_to_transform"), *pattern = member(c, "layers_pattern");
@@ -274,6 +286,8 @@ static bool is_transformed(const tn__peft_config *c, const char *layer)
     const bool     given = has_names(pattern);
     int64_t        index = -1;
     if (is_null(v) || (array && !tn_json_count(v))) return true;
+    for (const tn_json *x = tn_json_first(member(c, "target_modules")); x; x = tn_json_next(x))
+        if (!strcmp(tn_json_string(x), layer)) return true;
     if (!given) index = index_of(c, layer, ".*\\.", "[^.]*");
     for (const tn_json *x = !given ? NULL : one ? pattern : tn_json_first(pattern); x && index < 0;) {
         index = index_of(c, layer, "(|.*\\.)", tn_json_string(x));

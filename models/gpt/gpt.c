@@ -73,7 +73,7 @@ tn_gpt_config tn_gpt_size(const char *name)
 
 typedef struct {
     tn_gpt_config c;
-    tn_token_ids  begin, end, padding;
+    tn_token_ids  begin, end, padding, decoder_begin;
 } stored;
 
 /* clang-format off */
@@ -82,6 +82,7 @@ static const tn_hf_row members[] = {
     {"architectures", TN_HF_NAME, .text = "GPT2LMHeadModel"},
     TN_HF("attn_pdrop", tn_gpt_config, attention_dropout, .otherwise = 0.1, .high = 1, .below = true),
     TN__IDS("bos_token_id", stored, begin),
+    TN__IDS("decoder_start_token_id", stored, decoder_begin),
     TN_HF("embd_pdrop", tn_gpt_config, embedding_dropout, .otherwise = 0.1, .high = 1, .below = true),
     TN__IDS("eos_token_id", stored, end),
     TN_HF("initializer_range", tn_gpt_config, init, .otherwise = 0.02, .high = 1),
@@ -184,14 +185,14 @@ void *tn__gpt_load(const tn__hf_source *s)
     const int64_t all = tables * c.dim + c.layers * c.dim * (4 * c.dim + 2 * ff);
     const bool    ok = tn__weights_open(&w, s, all, c.dim / c.heads * (4 * c.dim + 3));
     tn_gpt       *m = ok ? tn_gpt_create(c) : NULL;
-    if (m) m->begin = read.begin, m->end = read.end, m->padding = read.padding;
+    if (m) m->begin = read.begin, m->end = read.end, m->padding = read.padding, m->decoder_begin = read.decoder_begin;
     return tn__weights_load(&w, m, c.untied ? &untied : &tied);
 }
 tn_gpt *tn_gpt_load(const char *dir) { return tn__hf_load(dir, tn__gpt_load); }
 
 tn_status tn__gpt_save_as(tn_gpt *m, const char *to, const tn__gguf_options *gguf)
 {
-    const stored s = {m->config, m->begin, m->end, m->padding};
+    const stored s = {m->config, m->begin, m->end, m->padding, m->decoder_begin};
     return tn__hf_write_as(m, to, m->config.untied ? &untied : &tied, &s, gguf);
 }
 tn_status tn_gpt_save(tn_gpt *m, const char *dir) { return tn_ready(m) ? tn__gpt_save_as(m, dir, NULL) : tn_error(); }

@@ -30,6 +30,7 @@ const char *const        tn__llama_scalings[] = {"default", "linear", "dynamic",
 static const tn_hf_row rows_of_all[] = {
     {"architectures", TN_HF_NAME, .at = offsetof(stored, architecture)},
     TN__IDS("bos_token_id", stored, begin),
+    TN__IDS("decoder_start_token_id", stored, decoder_begin),
     TN__IDS("eos_token_id", stored, end),
     TN_HF("initializer_range", stored, c.init, .otherwise = 0.02, .high = 1),
     {"is_encoder_decoder", TN_HF_MUST, .silent = true},

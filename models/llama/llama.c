@@ -161,7 +161,7 @@ void *tn__llama_load(const tn__hf_source *s)
     const int64_t all = k->vocab * k->dim * (k->tied ? 1 : 2) + k->layers * layer;
     const bool    ok = tn__weights_open(&w, s, all, d * (4 * k->dim + 3));
     tn_llama     *m = ok ? tn_llama_create(read.c) : NULL;
-    if (m) m->begin = read.begin, m->end = read.end;
+    if (m) m->begin = read.begin, m->end = read.end, m->decoder_begin = read.decoder_begin;
     if (m && read.padding != TN__LLAMA_NO_PADDING) m->padding = (tn_token_ids){.n = 1, .id = {read.padding}};
     return tn__weights_load(&w, m, &files.files);
 }
@@ -173,7 +173,7 @@ tn_status tn__llama_save_as(tn_llama *m, const char *to, const tn__gguf_options 
     tn__hf_tables    files;
     if (!tn__llama_config_write(&m->config, to, &s)) return tn_error();
     const bool same = m->padding.n && tn__llama_padding(s.family, &m->config, m->padding.id[0]) == m->config.padding;
-    s.begin = m->begin, s.end = m->end;
+    s.begin = m->begin, s.end = m->end, s.decoder_begin = m->decoder_begin;
     if (same) s.padding = m->padding.id[0];
     tn__llama_files_of(s.family, &m->config, &files);
     return tn__hf_write_as(m, to, &files.files, &s, gguf);

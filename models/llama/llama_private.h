@@ -64,7 +64,7 @@ typedef struct {
     tn_hf_layers            layers, rotated; /* g, l; g, n */
     int64_t                 padding;         /* pad_token_id as in the file: below 0 it counts from the end */
     int64_t                 head;            /* GPT-NeoX's head_dim; 0: absent */
-    tn_token_ids            begin, end;
+    tn_token_ids            begin, end, decoder_begin;
 } tn__llama_stored;
 
 /* The tables of a family, for a config. */

@@ -82,6 +82,26 @@ static tn_tensor *normed(tn_seq2seq *m, tn_layer_norm *norm, tn_tensor *x, tn_te
     return tn_pad_rows(u, m->base.training ? tn_dropout_rows(x, m->dropout->p, u.rows, u.length) : x);
 }
 
+/* M2M-100 counts the tokens of a row that are not padding, and padding has no position (zeros). NULL without an error
+ * if only masked padding at the end of rows has other positions than 0, 1 and so on: one table then serves all rows.
+ * Tokens that a cache holds count as in transformers, padding included. */
+static tn_tensor *counted(tn_seq2seq *m, tn_tensor *ids, int64_t at, bool masked)
+{
+    const int64_t batch = tn_size(ids, 0), n = tn_size(ids, 1);
+    tn_tensor    *place = tn_empty_of(TN_I64, TN_SHAPE(batch * n));
+    int64_t      *to = place ? tn_data_mut(place) : NULL;
+    bool          plain = true;
+    for (int64_t row = 0; to && row < batch; row++)
+        for (int64_t t = 0, next = at; t < n; t++) {
+            const bool padding = tn_get_i64(ids, row * n + t) == m->config.padding;
+            if (padding ? !masked : next < at + t) plain = false;
+            to[row * n + t] = padding ? at : next++;
+        }
+    if (!to || plain) return NULL;
+    tn_tensor *rows = tn_reshape(tn_index_select(m->positions->weight, 0, place), TN_SHAPE(batch, n, m->config.dim));
+    return tn_masked_fill(rows, tn_unsqueeze(tn_eq(ids, tn_full_like(ids, (double)m->config.padding)), 2), 0);
+}
+
 tn_tensor *tn__seq2seq_embedded(tn_seq2seq *m, bool target, tn_tensor *ids, int64_t at, tn_tensor *padding)
 {
     const int64_t  n = ids ? tn_size(ids, 1) : 0;
@@ -95,7 +115,9 @@ tn_tensor *tn__seq2seq_embedded(tn_seq2seq *m, bool target, tn_tensor *ids, int6
         return tn_raise_null(
             TN_ESHAPE, "seq2seq: a sequence of %lld tokens is longer than the model's %lld positions; truncate it",
             (long long)(at + n), (long long)m->config.positions);
-    x = tn_positions_forward(positions, x, at + (m->target_positions ? UNUSED : 0));
+    tn_tensor *rows = m->config.position_kind == TN_SEQ2SEQ_TENSOR2TENSOR ? counted(m, ids, at, padding != NULL) : NULL;
+    x = rows ? tn_add(x, tn_to(rows, tn_dtype_of(x)))
+             : tn_positions_forward(positions, x, at + (m->target_positions ? UNUSED : 0));
     return norm ? normed(m, norm, x, padding) : tn_call(m->dropout, x);
 }
 

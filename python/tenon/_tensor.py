@@ -5,6 +5,7 @@ a scope of its own, so that nothing else remains (ADR 0063)."""
 import contextlib
 import ctypes
 import enum
+import gc
 import math
 import sys
 from array import array
@@ -253,7 +254,9 @@ class Tensor(Methods):
         view.shape, view.strides = ctypes.cast(dims, POINTER(c_int64)), ctypes.cast(steps, POINTER(c_int64))
         managed.context = _library.lend((t, dims, steps, managed))
         managed.deleter = ctypes.cast(dlpack_delete, c_void_p)
-        return capsule_new(addressof(managed), DLTENSOR, capsule_end)
+        sweep_capsules()
+        capsules.append(capsule_new(addressof(managed), DLTENSOR, None))
+        return capsules[-1]
 
     # ---- indexing ----
 
@@ -592,11 +595,22 @@ def dlpack_delete(managed, lent=_library.lent, DLManaged=DLManaged):
     lent.pop(DLManaged.from_address(managed).context, None)
 
 
-@_library.callback(ctypes.PYFUNCTYPE(None, c_void_p))
-def capsule_end(capsule, lent=_library.lent, valid=capsule_valid, pointer=capsule_pointer, DLManaged=DLManaged):
-    """Frees a tensor that no consumer took. `capsule` is being freed: it is an address here, not an object."""
-    if valid(capsule, b"dltensor"):
-        lent.pop(DLManaged.from_address(pointer(capsule, b"dltensor")).context, None)
+# Capsules that may still be in use. They have no destructor: it would also run while an exception is set, which a
+# function in Python then loses (NumPy before 1.25 rejects bool so). Instead, the next export and the garbage collector
+# look for capsules of which only this list is left, and free the tensors that no consumer took.
+capsules: List[Any] = []
+
+
+def sweep_capsules(phase="stop", info=None, capsules=capsules, count=sys.getrefcount, lent=_library.lent,
+                   valid=capsule_valid, pointer=capsule_pointer, DLManaged=DLManaged):
+    for i in range(len(capsules) - 1, -1, -1) if phase == "stop" else ():
+        if count(capsules[i]) <= 2:  # the list's and the argument's
+            if valid(id(capsules[i]), b"dltensor"):
+                lent.pop(DLManaged.from_address(pointer(id(capsules[i]), b"dltensor")).context, None)
+            del capsules[i]
+
+
+gc.callbacks.append(sweep_capsules)
 
 
 @_library.callback(ctypes.CFUNCTYPE(None, c_void_p, c_void_p))

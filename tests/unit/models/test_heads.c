@@ -298,7 +298,7 @@ START_TEST(adapters_of_other_types)
 END_TEST
 
 /* Other options of PEFT would change the results: the error names them, and the model keeps no adapters. */
-#define ADAPTER(r) "{\"target_modules\": \".*\", \"lora_alpha\": 6, \"r\": " r
+#define ADAPTER(r) "{\"target_modules\": [\"query\", \"value\"], \"lora_alpha\": 6, \"r\": " r
 START_TEST(adapters_of_other_kinds)
 {
     static const char *const members[] = {
@@ -326,6 +326,44 @@ START_TEST(adapters_of_other_kinds)
     ck_assert_int_eq(tn_file_write(path, ADAPTER("3") "}", sizeof ADAPTER("3")), TN_OK);
     ck_assert_int_eq(tn_peft_load(m, dir), TN_OK); /* the errors changed nothing */
     tn_free(m);
+}
+END_TEST
+
+/* Writes an adapter of m, with other members of adapter_config.json. */
+static const char *saved_with(tn_tuned *m, const char *members)
+{
+    const char *dir = tn_test_folder("other"), *path = tn_test_file("other/adapter_config.json");
+    char        text[300];
+    const int   n = snprintf(text, sizeof text, "{\"lora_alpha\":6,\"r\":3,%s}", members);
+    ck_assert_int_eq(tn_peft_save(m, dir), TN_OK);
+    ck_assert_int_eq(remove(tn_test_file("other/SHA256SUMS")), 0);
+    ck_assert_int_eq(tn_file_write(path, text, (size_t)n), TN_OK);
+    return dir;
+}
+
+/* Parts of a file that PEFT does not load: adapters of a head that the task trains completely, and a weight whose layer
+ * it adapts instead. */
+START_TEST(adapters_that_peft_ignores)
+{
+    tn_tuned *m = opened(&heads[4]), *again = opened(&heads[4]);
+    ck_assert_int_eq(tn_lora(m, .rank = 3, .alpha = 6, .names = "qa_outputs"), TN_OK);
+    ck_assert_int_eq(tn_peft_load(again, saved_with(m, "\"target_modules\":\"all-linear\"")), TN_OK);
+    tn_free(again), again = opened(&heads[4]);
+    ck_assert_int_ne(
+        tn_peft_load(again, saved_with(m, "\"target_modules\":\"all-linear\",\"task_type\":\"QUESTION_ANS\"")), TN_OK);
+    ck_error_has(TN_EFORMAT, "modules_to_save excludes 'qa_outputs', which has adapters in the file");
+    tn_free(m), tn_free(again);
+    m = opened(&heads[0]), again = opened(&heads[0]);
+    ck_assert_int_eq(tn_lora(m, .rank = 3, .alpha = 6, .names = "query", .trained = "pooler"), TN_OK);
+    ck_assert_int_eq(tn_peft_load(again, saved_with(m, "\"target_modules\":[\"query\"]")), TN_OK);
+    tn_free(again), again = opened(&heads[0]);
+    ck_assert_int_ne(tn_peft_load(again, saved_with(m, "\"target_modules\":[\"query\",\"dense\"]")), TN_OK);
+    ck_error_has(TN_EFORMAT, "target_modules includes 'bert.pooler.dense', which has a weight, but no adapters in the "
+                             "file: PEFT would ignore the weight");
+    ck_assert(!tn_has_lora(again));
+    ck_assert_int_ne(tn_peft_save(m, tn_test_folder("task"), .task = "SEQ_2_SEQ_LM"), TN_OK);
+    ck_error_has(TN_EINVAL, "tn_peft_save: .task is 'SEQ_2_SEQ_LM', but this model, Tuned, does not generate texts");
+    tn_free(m), tn_free(again);
 }
 END_TEST
 
@@ -427,6 +465,7 @@ int main(void)
     tcase_add_loop_test(c, adapters, 0, HEADS);
     tcase_add_test(c, adapted_deep);
     tcase_add_test(c, adapters_of_other_kinds);
+    tcase_add_test(c, adapters_that_peft_ignores);
     tcase_add_test(c, adapters_of_other_types);
     tcase_add_test(c, what_is_refused);
     tcase_add_test(c, a_pooler_that_is_missing);

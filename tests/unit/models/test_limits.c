@@ -28,6 +28,9 @@ static tn_tensor *llama_words(void)
     return g.tokens;
 }
 
+static tn_tensor *translation(void) { return tn_seq2seq_generate((void *)model, input, .beams = 2, .most = 8).tokens; }
+static tn_tensor *classes(void) { return tn_tuned_forward((void *)model, input); }
+
 static tn_tensor *ids(int64_t rows, int64_t n) { return tn_randint(TN_SHAPE(rows, n), 0, 50); }
 
 /* Sets model and input of case i; returns the call. */
@@ -61,6 +64,24 @@ static tn_tensor *(*begin(int i))(void)
         input = ids(1, 4);
         if (i == 8) tn_eval(model), tn_quantize(model, .activations = true);
         return llama_words;
+    case 9:
+        model = (void *)tn_seq2seq_new(.source_words = 50, .dim = 64, .layers = 2, .heads = 4, .ff = 128,
+                                       .positions = 32, .shared = true);
+        input = ids(2, 7);
+        return translation;
+    case 10:
+        model = (void *)tn_tuned_new(
+            tn_bert_new(.vocab = 50, .dim = 64, .layers = 2, .heads = 4, .ff = 128, .positions = 16), .n = 5);
+        input = ids(1, 9);
+        return classes;
+    case 11:
+        model = (void *)tn_gru_new(.in = 64, .hidden = 48), input = tn_normal(TN_SHAPE(2, 5, 64), 0, 1);
+        return called;
+    case 12:
+        model = (void *)tn_llama_new(.vocab = 50, .dim = 64, .layers = 2, .heads = 4, .ff = 96, .experts = 4,
+                                     .type = "mixtral");
+        input = ids(1, 4);
+        return llama_words;
     default:
         model = (void *)tn_vit_new(.image = 16, .patch = 8, .channels = 1, .dim = 64, .layers = 2, .heads = 4,
                                    .ff = 128, .classes = 10);
@@ -68,7 +89,7 @@ static tn_tensor *(*begin(int i))(void)
         return called;
     }
 }
-enum { CASES = 10 };
+enum { CASES = 14 };
 
 /* A sum of a call's result; NAN: out of memory. */
 static double once(tn_tensor *(*call)(void))

@@ -416,6 +416,12 @@ START_TEST(tied_weights_and_other_ranks)
     ck_error(TN_EINVAL, "tn_peft_save: .task is 'SEQ_CLS', for which PEFT reads a trained head, but the model has "
                         "none; omit .task");
     ck_assert_int_eq(tn_peft_save(m, dir), TN_OK);
+    tn_bert *b = a_bert();
+    tn_lora(b, .rank = 1);
+    ck_assert_int_ne(tn_peft_save(b, dir, .task = "CAUSAL_LM"), TN_OK);
+    ck_error_has(TN_EINVAL,
+                 "tn_peft_save: .task is 'CAUSAL_LM', but this model, Bert, does not generate texts; omit .task");
+    tn_free(b);
     tn_lora(other, .rank = 2);
     ck_assert_int_ne(tn_peft_load(other, dir), TN_OK);
     ck_error_has(TN_ESHAPE, "the adapters of 'attention.in_proj_weight' have rank 1, those of the model 2");
@@ -490,6 +496,7 @@ static const char *changed(const char *dir, const char *with)
     return to;
 }
 
+#define SHORT "\"target_modules\":[\"q_proj\",\"v_proj\"]"
 /* The file has adapters of q_proj and v_proj of two layers, all that PEFT must load for the results to be equal. */
 static const struct {
     const char *with;
@@ -511,9 +518,12 @@ static const struct {
     {"{\"target_modules\":null}", TN_EUNSUPPORTED, "target_modules is missing"},
     {"{\"target_modules\":\".*(?<=q)_proj\"}", TN_EUNSUPPORTED, "target_modules has the regular expression '.*(?<=q)_"},
     {"{\"target_modules\":\"((.*)*)*x\"}", TN_EUNSUPPORTED, "target_modules has the regular expression '((.*)*)*x'"},
-    {"{\"layers_to_transform\":1}", TN_EFORMAT, "layers_to_transform excludes 'model.layers.0.self_attn.q_proj'"},
-    {"{\"layers_to_transform\":[0]}", TN_EFORMAT, "layers_to_transform excludes 'model.layers.1.self_attn.q_proj'"},
-    {"{\"layers_to_transform\":[0,1],\"layers_pattern\":\"h\"}", TN_EFORMAT, "layers_to_transform excludes"},
+    {"{\"layers_to_transform\":1}", TN_OK, NULL}, /* target_modules has whole names, which this does not exclude */
+    {"{\"layers_to_transform\":1," SHORT "}", TN_EFORMAT,
+     "layers_to_transform excludes 'model.layers.0.self_attn.q_proj'"},
+    {"{\"layers_to_transform\":[0]," SHORT "}", TN_EFORMAT,
+     "layers_to_transform excludes 'model.layers.1.self_attn.q_proj'"},
+    {"{\"layers_to_transform\":[0,1],\"layers_pattern\":\"h\"," SHORT "}", TN_EFORMAT, "layers_to_transform excludes"},
     {"{\"layers_pattern\":\"layers\"}", TN_EFORMAT, "layers_pattern needs layers_to_transform"},
     {"{\"layers_to_transform\":0,\"target_modules\":\".*\"}", TN_EFORMAT, "needs target_modules as an array"},
     {"{\"exclude_modules\":[\"layers.1.self_attn.v_proj\"]}", TN_EFORMAT,

@@ -7,8 +7,10 @@
 #include "tests/common/errors.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static tn_gpt *small(int64_t dim, bool untied)
 {
@@ -499,6 +501,54 @@ START_TEST(refused)
 }
 END_TEST
 
+/* A published sentence encoder in int8: the vectors of about 1,000 sentences, a quarter of each text, near those of f32. */
+START_TEST(int8_of_a_published_model)
+{
+    static const char *const texts[] = {"reviews", "novels", "speeches", "wiki"};
+    enum { EACH = 250, MOST = 300 };
+    const char *dir = getenv("TENON_SENTENCE_MODEL"), *first = tn_test_data("../../shared/data/prose/reviews.txt");
+    if (!dir || access(first, R_OK) != 0) {
+        printf("SKIPPED: int8_of_a_published_model: TENON_SENTENCE_MODEL names no directory, or there is no "
+               "shared/data/prose beside the project\n");
+        return;
+    }
+    tn_model m = tn_model_open(dir, .family = TN_MODEL_ENCODER, .needs_tokenizer = true);
+    ok();
+    tn_bert *exact = tn_copy(m.bert);
+    tn_eval(exact);
+    tn_quantize(m.bert, .activations = true);
+    ok();
+    double         sum = 0, least = 1;
+    int            n = 0;
+    const tn_scope s = tn_no_grad_begin();
+    for (int f = 0; f < 4; f++) {
+        tn_lines     *l = tn_lines_load(tn_test_data(tn_name("../../shared/data/prose/%s.txt", texts[f])));
+        const int64_t lines = tn_lines_count(l), every = 1 + lines / (4 * EACH);
+        int           taken = 0;
+        for (int64_t i = 0; taken < EACH && i < lines; i += every) {
+            char          sentence[MOST + 1];
+            const tn_text t = tn_lines_at(l, i);
+            if (t.bytes < 20 || t.bytes > MOST) continue;
+            memcpy(sentence, t.at, t.bytes), sentence[t.bytes] = 0;
+            const char    *one = sentence;
+            const tn_scope step = tn_scope_begin();
+            const double   near = cosine(tn_bert_embed(m.bert, m.tokenizer, 1, &one, TN_POOL_MEAN),
+                                         tn_bert_embed(exact, m.tokenizer, 1, &one, TN_POOL_MEAN));
+            tn_scope_end(step);
+            ok();
+            sum += near, least = near < least ? near : least, n++, taken++;
+        }
+        tn_lines_free(l);
+    }
+    tn_scope_end(s);
+    printf("int8: %d sentences: cosine %.6f on average, %.6f at least\n", n, sum / n, least);
+    ck_assert_int_ge(n, 900);
+    ck_assert_double_ge(sum / n, 0.999);
+    ck_assert_double_ge(least, 0.995);
+    tn_free(exact), tn_model_close(&m);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("models with weights of 8 bits");
@@ -516,5 +566,6 @@ int main(void)
     tcase_add_test(c, of_another_matrix);
     tcase_add_test(c, of_no_matrix);
     tcase_add_test(c, refused);
+    tcase_add_test(c, int8_of_a_published_model);
     return tn_check_main(s);
 }

@@ -1,5 +1,5 @@
-/* test_token_ids.c — config.json's bos_token_id, eos_token_id and pad_token_id, which other programs read, are the same
- * after loading and saving a model of any family. */
+/* test_token_ids.c — config.json's bos_token_id, eos_token_id, pad_token_id and decoder_start_token_id, which other
+ * programs read, are the same after loading and saving a model of any family. */
 #include "extras.h"
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
@@ -51,9 +51,14 @@ static int llama(const char *type, bool bias)
     return save(tn_llama_new(.vocab = 11, .dim = 8, .layers = 1, .heads = 2, .ff = 8, .type = type, .qkv_bias = bias),
                 write_llama);
 }
-static int a_llama(void) { return llama("llama", false); }
-static int a_mistral(void) { return llama("mistral", false); }
-static int a_qwen2(void) { return llama("qwen2", true); }
+static int       a_llama(void) { return llama("llama", false); }
+static int       a_mistral(void) { return llama("mistral", false); }
+static int       a_qwen2(void) { return llama("qwen2", true); }
+static tn_status write_vit(void *m) { return tn_vit_save(m, dir); }
+static int       a_vit(void)
+{
+    return save(tn_vit_new(.image = 8, .patch = 4, .dim = 8, .layers = 1, .heads = 2), write_vit);
+}
 static int a_reformer(void)
 {
     return save(tn_reformer_new(.vocab = 8, .dim = 4, .layers = 2, .heads = 1, .ff = 4), write_reformer);
@@ -82,8 +87,9 @@ static const struct {
     {"mistral", a_mistral, NULL, false},
     {"qwen2", a_qwen2, NULL, false},
     {"reformer", a_reformer, NULL, false},
+    {"vit", a_vit, NULL, false},
 };
-static const char *const keys[] = {"bos_token_id", "eos_token_id", "pad_token_id"};
+static const char *const keys[] = {"bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id"};
 static const char *const values[] = {"0", "5", "7", "[2,5]", "[6]", "null", NULL};
 enum { PAD = 2, VALUES = sizeof values / sizeof *values };
 
@@ -130,14 +136,14 @@ START_TEST(ids_are_kept)
 {
     dir = tn_test_folder("ids");
     ck_assert_msg(families[_i].make() == TN_OK, "%s", tn_error_message());
-    for (int k = 0; k <= PAD; k++)
+    for (int k = 0; k <= PAD + 1; k++)
         for (int i = 0; i < VALUES; i++) {
             const char *value = values[i], *want = value ? value : k == PAD ? families[_i].pad : NULL;
             const bool  null = value && !strcmp(value, "null"), list = value && *value == '[';
             if (tn_test_slow() && (k + i + _i) % 3) continue;
             if (k == PAD && (list || (null && families[_i].needs_pad))) continue;
             if (k == PAD && null && !families[_i].pad && strcmp(families[_i].name, "gpt2") != 0 &&
-                strcmp(families[_i].name, "reformer") != 0)
+                strcmp(families[_i].name, "reformer") != 0 && strcmp(families[_i].name, "vit") != 0)
                 continue; /* the default of LLaMA and its family, which is not written */
             kept(_i, keys[k], value, !strcmp(want ? want : "", "[6]") ? "6" : want ? want : "");
         }
@@ -172,6 +178,24 @@ START_TEST(no_padding)
 }
 END_TEST
 
+/* Ids are whole numbers; -1 stands for null inside a config struct, and null would be written for it. */
+START_TEST(ids_that_are_none)
+{
+    dir = tn_test_folder("ids");
+    ck_assert_int_eq(a_bert(), TN_OK);
+    set("eos_token_id", "0.5");
+    ck_assert_ptr_null(tn_bert_load(dir));
+    ck_error_has(TN_EFORMAT, "expected an integer");
+    tn_seq2seq *m = tn_seq2seq_load(tn_test_data("golden/encoder_decoders/marian"));
+    ck_assert_ptr_nonnull(m);
+    ck_assert_int_eq(tn_seq2seq_save(m, dir), TN_OK);
+    tn_free(m);
+    set("eos_token_id", "-1");
+    ck_assert_ptr_null(tn_seq2seq_load(dir));
+    ck_error_has(TN_EFORMAT, "eos_token_id is -1, but must be from 0 to 10000000, or null");
+}
+END_TEST
+
 /* ModernBERT's class has defaults of two more ids. */
 START_TEST(ids_of_modernbert)
 {
@@ -202,6 +226,7 @@ int main(void)
     tcase_add_loop_test(c, ids_are_kept, 0, (int)(sizeof families / sizeof *families));
     tcase_add_test(c, of_a_tuned_model);
     tcase_add_test(c, no_padding);
+    tcase_add_test(c, ids_that_are_none);
     tcase_add_test(c, ids_of_modernbert);
     tcase_add_test(c, window_of_modernbert);
     return tn_check_main(s);
