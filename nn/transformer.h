@@ -45,7 +45,7 @@ typedef enum {
  *     Mixtral:  LLaMA's with .feed_forward = tn_block_experts
  *     OLMo 2:   LLaMA's with .order = TN_NORM_RESULT, .attention.scores.qk_norm = TN_QK_NORM_ALL
  *     Gemma 3:  LLaMA's with .order = TN_NORM_SANDWICH, .norm.add_one, .attention.scores.qk_norm = TN_QK_NORM_HEAD,
- *               .activation = tn_gelu_tanh, .each: .scores.window = 512 and angles of their own in five of six layers */
+ *               .activation = tn_gelu_tanh, .each: window 512 and angles of their own in five of six layers */
 typedef struct tn_block_config {
     int           zero_;
     int64_t       layers;      /* stack: number of layers */

@@ -186,7 +186,8 @@ START_TEST(gradients)
 }
 END_TEST
 
-/* 1, 2 and 3 threads, and a memory budget that recomputes the layers, give the same bits; dropout is repeated by the seed, and also applies to the embeddings of positions. */
+/* 1, 2 and 3 threads, and a memory budget that recomputes the layers, give the same bits;
+ * dropout is repeated by the seed, and also applies to the embeddings of positions. */
 START_TEST(same_bits)
 {
     tn_seed(4);
