@@ -39,7 +39,7 @@ bool tn__mha_complete(const char *who, tn_mha_config *c)
 static bool input(const char *name, char letter, const tn_tensor *x, int64_t dim, int64_t *batch, int64_t *n)
 {
     char text[192];
-    if (!x) return tn_raise_false(TN_EINVAL, "mha: %s is NULL", name);
+    if (!tn__not_null("mha", name, x)) return false;
     const tn_shape s = tn_shape_of(x);
     if (s.n != 3 || s.d[2] != dim)
         return tn_raise_false(TN_ESHAPE, "mha: %s %s must be [B, %c, %lld]%s", name,
