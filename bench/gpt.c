@@ -31,7 +31,7 @@ static gpt *gpt_new(const bench_sizes *s)
     m->positions = tn_child(m, "positions", tn_embedding_new(.count = s->seq, .dim = s->d_model));
     m->encoder = tn_child(m, "encoder",
                           tn_transformer_encoder_new(.layers = s->layers, .dim = s->d_model, .heads = s->heads,
-                                                     .ff = s->ffn, .activation = tn_gelu, .norm_first = true));
+                                                     .ff = s->ffn, .activation = tn_gelu, .order = TN_NORM_FIRST));
     m->norm = tn_child(m, "norm", tn_layer_norm_new(.dim = s->d_model));
     return tn_built(m);
 }

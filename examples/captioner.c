@@ -65,8 +65,8 @@ static captioner *captioner_new(void)
     m->words = tn_child(m, "words", tn_embedding_new(.count = WORDS, .dim = DIM));
     m->positions = tn_child(m, "positions", tn_embedding_new(.count = LENGTH, .dim = DIM));
     m->decoder = tn_child(m, "decoder",
-                          tn_blocks_new(.layers = 2, .dim = DIM, .heads = 4, .ff = 2 * DIM, .dropout = 0,
-                                        .memory = true, .norm_first = true, .final_norm = true));
+                          tn_transformer_decoder_new(.layers = 2, .dim = DIM, .heads = 4, .ff = 2 * DIM, .dropout = 0,
+                                                     .order = TN_NORM_FIRST, .final_norm = true));
     m->out = tn_child(m, "out", tn_linear_new(.in = DIM, .out = WORDS));
     return tn_built(m);
 }

@@ -1,6 +1,5 @@
-/* custom_decoder.c — a complete custom decoder-only model with config, files and decoding: LLaMA's architecture, stored
- * as Hugging Face's LlamaForCausalLM, built from the library's block. It is a tn_lm, so the library computes its loss
- * and generates with it. It learns to count by threes, is saved, loaded, and continues a sequence.
+/* custom_decoder.c — a complete decoder of your own: LLaMA's architecture, with config, Hugging Face's files, and the
+ * library's loss and generation as a tn_lm. It learns to count by threes, is saved, loaded, and continues a sequence.
  * Build: cc -O2 custom_decoder.c -o custom_decoder $(pkg-config --cflags --libs tenon) */
 #include <stdio.h>
 #include <sys/stat.h>
@@ -94,10 +93,11 @@ static decoder *decoder_new(config c)
     m->c = c;
     m->words = tn_child(m, "embed_tokens", tn_embedding_new(.count = c.vocab, .dim = c.dim));
     m->blocks = tn_child(m, "blocks",
-                         tn_blocks_new(.layers = c.layers, .dim = c.dim, .heads = c.heads, .kv_heads = c.kv_heads,
-                                       .ff = c.ff, .norm = TN_NORM_RMS, .eps = c.eps, .norm_first = true,
-                                       .final_norm = true, .positions = tn_rotary_new(.theta = c.theta), .gated = true,
-                                       .activation = tn_hf_activation(c.activation), .no_bias = true, .dropout = 0));
+                         tn_blocks_new(.layers = c.layers, .dim = c.dim, .heads = c.heads, .ff = c.ff, .gated = true,
+                                       .attention.kv_heads = c.kv_heads, .norm = {.kind = TN_NORM_RMS, .eps = c.eps},
+                                       .attention.positions = tn_rotary_new(.theta = c.theta), .order = TN_NORM_FIRST,
+                                       .activation = tn_hf_activation(c.activation), .final_norm = true, .dropout = 0,
+                                       .no_bias = true));
     if (!c.tied) m->out = tn_weight(m, "lm_head.weight", tn_empty(TN_SHAPE(c.vocab, c.dim)));
     else if (m->words) m->out = m->words->weight;
     for (tn_each p = tn_parameters(m); !tn_error() && tn_next(&p);)

@@ -55,8 +55,8 @@ int main(void)
     enum { WORDS = 20, DIM = 32 };
     tn_sequential *m = tn_sequential_new();
     tn_append(m, tn_embedding_new(.count = WORDS, .dim = DIM));
-    tn_append(m, tn_blocks_new(.layers = 2, .dim = DIM, .heads = 4, .ff = 64, .norm_first = true, .dropout = 0,
-                               .positions = tn_built(tn_module_new(alibi)), .feed_forward = squared_new));
+    tn_append(m, tn_blocks_new(.layers = 2, .dim = DIM, .heads = 4, .ff = 64, .dropout = 0, .order = TN_NORM_FIRST,
+                               .attention.positions = tn_built(tn_module_new(alibi)), .feed_forward = squared_new));
     tn_append(m, tn_linear_new(.in = DIM, .out = WORDS));
     tn_optimizer *opt = tn_adamw_new(m, .lr = 3e-3);
     tn_tensor    *start = tn_view(tn_arange(WORDS), TN_SHAPE(WORDS, 1)), *step = tn_mul_scalar(tn_arange(13), 3);

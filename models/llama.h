@@ -16,29 +16,29 @@
 TN_C_BEGIN_
 
 typedef struct tn_llama_config {
-    int               zero_;
-    int64_t           vocab; /* tokens: rows of the embedding */
-    int64_t dim       TN_IS(512), layers TN_IS(8), heads TN_IS(8);
-    int64_t           kv_heads, head_dim; /* 0: heads, dim / heads */
-    int64_t           ff; /* 0: 8/3 dim, rounded up to a multiple of 32, divided by the number of experts per token */
-    int64_t positions TN_IS(2048); /* maximum tokens of training sequences; longer ones are accepted */
-    int64_t           window;      /* tokens that a token attends to, including itself; 0: all before it */
-    tn_rope_config    rope;        /* .theta, .scaling, …; .dim 0: head_dim; .trained 0: .positions */
-    const char       *pattern;     /* kinds of the layers, and the theta of local ones: see tn_block_config */
-    double            local_theta;
-    bool              qkv_bias, out_bias; /* of attention: Qwen2 has the first, Llama's attention_bias is both */
-    bool              ff_bias, head_bias; /* of the feed-forward (Llama's mlp_bias) and of the output layer (GPT-J) */
-    tn_norm_kind norm TN_IS(TN_NORM_RMS); /* LayerNorm: GPT-NeoX and GPT-J */
-    bool              norm_results, no_first_norms, norm_add_one; /* as in tn_block_config: Gemma 2 and 3; OLMo 2 */
-    tn_qk_norm        qk_norm;                                    /* Qwen3, Gemma 3; OLMo 2 */
-    int64_t           experts; /* feed-forward: 0, or the number of experts (Mixtral, Qwen3-MoE); see tn_block_config */
+    int                 zero_;
+    int64_t             vocab; /* tokens: rows of the embedding */
+    int64_t dim         TN_IS(512), layers TN_IS(8), heads TN_IS(8);
+    int64_t             kv_heads, head_dim; /* 0: heads, dim / heads */
+    int64_t             ff; /* 0: 8/3 dim, rounded up to a multiple of 32, divided by the number of experts per token */
+    int64_t positions   TN_IS(2048); /* maximum tokens of training sequences; longer ones are accepted */
+    tn_scores           scores;      /* of attention; .window: tokens that a token attends to, including itself */
+    tn_rope_config      rope;        /* .theta, .scaling, …; .dim 0: head_dim; .trained 0: .positions */
+    const char         *pattern; /* kinds of the layers in turn: g sees all, l has the window and local_theta, n sees
+                                    * all and has no positions; NULL: l, with rope's theta */
+    double              local_theta;
+    bool                qkv_bias, out_bias; /* of attention: Qwen2 has the first, Llama's attention_bias is both */
+    bool                ff_bias, head_bias; /* of the feed-forward (Llama's mlp_bias) and of the output layer (GPT-J) */
+    tn_norm_kind norm   TN_IS(TN_NORM_RMS); /* LayerNorm: GPT-NeoX and GPT-J */
+    tn_norm_order order TN_IS(TN_NORM_FIRST);
+    bool                norm_add_one; /* factors of norms are 1 + weight: Gemma 2 and 3 */
+    int64_t experts; /* feed-forward: 0, or the number of experts (Mixtral, Qwen3-MoE); see tn_block_config */
     int64_t experts_per_token TN_IS(2);
     tn_expert_weights         expert_weights;
     double                    router_jitter;
     bool                      balanced;     /* in training, tn_llama_loss adds the routers' balance loss */
     double balance  TN_IS(0.001), router_z; /* factors of their losses, see tn_router_loss_args; files lack router_z */
-    bool            plain_ff, parallel, one_norm; /* no gate; as in tn_block_config: GPT-NeoX, GPT-J */
-    double          scale, score_cap;             /* of attention, as in tn_block_config: Gemma 2 */
+    bool            plain_ff;               /* no gate: GPT-NeoX, GPT-J */
     double          embedding_scale, logit_cap; /* factor of embeddings, 0: 1; logits x become c·tanh(x / c), 0: not */
     double          dropout; /* probability, of embeddings and residuals; the published models have none */
     double          attention_dropout;
@@ -52,7 +52,7 @@ typedef struct tn_llama_config {
 } TN_KEYWORDS_ONLY tn_llama_config;
 #define TN_LLAMA_DEFAULTS                                                                                    \
     .dim = 512, .layers = 8, .heads = 8, .positions = 2048, .rope = {TN_ROPE_DEFAULTS}, .norm = TN_NORM_RMS, \
-    .experts_per_token = 2, .balance = 0.001, .init = 0.02, .eps = 1e-6, .padding = -1
+    .order = TN_NORM_FIRST, .experts_per_token = 2, .balance = 0.001, .init = 0.02, .eps = 1e-6, .padding = -1
 
 typedef struct {
     tn_module       base;

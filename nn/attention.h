@@ -151,6 +151,16 @@ TN_API tn_tensor *tn_relative_positions_forward(tn_relative_positions *m, int64_
 /* RMS norm of queries and keys, before rotary positions: of each head (Qwen3), or of all heads together (OLMo 2). */
 typedef enum { TN_QK_NORM_NONE = 0, TN_QK_NORM_HEAD, TN_QK_NORM_ALL } tn_qk_norm;
 
+/* How scores are computed: scale · q · k, capped, of the keys in the window. 0 in all: as in PyTorch. */
+typedef struct {
+    double     scale;   /* 0: 1/√head_dim */
+    double     cap;     /* scores are c·tanh(score / c), before masks are added; 0: not capped */
+    int64_t    window;  /* keys less than `window` positions away count, with .causal only earlier ones; 0: all */
+    tn_qk_norm qk_norm; /* makes the projections three tn_linear modules */
+    double     eps;     /* epsilon of qk_norm; 0: 1e-6. In a block .eps and .add_one are those of its .norm */
+    bool       add_one; /* factors of qk_norm are 1 + weight (see tn_rms_norm_config) */
+} tn_scores;
+
 typedef struct tn_mha_config {
     int     zero_;
     int64_t dim, heads;
@@ -158,35 +168,28 @@ typedef struct tn_mha_config {
     /* kv_heads: number of heads of keys and values, each shared by heads / kv_heads query heads without copies; 0:
      * heads. head_dim: width of a head; 0: dim / heads. If either is set (kv_heads even if equal to heads), the
      * projections are three tn_linear modules, as in Hugging Face's models. */
-    int64_t            kv_heads, head_dim;
-    double             scale;     /* factor of the scores; 0: 1/√head_dim */
-    double             score_cap; /* scores are c·tanh(score / c), before masks are added; 0: not capped */
-    tn_qk_norm         qk_norm;   /* makes the projections three tn_linear modules */
-    double qk_norm_eps TN_IS(1e-6);
-    bool               qk_norm_add_one; /* as tn_rms_norm's .add_one */
-    double             dropout;         /* dropout probability of the attention weights; 0: none */
-    int64_t            window; /* sees keys less than `window` positions away, with .causal only earlier ones; 0: all */
-    void              *positions; /* module of a class with .positions, taken over unless it has an owner; NULL: none */
-    bool               no_bias, no_out_bias; /* no biases; no bias in the output projection */
-    bool               time_first;           /* tensors are [T, B, dim], as by default in PyTorch */
-    tn_dtype           dtype;
-    int                end_;
+    int64_t   kv_heads, head_dim;
+    tn_scores scores;
+    double    dropout;   /* dropout probability of the attention weights; 0: none */
+    void     *positions; /* module of a class with .positions, taken over unless it has an owner; NULL: none */
+    bool      no_bias, no_out_bias; /* no biases; no bias in the output projection */
+    tn_dtype  dtype;
+    int       end_;
 } TN_KEYWORDS_ONLY tn_mha_config;
-#define TN_MHA_DEFAULTS .qk_norm_eps = 1e-6
 typedef struct tn_mha {
     tn_module  base;
-    int64_t    dim, heads, kdim, vdim, kv_heads, head_dim, window;
+    int64_t    dim, heads, kdim, vdim, kv_heads, head_dim;
     int64_t    made_heads, made_kv_heads; /* number of heads before tn_mha_prune */
     int64_t   *left;                      /* [heads]: original number of each remaining head */
-    double     scale, score_cap, dropout;
-    bool       time_first;
+    tn_scores  scores;
+    double     dropout;
     tn_module *positions;      /* may belong to another module of the tree; NULL: none */
     tn_tensor *in_proj_weight; /* [3 dim, dim]: projections of queries, keys, values; NULL if stored separately */
     /* [dim, dim], [dim, kdim], [dim, vdim]: separate projections if kdim or vdim is not dim; else NULL */
     tn_tensor   *q_proj_weight, *k_proj_weight, *v_proj_weight;
     tn_tensor   *in_proj_bias;             /* [3 dim]; NULL without bias or with q_proj, k_proj, v_proj */
     tn_linear   *q_proj, *k_proj, *v_proj; /* the projections if kv_heads, head_dim or qk_norm was set; else NULL */
-    tn_rms_norm *q_norm, *k_norm; /* [head_dim], or TN_QK_NORM_ALL: [heads · head_dim]; NULL without .qk_norm */
+    tn_rms_norm *q_norm, *k_norm; /* [head_dim], or TN_QK_NORM_ALL: [heads · head_dim]; NULL without qk_norm */
     tn_linear   *pos_key_proj, *pos_query_proj; /* of tn_distances with .own_projs; else NULL */
     tn_linear   *out_proj;
     struct tn_lora_pair *lora; /* of in_proj_weight, see nn/lora.h; NULL: none */
@@ -297,7 +300,7 @@ TN_C_END_
 #define tn_learned_positions_new(...) \
     TN_NEW_(tn_learned_positions_create, tn_positions_config, TN_NO_DEFAULTS_, __VA_ARGS__)
 #define tn_kv_cache_new(...) TN_NEW_(tn_kv_cache_create, tn_kv_cache_config, TN_KV_CACHE_DEFAULTS, __VA_ARGS__)
-#define tn_mha_new(...) TN_NEW_(tn_mha_create, tn_mha_config, TN_MHA_DEFAULTS, __VA_ARGS__)
+#define tn_mha_new(...) TN_NEW_(tn_mha_create, tn_mha_config, TN_NO_DEFAULTS_, __VA_ARGS__)
 #define tn_mha_forward(m, ...) \
     TN_CALL_(tn_mha_run(m, TN_ARGS3_(tn_mha_args, TN_NO_DEFAULTS_, query, key, value, __VA_ARGS__, TN_END_)))
 #define tn_dot_attention_new(...) \

@@ -2,7 +2,8 @@
  * relative position of query and key, which is separate from the embeddings of the tokens. Part of nn.h: include that.
  *
  *     tn_blocks *m = tn_blocks_new(.layers = 12, .dim = 768, .heads = 12, .ff = 3072, .activation = tn_gelu,
- *                                  .positions = tn_distances_new(.dim = 768, .of = {.distance = 512, .buckets = 256}));
+ *                                  .attention.positions = tn_distances_new(
+ *                                      .dim = 768, .of = {.distance = 512, .buckets = 256}));
  *     tn_tensor *y = tn_blocks_forward(m, x, .key_padding_mask = padding);
  *
  *   score(i, j) = (q_i · k_j + q_i · K r_ij + k_j · Q r_ij) / √(head_dim · (1 + number of position terms))

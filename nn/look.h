@@ -15,7 +15,7 @@
  *     queries, keys, values   [B, heads, n, head_dim], as they enter the scores
  *     attn_mask                 the mask, for changes only: NULL, or the mask passed to tn_mha_forward
  *     weights                 [B, heads, T, S] after dropout
- *     heads                   output of each head before out_proj: [B, T, heads, head_dim] (.time_first: [T, B, ...])
+ *     heads                   output of each head before out_proj: [B, T, heads, head_dim]
  * Without a look, a call costs one test of a flag of the thread. Observing does not change results. A change callback
  * does, and so does .grad for the weights, which are then computed in full. Fused ops are replaced with single ops. */
 #ifndef TENON_NN_LOOK_H

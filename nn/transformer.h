@@ -20,83 +20,84 @@ TN_C_BEGIN_
 /* ---- a block ----------------------------------------------------------------------------------------------------- */
 
 typedef enum { TN_NORM_LAYER = 0, TN_NORM_RMS } tn_norm_kind;
+typedef struct {
+    tn_norm_kind kind;
+    double       eps;     /* epsilon; 0: 1e-5 */
+    bool         add_one; /* factors of an RMS norm are 1 + weight (see tn_rms_norm_config) */
+} tn_block_norm;
+
+/* Where the norms are, for attention and feed-forward f in turn. A decoder has one of the first two. */
+typedef enum {
+    TN_NORM_LAST = 0,     /* norm(x + f(x)): the Transformer's paper, BERT */
+    TN_NORM_FIRST,        /* x + f(norm(x)): GPT-2, LLaMA; PyTorch's norm_first */
+    TN_NORM_RESULT,       /* x + norm(f(x)): OLMo 2 */
+    TN_NORM_SANDWICH,     /* x + norm(f(norm(x))): Gemma 2 and 3 */
+    TN_NORM_PARALLEL,     /* x + attention(norm1(x)) + feed_forward(norm2(x)): GPT-NeoX */
+    TN_NORM_PARALLEL_ONE, /* x + attention(norm1(x)) + feed_forward(norm1(x)): GPT-J */
+    TN_NORM_FIRST_HALF    /* TN_NORM_FIRST, but x + attention(x): the first layer of ModernBERT */
+} tn_norm_order;
 
 /* A Transformer block, or a stack of blocks. The defaults are PyTorch's encoder layer. With .activation_dropout = 0 and
- *     GPT-2:    .norm_first, .activation = tn_gelu_tanh
- *     GPT-NeoX: .norm_first, .activation = tn_gelu_tanh, .parallel, .positions = tn_rotary_new()
- *     GPT-J:    .norm_first, .activation = tn_gelu_tanh, .parallel, .one_norm, .positions = tn_rotary_new()
- *     LLaMA:    .norm_first, .activation = tn_silu, .norm = TN_NORM_RMS, .gated, .no_bias, .kv_heads,
- *               .positions = tn_rotary_new()
+ *     GPT-2:    .order = TN_NORM_FIRST, .activation = tn_gelu_tanh
+ *     GPT-NeoX: .order = TN_NORM_PARALLEL, .activation = tn_gelu_tanh, .attention.positions = tn_rotary_new()
+ *     LLaMA:    .order = TN_NORM_FIRST, .activation = tn_silu, .norm.kind = TN_NORM_RMS, .gated, .no_bias,
+ *               .attention.kv_heads = 8, .attention.positions = tn_rotary_new()
  *     Mixtral:  LLaMA's with .feed_forward = tn_block_experts
- *     OLMo 2:   LLaMA's without .norm_first, with .norm_results and .qk_norm = TN_QK_NORM_ALL
- *     Gemma 3:  LLaMA's with .norm_results, .norm_add_one, .qk_norm = TN_QK_NORM_HEAD,
- *               .activation = tn_gelu_tanh, .each: .window = 512 and angles of their own in five of six layers */
+ *     OLMo 2:   LLaMA's with .order = TN_NORM_RESULT, .attention.scores.qk_norm = TN_QK_NORM_ALL
+ *     Gemma 3:  LLaMA's with .order = TN_NORM_SANDWICH, .norm.add_one, .attention.scores.qk_norm = TN_QK_NORM_HEAD,
+ *               .activation = tn_gelu_tanh, .each: window 512 and angles of their own in five of six layers */
 typedef struct tn_block_config {
-    int        zero_;
-    int64_t    layers;      /* stack: number of layers */
-    int64_t    groups;      /* stack: number of distinct blocks that the layers share (ALBERT); 0: one per layer */
-    bool       final_norm;  /* stack: add a norm after the last layer (PyTorch: argument `norm`) */
-    int64_t    dim;         /* width of x */
-    int64_t    heads;       /* number of attention heads */
-    int64_t    kv_heads;    /* heads of keys and values; 0: heads (see tn_mha_config) */
-    int64_t    head_dim;    /* width of an attention head; 0: dim / heads */
-    int64_t ff TN_IS(2048); /* width of the hidden layer of the feed-forward */
-    bool       gated;       /* feed-forward is linear2(activation(gate(x)) · linear1(x)) */
+    int           zero_;
+    int64_t       layers;      /* stack: number of layers */
+    int64_t       groups;      /* stack: number of distinct blocks that the layers share (ALBERT); 0: one per layer */
+    bool          final_norm;  /* stack: add a norm after the last layer (PyTorch: argument `norm`) */
+    int64_t       dim;         /* width of x */
+    int64_t       heads;       /* number of attention heads */
+    tn_mha_config attention;   /* options of the self-attention, which a decoder's attention to the memory shares but
+                               * for positions, window, cap and qk_norm. What the block decides is not set there: .dim,
+                               * .heads, .kdim, .vdim, .dropout, .dtype */
+    int64_t ff    TN_IS(2048); /* width of the hidden layer of the feed-forward */
+    bool          gated;       /* feed-forward is linear2(activation(gate(x)) · linear1(x)) */
     /* creates a layer's feed-forward, a module for tn_call, x [B, T, dim]; the block owns it. NULL: linear1, linear2 */
     void *(*feed_forward)(const struct tn_block_config *c);
+    tn_tensor *(*activation)(tn_tensor *x); /* of the feed-forward: tn_gelu, tn_silu, custom, …; NULL: tn_relu */
     double dropout            TN_IS(0.1);   /* dropout probability of the results of attention and feed-forward */
     double attention_dropout  TN_IS(-1);    /* dropout probability of the attention weights; below 0: dropout */
     double activation_dropout TN_IS(-1);    /* dropout probability after the activation; below 0: dropout */
-    tn_tensor *(*activation)(tn_tensor *x); /* of the feed-forward: tn_gelu, tn_silu, custom, …; NULL: tn_relu */
-    tn_norm_kind norm;                      /* kind of all norms: TN_NORM_LAYER or TN_NORM_RMS */
-    double eps   TN_IS(1e-5);               /* epsilon of the norms */
-    bool         norm_first;                /* x + f(norm(x)) instead of norm(x + f(x)) */
-    bool         no_first_norm; /* stack with norm_first: the first layer's attention has no norm (ModernBERT) */
-    bool         norm_results;  /* x + norm(f(x)), or with norm_first x + norm(f(norm(x))); excludes memory, parallel */
-    bool         norm_add_one;  /* factors of RMS norms are 1 + weight (see tn_rms_norm_config) */
-    tn_qk_norm   qk_norm;       /* RMS norm of queries and keys (see tn_mha_config), with .eps and .norm_add_one */
-    bool         parallel;      /* x + attention(norm1(x)) + ff(norm2(x)); needs norm_first, excludes memory */
-    bool         one_norm;      /* parallel blocks: use norm1 in place of norm2 */
-    double       scale;         /* factor of the attention scores; 0: 1/√head_dim */
-    double       score_cap;     /* attention scores s become c·tanh(s / c); 0: not capped */
-    int64_t      window;        /* self-attention sees keys less than `window` positions away; 0: all */
-    bool         memory;        /* decoder: attend to a memory between self-attention and feed-forward */
-    void        *positions; /* part of the self-attention: tn_rotary, tn_relative_positions, …; see tn_mha_config */
+    tn_block_norm             norm;         /* options of all norms */
+    tn_norm_order             order;        /* where the norms are */
     /* stack: changes the config of each layer, i from 0, before the layer is created: windows, parts of its own. A part
      * that it sets for several layers is shared by them. NULL: all layers have the same config */
     void (*each)(struct tn_block_config *c, int64_t i, void *user);
-    void    *user;              /* argument of .each; .feed_forward may read it */
-    bool     no_bias;           /* no bias in any linear layer or norm */
-    bool     no_attention_bias; /* no bias in any projection of the attention */
-    bool     no_out_bias;       /* no bias in the output projection of the attention */
-    bool     no_ff_bias;        /* no bias in the linear layers of the feed-forward */
-    bool     time_first;        /* tensors are [T, B, dim] instead of [B, T, dim] */
-    tn_dtype dtype;             /* dtype of the parameters */
+    void    *user;       /* argument of .each; .feed_forward may read it */
+    bool     no_bias;    /* no bias in any linear layer or norm */
+    bool     no_ff_bias; /* no bias in the linear layers of the feed-forward */
+    tn_dtype dtype;      /* dtype of the parameters */
     int      end_;
 } TN_KEYWORDS_ONLY tn_block_config;
-#define TN_BLOCK_DEFAULTS .ff = 2048, .dropout = 0.1, .attention_dropout = -1, .activation_dropout = -1, .eps = 1e-5
+#define TN_BLOCK_DEFAULTS .ff = 2048, .dropout = 0.1, .attention_dropout = -1, .activation_dropout = -1
 
 typedef struct {
     tn_module base;
     tn_tensor *(*activation)(tn_tensor *x);
-    bool           norm_first, parallel;
-    tn_mha        *self_attn, *multihead_attn;  /* multihead_attn: to the memory; NULL without .memory */
-    tn_linear     *linear1, *gate, *linear2;    /* gate: NULL without .gated; all with .feed_forward */
-    tn_module     *feed_forward;                /* NULL without .feed_forward */
-    tn_experts    *experts;                     /* feed_forward if it is a mixture of experts; else NULL */
-    tn_layer_norm *norm1, *norm2, *norm3;       /* the struct of tn_rms_norm, too; absent norms are NULL */
-    tn_layer_norm *result_norm1, *result_norm2; /* of attention and feed-forward; NULL without .norm_results */
-    tn_dropout    *dropout, *dropout1, *dropout2, *dropout3; /* dropout3: NULL without .memory */
+    tn_norm_order  order;
+    tn_mha        *self_attn, *multihead_attn;               /* multihead_attn: a decoder's, to the memory; else NULL */
+    tn_linear     *linear1, *gate, *linear2;                 /* gate: NULL without .gated; all with .feed_forward */
+    tn_module     *feed_forward;                             /* NULL without .feed_forward */
+    tn_experts    *experts;                                  /* feed_forward if it is a mixture of experts; else NULL */
+    tn_layer_norm *norm1, *norm2, *norm3;                    /* the struct of tn_rms_norm, too; absent norms are NULL */
+    tn_layer_norm *result_norm1, *result_norm2;              /* of attention and feed-forward; NULL in other orders */
+    tn_dropout    *dropout, *dropout1, *dropout2, *dropout3; /* dropout3: a decoder's */
 } tn_block;
 typedef struct {
     tn_module       base;
     tn_module_list *layers;     /* tn_block *block = tn_at(m->layers, 0) */
     tn_layer_norm  *norm;       /* the final norm; NULL without .final_norm */
-    tn_module      *positions;  /* .positions, which a layer may own; NULL: none */
+    tn_module      *positions;  /* .attention's, which a layer may own; NULL: none */
     int64_t         depth;      /* number of layers; more than the length of `layers` if they share blocks */
     bool            int8_cache; /* tn_blocks_cache makes caches with .int8 (docs/quantisation.md); set it at any time */
 } tn_blocks;
-TN_API tn_block  *tn_block_create(tn_block_config c);
+TN_API tn_block  *tn_block_create(tn_block_config c); /* without a memory; a decoder is created below */
 TN_API tn_blocks *tn_blocks_create(tn_block_config c);
 /* A .feed_forward: a mixture of experts with the options *(const tn_experts_config *)c->user, of which .dim, .ff, the
  * activation, its dropout, .no_bias and .dtype are the block's. */
@@ -122,7 +123,7 @@ typedef struct tn_block_args {
      * Ignored with hooks, looks, weights, other masks, a cache, and positions without .unpadded. */
     bool               skip_padding;
     const tn_unpadded *unpadded, *memory_unpadded; /* x is [1, N, dim], memory [1, M, dim]; as in tn_mha_args */
-    /* query: attends to x in place of x; single block without norm_first. mask_decoder: for a stack, DeBERTa's enhanced
+    /* query: attends to x in place of x; single block with TN_NORM_LAST. mask_decoder: for a stack, DeBERTa's enhanced
      * mask decoder: position embeddings [T, dim] or [B, T, dim]; x plus these is the query of the last layer, and its
      * result the query of one more run of that layer. */
     tn_tensor *query, *mask_decoder;
@@ -153,19 +154,19 @@ typedef struct tn_transformer_config {
     bool                   no_final_norm;             /* no norm after the last layer of encoder and decoder */
     int64_t ff             TN_IS(2048);               /* this member and all below: see tn_block_config */
     bool                   gated;
-    int64_t                head_dim;
     double dropout         TN_IS(0.1), attention_dropout TN_IS(-1), activation_dropout TN_IS(-1);
     tn_tensor *(*activation)(tn_tensor *x);
-    tn_norm_kind norm;
-    double eps   TN_IS(1e-5), scale;
-    void        *positions, *decoder_positions; /* of the self-attention in encoder and decoder */
-    bool         norm_first, no_bias, time_first;
-    tn_dtype     dtype;
-    int          end_;
+    tn_block_norm norm;
+    tn_norm_order order;
+    tn_mha_config attention; /* of the encoder, and but for .positions of the decoder */
+    void         *decoder_positions;
+    bool          no_bias;
+    tn_dtype      dtype;
+    int           end_;
 } TN_KEYWORDS_ONLY tn_transformer_config;
 #define TN_TRANSFORMER_DEFAULTS                                                                   \
     .dim = 512, .heads = 8, .encoder_layers = 6, .decoder_layers = 6, .ff = 2048, .dropout = 0.1, \
-    .attention_dropout = -1, .activation_dropout = -1, .eps = 1e-5
+    .attention_dropout = -1, .activation_dropout = -1
 typedef struct {
     tn_module               base;
     tn_transformer_encoder *encoder;

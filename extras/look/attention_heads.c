@@ -135,9 +135,8 @@ static void add_importance(tn_heads *h, const attention *a, double factor)
 {
     tn_tensor *y = tn_look_at(h->grads, a->part), *g = y ? tn_look_grad_at(h->grads, a->part) : NULL;
     if (!g) return;
-    const int     batch = a->of->time_first, time = !batch;
     const int64_t of = query_heads(a->of);
-    tn_tensor    *dot = tn_sum(tn_to(tn_mul(tn_detach(y), g), TN_F64), .dims = TN_DIMS(time, 3)); /* [B, heads] */
+    tn_tensor    *dot = tn_sum(tn_to(tn_mul(tn_detach(y), g), TN_F64), .dims = TN_DIMS(1, 3)); /* [B, heads] */
     if (!dot) return;
     for (int64_t b = 0; b < tn_size(dot, 0); b++)
         for (int64_t k = 0; k < a->of->kv_heads; k++) {
@@ -159,7 +158,7 @@ tn_status tn_heads_add(tn_heads *h, tn_look_loss loss, void *user)
     if (!l && tn_error() == TN_OK) tn_raise(TN_EINVAL, "tn_heads_add: the loss is NULL");
     for (int64_t i = 0; i < h->attentions && tn_error() == TN_OK; i++) {
         const tn_tensor *y = tn_look_at(h->grads, h->attention[i].part);
-        if (y) texts = tn_size(y, h->attention[i].of->time_first);
+        if (y) texts = tn_size(y, 0);
         if (y && tn_look_times(h->grads, h->attention[i].part) > 1)
             tn_raise(
                 TN_EUNSUPPORTED,

@@ -69,7 +69,7 @@ tn_vit *tn_vit_create(tn_vit_config c)
                           tn_blocks_new(.layers = c.layers, .dim = d, .heads = c.heads, .ff = c.ff,
                                         .dropout = c.dropout, .attention_dropout = c.attention_dropout,
                                         .activation_dropout = 0, .activation = tn_hf_activation(c.activation),
-                                        .eps = c.eps, .norm_first = true, .final_norm = true));
+                                        .norm.eps = c.eps, .order = TN_NORM_FIRST, .final_norm = true));
     if (c.pooler) m->pooler = tn_child(m, "vit.pooler.dense", tn_linear_new(.in = d, .out = c.pooler));
     if (c.classes)
         m->classifier =

@@ -78,13 +78,13 @@ static void add_encoder(tn_bert *m, const tn_bert_config *c, const tn__bert_rela
     tn__bert_layers user = {c, NULL};
     m->encoder = tn_child(
         m, "bert.encoder",
-        tn_transformer_encoder_new(.layers = c->layers, .groups = c->groups, .dim = c->dim, .heads = c->heads,
-                                   .ff = c->ff, .dropout = c->dropout, .attention_dropout = c->attention_dropout,
-                                   .activation_dropout = 0, .eps = c->eps, .norm_first = first, .final_norm = first,
-                                   .activation = tn_hf_activation(c->activation), .no_first_norm = r->modern,
-                                   .no_bias = r->modern, .gated = r->modern, .window = c->window,
-                                   .positions = tn__bert_positions(c), .each = r->modern ? tn__bert_set_layer : NULL,
-                                   .user = &user));
+        tn_transformer_encoder_new(.layers = c->layers, .groups = c->groups, .final_norm = first, .dim = c->dim,
+                                   .heads = c->heads, .attention.scores.window = c->window,
+                                   .attention.positions = tn__bert_positions(c), .ff = c->ff, .gated = r->modern,
+                                   .activation = tn_hf_activation(c->activation), .dropout = c->dropout,
+                                   .attention_dropout = c->attention_dropout, .activation_dropout = 0,
+                                   .norm.eps = c->eps, .order = first ? TN_NORM_FIRST : TN_NORM_LAST,
+                                   .each = r->modern ? tn__bert_set_layer : NULL, .user = &user, .no_bias = r->modern));
     for (int64_t i = 0; m->encoder && i < tn_length(m->encoder->layers); i++) {
         tn_transformer_encoder_layer *layer = tn_at(m->encoder->layers, i);
         if (layer) set_dropout(layer->dropout1, c, r->dropout1), set_dropout(layer->dropout2, c, r->dropout2);

@@ -34,17 +34,19 @@ bool tn__bert_has_places(const tn_bert_config *c)
     return c->kind == TN_DEBERTA ? c->input_positions : tn__bert_relative_of(c->kind)->places;
 }
 
-/* ModernBERT: every n-th layer, from the first, sees all tokens; the others have windows, and angles of their own. */
+/* ModernBERT: every n-th layer, from the first, sees all tokens; the others have windows, and angles of their own. The
+ * first layer has no norm before its attention. */
 void tn__bert_set_layer(tn_block_config *b, int64_t i, void *user)
 {
     tn__bert_layers      *p = user;
     const tn_bert_config *c = p->c;
+    if (i == 0) b->order = TN_NORM_FIRST_HALF;
     if (i % c->global_every == 0) {
-        b->window = 0;
+        b->attention.scores.window = 0;
         return;
     }
     if (!p->local) p->local = tn_rotary_new(.theta = c->local_theta);
-    b->positions = p->local;
+    b->attention.positions = p->local;
 }
 
 void *tn__bert_positions(const tn_bert_config *c)

@@ -29,7 +29,7 @@ static uint64_t hash_attention(uint64_t sum, const tn_mha *a)
     const tn_rotary      *rotary = tn_rotary_of(a);
     const tn_rope_config *r = rotary ? &rotary->rope : &none;
     const double          reals[] = {r->theta, r->factor, r->low, r->high};
-    const int64_t         whole[] = {a->window, rotary != NULL, r->dim, r->trained, r->scaling, r->interleaved};
+    const int64_t         whole[] = {a->scores.window, rotary != NULL, r->dim, r->trained, r->scaling, r->interleaved};
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) sum = tn__fnv1a_i64(sum, whole[i]);
     return tn__fnv1a_f64(sum, (int)(sizeof reals / sizeof *reals), reals);
 }

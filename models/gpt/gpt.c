@@ -133,7 +133,7 @@ tn_gpt *tn_gpt_create(tn_gpt_config c)
                          tn_blocks_new(.layers = c.layers, .dim = c.dim, .heads = c.heads, .ff = c.ff,
                                        .dropout = c.dropout, .attention_dropout = c.attention_dropout,
                                        .activation_dropout = 0, .activation = tn_hf_activation(c.activation),
-                                       .eps = c.eps, .norm_first = true, .final_norm = true));
+                                       .norm.eps = c.eps, .order = TN_NORM_FIRST, .final_norm = true));
     if (c.untied) m->out = tn_weight(m, "lm_head.weight", tn_empty(TN_SHAPE(c.vocab, c.dim)));
     else if (m->words) m->out = m->words->weight;
     if (tn_error() == TN_OK) tn__lm_init(m, c.init, c.layers);

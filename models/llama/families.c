@@ -131,7 +131,7 @@ static const tn_hf_row qwen3_rows[] = {
 static const tn_hf_row gemma2_rows[] = {
     GEMMA_ROWS,
     POSITIONS(8192),
-    CAP("attn_logit_softcapping", c.score_cap, 50),
+    CAP("attn_logit_softcapping", c.scores.cap, 50),
     CAP("final_logit_softcapping", c.logit_cap, 30),
     TN_HF("sliding_window_pattern", stored, period, .otherwise = 2, .low = 2, .high = 2, .silent = true),
 };
@@ -256,7 +256,7 @@ static const tn_hf_row neox_rows[] = {
     TN_HF("rotary_pct", stored, partial, .otherwise = 0.25, .low = 1e-3, .high = 1,
           .also = "rope_scaling.partial_rotary_factor rope_parameters.partial_rotary_factor"),
     TN_HF("head_dim", stored, head, .high = 65536, .silent = true), /* of the rotary positions only */
-    TN_HF("use_parallel_residual", stored, c.parallel, .otherwise = true),
+    TN_HF("use_parallel_residual", stored, parallel, .otherwise = true),
     TN__UNUSED("classifier_dropout is_decoder num_key_value_heads partial_rotary_factor rms_norm_eps rope_theta"),
 };
 #define NEOX "gpt_neox.layers.*."
@@ -311,7 +311,7 @@ static const tn_rename gptj_rules[] = {
 enum {
     ANY = TN__HEAD_DIM | TN__GROUPED | TN__ROPE_SCALING,
     WINDOWS = ANY | TN__WINDOW | TN__PATTERN,
-    GEMMA = TN__NORM_RESULTS | TN__NORM_ADD_ONE | TN__EMBEDDING_SCALE,
+    GEMMA = TN__SANDWICH | TN__NORM_ADD_ONE | TN__EMBEDDING_SCALE,
     GEMMA_MAY = WINDOWS | TN__ATTENTION_BIAS | TN__SCALE | TN__CAPS,
 };
 const char *const tn__llama_types[] = {"llama",   "mistral", "qwen2",    "qwen3", "gemma2",  "gemma3_text", "olmo2",
@@ -324,8 +324,8 @@ const tn__llama_family tn__llama_families[] = {
     {"gemma2", "Gemma2ForCausalLM", GEMMA, GEMMA_MAY, ROWS(gemma2_rows), RULES(gemma_rules)},
     {"gemma3_text", "Gemma3ForCausalLM", GEMMA | TN__QK_NORM_HEAD, GEMMA_MAY | TN__LOCAL_THETA, ROWS(gemma3_rows),
      RULES(gemma_rules)},
-    {"olmo2", "Olmo2ForCausalLM", TN__QK_NORM_ALL | TN__NORM_RESULTS | TN__NO_FIRST_NORMS, ANY | TN__ATTENTION_BIAS,
-     ROWS(olmo2_rows), RULES(olmo2_rules)},
+    {"olmo2", "Olmo2ForCausalLM", TN__QK_NORM_ALL | TN__NORM_RESULT, ANY | TN__ATTENTION_BIAS, ROWS(olmo2_rows),
+     RULES(olmo2_rules)},
     {"smollm3", "SmolLM3ForCausalLM", 0, WINDOWS | TN__UNROTATED | TN__ATTENTION_BIAS | TN__FF_BIAS,
      ROWS(smollm3_rows)},
     {"phi3", "Phi3ForCausalLM", 0, ANY | TN__WINDOW | TN__PARTIAL, ROWS(phi3_rows), RULES(phi3_rules)},
@@ -333,8 +333,8 @@ const tn__llama_family tn__llama_families[] = {
      TN__PARALLEL | TN__PARTIAL | TN__ATTENTION_BIAS | TN__ROPE_SCALING, ROWS(neox_rows), RULES(neox_rules),
      .own_rules = true, .no_padding = true},
     {"gptj", "GPTJForCausalLM",
-     TN__LAYER_NORM | TN__PLAIN_FF | TN__FF_BIAS | TN__HEAD_BIAS | TN__PARALLEL | TN__ONE_NORM | TN__INTERLEAVED,
-     TN__PARTIAL, ROWS(gptj_rows), RULES(gptj_rules), .own_rows = true, .own_rules = true, .no_padding = true},
+     TN__LAYER_NORM | TN__PLAIN_FF | TN__FF_BIAS | TN__HEAD_BIAS | TN__PARALLEL_ONE | TN__INTERLEAVED, TN__PARTIAL,
+     ROWS(gptj_rows), RULES(gptj_rules), .own_rows = true, .own_rules = true, .no_padding = true},
     {"mixtral", "MixtralForCausalLM", TN__EXPERTS, ANY | TN__WINDOW | TN__ROUTER_JITTER, ROWS(mixtral_rows),
      RULES(mixtral_rules)},
     {"qwen3_moe", "Qwen3MoeForCausalLM", TN__EXPERTS | TN__QK_NORM_HEAD,

@@ -42,7 +42,7 @@ static tn_decoding *decoding(void *self, int64_t rows, int64_t length)
 {
     tn_llama     *m = self;
     const char   *pattern = m->config.pattern;
-    const int64_t window = pattern && strpbrk(pattern, "gn") ? 0 : m->config.window;
+    const int64_t window = pattern && strpbrk(pattern, "gn") ? 0 : m->config.scores.window;
     const int64_t room = window ? tn__windowed_room(length, window) : length;
     tn_kv_cache  *cache = tn_blocks_cache(m->blocks, rows, room, 0);
     return tn__replayed(window ? tn_windowed_decoding(m, tn__lm_step, cache, rows, length, window)
@@ -91,11 +91,11 @@ static void set_layer(tn_block_config *b, int64_t i, void *user)
     const char             kind = c->pattern ? c->pattern[i % (int64_t)strlen(c->pattern)] : 'l';
     tn_rope_config         rope = c->rope;
     rope.theta = c->local_theta, rope.scaling = TN_ROPE_PLAIN, rope.factor = 1;
-    if (kind != 'l') b->window = 0;
-    if (kind == 'n') b->positions = NULL;
+    if (kind != 'l') b->attention.scores.window = 0;
+    if (kind == 'n') b->attention.positions = NULL;
     if (kind != 'l' || !c->pattern || !(c->local_theta > 0)) return;
     if (!p->local) p->local = tn_rotary_create(rope);
-    b->positions = p->local;
+    b->attention.positions = p->local;
 }
 
 static void *experts(const tn_block_config *b)
@@ -118,15 +118,14 @@ tn_llama *tn_llama_create(tn_llama_config c)
     m->dropout = tn_child(m, "dropout", tn_dropout_new(.p = c.dropout));
     m->blocks = tn_child(
         m, "model",
-        tn_blocks_new(.layers = c.layers, .dim = c.dim, .heads = c.heads, .kv_heads = c.kv_heads,
-                      .head_dim = c.head_dim, .ff = c.ff, .norm = c.norm, .eps = c.eps, .norm_first = !c.no_first_norms,
-                      .norm_results = c.norm_results, .norm_add_one = c.norm_add_one, .qk_norm = c.qk_norm,
-                      .parallel = c.parallel, .one_norm = c.one_norm, .final_norm = true,
-                      .positions = tn_rotary_create(c.rope), .each = set_layer, .user = &own, .gated = !c.plain_ff,
-                      .feed_forward = c.experts ? experts : NULL, .window = c.window, .scale = c.scale,
-                      .score_cap = c.score_cap, .activation = tn_hf_activation(c.activation),
-                      .no_attention_bias = !c.qkv_bias, .no_out_bias = !c.out_bias, .no_ff_bias = !c.ff_bias,
-                      .dropout = c.dropout, .attention_dropout = c.attention_dropout, .activation_dropout = 0));
+        tn_blocks_new(.layers = c.layers, .final_norm = true, .dim = c.dim, .heads = c.heads,
+                      .attention.kv_heads = c.kv_heads, .attention.head_dim = c.head_dim, .attention.scores = c.scores,
+                      .attention.no_bias = !c.qkv_bias, .attention.no_out_bias = !c.out_bias,
+                      .attention.positions = tn_rotary_create(c.rope), .ff = c.ff, .gated = !c.plain_ff,
+                      .feed_forward = c.experts ? experts : NULL, .activation = tn_hf_activation(c.activation),
+                      .dropout = c.dropout, .attention_dropout = c.attention_dropout, .activation_dropout = 0,
+                      .norm = {c.norm, c.eps, c.norm_add_one}, .order = c.order, .each = set_layer, .user = &own,
+                      .no_ff_bias = !c.ff_bias));
     if (!c.tied) m->out = tn_weight(m, "lm_head.weight", tn_empty(TN_SHAPE(c.vocab, c.dim)));
     else if (m->words) m->out = m->words->weight;
     if (c.head_bias) m->bias = tn_param(m, "lm_head.bias", tn_zeros(TN_SHAPE(c.vocab)));

@@ -22,23 +22,24 @@ unsigned tn__llama_options(const tn_llama_config *c)
         {c->qkv_bias && !c->out_bias, TN__QKV_BIAS},
         {c->ff_bias, TN__FF_BIAS},
         {c->head_bias, TN__HEAD_BIAS},
-        {c->window != 0, TN__WINDOW},
+        {c->scores.window != 0, TN__WINDOW},
         {has_kind(c, 'g') || (has_kind(c, 'n') && has_kind(c, 'l')), TN__PATTERN},
         {has_kind(c, 'n'), TN__UNROTATED},
         {c->local_theta != 0, TN__LOCAL_THETA},
-        {c->qk_norm == TN_QK_NORM_HEAD, TN__QK_NORM_HEAD},
-        {c->qk_norm == TN_QK_NORM_ALL, TN__QK_NORM_ALL},
-        {c->norm_results, TN__NORM_RESULTS},
-        {c->no_first_norms, TN__NO_FIRST_NORMS},
+        {c->scores.qk_norm == TN_QK_NORM_HEAD, TN__QK_NORM_HEAD},
+        {c->scores.qk_norm == TN_QK_NORM_ALL, TN__QK_NORM_ALL},
+        {c->order == TN_NORM_LAST || c->order == TN_NORM_FIRST_HALF, TN__OTHER_ORDER},
+        {c->order == TN_NORM_RESULT, TN__NORM_RESULT},
+        {c->order == TN_NORM_SANDWICH, TN__SANDWICH},
+        {c->order == TN_NORM_PARALLEL, TN__PARALLEL},
+        {c->order == TN_NORM_PARALLEL_ONE, TN__PARALLEL_ONE},
         {c->norm_add_one, TN__NORM_ADD_ONE},
         {c->norm == TN_NORM_LAYER, TN__LAYER_NORM},
         {c->plain_ff, TN__PLAIN_FF},
-        {c->parallel, TN__PARALLEL},
-        {c->one_norm, TN__ONE_NORM},
         {c->rope.dim && c->rope.dim != c->head_dim, TN__PARTIAL},
         {c->rope.interleaved, TN__INTERLEAVED},
-        {c->scale != 0, TN__SCALE},
-        {c->score_cap != 0 || c->logit_cap != 0, TN__CAPS},
+        {c->scores.scale != 0, TN__SCALE},
+        {c->scores.cap != 0 || c->logit_cap != 0, TN__CAPS},
         {c->embedding_scale != 0, TN__EMBEDDING_SCALE},
         {c->head_dim * c->heads != c->dim, TN__HEAD_DIM},
         {c->kv_heads != c->heads, TN__GROUPED},
@@ -56,12 +57,15 @@ void tn__llama_set_options(tn_llama_config *c, unsigned options)
 {
     c->qkv_bias = (options & (TN__QKV_BIAS | TN__ATTENTION_BIAS)) != 0, c->out_bias = options & TN__ATTENTION_BIAS;
     c->ff_bias = options & TN__FF_BIAS, c->head_bias = options & TN__HEAD_BIAS;
-    if (options & TN__QK_NORM_HEAD) c->qk_norm = TN_QK_NORM_HEAD;
-    if (options & TN__QK_NORM_ALL) c->qk_norm = TN_QK_NORM_ALL;
+    if (options & TN__QK_NORM_HEAD) c->scores.qk_norm = TN_QK_NORM_HEAD;
+    if (options & TN__QK_NORM_ALL) c->scores.qk_norm = TN_QK_NORM_ALL;
     if (options & TN__LAYER_NORM) c->norm = TN_NORM_LAYER;
-    c->norm_results = options & TN__NORM_RESULTS, c->no_first_norms = options & TN__NO_FIRST_NORMS;
+    c->order = options & TN__NORM_RESULT    ? TN_NORM_RESULT
+               : options & TN__SANDWICH     ? TN_NORM_SANDWICH
+               : options & TN__PARALLEL     ? TN_NORM_PARALLEL
+               : options & TN__PARALLEL_ONE ? TN_NORM_PARALLEL_ONE
+                                            : TN_NORM_FIRST;
     c->norm_add_one = options & TN__NORM_ADD_ONE, c->plain_ff = options & TN__PLAIN_FF;
-    c->parallel = options & TN__PARALLEL, c->one_norm = options & TN__ONE_NORM;
     c->rope.interleaved = options & TN__INTERLEAVED;
     if (options & TN__EXPERTS)
         c->expert_weights =
@@ -71,8 +75,8 @@ void tn__llama_set_options(tn_llama_config *c, unsigned options)
 /* Gemma's query_pre_attn_scalar, an integer q with scale = 1/√q; 0: there is none. */
 static int64_t query_scale(const tn_llama_config *c)
 {
-    const double q = round(1 / (c->scale * c->scale));
-    return q >= 1 && q <= 1e6 && tn__libm_pow(q, -0.5) == c->scale ? (int64_t)q : 0;
+    const double q = round(1 / (c->scores.scale * c->scores.scale));
+    return q >= 1 && q <= 1e6 && tn__libm_pow(q, -0.5) == c->scores.scale ? (int64_t)q : 0;
 }
 
 /* True if the family has these options; the embedding's scale is given by the width. */
@@ -80,7 +84,8 @@ static bool can_have(const tn__llama_family *f, const tn_llama_config *c)
 {
     const unsigned options = tn__llama_options(c);
     return !(options & ~(f->must | f->may)) && (options & f->must) == f->must &&
-           (c->embedding_scale == 0 || c->embedding_scale == sqrt((double)c->dim)) && (c->scale == 0 || query_scale(c));
+           (c->embedding_scale == 0 || c->embedding_scale == sqrt((double)c->dim)) &&
+           (c->scores.scale == 0 || query_scale(c));
 }
 
 /* The first family, or the named one, that has the config's options; NULL: none. */
@@ -95,12 +100,10 @@ static const tn__llama_family *fitting(const tn_llama_config *c)
 
 static bool within(const char *who, const tn_llama_config *c)
 {
-    const stored  s = {.c = *c, .padding = NO_PADDING, .window = c->window ? c->window : -1};
+    const stored  s = {.c = *c, .padding = NO_PADDING, .window = c->scores.window ? c->scores.window : -1};
     tn__hf_tables files;
     tn__llama_files_of(tn__llama_families, c, &files);
-    if (c->window < 0 || c->window > 1000000000)
-        return tn_raise_false(TN_EINVAL, "%s: .window is %lld, but must be from 0 to 1000000000", who,
-                              (long long)c->window);
+    if (!tn__within(who, "scores.window", c->scores.window, 0, 1000000000)) return false;
     if (!(c->logit_cap >= 0 && c->logit_cap - c->logit_cap == 0 && c->embedding_scale - c->embedding_scale == 0))
         return tn_raise_false(TN_EINVAL,
                               "%s: .logit_cap is %g and .embedding_scale %g; neither may be negative or infinite", who,
@@ -116,8 +119,9 @@ static bool pattern_fits(const char *who, const tn_llama_config *c)
     const char *p = c->pattern;
     if (p && (!*p || p[strspn(p, "gln")]))
         return tn_raise_false(TN_EINVAL, "%s: .pattern is '%.40s', but must consist of the letters g, l and n", who, p);
-    if (has_kind(c, 'l') && !c->window && c->local_theta == 0)
-        return tn_raise_false(TN_EINVAL, "%s: .pattern has local layers; set .window, .local_theta or both", who);
+    if (has_kind(c, 'l') && !c->scores.window && c->local_theta == 0)
+        return tn_raise_false(TN_EINVAL, "%s: .pattern has local layers; set .scores.window, .local_theta or both",
+                              who);
     if (c->local_theta != 0 && (!has_kind(c, 'l') || !(c->local_theta > 0)))
         return tn_raise_false(TN_EINVAL,
                               "%s: .local_theta is %g; it must be positive, with a .pattern that has local layers", who,
@@ -195,7 +199,7 @@ static bool set_kinds(stored *s, const char *name)
                                   (long long)i);
         if (!turned) kind[i] = 'n';
     }
-    c->window = windowed && strchr(kind, 'l') ? s->window : 0;
+    c->scores.window = windowed && strchr(kind, 'l') ? s->window : 0;
     if (!strchr(kind, 'l')) c->local_theta = 0;
     const bool alike = strspn(kind, "g") == n || (strspn(kind, "l") == n && !(c->local_theta > 0));
     c->pattern = alike ? NULL : kind;
@@ -212,13 +216,12 @@ int64_t tn__llama_padding(const tn__llama_family *family, const tn_llama_config 
 static void apply_defaults(stored *s)
 {
     tn_llama_config *c = &s->c;
-    const bool       parallel = c->parallel;
     if (c->kv_heads == ABSENT || !c->kv_heads) c->kv_heads = c->heads;
     tn__llama_set_options(c, s->family->must | (s->attention_bias ? TN__ATTENTION_BIAS : 0) |
-                                 (s->mlp_bias ? TN__FF_BIAS : 0) | (parallel ? TN__PARALLEL : 0) |
+                                 (s->mlp_bias ? TN__FF_BIAS : 0) | (s->parallel ? TN__PARALLEL : 0) |
                                  (s->shares ? 0 : TN__EXPERT_PROBABILITIES));
     if (!c->ff) c->ff = 4 * c->dim;
-    if (s->query_scale) c->scale = tn__libm_pow((double)s->query_scale, -0.5);
+    if (s->query_scale) c->scores.scale = tn__libm_pow((double)s->query_scale, -0.5);
     if (s->family->must & TN__EMBEDDING_SCALE) c->embedding_scale = sqrt((double)c->dim);
     const int64_t head = c->head_dim ? c->head_dim : c->dim / c->heads;
     c->rope.dim = s->rotary_dim ? s->rotary_dim : (int64_t)((double)head * s->partial);
@@ -302,18 +305,18 @@ static void store_kinds(const tn_llama_config *c, stored *s)
     char        *kind = s->layers.kind;
     const bool   qwen = !strncmp(s->family->type, "qwen", 4), mistral = !strcmp(s->family->type, "mistral");
     for (int64_t i = 0; i < c->layers; i++) {
-        kind[i] = c->pattern ? c->pattern[(size_t)i % period] : c->window ? 'l' : 'g';
+        kind[i] = c->pattern ? c->pattern[(size_t)i % period] : c->scores.window ? 'l' : 'g';
         s->rotated.kind[i] = kind[i] == 'n' ? 'n' : 'g';
         if (kind[i] == 'n') kind[i] = 'g';
     }
     const int64_t leading = (int64_t)strspn(kind, "g");
     /* Gemma's class needs a window even if no layer has one */
     s->window = !(s->family->may & TN__WINDOW)          ? ABSENT
-                : c->window                             ? c->window
+                : c->scores.window                      ? c->scores.window
                 : s->family->must & TN__EMBEDDING_SCALE ? 4096
                                                         : -1;
-    s->use_sliding_window = c->window != 0;
-    s->max_window_layers = !qwen ? 0 : c->window ? leading : 0;
+    s->use_sliding_window = c->scores.window != 0;
+    s->max_window_layers = !qwen ? 0 : c->scores.window ? leading : 0;
     if (mistral || (qwen && (int64_t)strspn(kind + leading, "l") == c->layers - leading))
         memset(kind, 0, sizeof s->layers.kind); /* the class computes the same */
 }
@@ -333,13 +336,13 @@ bool tn__llama_config_write(const tn_llama_config *c, const char *dir, tn__llama
                               "max_position_embeddings in the file");
     *s = (stored){.c = *c, .family = f, .padding = c->padding < 0 ? NO_PADDING : c->padding};
     s->architecture = f->architecture, s->scaling = tn__llama_scalings[c->rope.scaling];
-    s->attention_bias = c->out_bias, s->mlp_bias = c->ff_bias;
+    s->parallel = c->order == TN_NORM_PARALLEL, s->attention_bias = c->out_bias, s->mlp_bias = c->ff_bias;
     s->shares = c->expert_weights != TN_EXPERT_WEIGHTS_PROBABILITIES;
     if (c->rope.scaling == TN_ROPE_PLAIN) s->c.rope.factor = TN__LLAMA_NO_FACTOR;
     if (c->rope.scaling == TN_ROPE_LLAMA3) s->low = c->rope.low, s->high = c->rope.high, s->trained = c->rope.trained;
     s->rotary_dim = c->rope.dim, s->partial = tn__part_of_head(c->rope.dim, c->head_dim);
     if (f->may & TN__LOCAL_THETA && c->local_theta == 0) s->c.local_theta = 10000; /* no layer has a window */
-    s->query_scale = c->scale > 0 ? query_scale(c) : c->head_dim;
+    s->query_scale = c->scores.scale > 0 ? query_scale(c) : c->head_dim;
     s->residual_dropout = c->dropout;
     store_kinds(c, s);
     return true;

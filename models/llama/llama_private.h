@@ -19,17 +19,18 @@ enum {
     TN__LOCAL_THETA = 1 << 7,
     TN__QK_NORM_HEAD = 1 << 8,
     TN__QK_NORM_ALL = 1 << 9,
-    TN__NORM_RESULTS = 1 << 10,
-    TN__NO_FIRST_NORMS = 1 << 11,
-    TN__NORM_ADD_ONE = 1 << 12,
-    TN__LAYER_NORM = 1 << 13,
-    TN__PLAIN_FF = 1 << 14,
-    TN__PARALLEL = 1 << 15,
-    TN__ONE_NORM = 1 << 16,
+    TN__NORM_RESULT = 1 << 10, /* orders of norms other than TN_NORM_FIRST */
+    TN__SANDWICH = 1 << 11,
+    TN__PARALLEL = 1 << 12,
+    TN__PARALLEL_ONE = 1 << 13,
+    TN__OTHER_ORDER = 1 << 14, /* of no family */
+    TN__NORM_ADD_ONE = 1 << 15,
+    TN__LAYER_NORM = 1 << 16,
+    TN__PLAIN_FF = 1 << 28,
     TN__PARTIAL = 1 << 17, /* rotary positions of a part of each head */
     TN__INTERLEAVED = 1 << 18,
     TN__SCALE = 1 << 19,
-    TN__CAPS = 1 << 20,            /* score_cap, logit_cap */
+    TN__CAPS = 1 << 20,            /* scores.cap, logit_cap */
     TN__EMBEDDING_SCALE = 1 << 21, /* √dim */
     TN__HEAD_DIM = 1 << 22,        /* heads · head_dim is not dim */
     TN__GROUPED = 1 << 23,         /* fewer key heads than query heads */
@@ -58,7 +59,7 @@ typedef struct {
     tn_llama_config         c;
     const tn__llama_family *family;
     const char             *architecture, *scaling;
-    bool                    attention_bias, mlp_bias, use_sliding_window, shares;
+    bool                    attention_bias, mlp_bias, use_sliding_window, shares, parallel;
     int64_t                 window, max_window_layers, trained, period, interval, rotary_dim, query_scale;
     double                  low, high, partial, residual_dropout;
     tn_hf_layers            layers, rotated; /* g, l; g, n */

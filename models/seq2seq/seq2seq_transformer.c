@@ -61,14 +61,15 @@ static bool build(tn_seq2seq *m)
     }
     m->transformer = tn_child(
         m, "transformer",
-        tn_transformer_new(.dim = c->dim, .heads = c->heads, .head_dim = c->head_dim, .encoder_layers = c->layers,
-                           .decoder_layers = c->decoder_layers, .ff = c->ff, .gated = c->gated,
-                           .activation = tn_hf_activation(c->activation), .dropout = c->dropout,
-                           .attention_dropout = c->attention_dropout, .activation_dropout = c->activation_dropout,
-                           .decoder_heads = c->decoder_heads, .decoder_ff = c->decoder_ff,
-                           .no_final_norm = c->no_final_norm, .norm = c->rms_norm ? TN_NORM_RMS : TN_NORM_LAYER,
-                           .eps = c->eps, .norm_first = c->norm_first, .no_bias = c->no_bias, .scale = c->scale,
-                           .positions = relative(c, c->heads, false), .decoder_positions = relative(c, heads, true)));
+        tn_transformer_new(.dim = c->dim, .heads = c->heads, .encoder_layers = c->layers,
+                           .decoder_layers = c->decoder_layers, .decoder_heads = c->decoder_heads,
+                           .decoder_ff = c->decoder_ff, .no_final_norm = c->no_final_norm, .ff = c->ff,
+                           .gated = c->gated, .dropout = c->dropout, .attention_dropout = c->attention_dropout,
+                           .activation_dropout = c->activation_dropout, .activation = tn_hf_activation(c->activation),
+                           .norm = {c->rms_norm ? TN_NORM_RMS : TN_NORM_LAYER, c->eps, false},
+                           .order = c->norm_first ? TN_NORM_FIRST : TN_NORM_LAST, .attention.head_dim = c->head_dim,
+                           .attention.scores.scale = c->scale, .attention.positions = relative(c, c->heads, false),
+                           .decoder_positions = relative(c, heads, true), .no_bias = c->no_bias));
     if (m->transformer && c->relative) initialise(m);
     return tn_error() == TN_OK;
 }

@@ -1,9 +1,8 @@
-/* block.c — a Transformer block: attention and a feed-forward, each with a norm and a residual connection.
+/* block.c — a Transformer block: attention and a feed-forward, each with norms and a residual connection, in one of the
+ * orders of tn_norm_order. A decoder's block attends to a memory between the two:
  *
  *   x = norm1(x + self_attn(x)),  [x = norm2(x + multihead_attn(x, memory)),]  x = norm(x + ff(x))
- *   norm_first:   x = x + self_attn(norm1(x)),  [x = x + multihead_attn(norm2(x), memory),]  x = x + ff(norm(x))
- *   parallel:     x = x + self_attn(norm1(x)) + ff(norm2(x))
- *   norm_results: x = x + result_norm1(self_attn(x)),  x = x + result_norm2(ff(x)); with norm_first of the norms of x
+ *   TN_NORM_FIRST: x = x + self_attn(norm1(x)),  [x = x + multihead_attn(norm2(x), memory),]  x = x + ff(norm(x))
  *
  * with ff(x) = linear2(activation(linear1(x))), or, if gated, linear2(activation(gate(x)) · linear1(x)); with dropout.
  * ff may be another module, a part: a mixture of such functions (nn/layers/experts.c), or a user's. With a causal mask
@@ -12,58 +11,45 @@
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 
-static bool norms_fit(const char *who, const tn_block_config *c)
+static bool enums_fit(const char *who, const tn_block_config *c, bool memory)
 {
-    if ((unsigned)c->norm > TN_NORM_RMS)
-        return tn_raise_false(TN_EINVAL, "%s: .norm is %d, which is neither TN_NORM_LAYER nor TN_NORM_RMS", who,
-                              (int)c->norm);
-    if (c->parallel && (!c->norm_first || c->memory))
-        return tn_raise_false(TN_EINVAL, "%s: .parallel needs .norm_first and excludes .memory", who);
-    if (c->no_first_norm && (!c->norm_first || c->parallel || c->norm_results))
-        return tn_raise_false(TN_EINVAL,
-                              "%s: .no_first_norm needs .norm_first and excludes .parallel and .norm_results", who);
-    if (c->one_norm && !c->parallel) return tn_raise_false(TN_EINVAL, "%s: .one_norm needs .parallel", who);
-    if (c->norm_results && (c->parallel || c->memory))
-        return tn_raise_false(TN_EINVAL, "%s: .norm_results excludes .parallel and .memory", who);
-    if (c->norm_add_one && c->norm != TN_NORM_RMS)
-        return tn_raise_false(TN_EINVAL, "%s: .norm_add_one needs .norm = TN_NORM_RMS", who);
-    return true;
+    if ((unsigned)c->norm.kind <= TN_NORM_RMS && (unsigned)c->order <= (memory ? TN_NORM_FIRST : TN_NORM_FIRST_HALF))
+        return true;
+    return tn_raise_false(
+        TN_EINVAL,
+        "%s: .norm.kind is %d and .order %d; expected a tn_norm_kind, and a tn_norm_order, of which a "
+        "decoder has TN_NORM_LAST or TN_NORM_FIRST",
+        who, (int)c->norm.kind, (int)c->order);
 }
 
 bool tn__block_config(const char *who, tn_block_config *c, bool memory)
 {
-    if (c->memory && !memory) return tn_raise_false(TN_EINVAL, "%s: .memory is set, but an encoder has no memory", who);
-    c->memory = memory;
+    const tn_mha_config *a = &c->attention;
     if (c->attention_dropout < 0) c->attention_dropout = c->dropout;
     if (c->activation_dropout < 0) c->activation_dropout = c->dropout;
     if (!c->activation) c->activation = tn_relu;
+    if (c->norm.eps == 0) c->norm.eps = 1e-5;
     if (!tn__at_least(who, "dim", c->dim, 1) || !tn__at_least(who, "heads", c->heads, 1) ||
         !tn__at_least(who, "ff", c->ff, 1) || !tn__probability(who, "dropout", c->dropout) ||
         !tn__probability(who, "attention_dropout", c->attention_dropout) ||
         !tn__probability(who, "activation_dropout", c->activation_dropout) || !tn__floating(who, c->dtype))
         return false;
-    return norms_fit(who, c) && tn__part_fits(who, c->positions);
+    if (a->dim || a->heads || a->kdim || a->vdim || a->dropout != 0 || a->dtype)
+        return tn_raise_false(TN_EINVAL,
+                              "%s: .attention has no .dim, .heads, .kdim, .vdim, .dropout and .dtype of its own; set "
+                              "the block's .dim, .heads, .attention_dropout and .dtype",
+                              who);
+    return enums_fit(who, c, memory) && tn__part_fits(who, a->positions);
 }
 
-/* The self-attention (own), or the attention to the memory. */
-static tn_mha *attention(const tn_block_config *c, bool own, bool owns)
+/* The self-attention, or the attention to the memory. */
+static tn_mha *attention(const tn_block_config *c, bool memory, bool owns)
 {
-    const tn_mha_config a = {.dim = c->dim,
-                             .heads = c->heads,
-                             .kv_heads = c->kv_heads,
-                             .head_dim = c->head_dim,
-                             .dropout = c->attention_dropout,
-                             .no_bias = c->no_bias || c->no_attention_bias,
-                             .no_out_bias = c->no_out_bias,
-                             .scale = c->scale,
-                             .score_cap = own ? c->score_cap : 0,
-                             .qk_norm = own ? c->qk_norm : TN_QK_NORM_NONE,
-                             .qk_norm_eps = c->eps,
-                             .qk_norm_add_one = own && c->qk_norm && c->norm_add_one,
-                             .window = own ? c->window : 0,
-                             .positions = own ? c->positions : NULL,
-                             .time_first = c->time_first,
-                             .dtype = c->dtype};
+    tn_mha_config a = c->attention;
+    a.dim = c->dim, a.heads = c->heads, a.dropout = c->attention_dropout, a.dtype = c->dtype;
+    a.no_bias = a.no_bias || c->no_bias;
+    a.scores.eps = c->norm.eps, a.scores.add_one = c->norm.add_one;
+    if (memory) a.scores = (tn_scores){.scale = a.scores.scale}, a.positions = NULL;
     return tn__mha_create(a, owns);
 }
 void *tn_block_experts(const tn_block_config *c)
@@ -81,9 +67,10 @@ static tn_linear *linear(const tn_block_config *c, int64_t in, int64_t out)
 }
 tn_layer_norm *tn__block_norm(const tn_block_config *c)
 {
-    if (c->norm == TN_NORM_RMS)
-        return tn_rms_norm_new(.dim = c->dim, .eps = c->eps, .add_one = c->norm_add_one, .dtype = c->dtype);
-    return tn_layer_norm_new(.dim = c->dim, .eps = c->eps, .no_bias = c->no_bias, .dtype = c->dtype);
+    const tn_block_norm *n = &c->norm;
+    if (n->kind == TN_NORM_RMS)
+        return tn_rms_norm_new(.dim = c->dim, .eps = n->eps, .add_one = n->add_one, .dtype = c->dtype);
+    return tn_layer_norm_new(.dim = c->dim, .eps = n->eps, .no_bias = c->no_bias, .dtype = c->dtype);
 }
 static tn_dropout *dropout(const tn_block_config *c) { return tn_dropout_new(.p = c->dropout); }
 
@@ -110,49 +97,57 @@ static void build_feed_forward(tn_block *m, const tn_block_config *c)
     m->linear2 = tn_child(m, "linear2", linear(c, c->ff, c->dim));
 }
 
-static void build_norms(tn_block *m, const tn_block_config *c)
+static void build_norms(tn_block *m, const tn_block_config *c, bool memory)
 {
-    const bool before = c->norm_first || !c->norm_results; /* norms besides those of the results */
-    if (before && !c->no_first_norm) m->norm1 = tn_child(m, "norm1", tn__block_norm(c));
-    if (c->norm_results) m->result_norm1 = tn_child(m, "result_norm1", tn__block_norm(c));
-    if (before && !c->one_norm) m->norm2 = tn_child(m, "norm2", tn__block_norm(c));
-    if (c->norm_results) m->result_norm2 = tn_child(m, "result_norm2", tn__block_norm(c));
-    if (c->memory) m->norm3 = tn_child(m, "norm3", tn__block_norm(c));
+    const bool results = c->order == TN_NORM_RESULT || c->order == TN_NORM_SANDWICH;
+    const bool first = c->order != TN_NORM_RESULT && c->order != TN_NORM_FIRST_HALF;
+    const bool second = c->order != TN_NORM_RESULT && c->order != TN_NORM_PARALLEL_ONE;
+    if (first) m->norm1 = tn_child(m, "norm1", tn__block_norm(c));
+    if (results) m->result_norm1 = tn_child(m, "result_norm1", tn__block_norm(c));
+    if (second) m->norm2 = tn_child(m, "norm2", tn__block_norm(c));
+    if (results) m->result_norm2 = tn_child(m, "result_norm2", tn__block_norm(c));
+    if (memory) m->norm3 = tn_child(m, "norm3", tn__block_norm(c));
 }
 
-tn_block *tn__block_of(const tn_block_config *c, bool owns)
+/* True if PyTorch's encoder layer has all that the block is made of. */
+static bool is_pytorchs(const tn_block_config *c)
 {
-    const tn_module *positions = c->positions;
-    const bool       first = positions && positions->kind->positions->in_first_layer; /* this block owns them */
-    const bool ours = c->norm || c->gated || c->parallel || c->positions || c->kv_heads || c->head_dim || c->window ||
-                      c->norm_results || c->qk_norm || c->score_cap > 0 || c->feed_forward;
-    tn_block *m = tn_module_create(c->memory ? &decoder_layer : ours ? &any_block : &encoder_layer);
-    if (!m && owns) tn__part_drop(c->positions);
+    const tn_mha_config *a = &c->attention;
+    return !(c->norm.kind || c->gated || c->feed_forward || c->order > TN_NORM_FIRST || a->positions || a->kv_heads ||
+             a->head_dim || a->scores.window || a->scores.qk_norm || a->scores.cap > 0);
+}
+
+tn_block *tn__block_of(const tn_block_config *c, bool memory, bool owns)
+{
+    tn_module *positions = c->attention.positions;
+    const bool first = positions && positions->kind->positions->in_first_layer; /* this block owns them */
+    tn_block  *m = tn_module_create(memory ? &decoder_layer : is_pytorchs(c) ? &encoder_layer : &any_block);
+    if (!m && owns) tn__part_drop(positions);
     if (!m) return NULL;
-    m->activation = c->activation, m->norm_first = c->norm_first, m->parallel = c->parallel;
-    m->self_attn = tn_child(m, "self_attn", attention(c, true, owns && !first));
-    if (owns && first) tn__part_take(&m->base, c->positions);
-    if (c->memory) m->multihead_attn = tn_child(m, "multihead_attn", attention(c, false, false));
+    m->activation = c->activation, m->order = c->order;
+    m->self_attn = tn_child(m, "self_attn", attention(c, false, owns && !first));
+    if (owns && first) tn__part_take(&m->base, positions);
+    if (memory) m->multihead_attn = tn_child(m, "multihead_attn", attention(c, true, false));
     build_feed_forward(m, c);
-    build_norms(m, c);
+    build_norms(m, c, memory);
     m->dropout1 = tn_child(m, "dropout1", dropout(c));
     m->dropout2 = tn_child(m, "dropout2", dropout(c));
-    if (c->memory) m->dropout3 = tn_child(m, "dropout3", dropout(c));
+    if (memory) m->dropout3 = tn_child(m, "dropout3", dropout(c));
     return tn_built(m);
 }
 
 static tn_block *create(const char *who, tn_block_config c, bool memory)
 {
-    const bool stack = c.layers || c.groups || c.each || c.final_norm || c.no_first_norm;
+    const bool stack = c.layers || c.groups || c.each || c.final_norm;
     if (stack)
         tn_raise(TN_EINVAL,
-                 "%s: .layers, .groups, .each, .final_norm and .no_first_norm are options of a stack, not of one "
-                 "block; call tn_blocks_new",
+                 "%s: .layers, .groups, .each and .final_norm are options of a stack, not of one block; call "
+                 "tn_blocks_new",
                  who);
-    if (!stack && tn__block_config(who, &c, memory)) return tn__block_of(&c, true);
-    return tn__part_drop(c.positions), NULL;
+    if (!stack && tn__block_config(who, &c, memory)) return tn__block_of(&c, memory, true);
+    return tn__part_drop(c.attention.positions), NULL;
 }
-tn_block *tn_block_create(tn_block_config c) { return create("tn_block_new", c, c.memory); }
+tn_block *tn_block_create(tn_block_config c) { return create("tn_block_new", c, false); }
 tn_block *tn_transformer_encoder_layer_create(tn_block_config c)
 {
     return create("tn_transformer_encoder_layer_new", c, false);

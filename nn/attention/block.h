@@ -8,10 +8,10 @@
 #include "nn/layers/fuse.h"
 #include "nn/transformer.h"
 
-/* Checks a block's config and fills in derived defaults; false: raised. who: "tn_block_new". */
+/* Checks a block's config and fills in derived defaults; false: raised. who: "tn_block_new"; memory: a decoder's. */
 bool tn__block_config(const char *who, tn_block_config *c, bool memory);
 /* Create a block, and the final norm of a stack, from a checked config. owns: as in tn__mha_create. */
-tn_block      *tn__block_of(const tn_block_config *c, bool owns);
+tn_block      *tn__block_of(const tn_block_config *c, bool memory, bool owns);
 tn_layer_norm *tn__block_norm(const tn_block_config *c);
 
 /* A tn_mha that owns its positions if they have no owner, and frees them if that fails; or, with owns false, one whose

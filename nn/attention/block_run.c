@@ -57,8 +57,7 @@ static tn_tensor *in_turn(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_
     tn_layer_norm *norm = m->norm3 ? m->norm3 : m->norm2; /* the norm of the feed-forward */
     tn_dropout    *drop = m->dropout3 ? m->dropout3 : m->dropout2;
     const tn__kept rows = rows_of(a);
-    if (m->result_norm1) return with_normed_results(m, x, a, w);
-    if (m->norm_first) {
+    if (m->order == TN_NORM_FIRST || m->order == TN_NORM_FIRST_HALF) {
         tn_tensor   *h = attended(m, m->norm1 ? tn_call(m->norm1, x) : x, a, w);
         tn__residual r = tn__add_and_norm(x, h, m->dropout1, m->norm2, rows);
         if (m->multihead_attn)
@@ -73,7 +72,13 @@ static tn_tensor *in_turn(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_
 /* The result for x, without a frame. w, memory: the attention weights, may be NULL. */
 static tn_tensor *compute(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w, tn_tensor **memory)
 {
-    return m->parallel ? in_parallel(m, x, a, w) : in_turn(m, x, a, w, memory);
+    switch (m->order) {
+    case TN_NORM_RESULT:
+    case TN_NORM_SANDWICH: return with_normed_results(m, x, a, w);
+    case TN_NORM_PARALLEL:
+    case TN_NORM_PARALLEL_ONE: return in_parallel(m, x, a, w);
+    default: return in_turn(m, x, a, w, memory);
+    }
 }
 
 /* ---- recomputing ------------------------------------------------------------------------------------------------- */
@@ -185,9 +190,9 @@ static void check_args(const tn_block *m, const tn_block_args *a, tn__cached_len
     if (m->multihead_attn && !a->memory && before.memory < 0)
         tn_raise(TN_EINVAL, "transformer_decoder: memory is NULL; it may be omitted only if the cache contains it");
     if (!m->multihead_attn && (a->memory || a->memory_mask || a->memory_key_padding_mask || a->memory_weights))
-        tn_raise(TN_EINVAL, "block: .memory and .memory_... need a block created with .memory = true");
-    if (a->query && (m->norm_first || m->result_norm1 || m->multihead_attn))
-        tn_raise(TN_EINVAL, "block: .query needs a block without .norm_first, .norm_results and .memory");
+        tn_raise(TN_EINVAL, "block: .memory and .memory_... need the block of a decoder");
+    if (a->query && (m->order || m->multihead_attn))
+        tn_raise(TN_EINVAL, "block: .query needs an encoder's block with .order = TN_NORM_LAST");
     if (a->mask_decoder) tn_raise(TN_EINVAL, "block: .mask_decoder is for a stack");
 }
 

@@ -22,16 +22,15 @@ static bool groups_fit(const char *who, const tn_block_config *c)
 
 /* Appends block i. Returns true if it has the stack's positions and they belong to the first layer: then that has taken
  * them or, after an error, freed them. */
-static bool append(const char *who, tn_blocks *m, const tn_block_config *every, int64_t i)
+static bool append(const char *who, tn_blocks *m, const tn_block_config *every, bool memory, int64_t i)
 {
     tn_block_config  c = *every;
-    const tn_module *positions = every->positions;
-    if (i) c.no_first_norm = false;
+    const tn_module *positions = every->attention.positions;
     if (c.each) c.each(&c, i, c.user);
-    const bool own = c.positions != every->positions;
+    const bool own = c.attention.positions != every->attention.positions;
     const bool first = !own && positions && positions->kind->positions->in_first_layer;
-    if (tn__block_config(who, &c, c.memory)) tn_append(m->layers, tn__block_of(&c, own || first));
-    else if (own || first) tn__part_drop(c.positions);
+    if (tn__block_config(who, &c, memory)) tn_append(m->layers, tn__block_of(&c, memory, own || first));
+    else if (own || first) tn__part_drop(c.attention.positions);
     return first;
 }
 
@@ -40,17 +39,18 @@ static tn_blocks *create(const char *who, const tn_class *kind, tn_block_config 
     const bool fits =
         tn__at_least(who, "layers", c.layers, 1) && tn__block_config(who, &c, memory) && groups_fit(who, &c);
     tn_blocks *m = fits ? tn_module_create(kind) : NULL;
+    void      *positions = c.attention.positions;
     bool       taken = false;
-    if (!m) return tn__part_drop(c.positions), NULL;
+    if (!m) return tn__part_drop(positions), NULL;
     m->layers = tn_child(m, "layers", tn_module_list_new());
-    m->depth = c.layers, m->positions = c.positions;
+    m->depth = c.layers, m->positions = positions;
     for (int64_t i = 0; i < (c.groups ? c.groups : c.layers) && tn_error() == TN_OK; i++)
-        taken = append(who, m, &c, i) || taken;
+        taken = append(who, m, &c, memory, i) || taken;
     if (c.final_norm) m->norm = tn_child(m, "norm", tn__block_norm(&c));
-    if (!taken) tn__part_take(&m->base, c.positions);
+    if (!taken) tn__part_take(&m->base, positions);
     return tn_built(m);
 }
-tn_blocks *tn_blocks_create(tn_block_config c) { return create("tn_blocks_new", &any_blocks, c, c.memory); }
+tn_blocks *tn_blocks_create(tn_block_config c) { return create("tn_blocks_new", &any_blocks, c, false); }
 tn_blocks *tn_transformer_encoder_create(tn_block_config c)
 {
     return create("tn_transformer_encoder_new", &encoder, c, false);
@@ -105,7 +105,7 @@ static const tn_placed *places_of(const tn_block *block, const tn_block_args *a,
     if (s->of[i]) return &s->placed[i];
     s->of[i] = m->positions;
     if (a->placed) return s->placed[i] = *a->placed, &s->placed[i];
-    const int64_t n = tn_size(a->x, !m->time_first);
+    const int64_t n = tn_size(a->x, 1);
     s->placed[i] = (tn_placed){.cache = a->cache,
                                .first = tn__cache_removed(a->cache) + before,
                                .queries = n,
@@ -143,8 +143,8 @@ static bool can_unpad(const tn_blocks *m, const tn_block_args *a)
     const tn_block *block = tn_at(m->layers, 0);
     return a->skip_padding && (a->key_padding_mask || a->memory_key_padding_mask) && !a->unpadded && !a->attn_mask &&
            !a->memory_mask && !a->weights && !a->memory_weights && !a->cache && !a->placed && block &&
-           unpadded_places(m) && !block->self_attn->time_first && a->x && tn_ndim(a->x) == 3 &&
-           (!a->memory || tn_ndim(a->memory) == 3) && !tn__look_active() && !tn__any_hooks(m);
+           unpadded_places(m) && a->x && tn_ndim(a->x) == 3 && (!a->memory || tn_ndim(a->memory) == 3) &&
+           !tn__look_active() && !tn__any_hooks(m);
 }
 
 static tn_tensor *no_padding(const tn_tensor *x)

@@ -88,7 +88,7 @@ static bool join(void *self, tn_mha *a)
                               "distances: they need .dim = %lld, and exclude .qk_norm, .kdim, and fewer .kv_heads than "
                               ".heads",
                               (long long)tn_size(m->weight, 1));
-    if (a->scale == 0) a->scale = 1 / sqrt((double)a->head_dim * (1 + terms));
+    if (a->scores.scale == 0) a->scores.scale = 1 / sqrt((double)a->head_dim * (1 + terms));
     if (!m->of.own_projs) return true;
     if (m->of.c2p) a->pos_key_proj = tn_child(a, "pos_key_proj", tn_linear_create(every));
     if (m->of.p2c) a->pos_query_proj = tn_child(a, "pos_query_proj", tn_linear_create(every));
@@ -105,7 +105,7 @@ static bool place(void *m, tn_placed *p)
 /* The scores of a term: dim 3 or 2 of the products of heads with all rows, gathered. */
 static tn_tensor *term(const tn_mha *m, tn_tensor *heads, tn_tensor *rows, tn_tensor *at, int dim)
 {
-    rows = tn_mul_scalar(rows, m->scale);
+    rows = tn_mul_scalar(rows, m->scores.scale);
     return tn_take_along(
         dim == 3 ? tn_matmul(heads, tn_transpose(rows, 2, 3)) : tn_matmul(rows, tn_transpose(heads, 2, 3)), at, dim);
 }
@@ -113,7 +113,7 @@ static tn_tensor *term(const tn_mha *m, tn_tensor *heads, tn_tensor *rows, tn_te
 /* Queries (of: 0) or keys (1) of the relative positions, [1, heads, R, D]. */
 static tn_tensor *heads_of_rows(const tn_mha *m, tn_tensor *rows, int of)
 {
-    return tn__mha_heads(m, of ? m->pos_key_proj : m->pos_query_proj, tn_unsqueeze(rows, m->time_first), of);
+    return tn__mha_heads(m, of ? m->pos_key_proj : m->pos_query_proj, tn_unsqueeze(rows, 0), of);
 }
 
 static tn_tensor *scores(void *self, const tn_placed *p, tn_tensor *q, tn_tensor *k)

@@ -151,7 +151,7 @@ static void reset_if_empty(tn_kv_cache *c)
 tn_status tn_kv_cache_trim(tn_kv_cache *c, int64_t length)
 {
     if (tn__blocked()) return tn_error();
-    if (!c) return tn_raise(TN_EINVAL, "tn_kv_cache_trim: the cache is NULL");
+    if (!tn__not_null("tn_kv_cache_trim", "the cache", c)) return tn_error();
     const int64_t now = tn_kv_cache_length(c);
     if (length < 0 || length > now)
         return tn_raise(TN_EINVAL, "tn_kv_cache_trim: length is %lld, but the cache holds %lld positions",
@@ -166,7 +166,7 @@ tn_status tn_kv_cache_trim(tn_kv_cache *c, int64_t length)
 tn_status tn_kv_cache_forget(tn_kv_cache *c, int64_t from, int64_t count)
 {
     if (tn__blocked()) return tn_error();
-    if (!c) return tn_raise(TN_EINVAL, "tn_kv_cache_forget: the cache is NULL");
+    if (!tn__not_null("tn_kv_cache_forget", "the cache", c)) return tn_error();
     const int64_t now = tn_kv_cache_length(c);
     if (from < 0 || count < 0 || from > now || count > now - from)
         return tn_raise(TN_EINVAL, "tn_kv_cache_forget: %lld positions from %lld on, but the cache holds %lld",
@@ -468,7 +468,7 @@ tn_status tn_kv_cache_reorder(tn_kv_cache *c, const tn_tensor *index)
     static const char *const who = "tn_kv_cache_reorder";
     char                     text[192];
     if (tn__blocked()) return tn_error();
-    if (!c || !index) return tn_raise(TN_EINVAL, "%s: the %s is NULL", who, c ? "index" : "cache");
+    if (!tn__not_null(who, "the cache", c) || !tn__not_null(who, "the index", index)) return tn_error();
     const tn_dtype dt = tn_dtype_of(index);
     if (tn_ndim(index) != 1 || (dt != TN_I64 && dt != TN_I32))
         return tn_raise(TN_ESHAPE, "%s: the index must be integers [rows], got %s %s", who, tn_dtype_name(dt),

@@ -17,7 +17,7 @@ tn_tensor *tn_causal_mask(int64_t length)
 tn_tensor *tn_padding_mask(tn_tensor *tokens, int64_t padding)
 {
     if (tn__blocked()) return NULL;
-    if (!tokens) return tn_raise_null(TN_EINVAL, "tn_padding_mask: tokens is NULL");
+    if (!tn__not_null("tn_padding_mask", "tokens", tokens)) return NULL;
     if (tn_dtype_of(tokens) != TN_I64 && tn_dtype_of(tokens) != TN_I32)
         return tn_raise_null(TN_EDTYPE, "tn_padding_mask: tokens must be indices, i64 or i32, got %s",
                              tn_dtype_name(tn_dtype_of(tokens)));

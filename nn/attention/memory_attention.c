@@ -14,8 +14,7 @@ typedef struct {
 static bool memory_attention_fits(form *z, tn_memory_args *a)
 {
     char text[192], other[192];
-    if (!a->query || !a->memory)
-        return tn_raise_false(TN_EINVAL, "%s: %s is NULL", z->who, a->query ? "memory" : "query");
+    if (!tn__not_null(z->who, "query", a->query) || !tn__not_null(z->who, "memory", a->memory)) return false;
     const tn_shape q = tn_shape_of(a->query), h = tn_shape_of(a->memory);
     if ((q.n != 2 && q.n != 3) || q.d[q.n - 1] != z->query)
         return tn_raise_false(TN_ESHAPE, "%s: query %s must be [B, T, %lld] or [B, %lld]", z->who,

@@ -40,14 +40,16 @@ static void split(tn_mha *m, const tn_mha_config *c)
 
 static void norm_queries_and_keys(tn_mha *m, const tn_mha_config *c)
 {
-    const bool head = c->qk_norm == TN_QK_NORM_HEAD;
-    if (!c->qk_norm) return;
+    const tn_scores *s = &c->scores;
+    const bool       head = s->qk_norm == TN_QK_NORM_HEAD;
+    const double     eps = s->eps == 0 ? 1e-6 : s->eps;
+    if (!s->qk_norm) return;
     m->q_norm = tn_child(m, "q_norm",
-                         tn_rms_norm_new(.dim = head ? m->head_dim : m->heads * m->head_dim, .eps = c->qk_norm_eps,
-                                         .add_one = c->qk_norm_add_one, .dtype = c->dtype));
+                         tn_rms_norm_new(.dim = head ? m->head_dim : m->heads * m->head_dim, .eps = eps,
+                                         .add_one = s->add_one, .dtype = c->dtype));
     m->k_norm = tn_child(m, "k_norm",
-                         tn_rms_norm_new(.dim = head ? m->head_dim : m->kv_heads * m->head_dim, .eps = c->qk_norm_eps,
-                                         .add_one = c->qk_norm_add_one, .dtype = c->dtype));
+                         tn_rms_norm_new(.dim = head ? m->head_dim : m->kv_heads * m->head_dim, .eps = eps,
+                                         .add_one = s->add_one, .dtype = c->dtype));
 }
 
 tn_mha *tn__mha_create(tn_mha_config c, bool owns)
@@ -61,9 +63,8 @@ tn_mha *tn__mha_create(tn_mha_config c, bool owns)
     m->made_heads = m->heads, m->made_kv_heads = m->kv_heads;
     m->left = tn_array(m, m->heads, int64_t);
     for (int64_t i = 0; m->left && i < m->heads; i++) m->left[i] = i;
-    m->window = c.window, m->scale = c.scale, m->score_cap = c.score_cap, m->dropout = c.dropout;
-    m->time_first = c.time_first, m->positions = c.positions;
-    if (c.kv_heads || c.head_dim || c.qk_norm) {
+    m->scores = c.scores, m->dropout = c.dropout, m->positions = c.positions;
+    if (c.kv_heads || c.head_dim || c.scores.qk_norm) {
         split(m, &c);
         norm_queries_and_keys(m, &c);
     } else if (c.kdim == e && c.vdim == e) {
@@ -98,7 +99,7 @@ static void group(const tn_mha *m, const tn__mha_sizes *z, tn_attention_args *t)
         t->attn_mask =
             tn_reshape(t->attn_mask, TN_SHAPE(s.d[0], one ? 1 : m->kv_heads, one ? 1 : of, z->queries, z->keys));
     }
-    t->order = m->time_first ? TN_DIMS(3, 0, 1, 2, 4) : TN_DIMS(0, 3, 1, 2, 4);
+    t->order = TN_DIMS(0, 3, 1, 2, 4);
 }
 
 /* A cache has room for all heads that its layers were created with; the remaining heads are the first of them. */
@@ -131,8 +132,7 @@ static tn_tensor *attend_observed(const tn_mha *m, const tn__mha_sizes *z, tn_at
         if (wanted == TN__WANTED_TO_ACT) y = tn_permute(tn_matmul(*t.weights, t.v), t.order);
     }
     const tn_shape s = {.n = 4, .d = {z->batch, z->queries, m->heads, m->head_dim}};
-    const tn_shape time_first = {.n = 4, .d = {z->queries, z->batch, m->heads, m->head_dim}};
-    return tn__look("heads", tn_reshape(y, m->time_first ? time_first : s));
+    return tn__look("heads", tn_reshape(y, s));
 }
 
 static void observe_projections(tn_tensor **h, bool *int8)
@@ -214,8 +214,8 @@ static tn_tensor *attend(tn_mha *m, const tn_mha_args *a, tn_tensor **weights)
     tn_tensor        *h[3] = {NULL};
     const bool        looked = tn__look_active();
     tn_attention_args t = {
-        TN_ATTENTION_ARGS_DEFAULTS, .attn_mask = a->attn_mask, .key_padding_mask = a->key_padding_mask,
-        .causal = a->causal,        .window = m->window,       .cap = m->score_cap};
+        TN_ATTENTION_ARGS_DEFAULTS, .attn_mask = a->attn_mask,  .key_padding_mask = a->key_padding_mask,
+        .causal = a->causal,        .window = m->scores.window, .cap = m->scores.cap};
     set_offsets(a, &t);
     if (!tn__mha_fits(m, a, &z) || !tn__mha_placed(m, a, &z, &p) || !masked(m, &z, &p, &t.attn_mask)) return NULL;
     if (!tn__mha_replayable(m, a, &p, weights || looked)) return NULL;
@@ -226,13 +226,11 @@ static tn_tensor *attend(tn_mha *m, const tn_mha_args *a, tn_tensor **weights)
 
     t.q = all ? all : h[0], t.k = h[1], t.v = h[2], t.weights = weights, t.past = z.past;
     t.dropout = m->base.training ? m->dropout : 0;
-    if (m->scale > 0) t.scale = m->scale;
-    t.order = m->time_first ? TN_DIMS(2, 0, 1, 3) : TN_DIMS(0, 2, 1, 3);
+    if (m->scores.scale > 0) t.scale = m->scores.scale;
+    t.order = TN_DIMS(0, 2, 1, 3);
     if (m->kv_heads != m->heads) group(m, &z, &t);
-    /* [B, T, heads, D], or [T, B, ...]; heads may be [kv_heads, group] */
-    tn_tensor     *y = attend_now(m, a, &z, t, weights);
-    const int64_t  width = m->heads * m->head_dim;
-    const tn_shape flat = m->time_first ? TN_SHAPE(z.queries, z.batch, width) : TN_SHAPE(z.batch, z.queries, width);
+    tn_tensor     *y = attend_now(m, a, &z, t, weights); /* [B, T, heads, D]; heads may be [kv_heads, group] */
+    const tn_shape flat = TN_SHAPE(z.batch, z.queries, m->heads * m->head_dim);
     y = looked ? tn_reshape(y, flat) : tn_view(y, flat);
     y = tn_call(m->out_proj, y);
     if (weights && m->kv_heads != m->heads)
@@ -248,7 +246,7 @@ static tn_tensor *recall(tn_mha *m, const tn_mha_args *a, tn_tensor **weights)
 {
     const int64_t each = tn__cache_sharing(a->cache), rows = tn_kv_cache_rows(a->cache);
     tn_mha_args   b = *a;
-    if (each > 1 && !weights && !a->attn_mask && !m->time_first && !tn__look_active() && a->query &&
+    if (each > 1 && !weights && !a->attn_mask && !tn__look_active() && a->query &&
         tn_shape_equal(tn_shape_of(a->query), TN_SHAPE(rows, 1, m->dim)) &&
         tn__first_masks(a->key_padding_mask, each, &b.key_padding_mask)) {
         b.query = tn_reshape(a->query, TN_SHAPE(rows / each, each, m->dim));

@@ -3,19 +3,16 @@
 
 /* ---- the config -------------------------------------------------------------------------------------------------- */
 
-/* Checks the options of the scores: their scale, cap and norms. */
-static bool scores_fit(const char *who, const tn_mha_config *c)
+static bool scores_fit(const char *who, const tn_scores *s)
 {
-    if (!(c->scale >= 0 && c->scale - c->scale == 0))
-        return tn_raise_false(TN_EINVAL, "%s: .scale is %s, but must be positive, or 0 for 1/√head_dim", who,
-                              tn__format_number(c->scale));
-    if (!(c->score_cap >= 0 && c->score_cap - c->score_cap == 0))
-        return tn_raise_false(TN_EINVAL, "%s: .score_cap is %s, but must be positive, or 0 for none", who,
-                              tn__format_number(c->score_cap));
-    if ((unsigned)c->qk_norm > TN_QK_NORM_ALL || (c->qk_norm_add_one && !c->qk_norm))
-        return tn_raise_false(TN_EINVAL, "%s: .qk_norm is %d; expected a tn_qk_norm%s", who, (int)c->qk_norm,
-                              c->qk_norm_add_one ? " other than TN_QK_NORM_NONE, since .qk_norm_add_one is set" : "");
-    return true;
+    if (s->scale >= 0 && s->scale - s->scale == 0 && s->cap >= 0 && s->cap - s->cap == 0 && s->window >= 0 &&
+        (unsigned)s->qk_norm <= TN_QK_NORM_ALL)
+        return true;
+    return tn_raise_false(TN_EINVAL,
+                          "%s: .scores has .scale %s, .cap %s and .window %lld, which must be positive or 0, and "
+                          ".qk_norm %d, which must be a tn_qk_norm",
+                          who, tn__format_number(s->scale), tn__format_number(s->cap), (long long)s->window,
+                          (int)s->qk_norm);
 }
 
 bool tn__mha_complete(const char *who, tn_mha_config *c)
@@ -25,8 +22,7 @@ bool tn__mha_complete(const char *who, tn_mha_config *c)
     if (!tn__at_least(who, "dim", c->dim, 1) || !tn__at_least(who, "heads", c->heads, 1) ||
         !tn__at_least(who, "kdim", c->kdim, 1) || !tn__at_least(who, "vdim", c->vdim, 1) ||
         !tn__at_least(who, "kv_heads", c->kv_heads, 0) || !tn__at_least(who, "head_dim", c->head_dim, 0) ||
-        !tn__at_least(who, "window", c->window, 0) || !tn__probability(who, "dropout", c->dropout) ||
-        !tn__floating(who, c->dtype))
+        !tn__probability(who, "dropout", c->dropout) || !tn__floating(who, c->dtype))
         return false;
     if (!c->head_dim && c->dim % c->heads)
         return tn_raise_false(TN_EINVAL, "%s: %lld heads do not divide width %lld; .dim must be a multiple of .heads",
@@ -34,24 +30,22 @@ bool tn__mha_complete(const char *who, tn_mha_config *c)
     if (c->kv_heads && c->heads % c->kv_heads)
         return tn_raise_false(TN_EINVAL, "%s: .kv_heads is %lld, but must divide .heads, which is %lld", who,
                               (long long)c->kv_heads, (long long)c->heads);
-    return scores_fit(who, c) && tn__part_fits(who, c->positions);
+    return scores_fit(who, &c->scores) && tn__part_fits(who, c->positions);
 }
 
 /* ---- a call ------------------------------------------------------------------------------------------------------ */
 
-/* Checks that x is [B, n, dim] (or [n, B, dim]); returns B and n. */
-static bool input(const tn_mha *m, const char *name, char letter, const tn_tensor *x, int64_t dim, int64_t *batch,
-                  int64_t *n)
+/* Checks that x is [B, n, dim]; returns B and n. */
+static bool input(const char *name, char letter, const tn_tensor *x, int64_t dim, int64_t *batch, int64_t *n)
 {
     char text[192];
-    if (!x) return tn_raise_false(TN_EINVAL, "mha: %s is NULL", name);
+    if (!tn__not_null("mha", name, x)) return false;
     const tn_shape s = tn_shape_of(x);
     if (s.n != 3 || s.d[2] != dim)
-        return tn_raise_false(
-            TN_ESHAPE, m->time_first ? "mha: %s %s must be [%c, B, %lld]%s" : "mha: %s %s must be [B, %c, %lld]%s",
-            name, tn_shape_text(s, text, sizeof text), letter, (long long)dim,
-            s.n == 2 && s.d[1] == dim ? "; one sequence is a batch of 1: see tn_unsqueeze" : "");
-    *batch = s.d[m->time_first], *n = s.d[!m->time_first];
+        return tn_raise_false(TN_ESHAPE, "mha: %s %s must be [B, %c, %lld]%s", name,
+                              tn_shape_text(s, text, sizeof text), letter, (long long)dim,
+                              s.n == 2 && s.d[1] == dim ? "; one sequence is a batch of 1: see tn_unsqueeze" : "");
+    *batch = s.d[0], *n = s.d[1];
     return true;
 }
 
@@ -101,22 +95,23 @@ bool tn__mha_fits(const tn_mha *m, const tn_mha_args *a, tn__mha_sizes *z)
     char                     text[192];
     int64_t                  batch, n;
     const tn__cached_lengths held = tn__cache_lengths(a->cache, a->layer);
-    if (!options_fit(m, a) || !input(m, "query", 'T', a->query, m->dim, &z->batch, &z->queries)) return false;
+    if (!options_fit(m, a) || !input("query", 'T', a->query, m->dim, &z->batch, &z->queries)) return false;
     if (a->memory && !a->cache) return tn_raise_false(TN_EINVAL, "mha: .memory is set, but .cache is NULL");
     if (a->memory && held.memory >= 0) {
         z->recall = true, z->before = held.memory;
         if (!tn__cache_memory_is(a->cache, a->layer, a->key)) return false;
     } else {
         z->before = a->memory ? 0 : held.own, z->past = a->causal ? z->before : 0;
-        if (!input(m, "key", 'S', a->key, m->kdim, &batch, &z->given)) return false;
+        if (!input("key", 'S', a->key, m->kdim, &batch, &z->given)) return false;
         if (batch != z->batch) return differ("query", a->query, "key", a->key, "batch size");
-        if (!input(m, "value", 'S', a->value, m->vdim, &batch, &n)) return false;
+        if (!input("value", 'S', a->value, m->vdim, &batch, &n)) return false;
         if (batch != z->batch || n != z->given) return differ("key", a->key, "value", a->value, "the first two dims");
     }
     z->keys = z->before + z->given;
     if (!unpadded_fits(a, z)) return false;
-    if (m->window && !a->causal && a->cache)
-        return tn_raise_false(TN_EINVAL, "mha: .window is %lld, which with .cache needs .causal", (long long)m->window);
+    if (m->scores.window && !a->causal && a->cache)
+        return tn_raise_false(TN_EINVAL, "mha: .scores.window is %lld, which with .cache needs .causal",
+                              (long long)m->scores.window);
     if (m->positions && (a->memory || z->given != z->queries))
         return tn_raise_false(TN_EINVAL,
                               "mha: .positions need self-attention, but there are %lld queries and %lld keys",

@@ -4,12 +4,10 @@
 #include "nn/attention/mha.h"
 #include "nn/layers/lora.h"
 
-/* y [B, n, count · heads · D] (or [n, B, ...]) as [B, n, count, heads, D]. */
+/* y [B, n, count · heads · D] as [B, n, count, heads, D]. */
 static tn_tensor *apart(const tn_mha *m, tn_tensor *y, int64_t batch, int64_t n, int count, int64_t heads)
 {
-    const bool t = m->time_first;
-    y = tn_view(y, TN_SHAPE(t ? n : batch, t ? batch : n, count, heads, m->head_dim));
-    return t ? tn_permute(y, TN_DIMS(1, 0, 2, 3, 4)) : y;
+    return tn_view(y, TN_SHAPE(batch, n, count, heads, m->head_dim));
 }
 void tn__mha_split(tn_tensor *y, int count, tn_tensor **heads)
 {
@@ -46,7 +44,7 @@ static tn_tensor *project(const tn_mha *m, tn_tensor *x, int from, int count, in
 tn_tensor *tn__mha_heads(const tn_mha *m, tn_linear *own, tn_tensor *x, int of)
 {
     tn_tensor    *heads = NULL;
-    const int64_t n = tn_error() == TN_OK ? tn_size(x, !m->time_first) : 0;
+    const int64_t n = tn_error() == TN_OK ? tn_size(x, 1) : 0;
     if (tn_error() == TN_OK)
         tn__mha_split(own ? apart(m, tn_call(own, x), 1, n, 1, m->heads) : project(m, x, of, 1, 1, n), 1, &heads);
     return heads;

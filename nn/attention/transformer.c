@@ -9,21 +9,20 @@ tn_transformer *tn_transformer_create(tn_transformer_config c)
     const char     *who = "tn_transformer_new";
     const int64_t   in = c.encoder_layers, out = c.decoder_layers;
     tn_block_config s = {TN_BLOCK_DEFAULTS};
-    s.final_norm = !c.no_final_norm, s.dim = c.dim, s.heads = c.heads, s.head_dim = c.head_dim, s.ff = c.ff;
+    s.final_norm = !c.no_final_norm, s.dim = c.dim, s.heads = c.heads, s.attention = c.attention, s.ff = c.ff;
     s.dropout = c.dropout, s.attention_dropout = c.attention_dropout, s.activation_dropout = c.activation_dropout;
-    s.activation = c.activation, s.gated = c.gated, s.norm = c.norm, s.eps = c.eps, s.norm_first = c.norm_first;
-    s.scale = c.scale, s.positions = c.positions;
-    s.no_bias = c.no_bias, s.time_first = c.time_first, s.dtype = c.dtype;
+    s.activation = c.activation, s.gated = c.gated, s.norm = c.norm, s.order = c.order;
+    s.no_bias = c.no_bias, s.dtype = c.dtype;
     tn_block_config layer = s, last = s;
     if (c.decoder_heads) last.heads = c.decoder_heads;
     if (c.decoder_ff) last.ff = c.decoder_ff;
-    last.layers = out, last.positions = c.decoder_positions, s.layers = in;
+    last.layers = out, last.attention.positions = c.decoder_positions, s.layers = in;
     tn_block_config other = last;
     if (!tn__at_least(who, "encoder_layers", in, 1) || !tn__at_least(who, "decoder_layers", out, 1) ||
         !tn__block_config(who, &layer, false) || !tn__block_config(who, &other, true))
         who = NULL;
     tn_transformer *m = who ? tn_module_new(tn_transformer) : NULL;
-    if (!m) return tn__part_drop(c.positions), tn__part_drop(c.decoder_positions), NULL;
+    if (!m) return tn__part_drop(c.attention.positions), tn__part_drop(c.decoder_positions), NULL;
     m->encoder = tn_child(m, "encoder", tn_transformer_encoder_create(s));
     m->decoder = tn_child(m, "decoder", tn_transformer_decoder_create(last));
     for (tn_each p = tn_parameters(m); tn_next(&p);)

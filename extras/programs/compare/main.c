@@ -66,7 +66,7 @@ static reader *reader_new(kind k, int64_t length)
         m->positions = tn_child(m, "positions", tn_sinusoidal_positions_new(.dim = dim, .length = length));
         m->blocks = tn_child(m, "blocks",
                              tn_blocks_new(.layers = 2, .dim = dim, .heads = 4, .ff = 4 * dim, .dropout = 0,
-                                           .norm_first = true, .final_norm = true));
+                                           .order = TN_NORM_FIRST, .final_norm = true));
     } else if (k == RECURRENCE) {
         m->lstm = tn_child(m, "lstm", tn_lstm_new(.in = dim, .hidden = dim, .layers = 2));
     } else {

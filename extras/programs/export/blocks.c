@@ -165,7 +165,7 @@ enum { KEYS = 128 }; /* of a block in program/arithmetic.c */
 static const tn_block *first_of(const tn_blocks *m) { return tn_at(m->layers, 0); }
 double                 blocks_scale(const tn_mha *a)
 {
-    return (double)(float)(a->scale > 0 ? a->scale : 1 / sqrt((double)a->head_dim));
+    return (double)(float)(a->scores.scale > 0 ? a->scores.scale : 1 / sqrt((double)a->head_dim));
 }
 
 int64_t encoder_state(const tn_blocks *m, int64_t length)
@@ -204,7 +204,7 @@ void encoder_features(emitter *e, const tn_blocks *m)
     blocks_feature(e, blocks_function(b->activation));
     emit_feature(e, "NORM", true), emit_feature(e, "LAYER_NORM", true), emit_feature(e, "ATTENTION", true);
     emit_feature(e, "ROWS", true);
-    emit_feature(e, "NORM_FIRST", b->norm_first), emit_feature(e, "FINAL_NORM", m->norm != NULL);
+    emit_feature(e, "NORM_FIRST", b->order == TN_NORM_FIRST), emit_feature(e, "FINAL_NORM", m->norm != NULL);
 }
 
 void encoder_add(emitter *e, const tn_blocks *m)

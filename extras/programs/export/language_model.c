@@ -24,14 +24,14 @@ static bool llama_fits(const tn_llama_config *c, const char *path)
         bool        set;
         const char *member;
     } rules[] = {
-        {c->window != 0, "sliding_window"},
+        {c->scores.window != 0, "sliding_window"},
         {c->pattern != NULL, "layer_types"},
-        {c->norm_results || c->no_first_norms, "norms after attention and feed-forward"},
+        {c->order == TN_NORM_RESULT || c->order == TN_NORM_SANDWICH, "norms after attention and feed-forward"},
         {c->norm_add_one, "factors 1 + weight of norms"},
-        {c->qk_norm != TN_QK_NORM_NONE, "norms of queries and keys"},
+        {c->scores.qk_norm != TN_QK_NORM_NONE, "norms of queries and keys"},
         {c->experts != 0, "num_experts"},
-        {c->parallel, "parallel attention and feed-forward"},
-        {c->score_cap != 0, "attn_logit_softcapping"},
+        {c->order == TN_NORM_PARALLEL || c->order == TN_NORM_PARALLEL_ONE, "parallel attention and feed-forward"},
+        {c->scores.cap != 0, "attn_logit_softcapping"},
         {c->logit_cap != 0, "final_logit_softcapping"},
         {c->embedding_scale != 0, "a scale of the embeddings"},
         {c->rope.scaling == TN_ROPE_DYNAMIC, "rope_scaling dynamic"},

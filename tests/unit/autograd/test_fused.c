@@ -85,13 +85,13 @@ static tn_tensor *seen(tn_module *m, tn_tensor *x, void *user)
     return x;
 }
 
-/* A layer with hooks on its parts calls the parts separately: the same bits. Loop: norm_first. */
+/* A layer with hooks on its parts calls the parts separately: the same bits. Loop: TN_NORM_FIRST. */
 START_TEST(hooks_see_the_parts)
 {
     int                           calls = 0;
-    tn_transformer_encoder_layer *m =
-        tn_transformer_encoder_layer_new(.dim = 12, .heads = 3, .ff = 20, .dropout = 0.2, .norm_first = _i);
-    tn_tensor *x = tn_normal(TN_SHAPE(2, 5, 12), 0, 1);
+    tn_transformer_encoder_layer *m = tn_transformer_encoder_layer_new(.dim = 12, .heads = 3, .ff = 20, .dropout = 0.2,
+                                                                       .order = _i ? TN_NORM_FIRST : TN_NORM_LAST);
+    tn_tensor                    *x = tn_normal(TN_SHAPE(2, 5, 12), 0, 1);
     tn_train(m, true);
     tn_seed(3);
     tn_tensor *y = tn_transformer_encoder_layer_forward(m, x);

@@ -15,7 +15,7 @@ static tn_llama *a_llama(int64_t window)
 {
     tn_seed(6);
     tn_llama *m = tn_llama_new(.vocab = WORDS, .dim = 32, .layers = 2, .heads = 4, .kv_heads = 2, .init = 0.3,
-                               .positions = 512, .window = window);
+                               .positions = 512, .scores.window = window);
     tn_eval(m);
     fine();
     return m;

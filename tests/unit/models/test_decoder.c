@@ -102,7 +102,7 @@ static void *made(int i)
         return tn_llama_new(SIZES, .kv_heads = 1, .positions = 16384,
                             .rope = TN_ROPE(.theta = 500000, .scaling = TN_ROPE_LLAMA3, .factor = 8, .trained = 8192));
     case 3: return tn_llama_new(SIZES, .rope = TN_ROPE(.scaling = TN_ROPE_LINEAR, .factor = 2.5));
-    case 4: return tn_llama_new(SIZES, .window = 16, .positions = 16, .type = "mistral", .kv_heads = 2);
+    case 4: return tn_llama_new(SIZES, .scores.window = 16, .positions = 16, .type = "mistral", .kv_heads = 2);
     case 5: return tn_llama_new(SIZES, .qkv_bias = true, .type = "qwen2", .kv_heads = 2);
     case 6: return tn_llama_new(SIZES, .head_dim = 32, .eps = 1e-5);
     case 7: return tn_gpt_new(SIZES, .positions = 32);
@@ -111,15 +111,15 @@ static void *made(int i)
                             .rope =
                                 TN_ROPE(.scaling = TN_ROPE_LLAMA3, .factor = 5, .low = 2, .high = 7, .trained = 64));
     case 9: return tn_gpt_new(SIZES, .positions = 32, .untied = true);
-    case 10: return tn_llama_new(SIZES, .qk_norm = TN_QK_NORM_HEAD, .kv_heads = 2, .head_dim = 32, .tied = true);
+    case 10: return tn_llama_new(SIZES, .scores.qk_norm = TN_QK_NORM_HEAD, .kv_heads = 2, .head_dim = 32, .tied = true);
     case 11:
         return tn_llama_new(.vocab = 40, .dim = 64, .layers = 5, .heads = 4, .ff = 96, .type = "smollm3", .kv_heads = 2,
                             .pattern = "gggn", .tied = true);
     case 12: return tn_llama_new(SIZES, .experts = 3, .kv_heads = 2);
-    case 13: return tn_llama_new(SIZES, .experts = 4, .qk_norm = TN_QK_NORM_HEAD, .head_dim = 32);
+    case 13: return tn_llama_new(SIZES, .experts = 4, .scores.qk_norm = TN_QK_NORM_HEAD, .head_dim = 32);
     default:
-        return tn_llama_new(SIZES, .qk_norm = TN_QK_NORM_ALL, .norm_results = true, .no_first_norms = true,
-                            .kv_heads = 2, .qkv_bias = true, .out_bias = true);
+        return tn_llama_new(SIZES, .scores.qk_norm = TN_QK_NORM_ALL, .order = TN_NORM_RESULT, .kv_heads = 2,
+                            .qkv_bias = true, .out_bias = true);
     }
 }
 
@@ -183,7 +183,7 @@ START_TEST(has_no_place_in_gguf)
     ck_error_has(TN_EINVAL, ".type needs a path that ends in .gguf");
     const tn_model switched = {
         .family = TN_MODEL_DECODER,
-        .module = tn_llama_new(SIZES, .experts = 3, .qk_norm = TN_QK_NORM_HEAD, .experts_per_token = 1)};
+        .module = tn_llama_new(SIZES, .experts = 3, .scores.qk_norm = TN_QK_NORM_HEAD, .experts_per_token = 1)};
     ck_assert(tn_model_save(&switched, path) != TN_OK);
     ck_error_has(TN_EUNSUPPORTED, "GGUF cannot represent norm_topk_prob false");
     struct stat st;

@@ -12,7 +12,7 @@
 static tn_llama *a_llama(uint64_t seed, int64_t window)
 {
     tn_seed(seed);
-    tn_llama *m = tn_llama_new(SIZES, .positions = 64, .window = window);
+    tn_llama *m = tn_llama_new(SIZES, .positions = 64, .scores.window = window);
     tn_eval(m);
     fine();
     return m;

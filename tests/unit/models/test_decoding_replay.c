@@ -22,7 +22,7 @@ static void *llama(void)
 static void *windowed(void)
 {
     return tn_llama_new(.vocab = 11, .dim = 16, .layers = 2, .heads = 4, .kv_heads = 2, .ff = 24, .positions = 640,
-                        .window = 7, .init = 0.5);
+                        .scores.window = 7, .init = 0.5);
 }
 static void *dynamic(void) /* a position's angles depend on the length */
 {

@@ -122,7 +122,7 @@ END_TEST
 START_TEST(blocks)
 {
 #define BLOCK(...) tn_transformer_encoder_layer_new(.dim = 4, .heads = 2, .ff = 6, .dropout = 0.25, __VA_ARGS__)
-    ck_assert_str_eq(places(BLOCK(.eps = 1e-5)), "self_attn=0.25 dropout=0.25 dropout1=0.25 dropout2=0.25 ");
+    ck_assert_str_eq(places(BLOCK(.norm.eps = 1e-5)), "self_attn=0.25 dropout=0.25 dropout1=0.25 dropout2=0.25 ");
     ck_assert_str_eq(places(BLOCK(.activation_dropout = 0)), "self_attn=0.25 dropout1=0.25 dropout2=0.25 ");
     ck_assert_str_eq(places(BLOCK(.activation_dropout = 0.5, .attention_dropout = 0)),
                      "dropout=0.5 dropout1=0.25 dropout2=0.25 ");

@@ -517,27 +517,27 @@ END_TEST
 /* ---- LLaMA's relatives ------------------------------------------------------------------------------------------- */
 
 #define SIZE .vocab = 12, .dim = 32, .heads = 4, .ff = 32, .positions = 64
-#define GEMMA                                                                                                    \
-    SIZE, .kv_heads = 2, .head_dim = 6, .norm_results = true, .norm_add_one = true, .embedding_scale = sqrt(32), \
-          .activation = "gelu_pytorch_tanh", .tied = true, .window = 4
+#define GEMMA                                                                                                         \
+    SIZE, .kv_heads = 2, .head_dim = 6, .order = TN_NORM_SANDWICH, .norm_add_one = true, .embedding_scale = sqrt(32), \
+          .activation = "gelu_pytorch_tanh", .tied = true, .scores.window = 4
 #define NEOX SIZE, .layers = 2, .norm = TN_NORM_LAYER, .plain_ff = true, .ff_bias = true
 static tn_llama *relative(int i)
 {
     switch (i) {
-    case 0: return tn_llama_new(GEMMA, .layers = 3, .type = "gemma2", .score_cap = 2, .logit_cap = 3, .pattern = "lg");
+    case 0: return tn_llama_new(GEMMA, .layers = 3, .type = "gemma2", .scores.cap = 2, .logit_cap = 3, .pattern = "lg");
     case 1:
-        return tn_llama_new(GEMMA, .layers = 7, .type = "gemma3_text", .qk_norm = TN_QK_NORM_HEAD, .pattern = "lllllg",
-                            .rope.theta = 1e6, .local_theta = 1e4);
+        return tn_llama_new(GEMMA, .layers = 7, .type = "gemma3_text", .scores.qk_norm = TN_QK_NORM_HEAD,
+                            .pattern = "lllllg", .rope.theta = 1e6, .local_theta = 1e4);
     case 2:
         return tn_llama_new(SIZE, .layers = 2, .kv_heads = 2, .type = "phi3", .eps = 1e-5, .rope = TN_ROPE(.dim = 4));
     case 3:
         return tn_llama_new(NEOX, .type = "gpt_neox", .qkv_bias = true, .out_bias = true, .activation = "gelu",
-                            .parallel = true, .rope = TN_ROPE(.dim = 2));
+                            .order = TN_NORM_PARALLEL, .rope = TN_ROPE(.dim = 2));
     case 4:
         return tn_llama_new(NEOX, .type = "gpt_neox", .qkv_bias = true, .out_bias = true, .activation = "gelu",
                             .rope = TN_ROPE(.theta = 500));
     default:
-        return tn_llama_new(NEOX, .type = "gptj", .activation = "gelu_new", .parallel = true, .one_norm = true,
+        return tn_llama_new(NEOX, .type = "gptj", .activation = "gelu_new", .order = TN_NORM_PARALLEL_ONE,
                             .head_bias = true, .rope = TN_ROPE(.dim = 4, .interleaved = true));
     }
 }
@@ -633,15 +633,15 @@ START_TEST(leaves_out_no_window)
 {
 #define SIZES .vocab = 12, .dim = 32, .layers = 2, .heads = 2, .ff = 32, .positions = 64
     void *const m[] = {
-        tn_llama_new(SIZES, .type = "mistral", .window = 63),
-        tn_llama_new(SIZES, .type = "qwen2", .qkv_bias = true, .window = 8, .pattern = "gl"),
+        tn_llama_new(SIZES, .type = "mistral", .scores.window = 63),
+        tn_llama_new(SIZES, .type = "qwen2", .qkv_bias = true, .scores.window = 8, .pattern = "gl"),
         tn_llama_new(SIZES, .type = "qwen2", .qkv_bias = true,
                      .rope = TN_ROPE(.scaling = TN_ROPE_LLAMA3, .factor = 8, .trained = 32)),
         tn_llama_new(SIZES, .type = "smollm3", .pattern = "gn"),
-        tn_llama_new(SIZES, .type = "gemma2", .norm_results = true, .norm_add_one = true, .embedding_scale = sqrt(32),
-                     .activation = "gelu_new"),
-        tn_llama_new(SIZES, .type = "mistral", .window = 64),
-        tn_llama_new(SIZES, .type = "qwen2", .qkv_bias = true, .window = 64),
+        tn_llama_new(SIZES, .type = "gemma2", .order = TN_NORM_SANDWICH, .norm_add_one = true,
+                     .embedding_scale = sqrt(32), .activation = "gelu_new"),
+        tn_llama_new(SIZES, .type = "mistral", .scores.window = 64),
+        tn_llama_new(SIZES, .type = "qwen2", .qkv_bias = true, .scores.window = 64),
     };
     static const char *const what[] = {
         "GGUF cannot represent a sliding window of 63 tokens, less than the 64 positions",

@@ -279,9 +279,8 @@ END_TEST
 /* Two key heads for four query heads, and four key heads that are equal in pairs: the same bits with any mask. */
 START_TEST(shared_keys)
 {
-    const bool first = _i & 1;
-    tn_mha    *few = tn_mha_new(.dim = 16, .heads = 4, .kv_heads = 2, .time_first = first);
-    tn_mha    *all = tn_mha_new(.dim = 16, .heads = 4, .kv_heads = 4, .time_first = first);
+    tn_mha *few = tn_mha_new(.dim = 16, .heads = 4, .kv_heads = 2);
+    tn_mha *all = tn_mha_new(.dim = 16, .heads = 4, .kv_heads = 4);
     ck_assert_int_eq(tn_size(few->k_proj->weight, 0), 8);
     tn_linear     *from[] = {few->q_proj, few->k_proj, few->v_proj, few->out_proj};
     tn_linear     *to[] = {all->q_proj, all->k_proj, all->v_proj, all->out_proj};
@@ -294,7 +293,7 @@ START_TEST(shared_keys)
         tn_copy_from(to[i]->weight, w), tn_copy_from(to[i]->bias, b);
     }
     tn_scope_end(s);
-    tn_tensor *x = tn_normal(TN_SHAPE(first ? T : 2, first ? 2 : T, 16), 0, 1);
+    tn_tensor *x = tn_normal(TN_SHAPE(2, T, 16), 0, 1);
     tn_tensor *masks[] = {NULL, tn_bernoulli_of(TN_BOOL, TN_SHAPE(T, T), 0.3),
                           tn_bernoulli_of(TN_BOOL, TN_SHAPE(8, T, T), 0.3), tn_normal(TN_SHAPE(2, 1, T, T), 0, 1)};
     tn_tensor *padding = tn_bernoulli_of(TN_BOOL, TN_SHAPE(2, T), 0.3);
@@ -323,11 +322,12 @@ static tn_tensor *of_block(tn_tensor *const *in, int n, void *m)
 }
 START_TEST(gradients)
 {
-    tn_block_config c = {TN_BLOCK_DEFAULTS, .layers = 2, .dim = 8, .heads = 4, .kv_heads = 2};
+    static const tn_norm_order order[] = {TN_NORM_FIRST, TN_NORM_LAST, TN_NORM_PARALLEL, TN_NORM_PARALLEL_ONE};
+    tn_block_config            c = {TN_BLOCK_DEFAULTS, .layers = 2, .dim = 8, .heads = 4, .attention.kv_heads = 2};
     c.ff = 6;
-    c.dtype = TN_F64, c.norm = _i < 2 ? TN_NORM_RMS : TN_NORM_LAYER, c.norm_first = _i != 1;
-    c.gated = _i != 2, c.activation = tn_silu, c.parallel = _i > 1, c.one_norm = _i == 3, c.dropout = 0.2;
-    c.positions = tn_rotary_new(.interleaved = _i == 2), c.no_bias = _i == 0, c.no_ff_bias = _i == 1;
+    c.dtype = TN_F64, c.norm.kind = _i < 2 ? TN_NORM_RMS : TN_NORM_LAYER, c.order = order[_i];
+    c.gated = _i != 2, c.activation = tn_silu, c.dropout = 0.2;
+    c.attention.positions = tn_rotary_new(.interleaved = _i == 2), c.no_bias = _i == 0, c.no_ff_bias = _i == 1;
     tn_blocks *m = tn_blocks_create(c);
     tn_tensor *x = tn_normal_of(TN_F64, TN_SHAPE(2, 3, 8), 0, 1);
     tn_gradcheck(of_block, .count = 1, .inputs = &x, .user = m, .name = "block");
@@ -339,8 +339,9 @@ END_TEST
 START_TEST(in_parallel)
 {
     for (int one = 0; one < 2; one++) {
-        tn_block  *m = tn_block_new(.dim = 8, .heads = 2, .ff = 12, .norm_first = true, .parallel = true,
-                                    .one_norm = one, .positions = tn_rotary_new(.dim = 2));
+        tn_block *m =
+            tn_block_new(.dim = 8, .heads = 2, .ff = 12, .order = one ? TN_NORM_PARALLEL_ONE : TN_NORM_PARALLEL,
+                         .attention.positions = tn_rotary_new(.dim = 2));
         tn_tensor *x = tn_normal(TN_SHAPE(2, 3, 8), 0, 1);
         tn_eval(m);
         tn_tensor *h = tn_call(m->norm1, x), *k = one ? h : tn_call(m->norm2, x);
@@ -362,10 +363,14 @@ START_TEST(wrong_use)
     ck_error(TN_EINVAL, "tn_mha_new: .kv_heads is 3, but must divide .heads, which is 4");
     ck_assert(!tn_mha_new(.dim = 12, .heads = 4, .positions = tn_rotary_new()));
     ck_error(TN_EINVAL, "rotary: .dim is 3, but must be even and at most a head's 3");
-    ck_assert(!tn_block_new(.dim = 8, .heads = 2, .parallel = true));
-    ck_error(TN_EINVAL, "tn_block_new: .parallel needs .norm_first and excludes .memory");
-    ck_assert(!tn_block_new(.dim = 8, .heads = 2, .one_norm = true));
-    ck_error(TN_EINVAL, "tn_block_new: .one_norm needs .parallel");
+    ck_assert(!tn_transformer_decoder_layer_new(.dim = 8, .heads = 2, .order = TN_NORM_PARALLEL));
+    ck_error(TN_EINVAL,
+             "tn_transformer_decoder_layer_new: .norm.kind is 0 and .order 4; expected a tn_norm_kind, and a "
+             "tn_norm_order, of which a decoder has TN_NORM_LAST or TN_NORM_FIRST");
+    ck_assert(!tn_block_new(.dim = 8, .heads = 2, .attention.heads = 2));
+    ck_error(TN_EINVAL,
+             "tn_block_new: .attention has no .dim, .heads, .kdim, .vdim, .dropout and .dtype of its own; set "
+             "the block's .dim, .heads, .attention_dropout and .dtype");
     tn_mha    *m = tn_mha_new(.dim = 8, .heads = 2, .positions = tn_rotary_new());
     tn_tensor *x = tn_zeros(TN_SHAPE(1, 3, 8)), *y = tn_zeros(TN_SHAPE(1, 4, 8));
     tn_mha_forward(m, x, y, y);

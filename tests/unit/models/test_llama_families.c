@@ -183,7 +183,7 @@ START_TEST(windows_of_smollm3)
     for (int i = 0; i < 2; i++) {
         tn_llama *m = tn_llama_load(changed("smollm3", without, with[i]));
         fine();
-        ck_assert_int_eq(m->config.window, i ? 3 : 0);
+        ck_assert_int_eq(m->config.scores.window, i ? 3 : 0);
         tn_free(m);
     }
 }
@@ -307,7 +307,7 @@ START_TEST(gemma_without_windows)
                                             "{\"layer_types\":[\"full_attention\",\"full_attention\","
                                             "\"full_attention\"]}"));
         fine();
-        ck_assert(!m->config.window && !m->config.pattern);
+        ck_assert(!m->config.scores.window && !m->config.pattern);
         ck_assert_int_eq(tn_llama_save(m, to), TN_OK);
         tn_free(m);
         tn_json *doc = tn_json_load(tn_name("%s/config.json", to));
@@ -316,7 +316,7 @@ START_TEST(gemma_without_windows)
         tn_json_free(doc);
         m = tn_llama_load(to);
         fine();
-        ck_assert(!m->config.window && !m->config.pattern);
+        ck_assert(!m->config.scores.window && !m->config.pattern);
         tn_free(m);
     }
 }
@@ -333,16 +333,16 @@ START_TEST(types_of_options)
     } want[] = {{"qwen3", true},   {"olmo2", true},     {"smollm3", true}, {"phi3", true}, {"gpt_neox", true},
                 {"mixtral", true}, {"qwen3_moe", true}, {NULL, false},     {NULL, false}};
     tn_llama *m[] = {
-        tn_llama_new(SIZES, .qk_norm = TN_QK_NORM_HEAD),
-        tn_llama_new(SIZES, .qk_norm = TN_QK_NORM_ALL, .norm_results = true, .no_first_norms = true),
+        tn_llama_new(SIZES, .scores.qk_norm = TN_QK_NORM_HEAD),
+        tn_llama_new(SIZES, .scores.qk_norm = TN_QK_NORM_ALL, .order = TN_NORM_RESULT),
         tn_llama_new(SIZES, .pattern = "gn"),
         tn_llama_new(SIZES, .rope.dim = 4),
-        tn_llama_new(SIZES, .norm = TN_NORM_LAYER, .plain_ff = true, .parallel = true, .qkv_bias = true,
+        tn_llama_new(SIZES, .norm = TN_NORM_LAYER, .plain_ff = true, .order = TN_NORM_PARALLEL, .qkv_bias = true,
                      .out_bias = true, .ff_bias = true),
         tn_llama_new(SIZES, .experts = 3),
-        tn_llama_new(SIZES, .experts = 3, .qk_norm = TN_QK_NORM_HEAD, .experts_per_token = 1),
+        tn_llama_new(SIZES, .experts = 3, .scores.qk_norm = TN_QK_NORM_HEAD, .experts_per_token = 1),
         tn_llama_new(SIZES, .experts = 3, .experts_per_token = 1), /* Mixtral's weights are always shares */
-        tn_llama_new(SIZES, .score_cap = 5),
+        tn_llama_new(SIZES, .scores.cap = 5),
     };
     fine();
     for (size_t i = 0; i < sizeof m / sizeof *m; i++) {
@@ -359,7 +359,7 @@ START_TEST(types_of_options)
     fine();
     ck_assert_int_eq(again->config.rope.dim, 30);
     tn_free(part), tn_free(again);
-    ck_refused(tn_llama_new(SIZES, .type = "llama", .qk_norm = TN_QK_NORM_HEAD), TN_EINVAL,
+    ck_refused(tn_llama_new(SIZES, .type = "llama", .scores.qk_norm = TN_QK_NORM_HEAD), TN_EINVAL,
                "tn_llama_new: .type is 'llama', whose models do not have these options; unset .type");
     ck_refused(tn_llama_new(SIZES, .experts = 1025), TN_EINVAL,
                "tn_llama_new: .experts is 1025, but must be from 1 to 1024");

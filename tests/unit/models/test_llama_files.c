@@ -227,7 +227,7 @@ START_TEST(windows_of_mistral)
             ck_error(strstr(says, "supported") ? TN_EUNSUPPORTED : TN_EFORMAT, says);
             continue;
         }
-        ck_assert_int_eq(m->config.window, at[i].window);
+        ck_assert_int_eq(m->config.scores.window, at[i].window);
         ck_assert(!m->config.pattern == !at[i].pattern);
         if (at[i].pattern) {
             ck_assert_str_eq(m->config.pattern, at[i].pattern);

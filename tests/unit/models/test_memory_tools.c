@@ -245,7 +245,7 @@ static double without_end(void)
 }
 static double in_a_window(void)
 {
-    tn_llama *m = tn_llama_new(LLAMA, .window = 3);
+    tn_llama *m = tn_llama_new(LLAMA, .scores.window = 3);
     return written(tn_lm_decoding(m, 1, 8), m, NULL);
 }
 static double proposed(void)

@@ -18,7 +18,7 @@ static void *a_model(int i)
 {
     tn_seed(7);
     void *m = i == 3 ? (void *)tn_gpt_new(.vocab = WORDS, .dim = 32, .layers = 2, .heads = 4, .positions = 64)
-                     : (void *)tn_llama_new(LLAMA, .init = 0.3, .window = i == 1 ? 9 : 0);
+                     : (void *)tn_llama_new(LLAMA, .init = 0.3, .scores.window = i == 1 ? 9 : 0);
     if (i == 2) tn_module_to(m, TN_BF16);
     if (i == 4) tn_module_quantize(m);
     if (i == 5) tn_quantize_run((tn_quantize_args){.module = m, .activations = true});

@@ -71,14 +71,14 @@ typedef struct {
 static void *gpt(double dropout) { return tn_gpt_new(.vocab = VOCAB, .positions = POSITIONS, SMALL); }
 static void *llama(double dropout)
 {
-    return tn_llama_new(.vocab = VOCAB, .kv_heads = 1, .window = 5, .pattern = "gl", .local_theta = 50,
+    return tn_llama_new(.vocab = VOCAB, .kv_heads = 1, .scores.window = 5, .pattern = "gl", .local_theta = 50,
                         .attention_dropout = dropout, SMALL);
 }
 static void *gemma(double dropout)
 {
-    return tn_llama_new(.vocab = VOCAB, .kv_heads = 1, .window = 4, .pattern = "lg", .local_theta = 100,
-                        .norm_results = true, .norm_add_one = true, .qk_norm = TN_QK_NORM_HEAD, .score_cap = 20,
-                        .logit_cap = 30, .attention_dropout = dropout, SMALL);
+    return tn_llama_new(.vocab = VOCAB, .kv_heads = 1, .scores.window = 4, .pattern = "lg", .local_theta = 100,
+                        .order = TN_NORM_SANDWICH, .norm_add_one = true, .scores.qk_norm = TN_QK_NORM_HEAD,
+                        .scores.cap = 20, .logit_cap = 30, .attention_dropout = dropout, SMALL);
 }
 static void *mixtral(double dropout)
 {

@@ -83,14 +83,16 @@ static tn_tensor *mha_sizes(tn_golden *k)
 }
 static tn_tensor *mha_time_first(tn_golden *k)
 {
-    tn_mha    *m = filled(k, tn_mha_new(.dim = D, .heads = H, .no_bias = true, .time_first = true, .dtype = k->dtype));
+    tn_mha    *m = filled(k, tn_mha_new(.dim = D, .heads = H, .no_bias = true, .dtype = k->dtype));
     tn_tensor *q = tn_golden_input(k, "query", TN_SHAPE(T, B, D)), *h = tn_golden_input(k, "memory", TN_SHAPE(S, B, D));
-    return tn_mha_forward(m, q, h, h, .key_padding_mask = padding(S), .weights = &k->w);
+    h = tn_transpose(h, 0, 1);
+    tn_tensor *y = tn_mha_forward(m, tn_transpose(q, 0, 1), h, h, .key_padding_mask = padding(S), .weights = &k->w);
+    return tn_transpose(y, 0, 1);
 }
 static tn_tensor *mha_time_first_self(tn_golden *k)
 {
-    tn_mha *m = filled(k, tn_mha_new(.dim = D, .heads = H, .time_first = true, .dtype = k->dtype));
-    return tn_call(m, tn_golden_input(k, "x", TN_SHAPE(T, B, D)));
+    tn_mha *m = filled(k, tn_mha_new(.dim = D, .heads = H, .dtype = k->dtype));
+    return tn_transpose(tn_call(m, tn_transpose(tn_golden_input(k, "x", TN_SHAPE(T, B, D)), 0, 1)), 0, 1);
 }
 static tn_tensor *dot_attention(tn_golden *k)
 {
@@ -218,7 +220,7 @@ START_TEST(causal_mask)
     ck_error(TN_EINVAL, "tn_causal_mask: length is -1, but must not be negative");
     tn_free(m);
 
-    m = tn_mha_new(.dim = D, .heads = H, .window = 2); /* the word itself and the one before it */
+    m = tn_mha_new(.dim = D, .heads = H, .scores.window = 2); /* the word itself and the one before it */
     tn_mha_forward(m, x, x, x, .causal = true, .weights = &w);
     for (int64_t i = 0; i < WORDS; i++)
         for (int64_t j = 0; j < WORDS; j++) ck_assert((tn_get_at(w, TN_SHAPE(0, i, j)) > 0) == (j <= i && j + 2 > i));
@@ -646,9 +648,8 @@ START_TEST(wrong_calls)
     tn_mha_forward((tn_mha *)NULL, q, k, v);
     ck_error(TN_EINVAL,
              "tn_mha: the module is NULL: it is an absent child, or its constructor failed and the error was cleared");
-    m->time_first = true;
-    tn_mha_forward(m, tn_zeros(TN_SHAPE(T, B, 4)), k, v);
-    ck_error(TN_ESHAPE, "attn: mha: query [4, 2, 4] must be [T, B, 8]");
+    tn_mha_forward(m, tn_zeros(TN_SHAPE(B, T, 4)), k, v);
+    ck_error(TN_ESHAPE, "attn: mha: query [2, 4, 4] must be [B, T, 8]");
 
     tn_dot_attention      *d = tn_dot_attention_new(.memory = D);
     tn_additive_attention *a = tn_additive_attention_new(.query = 3, .memory = D, .hidden = 7);

@@ -19,11 +19,11 @@ static void shaken(void *m)
     tn_scope_end(s);
 }
 
-#define STACK .layers = 3, .dim = 6, .heads = 2, .ff = 5, .dropout = 0, .norm_first = true, .final_norm = true
-#define ROTARY .positions = tn_rotary_new(), .head_dim = 4
+#define STACK .layers = 3, .dim = 6, .heads = 2, .ff = 5, .dropout = 0, .order = TN_NORM_FIRST, .final_norm = true
+#define ROTARY .attention.positions = tn_rotary_new(), .attention.head_dim = 4
 
-/* The kinds of layers, one letter each: g sees all keys, l has the window and angles of its own if theta is set, n sees
- * all and has no positions. */
+/* The kinds of layers, one letter each: g sees all keys, h too, without a norm before its attention, l has the window
+ * and angles of its own if theta is set, n sees all and has no positions. */
 typedef struct {
     const char *letters;
     double      theta;
@@ -33,34 +33,39 @@ static void set_layer(tn_block_config *c, int64_t i, void *user)
 {
     pattern   *p = user;
     const char kind = p->letters[(size_t)i % strlen(p->letters)];
-    if (kind != 'l') c->window = 0;
-    if (kind == 'n') c->positions = NULL;
+    if (kind != 'l') c->attention.scores.window = 0;
+    if (kind == 'h') c->order = TN_NORM_FIRST_HALF;
+    if (kind == 'n') c->attention.positions = NULL;
     if (kind != 'l' || !(p->theta > 0)) return;
     if (!p->local) p->local = tn_rotary_new(.theta = p->theta);
-    c->positions = p->local;
+    c->attention.positions = p->local;
 }
 #define PATTERN(...) \
     .each = set_layer, .user = &(pattern) { __VA_ARGS__ }
 static tn_blocks *stack(int i, tn_dtype dt)
 {
     switch (i) {
-    case 0: return tn_blocks_new(STACK, ROTARY, .norm = TN_NORM_RMS, .qk_norm = TN_QK_NORM_HEAD, .dtype = dt);
+    case 0:
+        return tn_blocks_new(STACK, ROTARY, .norm.kind = TN_NORM_RMS, .attention.scores.qk_norm = TN_QK_NORM_HEAD,
+                             .dtype = dt);
     case 1:
-        return tn_blocks_new(STACK, ROTARY, .norm = TN_NORM_RMS, .qk_norm = TN_QK_NORM_ALL, .norm_first = false,
-                             .norm_results = true, .kv_heads = 1, .dtype = dt);
+        return tn_blocks_new(STACK, ROTARY, .norm.kind = TN_NORM_RMS, .attention.scores.qk_norm = TN_QK_NORM_ALL,
+                             .order = TN_NORM_RESULT, .attention.kv_heads = 1, .dtype = dt);
     case 2:
-        return tn_blocks_new(STACK, ROTARY, .norm = TN_NORM_RMS, .norm_results = true, .norm_add_one = true,
-                             .score_cap = 0.7, .scale = 1.5, PATTERN("lg", 0, NULL), .window = 2, .gated = true,
-                             .qk_norm = TN_QK_NORM_HEAD, .dtype = dt);
+        return tn_blocks_new(STACK, ROTARY, .norm.kind = TN_NORM_RMS, .order = TN_NORM_SANDWICH, .norm.add_one = true,
+                             .attention.scores.cap = 0.7, .attention.scores.scale = 1.5, PATTERN("lg", 0, NULL),
+                             .attention.scores.window = 2, .gated = true, .attention.scores.qk_norm = TN_QK_NORM_HEAD,
+                             .dtype = dt);
     case 3:
-        return tn_blocks_new(STACK, .head_dim = 4, PATTERN("lng", 20, NULL), .window = 3, .dtype = dt,
-                             .positions = tn_rotary_new(.theta = 50, .scaling = TN_ROPE_LINEAR, .factor = 2));
-    case 4: return tn_blocks_new(STACK, .score_cap = 1.2, .norm_results = true, .dtype = dt);
+        return tn_blocks_new(STACK, .attention.head_dim = 4, PATTERN("lng", 20, NULL), .attention.scores.window = 3,
+                             .dtype = dt,
+                             .attention.positions = tn_rotary_new(.theta = 50, .scaling = TN_ROPE_LINEAR, .factor = 2));
+    case 4: return tn_blocks_new(STACK, .attention.scores.cap = 1.2, .order = TN_NORM_SANDWICH, .dtype = dt);
     case 5:
-        return tn_blocks_new(STACK, .head_dim = 4, .no_first_norm = true, .no_bias = true, .gated = true,
-                             PATTERN("gl", 20, NULL), .window = 2, .dtype = dt,
-                             .positions = tn_rotary_new(.theta = 50));
-    default: return tn_blocks_new(STACK, ROTARY, .window = 2, .score_cap = 2, .dtype = dt);
+        return tn_blocks_new(STACK, .attention.head_dim = 4, .no_bias = true, .gated = true, PATTERN("hl", 20, NULL),
+                             .attention.scores.window = 2, .dtype = dt,
+                             .attention.positions = tn_rotary_new(.theta = 50));
+    default: return tn_blocks_new(STACK, ROTARY, .attention.scores.window = 2, .attention.scores.cap = 2, .dtype = dt);
     }
 }
 enum { STACKS = 7, LENGTH = 5 };
@@ -137,7 +142,7 @@ START_TEST(norms_of_queries_and_keys)
 {
     for (int i = 1; i < 3; i++) {
         tn_mha *m = tn_mha_new(.dim = 6, .heads = 2, .head_dim = 4, .kv_heads = 1, .no_bias = true,
-                               .qk_norm = (tn_qk_norm)i, .qk_norm_eps = 1e-3, .qk_norm_add_one = i == 2);
+                               .scores.qk_norm = (tn_qk_norm)i, .scores.eps = 1e-3, .scores.add_one = i == 2);
         fine();
         shaken(m);
         tn_tensor *x = tn_normal(TN_SHAPE(2, 3, 6), 0, 1), *p[2];
@@ -167,7 +172,7 @@ START_TEST(patterns)
     static const double  theta[] = {20, 0, 50}, factor[] = {1, 0, 2};
     for (int i = 0; i < 3; i++) {
         tn_block *b = tn_at(m->layers, i);
-        ck_assert(b->self_attn->window == windows[i] && (tn_rotary_of(b->self_attn) != NULL) == (i != 1));
+        ck_assert(b->self_attn->scores.window == windows[i] && (tn_rotary_of(b->self_attn) != NULL) == (i != 1));
         const tn_rotary *r = tn_rotary_of(b->self_attn);
         if (r) ck_assert(r->rope.theta == theta[i] && r->rope.factor == factor[i]);
         y = tn_block_forward(b, y, .causal = true);
@@ -221,8 +226,8 @@ END_TEST
 /* Positions after forgotten ones are rotated in rotary layers only, each kind by its own angles. */
 START_TEST(forgets)
 {
-    tn_blocks *m = tn_blocks_new(.layers = 1, .dim = 6, .heads = 2, .ff = 5, .dropout = 0, .norm_first = true, ROTARY,
-                                 PATTERN("l", 30, NULL), .window = 9);
+    tn_blocks     *m = tn_blocks_new(.layers = 1, .dim = 6, .heads = 2, .ff = 5, .dropout = 0, .order = TN_NORM_FIRST,
+                                     ROTARY, PATTERN("l", 30, NULL), .attention.scores.window = 9);
     const tn_scope s = tn_no_grad_begin();
     tn_tensor     *x = tn_normal(TN_SHAPE(1, 6, 6), 0, 1),
               *short_x = tn_cat(1, tn_narrow(x, 1, 0, 1), tn_narrow(x, 1, 3, 3));
@@ -244,8 +249,8 @@ END_TEST
 /* A part has one owner, the first that may own it, and is freed with it; if creating that fails, at once. */
 START_TEST(parts_are_owned)
 {
-    tn_blocks *m = tn_blocks_new(.layers = 3, .dim = 8, .heads = 2, .ff = 4, .window = 2,
-                                 .positions = tn_rotary_new(.theta = 50), PATTERN("lg", 20, NULL));
+    tn_blocks *m = tn_blocks_new(.layers = 3, .dim = 8, .heads = 2, .ff = 4, .attention.scores.window = 2,
+                                 .attention.positions = tn_rotary_new(.theta = 50), PATTERN("lg", 20, NULL));
     fine();
     const tn_mha *a[3];
     for (int i = 0; i < 3; i++) a[i] = ((tn_block *)tn_at(m->layers, i))->self_attn;
@@ -264,14 +269,17 @@ START_TEST(parts_are_owned)
             "tn_mha_new: 3 heads do not divide width 4; .dim must be a multiple of .heads");
     REFUSED(tn_mha_new(.dim = 6, .heads = 2, .positions = tn_rotary_new()),
             "rotary: .dim is 3, but must be even and at most a head's 3");
-    REFUSED(tn_block_new(.dim = 4, .heads = 2, .layers = 1, .positions = tn_relative_positions_new(.heads = 2)),
-            "tn_block_new: .layers, .groups, .each, .final_norm and .no_first_norm are options of a stack, not of one "
-            "block; call tn_blocks_new");
-    REFUSED(tn_blocks_new(.layers = 2, .dim = 4, .heads = 2, .positions = tn_relative_positions_new(.heads = 1)),
-            "relative_positions: .heads is 1, but the attention has 2");
-    REFUSED(tn_blocks_new(.layers = 2, .dim = 6, .heads = 2, .positions = tn_rotary_new(), PATTERN("l", 9, NULL)),
-            "rotary: .dim is 3, but must be even and at most a head's 3");
-    REFUSED(tn_transformer_new(.dim = 4, .heads = 2, .encoder_layers = 0, .positions = tn_rotary_new(),
+    REFUSED(
+        tn_block_new(.dim = 4, .heads = 2, .layers = 1, .attention.positions = tn_relative_positions_new(.heads = 2)),
+        "tn_block_new: .layers, .groups, .each and .final_norm are options of a stack, not of one block; call "
+        "tn_blocks_new");
+    REFUSED(
+        tn_blocks_new(.layers = 2, .dim = 4, .heads = 2, .attention.positions = tn_relative_positions_new(.heads = 1)),
+        "relative_positions: .heads is 1, but the attention has 2");
+    REFUSED(
+        tn_blocks_new(.layers = 2, .dim = 6, .heads = 2, .attention.positions = tn_rotary_new(), PATTERN("l", 9, NULL)),
+        "rotary: .dim is 3, but must be even and at most a head's 3");
+    REFUSED(tn_transformer_new(.dim = 4, .heads = 2, .encoder_layers = 0, .attention.positions = tn_rotary_new(),
                                .decoder_positions = tn_rotary_new()),
             "tn_transformer_new: .encoder_layers is 0, but must be at least 1");
     ck_assert_uint_eq(tn_memory_now().live, live);
@@ -282,32 +290,30 @@ END_TEST
 
 START_TEST(wrong_use)
 {
-    REFUSED(tn_mha_new(.dim = 4, .heads = 2, .score_cap = -1),
-            "tn_mha_new: .score_cap is -1, but must be positive, or 0 for none");
-    REFUSED(tn_mha_new(.dim = 4, .heads = 2, .qk_norm = (tn_qk_norm)3),
-            "tn_mha_new: .qk_norm is 3; expected a tn_qk_norm");
     REFUSED(
-        tn_mha_new(.dim = 4, .heads = 2, .qk_norm_add_one = true),
-        "tn_mha_new: .qk_norm is 0; expected a tn_qk_norm other than TN_QK_NORM_NONE, since .qk_norm_add_one is set");
+        tn_mha_new(.dim = 4, .heads = 2, .scores.cap = -1),
+        "tn_mha_new: .scores has .scale 0, .cap -1 and .window 0, which must be positive or 0, and .qk_norm 0, which "
+        "must be a tn_qk_norm");
+    REFUSED(
+        tn_mha_new(.dim = 4, .heads = 2, .scores.qk_norm = (tn_qk_norm)3),
+        "tn_mha_new: .scores has .scale 0, .cap 0 and .window 0, which must be positive or 0, and .qk_norm 3, which "
+        "must be a tn_qk_norm");
     REFUSED(tn_rms_norm_new(.dim = 4, .add_one = true, .no_affine = true),
             "tn_rms_norm_new: .add_one needs a weight; unset .no_affine");
-    REFUSED(tn_block_new(.dim = 4, .heads = 2, .norm_results = true, .parallel = true, .norm_first = true),
-            "tn_block_new: .norm_results excludes .parallel and .memory");
-    REFUSED(tn_blocks_new(.dim = 4, .heads = 2, .layers = 2, .no_first_norm = true),
-            "tn_blocks_new: .no_first_norm needs .norm_first and excludes .parallel and .norm_results");
-    REFUSED(tn_block_new(.dim = 4, .heads = 2, .norm_add_one = true),
-            "tn_block_new: .norm_add_one needs .norm = TN_NORM_RMS");
-    REFUSED(tn_block_new(.dim = 4, .heads = 2, .positions = tn_linear_new(.in = 1, .out = 1)),
+    REFUSED(tn_blocks_new(.dim = 4, .heads = 2, .layers = 2, .norm.kind = (tn_norm_kind)2),
+            "tn_blocks_new: .norm.kind is 2 and .order 0; expected a tn_norm_kind, and a tn_norm_order, of which a "
+            "decoder has TN_NORM_LAST or TN_NORM_FIRST");
+    REFUSED(tn_block_new(.dim = 4, .heads = 2, .attention.positions = tn_linear_new(.in = 1, .out = 1)),
             "tn_block_new: .positions is a Linear, but must be a module whose class has .positions");
-    tn_mha *m = tn_mha_new(.dim = 4, .heads = 2, .qk_norm = TN_QK_NORM_ALL);
+    tn_mha *m = tn_mha_new(.dim = 4, .heads = 2, .scores.qk_norm = TN_QK_NORM_ALL);
     ck_assert_int_eq(tn_mha_prune(m, 1, (int64_t[]){1}), TN_EUNSUPPORTED);
     ck_error(TN_EUNSUPPORTED, "tn_mha_prune: TN_QK_NORM_ALL norms all heads together; heads cannot be removed");
     tn_free(m);
-    m = tn_mha_new(.dim = 4, .heads = 2, .window = 2);
+    m = tn_mha_new(.dim = 4, .heads = 2, .scores.window = 2);
     const tn_scope s = tn_no_grad_begin();
     tn_kv_cache   *cache = tn_kv_cache_new(.batch = 1, .length = 4, .heads = 2, .head_dim = 2);
     tn_tensor     *x = tn_ones(TN_SHAPE(1, 3, 4));
-    REFUSED(tn_mha_forward(m, x, x, x, .cache = cache), "mha: .window is 2, which with .cache needs .causal");
+    REFUSED(tn_mha_forward(m, x, x, x, .cache = cache), "mha: .scores.window is 2, which with .cache needs .causal");
     tn_scope_end(s);
     tn_kv_cache_free(cache), tn_free(m);
 }

@@ -13,7 +13,7 @@
 /* Options of a block's experts. */
 #define EXPERTS(...) \
     .feed_forward = tn_block_experts, .user = (tn_experts_config[]) { TN_EXPERTS(__VA_ARGS__) }
-#define STACK .layers = 2, .dim = 6, .heads = 2, .ff = 5, .norm_first = true, .final_norm = true
+#define STACK .layers = 2, .dim = 6, .heads = 2, .ff = 5, .order = TN_NORM_FIRST, .final_norm = true
 static tn_blocks *stack(int i, tn_dtype dt, double dropout)
 {
     switch (i) {
@@ -23,11 +23,11 @@ static tn_blocks *stack(int i, tn_dtype dt, double dropout)
                              .activation = tn_silu, .no_bias = true, .dropout = dropout, .dtype = dt);
     case 2:
         return tn_blocks_new(STACK, EXPERTS(.experts = 4, .per_token = 3, .weights = TN_EXPERT_WEIGHTS_PROBABILITIES),
-                             .parallel = true, .dropout = dropout, .activation = tn_gelu, .dtype = dt);
+                             .order = TN_NORM_PARALLEL, .dropout = dropout, .activation = tn_gelu, .dtype = dt);
     default:
-        return tn_blocks_new(STACK, EXPERTS(.experts = 3, .per_token = 3), .positions = tn_rotary_new(), .head_dim = 4,
-                             .norm = TN_NORM_RMS, .norm_results = true, .activation = tn_silu, .dropout = dropout,
-                             .dtype = dt);
+        return tn_blocks_new(STACK, EXPERTS(.experts = 3, .per_token = 3), .attention.positions = tn_rotary_new(),
+                             .attention.head_dim = 4, .norm.kind = TN_NORM_RMS, .order = TN_NORM_SANDWICH,
+                             .activation = tn_silu, .dropout = dropout, .dtype = dt);
     }
 }
 enum { STACKS = 4, LENGTH = 5 };
@@ -100,7 +100,7 @@ static void copied(tn_module *from, tn_module *to, const char *infix)
 /* The same values, bit for bit but for the sign of 0, also of the gradients and with dropout. */
 START_TEST(one_expert_is_dense)
 {
-#define ONE .dim = 6, .heads = 2, .ff = 5, .dropout = 0.3, .norm_first = true
+#define ONE .dim = 6, .heads = 2, .ff = 5, .dropout = 0.3, .order = TN_NORM_FIRST
 #define ACT .activation = _i == 0 ? tn_relu : _i == 1 ? tn_silu : tn_gelu
     tn_block *dense = tn_block_new(ONE, ACT, .gated = _i > 0),
              *m = tn_block_new(ONE, ACT, EXPERTS(.experts = 1, .per_token = 1, .gated = _i > 0));

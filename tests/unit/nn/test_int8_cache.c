@@ -16,12 +16,13 @@ static tn_tensor *part(tn_tensor *x, int64_t from, int64_t n) { return tn_narrow
 /* GPT-2's blocks, LLaMA's, LLaMA's with a window. */
 static tn_blocks *model(int which)
 {
-    tn_blocks *m = which == 0
-                       ? tn_blocks_new(.layers = LAYERS, .dim = D, .heads = H, .ff = 32, .activation = tn_gelu,
-                                       .norm_first = true, .final_norm = true)
-                       : tn_blocks_new(.layers = LAYERS, .dim = D, .heads = H, .kv_heads = 2, .ff = 32, .gated = true,
-                                       .activation = tn_silu, .norm = TN_NORM_RMS, .norm_first = true, .no_bias = true,
-                                       .positions = tn_rotary_new(), .window = which == 2 ? 5 : 0);
+    tn_blocks *m =
+        which == 0
+            ? tn_blocks_new(.layers = LAYERS, .dim = D, .heads = H, .ff = 32, .activation = tn_gelu,
+                            .order = TN_NORM_FIRST, .final_norm = true)
+            : tn_blocks_new(.layers = LAYERS, .dim = D, .heads = H, .attention.kv_heads = 2, .ff = 32, .gated = true,
+                            .activation = tn_silu, .norm.kind = TN_NORM_RMS, .order = TN_NORM_FIRST, .no_bias = true,
+                            .attention.positions = tn_rotary_new(), .attention.scores.window = which == 2 ? 5 : 0);
     tn_eval(m);
     if (m) m->int8_cache = true;
     return m;
@@ -181,8 +182,8 @@ END_TEST
 /* bf16: its keys are rounded from bf16. */
 START_TEST(other_dtypes)
 {
-    tn_blocks *m =
-        tn_blocks_new(.layers = LAYERS, .dim = D, .heads = H, .ff = 24, .positions = tn_rotary_new(), .dtype = TN_BF16);
+    tn_blocks *m = tn_blocks_new(.layers = LAYERS, .dim = D, .heads = H, .ff = 24,
+                                 .attention.positions = tn_rotary_new(), .dtype = TN_BF16);
     tn_eval(m);
     const tn_scope s = tn_no_grad_begin();
     tn_tensor     *x = tn_to(noise(2, 9), TN_BF16), *want = tn_blocks_forward(m, x, .causal = true);

@@ -22,7 +22,7 @@ static tn_transformer_encoder *gpt(tn_dtype dt)
 {
     tn_transformer_encoder *m =
         tn_transformer_encoder_new(.layers = LAYERS, .dim = D, .heads = H, .ff = 24, .activation = tn_gelu,
-                                   .norm_first = true, .final_norm = true, .dtype = dt);
+                                   .order = TN_NORM_FIRST, .final_norm = true, .dtype = dt);
     tn_eval(m);
     return m;
 }
@@ -129,23 +129,6 @@ START_TEST(with_masks)
     }
     tn_scope_end(s);
     tn_free(e);
-}
-END_TEST
-
-START_TEST(time_first)
-{
-    tn_mha        *m = tn_mha_new(.dim = D, .heads = H, .time_first = true);
-    const tn_scope s = tn_no_grad_begin();
-    tn_tensor     *x = noise(TN_F32, 9, B, D), *want = tn_mha_forward(m, x, x, x, .causal = true);
-    tn_kv_cache   *c = tn_kv_cache_new(.batch = B, .length = 9, .heads = H, .head_dim = D / H);
-    for (int64_t at = 0; at < 9; at += 3) {
-        tn_tensor *p = tn_narrow(x, 0, at, 3);
-        ck_assert(tn_same_bits(tn_mha_forward(m, p, p, p, .causal = true, .cache = c), tn_narrow(want, 0, at, 3)));
-    }
-    fine();
-    tn_kv_cache_free(c);
-    tn_scope_end(s);
-    tn_free(m);
 }
 END_TEST
 
@@ -391,8 +374,8 @@ END_TEST
 START_TEST(forgetting_in_shared_blocks)
 {
     tn_blocks *one =
-        tn_blocks_new(.layers = 3, .groups = 1, .dim = D, .heads = H, .ff = 24, .positions = tn_rotary_new());
-    tn_blocks *all = tn_blocks_new(.layers = 3, .dim = D, .heads = H, .ff = 24, .positions = tn_rotary_new());
+        tn_blocks_new(.layers = 3, .groups = 1, .dim = D, .heads = H, .ff = 24, .attention.positions = tn_rotary_new());
+    tn_blocks *all = tn_blocks_new(.layers = 3, .dim = D, .heads = H, .ff = 24, .attention.positions = tn_rotary_new());
     tn_eval(one), tn_eval(all);
     for (int64_t i = 0; i < 3; i++)
         ck_assert_int_eq(tn_module_assign(tn_at(all->layers, i), tn_at(one->layers, 0)), TN_OK);
@@ -659,7 +642,7 @@ START_TEST(memory_of_no_use)
 {
     tn_blocks        *plain = tn_blocks_new(.dim = 8, .heads = 2, .layers = 2);
     tn_tensor        *eight = tn_ones(TN_SHAPE(1, 3, 8)), *seen[2];
-    const char *const none = "layers.0: block: .memory and .memory_... need a block created with .memory = true";
+    const char *const none = "layers.0: block: .memory and .memory_... need the block of a decoder";
     ck_assert(!tn_blocks_forward(plain, eight, .memory = eight));
     ck_error(TN_EINVAL, none);
     ck_assert(!tn_blocks_forward(plain, eight, .memory_weights = seen));
@@ -678,7 +661,6 @@ int main(void)
     tcase_add_loop_test(c, long_texts, 0, 3);
     tcase_add_loop_test(c, random_beams, 0, 2);
     tcase_add_test(c, with_masks);
-    tcase_add_test(c, time_first);
     tcase_add_loop_test(c, beams, 0, 2);
     tcase_add_test(c, trimmed_and_cleared);
     tcase_add_test(c, begins_anew);

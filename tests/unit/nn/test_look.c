@@ -288,7 +288,7 @@ static tn_mha *of_kind(int kind)
                 : kind == 1 ? tn_mha_new(.dim = 12, .heads = 4, .kdim = 7, .vdim = 7)
                 : kind == 2 ? tn_mha_new(.dim = 12, .heads = 4, .kv_heads = 4)
                 : kind == 3 ? tn_mha_new(.dim = 12, .heads = 4, .kv_heads = 2)
-                            : tn_mha_new(.dim = 12, .heads = 4, .no_bias = true, .time_first = true);
+                            : tn_mha_new(.dim = 12, .heads = 4, .no_bias = true);
     for (tn_each p = tn_parameters(m); tn_next(&p);) tn_init_normal(p.tensor, 0, 0.5);
     return m;
 }
@@ -324,10 +324,10 @@ END_TEST
 /* Layers with different numbers of heads, a mask per head, a cache, and relative positions. */
 START_TEST(pruned_in_a_stack)
 {
-    tn_blocks *m =
-        tn_blocks_new(.layers = 2, .dim = 8, .heads = 4, .ff = 12, .dropout = 0, .norm_first = true,
-                      .positions = tn_relative_positions_new(.heads = 4, .buckets = 8, .distance = 16, .causal = true));
-    tn_block *first = tn_at(m->layers, 0);
+    tn_blocks *m = tn_blocks_new(.layers = 2, .dim = 8, .heads = 4, .ff = 12, .dropout = 0, .order = TN_NORM_FIRST,
+                                 .attention.positions = tn_relative_positions_new(.heads = 4, .buckets = 8,
+                                                                                  .distance = 16, .causal = true));
+    tn_block  *first = tn_at(m->layers, 0);
     tn_init_normal(tn_find_tensor(first, "relative.weight"), 0, 1);
     tn_look *l = tn_look_new();
     masked   k = {2, (const int64_t[]){0, 3}};

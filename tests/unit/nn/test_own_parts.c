@@ -26,11 +26,12 @@ START_TEST(the_example)
 }
 END_TEST
 
-#define STACK .layers = 2, .dim = 8, .heads = 4, .ff = 6, .norm_first = true, .dropout = 0
+#define STACK .layers = 2, .dim = 8, .heads = 4, .ff = 6, .order = TN_NORM_FIRST, .dropout = 0
 static tn_blocks *stack(void)
 {
     tn_seed(7);
-    tn_blocks *m = tn_blocks_new(STACK, .positions = tn_built(tn_module_new(alibi)), .feed_forward = squared_new);
+    tn_blocks *m =
+        tn_blocks_new(STACK, .attention.positions = tn_built(tn_module_new(alibi)), .feed_forward = squared_new);
     fine();
     return m;
 }
@@ -111,7 +112,7 @@ static const tn_class both_class = {sizeof(tn_class), .name = "Both", .bytes = s
 START_TEST(turns_and_scores)
 {
     tn_mha    *m = tn_mha_new(.dim = 8, .heads = 2, .positions = tn_built((alibi *)tn_module_create(&both_class)));
-    tn_mha    *scaled = tn_mha_new(.dim = 8, .heads = 2, .scale = 4 * (0.5 + 1));
+    tn_mha    *scaled = tn_mha_new(.dim = 8, .heads = 2, .scores.scale = 4 * (0.5 + 1));
     tn_tensor *x = tn_normal(TN_SHAPE(2, 5, 8), 0, 1);
     tn_assign(scaled, m);
     ck_assert_double_le(

@@ -62,10 +62,11 @@ static const tn_rename rules[] = {
 };
 static tn_blocks *t5(void)
 {
-    tn_blocks *m = tn_blocks_new(.layers = 2, .dim = 10, .heads = 3, .head_dim = 4, .ff = 14, .norm = TN_NORM_RMS,
-                                 .eps = 1e-6, .norm_first = true, .final_norm = true, .gated = true,
-                                 .activation = tn_silu, .no_bias = true, .scale = 1, .dropout = 0,
-                                 .positions = tn_relative_positions_new(.heads = 3, .buckets = 8, .distance = 9));
+    tn_blocks *m =
+        tn_blocks_new(.layers = 2, .dim = 10, .heads = 3, .attention.head_dim = 4, .ff = 14, .norm.kind = TN_NORM_RMS,
+                      .norm.eps = 1e-6, .order = TN_NORM_FIRST, .final_norm = true, .gated = true,
+                      .activation = tn_silu, .no_bias = true, .attention.scores.scale = 1, .dropout = 0,
+                      .attention.positions = tn_relative_positions_new(.heads = 3, .buckets = 8, .distance = 9));
     tn_load(m, tn_test_data("golden/t5.safetensors"), .rename = rules, .renames = sizeof rules / sizeof *rules);
     fine();
     return m;
@@ -127,37 +128,36 @@ START_TEST(masks_that_do_not_fit)
         {TN_F32, {.n = 1, .d = {4}}, TN_ESHAPE, "[4]"},
         {TN_F32, {.n = 4, .d = {1, 3, 4, 4}}, TN_ESHAPE, "[1, 3, 4, 4]"},
     };
-    for (int time_first = 0; time_first < 2; time_first++)
-        for (size_t i = 0; i < 2 * (sizeof wrong / sizeof *wrong); i++) {
-            tn_blocks *m =
-                tn_blocks_new(.layers = 2, .dim = 4, .heads = 2, .ff = 5, .dropout = 0, .time_first = time_first,
-                              .positions = i % 2 ? tn_relative_positions_new(.heads = 2, .buckets = 8) : NULL);
-            tn_tensor *x = tn_normal(time_first ? TN_SHAPE(4, 3, 4) : TN_SHAPE(3, 4, 4), 0, 1);
-            tn_tensor *mask = tn_zeros_of(wrong[i / 2].dt, wrong[i / 2].s);
-            char       text[400];
-            fine();
-            ck_assert_ptr_null(tn_blocks_forward(m, x, .attn_mask = mask));
-            snprintf(text, sizeof text,
-                     wrong[i / 2].code == TN_EDTYPE
-                         ? "layers.0.self_attn: mha: attn_mask %s"
-                         : "layers.0.self_attn: mha: attn_mask %s must be [T, S] = [4, 4], or "
-                           "[B·heads, T, S] with B·heads = 6, or [B, heads, T, S]",
-                     wrong[i / 2].text);
-            ck_error(wrong[i / 2].code, text);
-            ck_assert_ptr_nonnull(tn_blocks_forward(m, x, .attn_mask = tn_zeros_of(TN_BOOL, TN_SHAPE(6, 4, 4))));
-            ck_assert_ptr_nonnull(tn_blocks_forward(m, x, .attn_mask = tn_zeros(TN_SHAPE(3, 1, 4, 4))));
-            fine();
-            tn_free(m);
-        }
+    for (size_t i = 0; i < 2 * (sizeof wrong / sizeof *wrong); i++) {
+        tn_blocks *m =
+            tn_blocks_new(.layers = 2, .dim = 4, .heads = 2, .ff = 5, .dropout = 0,
+                          .attention.positions = i % 2 ? tn_relative_positions_new(.heads = 2, .buckets = 8) : NULL);
+        tn_tensor *x = tn_normal(TN_SHAPE(3, 4, 4), 0, 1);
+        tn_tensor *mask = tn_zeros_of(wrong[i / 2].dt, wrong[i / 2].s);
+        char       text[400];
+        fine();
+        ck_assert_ptr_null(tn_blocks_forward(m, x, .attn_mask = mask));
+        snprintf(text, sizeof text,
+                 wrong[i / 2].code == TN_EDTYPE ? "layers.0.self_attn: mha: attn_mask %s"
+                                                : "layers.0.self_attn: mha: attn_mask %s must be [T, S] = [4, 4], or "
+                                                  "[B·heads, T, S] with B·heads = 6, or [B, heads, T, S]",
+                 wrong[i / 2].text);
+        ck_error(wrong[i / 2].code, text);
+        ck_assert_ptr_nonnull(tn_blocks_forward(m, x, .attn_mask = tn_zeros_of(TN_BOOL, TN_SHAPE(6, 4, 4))));
+        ck_assert_ptr_nonnull(tn_blocks_forward(m, x, .attn_mask = tn_zeros(TN_SHAPE(3, 1, 4, 4))));
+        fine();
+        tn_free(m);
+    }
 }
 END_TEST
 
 START_TEST(the_same_bits_with_and_without_a_cache)
 {
     tn_seed(2);
-    tn_blocks *m =
-        tn_blocks_new(.layers = 2, .dim = 12, .heads = 6, .kv_heads = 2, .ff = 16, .norm_first = true, .dropout = 0,
-                      .positions = tn_relative_positions_new(.heads = 6, .buckets = 4, .distance = 5, .causal = true));
+    tn_blocks     *m = tn_blocks_new(.layers = 2, .dim = 12, .heads = 6, .attention.kv_heads = 2, .ff = 16,
+                                     .order = TN_NORM_FIRST, .dropout = 0,
+                                     .attention.positions = tn_relative_positions_new(.heads = 6, .buckets = 4,
+                                                                                      .distance = 5, .causal = true));
     const tn_scope s = tn_no_grad_begin();
     tn_init_normal(relative_of(layer(m, 0))->weight, 0, 1);
     tn_tensor   *x = tn_normal(TN_SHAPE(2, 9, 12), 0, 1), *y = tn_blocks_forward(m, x, .causal = true);
@@ -183,9 +183,10 @@ static tn_tensor *run(tn_tensor *const *x, int n, void *user)
 START_TEST(gradients)
 {
     tn_block *m =
-        tn_block_new(.dim = 4, .heads = 2, .kv_heads = 1, .ff = 6, .activation = tn_gelu, .scale = 0.8, .window = 3,
-                     .dropout = 0, .dtype = TN_F64,
-                     .positions = tn_relative_positions_new(.heads = 2, .buckets = 4, .distance = 3, .dtype = TN_F64));
+        tn_block_new(.dim = 4, .heads = 2, .attention.kv_heads = 1, .ff = 6, .activation = tn_gelu,
+                     .attention.scores.scale = 0.8, .attention.scores.window = 3, .dropout = 0, .dtype = TN_F64,
+                     .attention.positions =
+                         tn_relative_positions_new(.heads = 2, .buckets = 4, .distance = 3, .dtype = TN_F64));
     tn_init_normal(relative_of(m)->weight, 0, 1);
     tn_tensor *in[] = {tn_requires_grad(tn_normal_of(TN_F64, TN_SHAPE(2, 5, 4), 0, 1)), relative_of(m)->weight};
     ck_assert_msg(tn_gradcheck(run, .count = 2, .inputs = in, .user = m, .name = "relative") == TN_OK, "%s",
@@ -197,9 +198,9 @@ END_TEST
 /* ---- encoder and decoder of T5 ----------------------------------------------------------------------------------- */
 
 /* Heads · head_dim is not dim, and the scores are not divided by √head_dim. */
-#define T5_LAYERS                                                                                          \
-    .dim = 6, .heads = 3, .head_dim = 4, .ff = 5, .gated = true, .activation = tn_gelu_tanh, .dropout = 0, \
-    .norm = TN_NORM_RMS, .eps = 1e-6, .norm_first = true, .no_bias = true, .scale = 0.7
+#define T5_LAYERS                                                                                                    \
+    .dim = 6, .heads = 3, .attention.head_dim = 4, .ff = 5, .gated = true, .activation = tn_gelu_tanh, .dropout = 0, \
+    .norm = {TN_NORM_RMS, 1e-6, false}, .order = TN_NORM_FIRST, .no_bias = true, .attention.scores.scale = 0.7
 enum { SOURCE = 6, TARGET = 5 };
 static tn_relative_positions *relative(bool causal, tn_dtype dtype)
 {
@@ -210,7 +211,7 @@ static tn_transformer *translator(tn_dtype dtype)
 {
     tn_transformer *m =
         tn_transformer_new(T5_LAYERS, .encoder_layers = 2, .decoder_layers = 2, .dtype = dtype,
-                           .positions = relative(false, dtype), .decoder_positions = relative(true, dtype));
+                           .attention.positions = relative(false, dtype), .decoder_positions = relative(true, dtype));
     fine();
     for (tn_each p = tn_parameters(m); tn_next(&p);)
         if (tn_ndim(p.tensor) == 2) tn_init_normal(p.tensor, 0, 0.6);
@@ -256,14 +257,15 @@ START_TEST(encoder_and_decoder_are_stacks)
 {
     tn_seed(5);
     tn_transformer         *m = translator(TN_F32);
-    tn_transformer_encoder *in =
-        tn_transformer_encoder_new(T5_LAYERS, .layers = 2, .final_norm = true, .positions = relative(false, TN_F32));
-    tn_transformer_decoder *out =
-        tn_transformer_decoder_new(T5_LAYERS, .layers = 2, .final_norm = true, .positions = relative(true, TN_F32));
+    tn_transformer_encoder *in = tn_transformer_encoder_new(T5_LAYERS, .layers = 2, .final_norm = true,
+                                                            .attention.positions = relative(false, TN_F32));
+    tn_transformer_decoder *out = tn_transformer_decoder_new(T5_LAYERS, .layers = 2, .final_norm = true,
+                                                             .attention.positions = relative(true, TN_F32));
     tn_transformer_decoder *plain =
-        tn_transformer_decoder_new(.dim = 6, .heads = 3, .head_dim = 4, .ff = 5, .gated = true,
-                                   .activation = tn_gelu_tanh, .dropout = 0, .norm = TN_NORM_RMS, .eps = 1e-6,
-                                   .norm_first = true, .no_bias = true, .scale = 0.7, .layers = 2, .final_norm = true);
+        tn_transformer_decoder_new(.dim = 6, .heads = 3, .attention.head_dim = 4, .ff = 5, .gated = true,
+                                   .activation = tn_gelu_tanh, .dropout = 0, .norm.kind = TN_NORM_RMS, .norm.eps = 1e-6,
+                                   .order = TN_NORM_FIRST, .no_bias = true, .attention.scores.scale = 0.7, .layers = 2,
+                                   .final_norm = true);
     tn_assign(in, m->encoder), tn_assign(out, m->decoder);
     tn_tensor *x[2] = {tn_normal(TN_SHAPE(2, SOURCE, 6), 0, 1), tn_normal(TN_SHAPE(2, TARGET, 6), 0, 1)};
     tn_tensor *padding = no_source(), *memory = tn_transformer_encoder_forward(in, x[0], .key_padding_mask = padding);
@@ -319,10 +321,13 @@ START_TEST(wrong_use)
     ck_assert_ptr_null(tn_relative_positions_new(.heads = 2, .distance = 8));
     ck_error(TN_EINVAL, "tn_relative_positions_new: .distance is 8, but must be more than 8, the number of distances "
                         "with a bucket of their own");
-    ck_assert_ptr_null(tn_block_new(.dim = 4, .heads = 2, .positions = tn_relative_positions_new(.heads = 3)));
+    ck_assert_ptr_null(
+        tn_block_new(.dim = 4, .heads = 2, .attention.positions = tn_relative_positions_new(.heads = 3)));
     ck_error(TN_EINVAL, "relative_positions: .heads is 3, but the attention has 2");
-    ck_assert_ptr_null(tn_mha_new(.dim = 4, .heads = 2, .scale = -1));
-    ck_error(TN_EINVAL, "tn_mha_new: .scale is -1, but must be positive, or 0 for 1/√head_dim");
+    ck_assert_ptr_null(tn_mha_new(.dim = 4, .heads = 2, .scores.scale = -1));
+    ck_error(TN_EINVAL,
+             "tn_mha_new: .scores has .scale -1, .cap 0 and .window 0, which must be positive or 0, and .qk_norm "
+             "0, which must be a tn_qk_norm");
     tn_relative_positions *m = tn_relative_positions_new(.heads = 2);
     ck_assert_ptr_null(tn_relative_positions_forward(m, 3, 2));
     ck_error(TN_EINVAL, "relative_positions: 3 queries, but must be from 0 to the number of keys, 2");

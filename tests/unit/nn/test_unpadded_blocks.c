@@ -32,25 +32,29 @@ static tn_experts_config experts = {TN_EXPERTS_DEFAULTS, .experts = 4, .gated = 
 struct kind {
     const char     *name;
     tn_block_config c;
-    bool            causal;
+    bool            causal, memory;
 };
 static struct kind kind_of(int i)
 {
     switch (i) {
-    case 0: return (struct kind){"encoder", CONFIG(.dropout = 0), false};
-    case 1: return (struct kind){"pre-norm", CONFIG(.norm_first = true, .final_norm = true, .dropout = 0.2), false};
-    case 2: return (struct kind){"post-norm", CONFIG(.dropout = 0.3), true};
-    case 3: return (struct kind){"decoder", CONFIG(.memory = true, .dropout = 0.2), true};
+    case 0: return (struct kind){"encoder", CONFIG(.dropout = 0), false, false};
+    case 1:
+        return (struct kind){"pre-norm", CONFIG(.order = TN_NORM_FIRST, .final_norm = true, .dropout = 0.2), false,
+                             false};
+    case 2: return (struct kind){"post-norm", CONFIG(.dropout = 0.3), true, false};
+    case 3: return (struct kind){"decoder", CONFIG(.dropout = 0.2), true, true};
     case 4:
         return (struct kind){"llama",
-                             CONFIG(.norm = TN_NORM_RMS, .norm_first = true, .gated = true, .activation = tn_silu,
-                                    .positions = tn_rotary_new(), .kv_heads = 1, .window = 4, .dropout = 0.1),
-                             true};
+                             CONFIG(.norm.kind = TN_NORM_RMS, .order = TN_NORM_FIRST, .gated = true,
+                                    .activation = tn_silu, .attention.positions = tn_rotary_new(),
+                                    .attention.kv_heads = 1, .attention.scores.window = 4, .dropout = 0.1),
+                             true, false};
     case 5:
         return (struct kind){
-            "experts", CONFIG(.norm_first = true, .feed_forward = tn_block_experts, .user = &experts, .dropout = 0.1),
-            true};
-    default: return (struct kind){"parallel", CONFIG(.norm_first = true, .parallel = true, .dropout = 0.1), false};
+            "experts",
+            CONFIG(.order = TN_NORM_FIRST, .feed_forward = tn_block_experts, .user = &experts, .dropout = 0.1), true,
+            false};
+    default: return (struct kind){"parallel", CONFIG(.order = TN_NORM_PARALLEL, .dropout = 0.1), false, false};
     }
 }
 enum { KINDS = 7 };
@@ -60,7 +64,7 @@ static tn_blocks *stack(const struct kind *k)
     tn_block_config c = k->c;
     c.dim = DIM, c.heads = 2, c.ff = 40, c.layers = 3;
     tn_seed(11);
-    return tn_blocks_create(c);
+    return k->memory ? tn_transformer_decoder_create(c) : tn_blocks_create(c);
 }
 
 typedef struct {
@@ -104,7 +108,7 @@ START_TEST(as_padded)
     const struct kind kind = kind_of(_i), *k = &kind;
     tn_blocks        *m = stack(k);
     tn_tensor        *x = tn_normal(TN_SHAPE(BATCH, 11, DIM), 0, 1), *mask = mask_of(lengths, 11);
-    tn_tensor        *memory = k->c.memory ? tn_normal(TN_SHAPE(BATCH, 9, DIM), 0, 1) : NULL,
+    tn_tensor        *memory = k->memory ? tn_normal(TN_SHAPE(BATCH, 9, DIM), 0, 1) : NULL,
               *of_memory = mask_of(memory_lengths, 9);
     const outcome o = run(m, k, x, memory, mask, of_memory);
     tn_module_after(tn_at(m->layers, 1), nothing, m);
@@ -125,7 +129,7 @@ START_TEST(any_padding)
     k.c.dropout = 0, k.c.attention_dropout = -1, k.c.activation_dropout = -1, experts.jitter = 0;
     tn_blocks *m = stack(&k);
     tn_tensor *x = tn_normal(TN_SHAPE(BATCH, 11, DIM), 0, 1);
-    tn_tensor *memory = k.c.memory ? tn_normal(TN_SHAPE(BATCH, 9, DIM), 0, 1) : NULL;
+    tn_tensor *memory = k.memory ? tn_normal(TN_SHAPE(BATCH, 9, DIM), 0, 1) : NULL;
     outcome    first = {.y = NULL};
     for (int more = 0; more < 6; more++) {
         tn_set_threads(1 + more % 3);
@@ -148,7 +152,7 @@ START_TEST(alone)
     tn_blocks        *m = stack(k);
     tn_eval(m);
     tn_tensor *x = tn_normal(TN_SHAPE(BATCH, 11, DIM), 0, 1),
-              *memory = k->c.memory ? tn_normal(TN_SHAPE(BATCH, 9, DIM), 0, 1) : NULL;
+              *memory = k->memory ? tn_normal(TN_SHAPE(BATCH, 9, DIM), 0, 1) : NULL;
     tn_tensor *y =
         tn_blocks_forward(m, x, .memory = memory, .key_padding_mask = mask_of(lengths, 11), .causal = k->causal,
                           .skip_padding = true, .memory_key_padding_mask = memory ? mask_of(memory_lengths, 9) : NULL);
@@ -167,8 +171,8 @@ END_TEST
 /* Padding before and between the rows is not skipped. */
 START_TEST(gaps)
 {
-    tn_blocks *m =
-        tn_blocks_new(.dim = DIM, .heads = 2, .ff = 40, .layers = 2, .positions = tn_rotary_new(), .dropout = 0.2);
+    tn_blocks *m = tn_blocks_new(.dim = DIM, .heads = 2, .ff = 40, .layers = 2, .attention.positions = tn_rotary_new(),
+                                 .dropout = 0.2);
     tn_tensor *x = tn_normal(TN_SHAPE(3, 6, DIM), 0, 1), *mask = tn_zeros_of(TN_BOOL, TN_SHAPE(3, 6)), *y[2];
     tn_set_at(mask, TN_SHAPE(0, 0), 1), tn_set_at(mask, TN_SHAPE(1, 2), 1), tn_set_at(mask, TN_SHAPE(2, 5), 1);
     for (int i = 0; i < 2; i++) {

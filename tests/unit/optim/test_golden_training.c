@@ -125,7 +125,7 @@ static void gpt(model *m, tn_dtype dt)
     TABLE(m, place, "positions", S);
     m->encoder = tn_child(m, "decoder",
                           tn_transformer_encoder_new(.layers = 2, .dim = D, .heads = H, .ff = FF, .dropout = 0,
-                                                     .activation = tn_gelu, .norm_first = true, .final_norm = true,
+                                                     .activation = tn_gelu, .order = TN_NORM_FIRST, .final_norm = true,
                                                      .dtype = dt));
 }
 static tn_schedule *gpt_schedule(model *m, tn_optimizer **o)
