@@ -9,5 +9,6 @@ set(CMAKE_RC_COMPILER x86_64-w64-mingw32-windres)
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
-set(CMAKE_EXE_LINKER_FLAGS_INIT "-static")
-set(CMAKE_SHARED_LINKER_FLAGS_INIT "-static-libgcc -Wl,-Bstatic,-lpthread,-Bdynamic")
+# -fstack-protector: libssp, for the checks of stacks and of _FORTIFY_SOURCE
+set(CMAKE_EXE_LINKER_FLAGS_INIT "-static -fstack-protector-strong")
+set(CMAKE_SHARED_LINKER_FLAGS_INIT "-static-libgcc -fstack-protector-strong -Wl,-Bstatic,-lpthread,-Bdynamic")
