@@ -18,8 +18,8 @@ mkdir -p out && ln -sf ../tenon.h out && ln -sfn "$root/examples" examples
 made=$(sed -n 's,^    \(.* && cc -O2 .*app.c\) out/tenon.c -lm$,\1 -fsyntax-only,p' "$root/README.md")
 [ "$made" ] && bash -c "$made" || wrong "README's program with the amalgamation is not compiled: $made"
 
-# Every bit of the loss, at each step.
-sed 's/%\.5f/%a/; s/step % 200 == 0/step % 10 == 0/' "$root/examples/readme.c" >app.c
+# Every bit of the loss, a float, at each step.
+sed 's/%\.5f/%.9g/; s/step % 200 == 0/step % 10 == 0/' "$root/examples/readme.c" >app.c
 sed 's,<tenon/tenon.h>,"tenon.h",' app.c >app-one.c
 cat >app.cpp <<'END'
 #include "tenon.h"
@@ -72,6 +72,8 @@ if ! c++ -std=c++20 app.cpp tenon-gcc.o -o app-cpp -lm >log 2>&1 || ! ./app-cpp;
 for other in aarch64-linux-gnu-gcc riscv64-linux-gnu-gcc; do # "compiles on any CPU"
     ! command -v $other >/dev/null || $other -std=c11 -fsyntax-only -Werror tenon.c || wrong "$other rejects tenon.c"
 done
+mingw=x86_64-w64-mingw32-gcc-posix
+! command -v $mingw >/dev/null || $mingw -std=gnu11 -fsyntax-only -Werror tenon.c || wrong "$mingw rejects tenon.c"
 if [ "${1:-}" != whole ]; then
     ! command -v clang >/dev/null || clang -std=c11 -fsyntax-only -Werror tenon.c || wrong "clang rejects tenon.c"
     gcc -std=c11 -fsyntax-only -Werror tenon_models.c || wrong "gcc rejects tenon_models.c"
@@ -79,6 +81,12 @@ if [ "${1:-}" != whole ]; then
 fi
 
 command -v clang >/dev/null && one clang -O2 && same app-clang
+if command -v $mingw && command -v wine; then # with the instruction set of Wine's CPU: this one
+    $mingw -O1 app-one.c tenon.c -o app.exe -static || wrong "$mingw does not build README's program"
+    ./app >expected
+    WINEPREFIX=$PWD/wine WINEDEBUG=-all wine app.exe | tr -d '\r' >printed || wrong "README's program fails under Wine"
+    cmp expected printed || wrong "README's program gives other bits under Wine: $(diff expected printed | head -n 4)"
+fi
 gcc -O2 -c tenon_models.c || wrong "tenon_models.c is not built"
 mkdir tenon && echo '#include "../tenon_models.h"' >tenon/tenon.h
 gcc -O1 -I. -I"$root" "$root"/bench/{bert,gpt,lstm,seq2seq,sizes}.c "$root/tests/project/one_answer.c" tenon-gcc.o \
