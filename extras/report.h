@@ -13,6 +13,7 @@
 #define TENON_EXTRAS_REPORT_H
 
 #include "../data/lines.h"
+#include "../nn/nn.h"
 
 TN_C_BEGIN_
 
@@ -122,6 +123,10 @@ typedef struct {
     const double      *similarity; /* [n, near] */
 } tn_report_map;
 TN_API tn_status tn_report_words(tn_report *r, const char *title, const tn_report_map *m);
+/* A module box by box: each in the box of its owner, with its type and number of parameters; equal modules of a list are
+ * one box with their number. At most 400 boxes. */
+TN_API tn_status tn_report_module_run(tn_report *r, const char *title, tn_module *m);
+#define tn_report_module(r, title, m) tn_report_module_run(r, title, TN_ANY_MODULE_(m))
 /* Saves the figure added last, with its title and legend; path must end in .svg. */
 TN_API tn_status tn_report_save_figure(tn_report *r, const char *path);
 
