@@ -111,7 +111,7 @@ typedef struct tn_tokenizer_train_args {
     const char *const *special;      /* in the order of their ids, ended by NULL; NULL: [PAD] [UNK] [CLS] [SEP]
                                         [MASK]; for bytes <|endoftext|>, for Unigram <unk> <s> </s> */
     void (*progress)(const char *what, double part, void *user); /* "reading", "merging", "pruning"; 0 to 1 */
-    /* each merge in order: its parts as the files spell them, and the number of their pairs in the text; not TN_UNIGRAM */
+    /* each merge in order: its two parts and the number of their pairs in the text; not TN_UNIGRAM */
     void (*merged)(const char *left, const char *right, int64_t count, void *user);
     void *user; /* of both */
     int   end_;

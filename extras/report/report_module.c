@@ -2,8 +2,8 @@
  * modules of a list (layers.0, layers.1, ...) are one box, with their number. */
 #include "extras/report/report_private.h"
 #include "core/base/toolbox.h"
+#include "nn/nn.h"
 
-#include <ctype.h>
 #include <string.h>
 
 enum { BOXES = 400, ROW = 20, PAD = 6, INDENT = 12 };
@@ -33,7 +33,7 @@ static int first_of_list(const boxes *b, const tn_each *e, const char *name)
 {
     const char  *number = strrchr(name, '.') ? strrchr(name, '.') + 1 : name;
     const size_t before = (size_t)(number - name) + strlen(e->name) - strlen(name);
-    if (!isdigit((unsigned char)*number) || !strcmp(number, "0")) return -1;
+    if (!(*number >= '0' && *number <= '9') || !strcmp(number, "0")) return -1;
     for (int i = b->n - 1; i > 0; i--)
         if (!strncmp(b->box[i].path, e->name, before) && !strcmp(b->box[i].path + before, "0"))
             return b->box[i].module->kind == e->module->kind && tn_count(b->box[i].module) == tn_count(e->module) ? i
@@ -103,9 +103,10 @@ static void put_box(tn_report *r, const boxes *b, int i, int width)
                    (long long)tn_count(x->module));
 }
 
-tn_status tn_report_module_run(tn_report *r, const char *title, tn_module *m)
+tn_status tn_report_module(tn_report *r, const char *title, void *module)
 {
-    size_t mark;
+    tn_module *m = module;
+    size_t     mark;
     if (!tn__report_begin(r, "tn_report_module", m, &mark)) return tn__self.error;
     boxes *b = tn__mem_zeroed(sizeof *b);
     if (b && collect(m, b)) {

@@ -41,8 +41,8 @@ for ((n = 0; n <= rows; n++)); do
         wrong "docs/guide/lectures.md: row $n prints (>) other lines than the page (<): $(cat difference)"
 done
 if [ "${1:-}" = --fix ]; then
-    awk '/^### / { n++ } /^```text$/ { print; while ((getline line <(n ".out")) > 0) { sub(/ *$/, "", line); print line }
-        skip = 1; next } /^```$/ { skip = 0 } !skip' "$page" >fixed && cp fixed "$page"
+    awk '/^### / { n++ } /^```$/ { skip = 0 } !skip
+        /^```text$/ { while ((getline line <(n ".out")) > 0) { sub(/ *$/, "", line); print line } skip = 1 }' "$page" >fixed && cp fixed "$page"
 fi
 
 # The numbers of the lectures.
@@ -50,7 +50,8 @@ numbers() { grep -oE -- '-?[0-9]+\.[0-9]+' "$1" | tr '\n' ' '; }
 expected='0.98522025 1.74174051 0.75652026 0.90965265 1.40965265 0.50000000 0.99851226 1.75849334 0.75998108 '
 expected+='0.99560386 1.90407309 0.90846923 '
 [ "$(numbers 1.out)" = "$expected" ] || wrong "four words: $(numbers 1.out)"
-awk '$1 == "ship" && $8 == "0.55" && $12 == "0.13" { ok++ } $1 == "i" && $2 == "0.36" && $7 == "0.19" && $11 == "0.19" { ok++ }
+awk '$1 == "ship" && $8 == "0.55" && $12 == "0.13" { ok++ }
+    $1 == "i" && $2 == "0.36" && $7 == "0.19" && $11 == "0.19" { ok++ }
     END { exit ok != 2 }' 2.out || wrong "ship and crew: $(cat 2.out)"
 printf '1\te s\t9\n2\tes t\t9\n' | diff - <(head -n 2 33.out) >difference || wrong "merges: $(cat difference)"
 [ "$(grep -c '^[0-9]' 33.out)" = 10 ] || wrong "not ten merges: $(cat 33.out)"

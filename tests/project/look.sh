@@ -107,7 +107,8 @@ done
 printf 'a 1 0\nb 1 1\n' >ab.vec
 printf 'q1 1 0\nq2 0 1\nk1 1 0\nk2 0 1\nv1 2 0\nv2 0 2\n' >abw.vec
 "$l" walk --vectors ab.vec --matrices abw.vec --causal "a b" | sed -n '/^sum/,$p' | tr -s ' ' >steps
-printf '%s\n' 'sum: the values, weighted' 'a 2.00 0.00' 'b 2.00 1.34' '' | diff - steps || wrong "walk --vectors: $(cat steps)"
+printf '%s\n' 'sum: the values, weighted' 'a 2.00 0.00' 'b 2.00 1.34' '' | diff - steps ||
+    wrong "walk --vectors: $(cat steps)"
 for m in bert tuned gpt tran; do
     "$l" walk --model $m --layer 2 --head 2 "the old man saw" >steps 2>err || wrong "walk --model $m: $(cat err)"
     [ "$(grep -c -- -inf steps)" = "$([ $m = gpt ] && echo 6 || echo 0)" ] || wrong "$m: the mask of walk: $(cat steps)"
