@@ -111,7 +111,7 @@ printf '%s\n' 'sum: the values, weighted' 'a 2.00 0.00' 'b 2.00 1.34' '' | diff 
     wrong "walk --vectors: $(cat steps)"
 for m in bert tuned gpt tran; do
     "$l" walk --model $m --layer 2 --head 2 "the old man saw" >steps 2>err || wrong "walk --model $m: $(cat err)"
-    [ "$(grep -c -- -inf steps)" = "$([ $m = gpt ] && echo 6 || echo 0)" ] || wrong "$m: the mask of walk: $(cat steps)"
+    [ "$(grep -q -- -inf steps && echo gpt)" = "${m/#[^g]*/}" ] || wrong "$m: the mask of walk: $(cat steps)"
 done
 ends 1 "the model computes this head without --causal" "$l" walk --model bert --causal "the old man saw"
 ends 1 "--head 9 does not exist: this layer has" "$l" walk --model bert --head 9 "the man"
