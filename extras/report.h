@@ -120,7 +120,7 @@ typedef struct {
     const double      *similarity; /* [n, near] */
 } tn_report_map;
 TN_API tn_status tn_report_words(tn_report *r, const char *title, const tn_report_map *m);
-/* A module: a box for each part in that of its owner, with its parameters; equal ones of a list are one. At most 400. */
+/* A module: a box for each part in that of its owner, with its parameters; equal ones of a list: one. At most 400. */
 TN_API tn_status tn_report_module(tn_report *r, const char *title, void *module);
 /* Saves the figure added last, with its title and legend; path must end in .svg. */
 TN_API tn_status tn_report_save_figure(tn_report *r, const char *path);

@@ -37,12 +37,15 @@ for ((n = 0; n <= rows; n++)); do
     [ -s $n.sh ] || continue
     (cd run && PATH=$build/bin:$PATH bash -euo pipefail ../$n.sh) >$n.out 2>$n.err ||
         wrong "docs/guide/lectures.md: a command of row $n fails: $(tail -n 3 $n.err)"
-    [ $n = 0 ] || [ "${1:-}" = --fix ] || diff $n.text <(sed 's/ *$//' $n.out) >difference ||
+    [ $n = 0 ] || [ "${1:-}" = --fix ] || diff $n.text <(awk '{ sub(/ *$/, ""); print }' $n.out) >difference ||
         wrong "docs/guide/lectures.md: row $n prints (>) other lines than the page (<): $(cat difference)"
 done
 if [ "${1:-}" = --fix ]; then
     awk '/^### / { n++ } /^```$/ { skip = 0 } !skip
-        /^```text$/ { while ((getline line <(n ".out")) > 0) { sub(/ *$/, "", line); print line } skip = 1 }' "$page" >fixed && cp fixed "$page"
+        /^```text$/ {
+            while ((getline line <(n ".out")) > 0) { sub(/ *$/, "", line); print line }
+            skip = 1
+        }' "$page" >fixed && cp fixed "$page"
 fi
 
 # The numbers of the lectures.

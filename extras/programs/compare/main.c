@@ -1,6 +1,6 @@
 /* main.c — compare: attention with and without positions, an LSTM and causal convolutions of the same size on one task:
- * copying the first symbols of a sequence after a growing distance. Reports the sequential steps, the path length to the
- * copied symbol, the accuracy after the same number of training steps, and the time per step, as a table and as an HTML
+ * copying the first symbols of a sequence after a growing distance. Reports the sequential steps, the path length to
+ * the copied symbol, the accuracy after the same number of training steps, and the time per step, as a table and as an HTML
  * page with figures. */
 #include "programs/common/files.h"
 #include "programs/common/options.h"
@@ -186,7 +186,7 @@ static bool page(int n, const int64_t *blanks, outcome r[KINDS][MOST])
     char words[600];
     snprintf(
         words, sizeof words,
-        "The task is to copy %d symbols after a number of blanks. The models have %lld, %lld, %lld and %lld parameters; "
+        "The task is to copy %d symbols after some blanks. The models have %lld, %lld, %lld and %lld parameters; "
         "for each distance, each is trained for %lld steps of %d sequences. Guessing would get 1 of %d symbols right. "
         "The bag of words is attention without positions and mask: it sees which symbols there are, not their "
         "order.",
