@@ -111,7 +111,9 @@ typedef struct tn_tokenizer_train_args {
     const char *const *special;      /* in the order of their ids, ended by NULL; NULL: [PAD] [UNK] [CLS] [SEP]
                                         [MASK]; for bytes <|endoftext|>, for Unigram <unk> <s> </s> */
     void (*progress)(const char *what, double part, void *user); /* "reading", "merging", "pruning"; 0 to 1 */
-    void *user;
+    /* each merge in order: its two parts and the number of their pairs in the text; not TN_UNIGRAM */
+    void (*merged)(const char *left, const char *right, int64_t count, void *user);
+    void *user; /* of both */
     int   end_;
 } TN_KEYWORDS_ONLY   tn_tokenizer_train_args;
 TN_API tn_tokenizer *tn_tokenizer_train_run(int n, const char *const *paths, tn_tokenizer_train_args how);

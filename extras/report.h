@@ -22,8 +22,7 @@ TN_API void              tn_report_free(tn_report *r);
 TN_API tn_status         tn_report_save(tn_report *r, const char *path) TN_CHECKED;
 /* Returns the file's content, which the report owns until its next call; NULL: raised. */
 TN_API const char *tn_report_html(tn_report *r, size_t *bytes);
-/* The page is loaded again after this number of seconds while it is open, for a report that a run rewrites. 0, the
- * default: never. */
+/* An open page is loaded again after this number of seconds, while a run rewrites it; 0, the default: never. */
 TN_API tn_status tn_report_refresh(tn_report *r, int seconds);
 
 /* The top of a page: the result as one large number with its caption (value NULL: no number), and n facts by name.
@@ -88,8 +87,7 @@ TN_API tn_status tn_report_images(tn_report *r, const char *title, int64_t n, co
 
 /* ---- inside a model ---------------------------------------------------------------------------------------------- */
 
-/* Starts an alternative, shown by a button of this name; all that is added until the next call belongs to it. The first
- * call of a choice gives its title. tn_report_choice_end ends the choice. */
+/* Starts an alternative, shown by a button, to which all that follows belongs; the first call gives the title. */
 TN_API tn_status tn_report_choice(tn_report *r, const char *title, const char *name, bool first);
 TN_API tn_status tn_report_choice_end(tn_report *r);
 /* weights [layers, n, n]: the paths of attention from one word of the last layer down to all words. */
@@ -122,6 +120,8 @@ typedef struct {
     const double      *similarity; /* [n, near] */
 } tn_report_map;
 TN_API tn_status tn_report_words(tn_report *r, const char *title, const tn_report_map *m);
+/* A module: a box for each part in that of its owner, with its parameters; equal ones of a list: one. At most 400. */
+TN_API tn_status tn_report_module(tn_report *r, const char *title, void *module);
 /* Saves the figure added last, with its title and legend; path must end in .svg. */
 TN_API tn_status tn_report_save_figure(tn_report *r, const char *path);
 

@@ -11,7 +11,7 @@ enum { LINE_MOST = 64 << 20 }; /* bytes */
 
 static const char *type, *out, *model;
 static int64_t     size, min_count = 2, alphabet = 1000;
-static bool        cased, force, lowercase, slow, pieces, special, literal, strict;
+static bool        cased, force, trace, lowercase, slow, pieces, special, literal, strict;
 
 static int kind_of(const char *name)
 {
@@ -28,6 +28,12 @@ static void     show(const char *what, double part, void *user)
 {
     (void)user;
     progress_at(&bar, (int64_t)(part * 100), what);
+}
+
+/* --trace: prints a merge. */
+static void show_merge(const char *left, const char *right, int64_t count, void *number)
+{
+    printf("%lld\t%s %s\t%lld\n", (long long)++*(int64_t *)number, left, right, (long long)count);
 }
 
 static void said(int64_t n, const char *what)
@@ -48,11 +54,13 @@ static void train_tokenizer(int n, char **files)
                      "'%s' already contains a tokenizer or a model: '%s'; choose another --out, or use --force", out,
                      files_of[i]);
     if (tn_error() != TN_OK || (!subword && !make_folder(out))) return;
+    int64_t merges = 0;
     bar = progress_begin("train", 100, "%");
     if (!size) size = subword ? 10000 : 30000;
     tn_tokenizer *t =
         tn_tokenizer_train(n, (const char *const *)files, .kind = (tn_tokenizer_kind)kind_of(type), .vocab_size = size,
-                           .min_count = min_count, .alphabet = alphabet, .cased = cased, .progress = show);
+                           .min_count = min_count, .alphabet = alphabet, .cased = cased, .progress = show,
+                           .merged = trace ? show_merge : NULL, .user = &merges);
     progress_end(&bar);
     if (t && tn_tokenizer_save(t, out) == TN_OK)
         said(subword ? tn_tokenizer_parts(t, NULL, NULL, NULL) : tn_tokenizer_size(t), subword ? "merges" : "tokens");
@@ -66,6 +74,7 @@ static int train(int n, char **files)
     const bool letters = kind == TN_WORDPIECE || kind == TN_BPE;
     const int  code = letters ? 0 : program_stray("alphabet", "--type wordpiece and bpe");
     if (code) return code;
+    if (kind == TN_UNIGRAM && trace) return program_usage("--trace prints merges, which --type unigram does not have");
     train_tokenizer(n, files);
     return program_end();
 }
@@ -221,6 +230,7 @@ static const option train_options[] = {
     OPTION_INT("alphabet", 0, "N", &alphabet, "for wordpiece and bpe: maximum number of distinct characters",
                .least = 1, .most = 1e7),
     OPTION_FLAG("cased", 0, &cased, "keep capital letters and accents"),
+    OPTION_FLAG("trace", 0, &trace, "print each merge: its number, its two parts, and their count"),
     OPTION_FLAG("force", 0, &force, "overwrite an existing tokenizer"),
     {0}};
 static const option encode_options[] = {

@@ -47,6 +47,9 @@ tn_tensor *sentences_vectors(const sentences *how, const model *m, int64_t n, co
 /* The vectors of n lines, [n, dim], in their order. Lines of similar length are batched (vectors.c). */
 bool sentences_all(const sentences *how, const model *m, int64_t n, const char *const *lines, float *to);
 
+/* Prints the cosines between the vectors that a word has in n texts, and its static vector (embed_word.c). */
+bool embed_word(const model *m, const char *word, int64_t n, const char *const *texts);
+
 /* A text's tokens, for a figure of the report; freed with words_free. */
 typedef struct {
     int64_t      n;

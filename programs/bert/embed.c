@@ -20,7 +20,7 @@ enum {
     BYTES = 4 << 20       /* a group ends when it has this number of bytes */
 };
 
-static const char *dir, *pool, *out_path, *dtype;
+static const char *dir, *pool, *out_path, *dtype, *word;
 static bool        json;
 static tn_string   kept; /* with --out: the vectors so far, as f32 */
 
@@ -108,10 +108,24 @@ static bool save_vectors(int64_t width)
     return fine;
 }
 
+/* --word: the texts are the operands, or the lines of standard input. */
+static void print_word(const model *m, int count, char **operands)
+{
+    bool    text = true;
+    int64_t number = 0, n = count;
+    char  **lines = count ? operands : tn_mem_get(TEXTS * sizeof *lines);
+    if (lines && !count) n = read_lines(TEXTS, &number, lines, &text);
+    if (lines && tn_error() == TN_OK) embed_word(m, word, n, (const char *const *)lines);
+    for (int64_t i = 0; lines && !count && i < n; i++) free(lines[i]);
+    if (lines && !count) tn_mem_put(lines, TEXTS * sizeof *lines);
+}
+
 static int check(void)
 {
     const char *dot = out_path ? strrchr(out_path, '.') : NULL;
-    if (program_either("out", "json")) return EXIT_USAGE;
+    if (program_either("out", "json") || program_either("word", "out") || program_either("word", "json") ||
+        program_either("word", "pool"))
+        return EXIT_USAGE;
     if (out_path && (!dot || (strcmp(dot, ".npy") != 0 && strcmp(dot, ".safetensors") != 0)))
         return program_usage("--out must end in .npy or .safetensors, got '%s'", out_path);
     return out_path && !may_write(out_path) ? program_end() : 0;
@@ -130,11 +144,12 @@ static int run(int count, char **operands)
             if (!strcmp(pool, names[i])) how.pooling = (tn_bert_pooling)i;
         if (m.bert->streams && how.pooling == TN_POOL_FIRST)
             tn_raise(TN_EUNSUPPORTED, "XLNet's [CLS] is not the first token; use --pool mean or max");
+        if (word) print_word(&m, count, operands), count = 0;
         bar = progress_begin("embed", count, "text");
         bar.silent = bar.silent || isatty(STDOUT_FILENO);
         for (int at = 0; at < count && tn_error() == TN_OK; at += TEXTS)
             print_vectors(&how, &m, count - at < TEXTS ? count - at : TEXTS, operands + at);
-        if (!count) print_lines(&how, &m);
+        if (!count && !word) print_lines(&how, &m);
         if (bar.drawn > bar.began) progress_end(&bar);
         if (out_path && tn_error() == TN_OK && save_vectors(how.dim) && !settings.quiet)
             fprintf(stderr, "%s: %lld vectors of width %lld\n", out_path,
@@ -151,6 +166,8 @@ static const option options[] = {
                 .choices = "mean|cls|max"),
     OPTION_TEXT("out", 'o', "FILE", &out_path,
                 "write the vectors to FILE instead, .npy or .safetensors (tensor \"embeddings\"), f32 [texts, width]"),
+    OPTION_TEXT("word", 0, "WORD", &word,
+                "print instead the cosines between the word's vectors in the texts, and its static vector"),
     OPTION_FLAG("json", 0, &json, "print a JSON array for each text"),
     OPTION_WEIGHTS(&dtype),
     {0},

@@ -1,5 +1,6 @@
 /* translator.c — translates lines in batches of similar length, and computes BLEU. */
 #include "translator.h"
+#include "ensemble.h"
 #include "stop.h"
 
 #include <math.h>
@@ -126,9 +127,13 @@ static tn_generated search(const translator *m, const translate_options *how, tn
     a.length_penalty = how->length_penalty, a.gnmt = how->gnmt, a.coverage = how->coverage;
     a.early_stopping = own->early_stopping || how->early_stopping, a.no_repeat = own->no_repeat;
     a.repetition_penalty = own->repetition_penalty;
-    if (!of) return tn_error() == TN_OK ? tn_seq2seq_generate_run(m->net, source, a) : g;
-    a.from = tn_seq2seq_decoding(m->net, source, a.beams, a.most + 1);
-    if (a.from && tn_seq2seq_shortlist(a.from, of) == TN_OK) {
+    if (tn_error() != TN_OK) return g;
+    if (!of && !how->others) return tn_seq2seq_generate_run(m->net, source, a);
+    tn_seq2seq *all[ENSEMBLE_MOST] = {m->net};
+    for (int i = 0; i < how->others; i++) all[i + 1] = how->other[i];
+    a.from = how->others ? ensemble_decoding(how->others + 1, all, source, a.beams, a.most + 1)
+                         : tn_seq2seq_decoding(m->net, source, a.beams, a.most + 1);
+    if (a.from && (!of || tn_seq2seq_shortlist(a.from, of) == TN_OK)) {
         a.prompt = tn_full_of(TN_I64, TN_SHAPE(n, 1), (double)index_of(of, m->net->config.begin));
         a.end = index_of(of, m->net->config.end);
         g = tn_generate_run(a);

@@ -37,6 +37,8 @@ typedef struct {
     bool    early_stopping;  /* a search ends with .beams finished translations, also if the model says otherwise */
     faults *found;           /* may be NULL */
     const shortlist *tokens; /* NULL: all tokens */
+    int              others; /* models that decode together with the translator, with its tokens (ensemble.h) */
+    tn_seq2seq     **other;
 } translate_options;
 bool translate_lines(const translator *m, const translate_options *how, int64_t n, const tn_text *lines, tn_string *to,
                      double *scores);

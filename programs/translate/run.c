@@ -1,6 +1,7 @@
 /* run.c — translate run: translates the lines of standard input in order. */
 #include "core/system/system.h"
 
+#include "../common/ensemble.h"
 #include "../common/messages.h"
 #include "../common/numbers.h"
 #include "../common/records.h"
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 
 static const char       *model_dir, *dtype, *from, *to;
+static option_list       model_dirs;
 static translate_options config = {.beams = 5, .best = 1, .batch = 256, .budget = 1024};
 static double            length_penalty = 1;
 static bool              print_scores, strict, json, short_list;
@@ -137,24 +139,52 @@ static void follow(const model *m)
     config.length_penalty = program_given("length-penalty") ? length_penalty : own->length_penalty;
 }
 
+/* Opens the models after the first, to decode together with it. False: raised. */
+static bool open_others(const model *first, model *other, tn_seq2seq **nets)
+{
+    config.other = nets;
+    for (int i = 1; i < model_dirs.count; i++) {
+        model *m = &other[config.others];
+        if (!model_open(model_dirs.value[i], m)) return false;
+        nets[config.others++] = m->net;
+        if (first->net->config.type || m->net->config.type)
+            return tn_raise_false(TN_EUNSUPPORTED,
+                                  "several --model decode together only if 'translate train' wrote them");
+        if (tn_tokenizer_checksum(m->tokens) != tn_tokenizer_checksum(first->tokens))
+            return tn_raise_false(TN_EINVAL,
+                                  "'%s' and '%s' have different tokens; train both with one tokenizer (--vocab)",
+                                  model_dirs.value[0], model_dirs.value[i]);
+        if (!weights_pack(m->net, dtype)) return false;
+    }
+    return true;
+}
+
 static int run(int count, char **operands)
 {
     (void)count, (void)operands;
+    model_dir = model_dirs.value[0];
+    if (model_dirs.count > ENSEMBLE_MOST)
+        return program_usage("%d times --model; at most %d models decode together", model_dirs.count, ENSEMBLE_MOST);
+    if (model_dirs.count > 1 && short_list)
+        return program_usage("--shortlist is for one model; omit it or give one --model");
     if (config.best > config.beams)
         return program_usage("--top is %lld, but --beam is %lld; --top must not exceed --beam", (long long)config.best,
                              (long long)config.beams);
     if (config.beams == 1 && (config.gnmt || config.coverage > 0))
         return program_usage("--%s ranks the texts of a beam search; set --beam above 1",
                              config.gnmt ? "gnmt" : "coverage");
-    model      m;
-    tn_string *out = tn_mem_get(sizeof(tn_string) * MOST * BEST);
-    tn_text   *lines = tn_mem_get(sizeof *lines * MOST);
-    double    *scores = tn_mem_get(sizeof *scores * MOST * BEST);
+    model       m, other[ENSEMBLE_MOST] = {{.net = NULL}};
+    tn_seq2seq *nets[ENSEMBLE_MOST];
+    tn_string  *out = tn_mem_get(sizeof(tn_string) * MOST * BEST);
+    tn_text    *lines = tn_mem_get(sizeof *lines * MOST);
+    double     *scores = tn_mem_get(sizeof *scores * MOST * BEST);
     if (out && lines && scores && model_open_languages(model_dir, from, to, &m)) {
         follow(&m);
         if (short_list && shortlist_open(model_dir, &m, &likely)) config.tokens = &likely;
-        if (tn_error() == TN_OK && weights_pack(m.net, dtype)) translate_all(&m, out, lines, scores);
+        if (tn_error() == TN_OK && weights_pack(m.net, dtype) && open_others(&m, other, nets))
+            translate_all(&m, out, lines, scores);
         shortlist_close(&likely);
+        for (int i = 0; i < config.others; i++) model_close(&other[i]);
         model_close(&m);
     }
     if (out) tn_mem_put(out, sizeof(tn_string) * MOST * BEST);
@@ -164,7 +194,9 @@ static int run(int count, char **operands)
 }
 
 static const option options[] = {
-    OPTION_TEXT("model", 'm', "DIR", &model_dir, "folder of the model", .required = true),
+    OPTION_LIST("model", 'm', "DIR", &model_dirs,
+                "folder of the model; of several that share their tokens, the mean of their probabilities decides",
+                .required = true),
     OPTION_TEXT("from", 0, "LANGUAGE", &from, "language of the lines, of a model of several: en, eng_Latn"),
     OPTION_TEXT("to", 0, "LANGUAGE", &to, "language of the translations: fr, fra_Latn"),
     OPTION_INT("beam", 'b', "N", &config.beams, "beam width; 1: greedy decoding; a model may have another default",

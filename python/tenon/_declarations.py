@@ -108,7 +108,8 @@ tn_tokenizer_config: int zero_; tn_choice lowercase; tn_choice strip_accents; tn
     tn_json *config; bool target; char *language; int end_
 tn_tokenizer_roles: int32_t pad; int32_t unknown; int32_t first; int32_t separator; int32_t mask; int32_t last
 tn_tokenizer_train_args: int zero_; tn_tokenizer_kind kind; int64_t vocab_size = 30000; int64_t min_count = 2; int64_t
-    alphabet = 1000; bool cased; int64_t t5; bool cls_last; char **special; void *progress; void *user; int end_
+    alphabet = 1000; bool cased; int64_t t5; bool cls_last; char **special; void *progress; void *merged; void *user;
+    int end_
 tn_tuned_args: int zero_; tn_tensor *ids; tn_tensor *types; tn_tensor *key_padding_mask; bool skip_padding; int end_;
     required 1
 """

@@ -30,6 +30,12 @@ done >lines
     wrong "bert embed failed"
 [ "$(wc -l <plain.txt) $(sort -u plain.txt | wc -l)" = "20 4" ] || wrong "bert embed: not a vector for each line"
 cmp -s plain.txt <(tr -d '[]' <json.txt | tr , ' ') || wrong "bert embed --json has other numbers, or another form"
+# --word: of two equal sentences the vectors are equal, of another sentence they are not; a word is no part of a word.
+"$bert" embed --model $model --word ship "The ship sails." "The ship sails." "A ship." >word.txt || wrong "embed --word"
+awk 'NR == 2 && !($3 == 1 && $4 == 1 && $5 < 0.9999) { exit 1 } END { exit NR != 4 }' word.txt ||
+    wrong "bert embed --word: $(cat word.txt)"
+says 1 "'hip' is not a word of this sentence: The ship sails." "$bert" embed --model $model --word hip "The ship sails."
+says 2 "--json" "$bert" embed --model $model --word ship --json "The ship sails."
 "$bert" embed --model $model "The ship sails." | cmp -s - <(sed -n 4p plain.txt) ||
     wrong "bert embed gives a text another vector alone than among others"
 for dtype in f16 q8_0 int8; do # near the vectors of f32; a text alone, and one thread, give the same numbers

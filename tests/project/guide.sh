@@ -74,6 +74,7 @@ for page in "$root"/docs/guide/*.md; do
     name=$(basename "$page" .md)
     grep -q '^```sh$' "$page" || continue
     grep -q "($name.md)" "$root/docs/guide/README.md" || wrong "docs/guide/README.md does not name $name.md"
+    [ "$name" != lectures ] || continue # lectures.sh
     [[ ${1:-} == whole || ! $name =~ ^(train_your_own_[bg].*|fine_tuning|look)$ ]] || continue
     mkdir "$name.run"
     blocks sh "$page" >"$name.commands"

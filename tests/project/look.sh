@@ -102,6 +102,29 @@ for m in bert tuned gpt tran; do
     begun "${more[@]}" --lines 40 --size 5
     begun "${more[@]}" --lines 16 --size 5 --model $m.half
 done
+# One head step by step: with given vectors the weights of a causal mask by hand, 1, then 1 / (1 + e^(1/√2)) = 0.33; a
+# model's head has the weights that the model computes (the program compares them).
+printf 'a 1 0\nb 1 1\n' >ab.vec
+printf 'q1 1 0\nq2 0 1\nk1 1 0\nk2 0 1\nv1 2 0\nv2 0 2\n' >abw.vec
+"$l" walk --vectors ab.vec --matrices abw.vec --causal "a b" | sed -n '/^sum/,$p' | tr -s ' ' >steps
+printf '%s\n' 'sum: the values, weighted' 'a 2.00 0.00' 'b 2.00 1.34' '' | diff - steps ||
+    wrong "walk --vectors: $(cat steps)"
+for m in bert tuned gpt tran; do
+    "$l" walk --model $m --layer 2 --head 2 "the old man saw" >steps 2>err || wrong "walk --model $m: $(cat err)"
+    [ "$(grep -q -- -inf steps && echo gpt)" = "${m/#[^g]*/}" ] || wrong "$m: the mask of walk: $(cat steps)"
+done
+ends 1 "the model computes this head without --causal" "$l" walk --model bert --causal "the old man saw"
+ends 1 "--head 9 does not exist: this layer has" "$l" walk --model bert --head 9 "the man"
+ends 1 "'c' has no vector in 'ab.vec'" "$l" walk --vectors ab.vec "a c"
+ends 3 "'ab.vec' has no row 'q1'" "$l" walk --vectors ab.vec --matrices ab.vec "a b"
+ends 2 "either --model or --vectors" "$l" walk "a b"
+ends 2 "--matrices is for --vectors" "$l" walk --model bert --matrices ab.vec "a b"
+"$l" positions --html positions.html >cosines && page positions.html || wrong "positions fails"
+awk 'NR == 2 && $2 != 1 { exit 1 } NR > 2 && NR < 6 { if ($2 >= before) exit 1 } { before = $2 }' cosines ||
+    wrong "near positions are not alike: $(cat cosines)"
+"$l" positions --model bert --length 16 --html positions.svg >cosines && [ "$(head -c 4 positions.svg)" = "<svg" ] ||
+    wrong "learned positions: $(cat cosines)"
+ends 7 "has no table of positions" "$l" positions --model tran
 "$l" align --model tran "the old man" --html align.html >said || wrong "align fails"
 page align.html
 "$l" surface --model bert --text text --lines 16 --size 9 --to bert -q >line || wrong "the line to another model"

@@ -45,6 +45,16 @@ if [ -d "$reference" ]; then
         wrong "subword splits words differently from subword-nmt"
 fi
 
+# --trace: each merge and the number of its pairs; of low, lower, newest, widest the first two tie with others.
+for pair in low:5 lower:2 newest:6 widest:3; do
+    for ((i = 0; i < ${pair#*:}; i++)); do echo ${pair%:*}; done
+done >four
+"$t" train --quiet --type byte-bpe --size 259 --trace --out traced four >merges &&
+    printf '%s\t%s\t%s\n' 1 'e s' 9 2 'es t' 9 | cmp -s - merges || wrong "--trace: $(cat merges)"
+"$t" train --quiet --type byte-bpe --size 259 --out untraced four && diff -r traced untraced >/dev/null ||
+    wrong "--trace changes the tokenizer"
+ends 2 "--trace prints merges, which --type unigram does not have" "$t" train --type unigram --trace --out new four
+
 : >empty
 printf 'ab\377\n' >broken
 ends 1 "already contains a tokenizer" "$t" train --type bpe --out bpe.1 text

@@ -38,6 +38,15 @@ sed -i 's/"type": "TemplateProcessing"/"type": "ByteLevel"/' plain/tokenizer.jso
     ends named || wrong "train --vocab: the tokenizer of the model does not add </s>"
 [ "$("$translate" run --model transformer --beam 3 --top 2 --longest 14 <lines.txt | wc -l)" = 8 ] ||
     wrong "run --top 2 does not print two lines for each"
+# Several models decode together: one model twice is that model, two kinds are another one; all need the same tokens.
+together() { "$translate" run --longest 14 --scores --model "$@" <lines.txt; }
+together transformer | cmp - <(together transformer transformer) || wrong "run: a model twice is another model"
+together transformer bahdanau | cmp - <(together transformer --model bahdanau) ||
+    wrong "run: --model twice is not --model with two folders"
+! together transformer bahdanau | cmp -s - <(together transformer) || wrong "run: the second model changes nothing"
+"${train[@]/300/290}" --size tiny --steps 1 --tokens 400 --out fewer >/dev/null
+says 1 "have different tokens" "$translate" run --model transformer fewer
+says 2 "--shortlist is for one model" "$translate" run --model transformer bahdanau --shortlist
 # GNMT's penalties change the ranks: with alpha 0 and without coverage they are the sums.
 ranks() { "$translate" run --model "$1" --beam 3 --top 3 --longest 4 "${@:2}" <lines.txt | cut -f 2; }
 for kind in transformer bahdanau luong convs2s gnmt; do

@@ -383,6 +383,9 @@ static bool merges(work *w, const tn_tokenizer_train_args *args)
             continue;
         }
         if (p->count < least) break;
+        if (args->merged)
+            args->merged(tn_tokenizer_token(w->t, (int64_t)(p->key >> 32)), tn_tokenizer_token(w->t, (uint32_t)p->key),
+                         p->count, args->user);
         if (!merge(w, top.pair)) return false;
         if (args->progress && w->n_merged % 512 == 0)
             args->progress("merging", (double)done / (double)total, args->user);

@@ -1,7 +1,7 @@
-/* main.c — compare: attention, an LSTM and causal convolutions of the same size on one task: copying the first symbols
- * of a sequence after a growing distance. Reports the sequential steps, the path length to the copied symbol, the
- * accuracy after the same number of training steps, and the time per step, as a table and as an HTML page with
- * figures. */
+/* main.c — compare: attention with and without positions, an LSTM and causal convolutions of the same size on one task:
+ * copying the first symbols of a sequence after a growing distance. Reports the sequential steps, the path length to
+ * the copied symbol, the accuracy after the same number of training steps, and the time per step, as a table and as an HTML
+ * page with figures. */
 #include "programs/common/files.h"
 #include "programs/common/options.h"
 #include "programs/common/progress.h"
@@ -9,8 +9,9 @@
 #include "programs/common/stop.h"
 
 enum { COPIED = 5, SYMBOLS = 8, BLANK = 0, GO = 1, WORDS = 2 + SYMBOLS, BATCH = 32, CONVS = 4, TAPS = 5, MOST = 8 };
-typedef enum { ATTENTION, RECURRENCE, CONVOLUTION, KINDS } kind;
-static const char *const kind_name[] = {"attention", "LSTM", "convolutions"};
+/* BAG: attention over a bag of words, whose words have no positions and see each other in both directions. */
+typedef enum { ATTENTION, RECURRENCE, CONVOLUTION, BAG, KINDS } kind;
+static const char *const kind_name[] = {"attention", "LSTM", "convolutions", "bag of words"};
 
 static int64_t     steps = 300, seed = 1, longest = 64;
 static double      lr = 3e-3;
@@ -49,21 +50,24 @@ static tn_tensor *reader_forward(reader *m, tn_tensor *ids)
     const tn_frame f = tn_enter(m);
     tn_tensor     *x = tn_call(m->words, ids);
     if (m->positions) x = tn_positions_forward(m->positions, x, 0);
-    x = m->blocks ? tn_blocks_forward(m->blocks, x, .causal = true) : m->lstm ? tn_call(m->lstm, x) : convolved(m, x);
+    x = m->blocks ? tn_blocks_forward(m->blocks, x, .causal = m->positions != NULL)
+        : m->lstm ? tn_call(m->lstm, x)
+                  : convolved(m, x);
     return tn_leave(f, tn_call(m->say, x));
 }
 TN_FORWARD(reader);
 
 static reader *reader_new(kind k, int64_t length)
 {
-    static const int64_t dims[] = {48, 60, 52}; /* about 55,000 parameters each */
+    static const int64_t dims[] = {48, 60, 52, 48}; /* about 55,000 parameters each */
     const int64_t        dim = dims[k];
     reader              *m = tn_module_new(reader);
     if (!m) return NULL;
     m->kind = k;
     m->words = tn_child(m, "words", tn_embedding_new(.count = WORDS, .dim = dim));
-    if (k == ATTENTION) {
-        m->positions = tn_child(m, "positions", tn_sinusoidal_positions_new(.dim = dim, .length = length));
+    if (k == ATTENTION || k == BAG) {
+        if (k == ATTENTION)
+            m->positions = tn_child(m, "positions", tn_sinusoidal_positions_new(.dim = dim, .length = length));
         m->blocks = tn_child(m, "blocks",
                              tn_blocks_new(.layers = 2, .dim = dim, .heads = 4, .ff = 4 * dim, .dropout = 0,
                                            .order = TN_NORM_FIRST, .final_norm = true));
@@ -145,12 +149,12 @@ static outcome learn(kind k, int64_t blanks, progress *bar, int64_t *done)
 /* ---- the report -------------------------------------------------------------------------------------------------- */
 
 /* The number of sequential steps; and of steps between a symbol and its copy. */
-static int64_t in_order(kind k, int64_t n) { return k == RECURRENCE ? 2 * n : k == ATTENTION ? 2 : CONVS; }
+static int64_t in_order(kind k, int64_t n) { return k == RECURRENCE ? 2 * n : k == CONVOLUTION ? CONVS : 2; }
 static void    path(kind k, int64_t blanks, char to[24])
 {
     const int64_t far = blanks + COPIED;
     if (k == CONVOLUTION && far > FIELD) snprintf(to, 24, "none");
-    else snprintf(to, 24, "%lld", (long long)(k == RECURRENCE ? far + 1 : k == ATTENTION ? 1 : CONVS));
+    else snprintf(to, 24, "%lld", (long long)(k == RECURRENCE ? far + 1 : k == CONVOLUTION ? CONVS : 1));
 }
 
 static bool page(int n, const int64_t *blanks, outcome r[KINDS][MOST])
@@ -179,13 +183,15 @@ static bool page(int n, const int64_t *blanks, outcome r[KINDS][MOST])
         of_right[i] = (tn_series){.name = kind_name[i], .n = n, .x = x, .y = right[i]};
         of_ms[i] = (tn_series){.name = kind_name[i], .n = n, .x = x, .y = ms[i]};
     }
-    char words[400];
+    char words[600];
     snprintf(
         words, sizeof words,
-        "The task is to copy %d symbols after a number of blanks. The models have %lld, %lld and %lld parameters; for "
-        "each distance, each is trained for %lld steps of %d sequences. Guessing would get 1 of %d symbols right.",
+        "The task is to copy %d symbols after some blanks. The models have %lld, %lld, %lld and %lld parameters; "
+        "for each distance, each is trained for %lld steps of %d sequences. Guessing would get 1 of %d symbols right. "
+        "The bag of words is attention without positions and mask: it sees which symbols there are, not their "
+        "order.",
         COPIED, (long long)r[0][0].parameters, (long long)r[1][0].parameters, (long long)r[2][0].parameters,
-        (long long)steps, BATCH, SYMBOLS);
+        (long long)r[3][0].parameters, (long long)steps, BATCH, SYMBOLS);
     tn_report_paragraph(page, words);
     tn_report_curves(page, "Accuracy by distance", "blanks", "%", KINDS, of_right);
     tn_report_curves(page, "Time by distance", "blanks", "ms per step", KINDS, of_ms);

@@ -10,7 +10,7 @@
 #include <tenon/extras.h>
 
 extern const command heads_command, prune_command, attend_command, align_command, attribute_command, surface_command,
-    probe_command, guide_command;
+    probe_command, guide_command, walk_command, positions_command, draw_command;
 
 /* ---- a model and its tokenizer (model.c) ------------------------------------------------------------------------- */
 

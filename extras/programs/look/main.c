@@ -3,9 +3,9 @@
 
 int main(int argc, char **argv)
 {
-    const command commands[] = {heads_command, prune_command,     attend_command,
-                                align_command, attribute_command, surface_command,
-                                probe_command, guide_command,     {0}};
+    const command commands[] = {heads_command,     prune_command, attend_command, walk_command,
+                                positions_command, draw_command,  align_command,  attribute_command,
+                                surface_command,   probe_command, guide_command,  {0}};
     const program look = {
         .name = "look",
         .summary = "inspect and prune Transformer models",
