@@ -1,7 +1,7 @@
 /* main.c — compare: attention with and without positions, an LSTM and causal convolutions of the same size on one task:
  * copying the first symbols of a sequence after a growing distance. Reports the sequential steps, the path length to
- * the copied symbol, the accuracy after the same number of training steps, and the time per step, as a table and as an HTML
- * page with figures. */
+ * the copied symbol, the accuracy after the same number of training steps, and the time per step, as a table and as an
+ * HTML page with figures. */
 #include "programs/common/files.h"
 #include "programs/common/options.h"
 #include "programs/common/progress.h"

@@ -190,7 +190,7 @@ static void walk_model(const char *text)
         const int64_t of_keys = (head - 1) * a->kv_heads / a->heads; /* heads may share keys */
         s.q = recorded(l, path, "queries", head - 1), s.k = recorded(l, path, "keys", of_keys);
         s.v = recorded(l, path, "values", of_keys), s.weights = recorded(l, path, "weights", head - 1);
-        s.scale = a->scale > 0 ? a->scale : 1 / sqrt((double)a->head_dim);
+        s.scale = a->scores.scale > 0 ? a->scores.scale : 1 / sqrt((double)a->head_dim);
         causal = causal || m.kind == WRITER;
         if (tn_error() == TN_OK && runs_once(l, whole)) walk(&s);
     }
