@@ -8,6 +8,7 @@
 #include "gpt.h"
 #include "heads.h"
 #include "hf.h"
+#include "live.h"
 #include "llama.h"
 #include "lm.h"
 #include "model.h"

@@ -79,7 +79,19 @@ TN_API tn_status tn_kv_cache_reorder(tn_kv_cache *c, const tn_tensor *index);
  * not under autocast, not while a tn_look is open; otherwise TN_EUNSUPPORTED. An error leaves the cache unchanged. */
 TN_API tn_replay *tn_kv_cache_record(tn_kv_cache *c, tn_tensor *(*step)(void *user), void *user);
 TN_API tn_tensor *tn_kv_cache_replay(tn_kv_cache *c, tn_replay *r);
-TN_API tn_tensor *tn_kv_cache_at(const tn_kv_cache *c); /* recorded step: i64 [1], its position; otherwise NULL */
+TN_API tn_tensor *tn_kv_cache_at(const tn_kv_cache *c); /* recorded step: i64 [1], its position; of joined caches:
+                                                           i64 [n, 1]; otherwise NULL */
+/* Caches of n texts of different lengths as the cache of one step that adds a token to each, ids [n, 1]: the step reads
+ * the weights once for all of them, and each row has the bits of a step of its own. Each cache has one row, of the
+ * same model, and has read its text's first tokens. The result is for one step; freeing it leaves the caches.
+ *
+ *     tn_kv_cache *all = tn_kv_cache_join(n, caches);
+ *     tn_tensor   *logits = tn_lm_run(gpt, (tn_decoder_args){.ids = ids, .cache = all, .last = true}); // [n, 1, vocab]
+ *     tn_kv_cache_free(all);
+ *
+ * The step is as for tn_kv_cache_record. An error in tn_blocks leaves the caches unchanged; after one behind them,
+ * tn_kv_cache_trim removes the token. tn_live (models/live.h) does this for texts that begin and end at any time. */
+TN_API tn_kv_cache *tn_kv_cache_join(int64_t n, tn_kv_cache *const *each);
 
 /* ---- positions: a part of attention ------------------------------------------------------------------------------ */
 

@@ -7,39 +7,15 @@
  * it) the best live text, ranked as if it ended now, is not better than the worst finished one. One beam is greedy
  * decoding. Of equal scores the earlier text and the smaller token id come first. */
 #include "core/base/toolbox.h"
+#include "models/generate/generation.h"
 #include "models/generate/lm_private.h"
-#include "models/generate/sampling.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
-enum { MOST_BEAMS = 64 };
-
-typedef struct {
-    double   score; /* sum of log-probabilities; of a finished text, its ranking value */
-    int64_t  n;     /* tokens, including the prompt */
-    int64_t  row;   /* row of the decoding */
-    int64_t *words;
-    float   *covered; /* .coverage: the sum of attention to each token of the source, [source]; else NULL */
-} text;
-
-typedef struct {
-    tn_generate_args a;
-    int64_t          prompts, beams, begin, most, least, end, vocab; /* begin: tokens of a prompt; end -1: none */
-    int64_t          before;                                         /* tokens of begin that are from .before */
-    int64_t          rows;                                           /* rows in use of the decoding */
-    int64_t          source; /* tokens of a source, for .coverage; 0: not known yet */
-    double           penalty;
-    bool             early;               /* a prompt is done when `beams` texts are finished */
-    text            *alive, *next, *done; /* [prompts, beams] */
-    int64_t         *nalive, *ndone;      /* [prompts] */
-    tn__choice      *room;                /* candidates of a row */
-    tn_generator     g;                   /* the generator's state at the start */
-    void            *memory[9];
-    size_t           bytes[9];
-    int              blocks;
-} state;
+typedef tn__text       text;
+typedef tn__generation state;
 
 static void *allocate(state *s, int64_t n, size_t size)
 {
@@ -59,110 +35,6 @@ static text *texts(state *s)
     text    *t = words ? allocate(s, n, sizeof *t) : NULL;
     for (int64_t i = 0; t && i < n; i++) t[i].words = words + i * length;
     return t;
-}
-
-/* ---- checks of the arguments ------------------------------------------------------------------------------------- */
-
-static bool invalid(const char *what, int64_t got, const char *expected)
-{
-    return tn_raise_false(TN_EINVAL, "tn_generate: .%s is %lld, but must be %s", what, (long long)got, expected);
-}
-
-static bool are_integers(const char *what, const tn_tensor *t)
-{
-    if (tn_dtype_of(t) == TN_I64 || tn_dtype_of(t) == TN_I32) return true;
-    return tn_raise_false(TN_EDTYPE, "tn_generate: %s must hold integers, i64 or i32", what);
-}
-
-static bool check_prompt(const tn_generate_args *a)
-{
-    char             shape[192];
-    const tn_tensor *before = a->before;
-    if (!a->from) return tn_raise_false(TN_EINVAL, "tn_generate: the decoding is NULL");
-    if (!a->prompt || tn_ndim(a->prompt) != 2 || tn_size(a->prompt, 1) < 1 || tn_size(a->prompt, 0) < 1)
-        return tn_raise_false(TN_ESHAPE, "tn_generate: the prompt must be [batch, length], both at least 1, got %s",
-                              a->prompt ? tn_shape_text(tn_shape_of(a->prompt), shape, sizeof shape) : "NULL");
-    if (before &&
-        (tn_ndim(before) != 2 || tn_size(before, 0) != tn_size(a->prompt, 0) || tn_size(before, 1) != a->read))
-        return tn_raise_false(TN_ESHAPE,
-                              "tn_generate: .before must be [%lld, %lld], the .read tokens of each prompt, got %s",
-                              (long long)tn_size(a->prompt, 0), (long long)a->read,
-                              tn_shape_text(tn_shape_of(before), shape, sizeof shape));
-    return are_integers("the prompt", a->prompt) && (!before || are_integers(".before", before));
-}
-
-/* True if the decoding has enough rows and length; else raises. */
-static bool check_decoding(const state *s)
-{
-    const tn_decoding *d = s->a.from;
-    const int64_t      room = d->length - s->a.read, prompt = s->begin - s->before;
-    if (s->a.read < 0) return invalid("read", s->a.read, "at least 0");
-    if (s->a.coverage > 0 && d->kind->size != sizeof(tn__attending_kind))
-        return tn_raise_false(TN_EUNSUPPORTED,
-                              "tn_generate: .coverage is %g, but this decoding has no attention to a source; only that "
-                              "of tn_seq2seq_decoding has",
-                              s->a.coverage);
-    if (d->kind->size >= sizeof(tn__counting_kind)) {
-        const int64_t read = ((const tn__counting_kind *)(const void *)d->kind)->read(d);
-        if (read != s->a.read)
-            return tn_raise(TN_ESTATE,
-                            "tn_generate: the decoding has read %lld tokens, but .read is %lld; make a new decoding "
-                            "for a new text, or set .read to continue this one",
-                            (long long)read, (long long)s->a.read),
-                   false;
-    }
-    if (s->prompts > d->rows / s->beams)
-        return tn_raise_false(
-            TN_EINVAL, "tn_generate: %lld prompts with %lld beams each need %lld rows; the decoding has %lld",
-            (long long)s->prompts, (long long)s->beams, (long long)(s->prompts * s->beams), (long long)d->rows);
-    if (prompt > room || s->most > room - prompt || s->most < 1)
-        return tn_raise_false(
-            TN_EINVAL,
-            "tn_generate: a prompt of %lld tokens and %lld new ones do not fit the decoding's length of "
-            "%lld%s",
-            (long long)prompt, (long long)s->most, (long long)d->length,
-            s->a.read ? ", part of which has been read" : "");
-    return true;
-}
-
-static bool check_arguments(state *s)
-{
-    const tn_generate_args *a = &s->a;
-    if (tn_error() != TN_OK || !check_prompt(a)) return false;
-    const int64_t prompt = tn_size(a->prompt, 1);
-    s->prompts = tn_size(a->prompt, 0), s->before = a->before ? a->read : 0, s->begin = s->before + prompt;
-    s->beams = a->beams, s->most = a->most ? a->most : a->from->length - a->read - prompt;
-    s->least = a->least, s->end = a->end;
-    s->penalty = a->length_penalty, s->early = a->early_stopping || s->beams == 1;
-    const int64_t best = a->best;
-    if (s->beams < 1 || s->beams > MOST_BEAMS) return invalid("beams", a->beams, "from 1 to 64");
-    if (best < 1 || best > s->beams) return invalid("best", a->best, "from 1 to .beams");
-    if (a->sample && s->beams > 1) return invalid("beams", a->beams, "1 for sampling");
-    if (a->each && s->beams > 1) return invalid("beams", a->beams, "1 with .each");
-    if (a->most < 0) return invalid("most", a->most, "at least 0");
-    if (s->least < 0 || s->least > s->most) return invalid("least", a->least, "from 0 to .most");
-    if (a->no_repeat < 0) return invalid("no_repeat", a->no_repeat, "at least 0");
-    return tn__check_choice(a) && check_decoding(s);
-}
-
-/* The maximum number of new tokens of prompt b's texts. */
-static int64_t most_of(const state *s, int64_t b) { return s->a.most_each ? tn_get_i64(s->a.most_each, b) : s->most; }
-
-static bool check_most_each(const state *s)
-{
-    char             shape[192];
-    const tn_tensor *t = s->a.most_each;
-    if (!t) return true;
-    if (tn_dtype_of(t) != TN_I64 || tn_ndim(t) != 1 || tn_numel(t) != s->prompts)
-        return tn_raise_false(TN_ESHAPE, "tn_generate: .most_each must be i64 [%lld], one number per prompt, got %s %s",
-                              (long long)s->prompts, tn_dtype_name(tn_dtype_of(t)),
-                              tn_shape_text(tn_shape_of(t), shape, sizeof shape));
-    for (int64_t b = 0; b < s->prompts; b++)
-        if (most_of(s, b) < 1 || most_of(s, b) > s->most || most_of(s, b) < s->least)
-            return tn_raise_false(
-                TN_EINVAL, "tn_generate: .most_each is %lld for prompt %lld, but must be from %lld to %lld",
-                (long long)most_of(s, b), (long long)b, (long long)(s->least > 1 ? s->least : 1), (long long)s->most);
-    return true;
 }
 
 static bool begin(state *s)
@@ -285,7 +157,7 @@ static int64_t find_candidates(state *s, int64_t b, rows_of_scores r, candidate 
 /* Extends the texts of prompt b by the best tokens. */
 static void extend(state *s, int64_t b, rows_of_scores r)
 {
-    candidate     best[2 * MOST_BEAMS] = {{{0, 0}, NULL}};
+    candidate     best[2 * TN__MOST_BEAMS] = {{{0, 0}, NULL}};
     const int64_t n = find_candidates(s, b, r, best);
     int64_t       kept = 0;
     text         *alive = &s->alive[b * s->beams], *next = &s->next[b * s->beams];
@@ -299,7 +171,7 @@ static void extend(state *s, int64_t b, rows_of_scores r)
         copy_text(s, to, t);
         to->words[to->n++] = best[k].c.word, to->score = best[k].c.score;
         const bool on = !s->a.each || s->a.each(b, best[k].c.word, s->a.user);
-        if (on && to->n < s->begin + most_of(s, b)) kept++;
+        if (on && to->n < s->begin + tn__most_of(s, b)) kept++;
         else if (k < s->beams) finish(s, b, to, to->score, to->n - s->begin);
     }
     if (n == 0 && !s->a.adjust) /* no token is allowed: the texts end */
@@ -412,9 +284,9 @@ static tn_tensor *scores_of(state *s, tn_tensor *tokens)
     return y && add_attention(s, attention) ? y : NULL;
 }
 
-static bool step(state *s, tn_tensor **tokens)
+bool tn__generation_next(state *s, tn_tensor *y, tn_tensor **tokens)
 {
-    tn_tensor *y = scores_of(s, *tokens);
+    *tokens = NULL;
     if (!y || tn_error() != TN_OK) return false;
     const rows_of_scores r = rows_of(s, tn_contiguous(tn_to(y, TN_F32)));
     if (!r.from) return false;
@@ -422,14 +294,12 @@ static bool step(state *s, tn_tensor **tokens)
     if (!s->room && !(s->room = allocate(s, wide > s->vocab ? wide : s->vocab, sizeof *s->room))) return false;
     for (int64_t b = 0; b < s->prompts; b++)
         if (s->nalive[b]) extend(s, b, r);
-    const int64_t rows = reorder_rows(s, tokens);
-    if (rows == 0) *tokens = NULL;
-    return rows >= 0;
+    return reorder_rows(s, tokens) >= 0;
 }
 
 /* ---- the loop ---------------------------------------------------------------------------------------------------- */
 
-static tn_generated results(state *s)
+tn_generated tn__generation_result(state *s)
 {
     const int64_t best = s->a.best;
     int64_t       longest = 0;
@@ -460,28 +330,49 @@ static tn_generated results(state *s)
     return r;
 }
 
+tn__generation *tn__generation_begin(tn_generate_args a)
+{
+    state *s = tn_error() == TN_OK ? tn_mem_get(sizeof *s) : NULL;
+    if (!s) return NULL;
+    s->a = a;
+    if (tn__generation_fits(s) && begin(s)) return s;
+    tn__generation_free(s);
+    return NULL;
+}
+void tn__generation_stop(tn__generation *s)
+{
+    for (int64_t b = 0; b < s->prompts; b++)
+        for (; s->nalive[b] > 0; s->nalive[b]--) {
+            const text *t = &s->alive[b * s->beams + s->nalive[b] - 1];
+            finish(s, b, t, t->score, t->n - s->begin);
+        }
+}
+void tn__generation_free(tn__generation *s)
+{
+    if (!s) return;
+    while (s->blocks > 0) s->blocks--, tn_mem_put(s->memory[s->blocks], s->bytes[s->blocks]);
+    tn_mem_put(s, sizeof *s);
+}
+
 tn_generated tn_generate_run(tn_generate_args a)
 {
-    state          s = {.a = a};
-    tn_generated   r = {NULL, NULL, NULL};
-    const tn_scope outer = tn_no_grad_begin();
-    if (check_arguments(&s) && check_most_each(&s) && begin(&s)) {
-        tn_tensor *tokens = tn_keep(tn_to(a.prompt, TN_I64));
-        while (tokens && tn_error() == TN_OK) {
-            const tn_scope inner = tn_scope_begin();
-            tn_tensor     *next = tokens;
-            next = step(&s, &next) && next ? tn_keep(next) : NULL;
-            tn_drop(tokens);
-            tokens = next;
-            tn_scope_end(inner);
-        }
+    tn_generated    r = {NULL, NULL, NULL};
+    const tn_scope  outer = tn_no_grad_begin();
+    tn__generation *s = tn__generation_begin(a);
+    tn_tensor      *tokens = s ? tn_keep(tn_to(a.prompt, TN_I64)) : NULL;
+    while (tokens && tn_error() == TN_OK) {
+        const tn_scope inner = tn_scope_begin();
+        tn_tensor     *next = NULL;
+        next = tn__generation_next(s, scores_of(s, tokens), &next) && next ? tn_keep(next) : NULL;
         tn_drop(tokens);
-        if (tn_error() == TN_OK) r = results(&s);
-        if (tn_error() == TN_OK && a.sample)
-            tn_current_generator()->position = s.g.position + (uint64_t)(s.prompts * s.most);
+        tokens = next;
+        tn_scope_end(inner);
     }
-    while (s.blocks > 0) s.blocks--, tn_mem_put(s.memory[s.blocks], s.bytes[s.blocks]);
+    tn_drop(tokens);
+    if (s && tn_error() == TN_OK) r = tn__generation_result(s);
     if (tn_error() != TN_OK) r = (tn_generated){NULL, NULL, NULL};
+    else if (a.sample) tn_current_generator()->position = s->g.position + tn__generation_draws(s);
+    tn__generation_free(s);
     tn_scope_return_list(outer, 3, (tn_tensor *[]){r.tokens, r.lengths, r.scores});
     return r;
 }

@@ -11,40 +11,10 @@
 
 #include <string.h>
 
-typedef struct {
-    int64_t    own, memory; /* number of positions of each kind; memory -1: no memory stored */
-    tn_tensor *of;          /* the tensor that the memory was computed from */
-} slot;
-
-/* The last step that was recorded with the cache. It reads the position and its angles from tensors, which the cache
- * owns and sets before each replay. */
-typedef struct {
-    const tn_replay *of; /* borrowed, only compared; NULL: none, or it is being recorded */
-    bool             recording;
-    int64_t          rows;
-    tn_tensor       *at;        /* i64 [1]: the position; -1 outside of a replay; owned */
-    int64_t         *position;  /* its element */
-    tn_tensor       *angles[2]; /* of the position, for each kind of layers, owned; NULL: none */
-    tn_rope_config   rope[2];   /* of angles */
-} cache_replay;
-
-struct tn_kv_cache {
-    tn_kv_cache_config c;
-    int64_t            rows;    /* rows of the stored batch; -1: empty, accepts any number up to .batch */
-    int64_t            removed; /* number of positions removed from the start; later positions keep their numbers */
-    size_t             bytes;
-    tn_tensor         *keys[2], *values[2]; /* [layers, batch, heads, length, width_of]: own, memory */
-    tn_tensor         *origin;    /* [batch + 1, length]: see tn__plan_copies; the last row: the spare row's */
-    int64_t            marked;    /* number of positions that have origins */
-    int64_t           *memory_of; /* [batch]: row i attends to row memory_of[i] of the memories */
-    cache_replay       replay;
-    slot               layer[];
-};
-
-static void forget_replay(cache_replay *r)
+static void forget_replay(tn__cache_replay *r)
 {
     tn_drop(r->at), tn_drop(r->angles[0]), tn_drop(r->angles[1]);
-    *r = (cache_replay){.at = NULL};
+    *r = (tn__cache_replay){.at = NULL};
 }
 
 bool tn__cache_is_int8(const tn_kv_cache *c) { return c && c->c.int8; }
@@ -76,7 +46,7 @@ tn_kv_cache *tn_kv_cache_create(tn_kv_cache_config c)
     if (c.int8 && c.dtype == TN_F64)
         return tn_raise_null(TN_EDTYPE, "%s: .dtype is f64, but .int8 is for f32 and bf16", who);
     size_t bytes, numbers;
-    if (__builtin_mul_overflow((uint64_t)c.layers, sizeof(slot), &bytes) ||
+    if (__builtin_mul_overflow((uint64_t)c.layers, sizeof(tn__cache_slot), &bytes) ||
         __builtin_add_overflow(bytes, sizeof(tn_kv_cache), &bytes))
         return tn_raise_null(TN_EINVAL, "%s: .layers is %lld, too many for any memory", who, (long long)c.layers);
     if (__builtin_mul_overflow((uint64_t)c.batch, sizeof(int64_t), &numbers) ||
@@ -84,7 +54,7 @@ tn_kv_cache *tn_kv_cache_create(tn_kv_cache_config c)
         return tn_raise_null(TN_EINVAL, "%s: .batch is %lld, too many for any memory", who, (long long)c.batch);
     tn_kv_cache *k = tn_mem_get(bytes);
     if (!k) return NULL;
-    k->replay = (cache_replay){.at = NULL};
+    k->replay = (tn__cache_replay){.at = NULL};
     k->c = c, k->bytes = bytes, k->rows = -1;
     k->memory_of = (int64_t *)(void *)(k->layer + c.layers);
     set_memories_apart(k);
@@ -105,6 +75,7 @@ void tn_kv_cache_free(tn_kv_cache *c)
     if (!c) return;
     tn_kv_cache_clear(c);
     forget_replay(&c->replay);
+    tn__joined_free(c->joined);
     for (int i = 0; i < 2; i++) tn_drop(c->keys[i]), tn_drop(c->values[i]);
     tn_drop(c->origin);
     tn_mem_put(c, c->bytes);
@@ -122,12 +93,13 @@ static int64_t length_of(const tn_kv_cache *c)
 
 int64_t tn_kv_cache_length(const tn_kv_cache *c)
 {
-    return !c || tn__unreplayable("tn_kv_cache_length") ? 0 : length_of(c);
+    const char *const who = "tn_kv_cache_length";
+    return !c || tn__unreplayable(who) || !tn__not_joined(who, c) ? 0 : length_of(c);
 }
 
 int64_t tn_kv_cache_rows(const tn_kv_cache *c) { return c && c->rows > 0 ? c->rows : 0; }
 
-static void delete_memory(slot *s)
+static void delete_memory(tn__cache_slot *s)
 {
     tn_drop(s->of);
     s->of = NULL, s->memory = -1;
@@ -152,6 +124,7 @@ tn_status tn_kv_cache_trim(tn_kv_cache *c, int64_t length)
 {
     if (tn__blocked()) return tn_error();
     if (!tn__not_null("tn_kv_cache_trim", "the cache", c)) return tn_error();
+    if (!tn__not_joined("tn_kv_cache_trim", c)) return tn_error();
     const int64_t now = tn_kv_cache_length(c);
     if (length < 0 || length > now)
         return tn_raise(TN_EINVAL, "tn_kv_cache_trim: length is %lld, but the cache holds %lld positions",
@@ -167,6 +140,7 @@ tn_status tn_kv_cache_forget(tn_kv_cache *c, int64_t from, int64_t count)
 {
     if (tn__blocked()) return tn_error();
     if (!tn__not_null("tn_kv_cache_forget", "the cache", c)) return tn_error();
+    if (!tn__not_joined("tn_kv_cache_forget", c)) return tn_error();
     const int64_t now = tn_kv_cache_length(c);
     if (from < 0 || count < 0 || from > now || count > now - from)
         return tn_raise(TN_EINVAL, "tn_kv_cache_forget: %lld positions from %lld on, but the cache holds %lld",
@@ -260,7 +234,7 @@ bool tn__cache_write(tn_kv_cache *c, int64_t layer, bool memory, int64_t made, t
 
 void tn__cache_commit(tn_kv_cache *c, int64_t layer, tn_tensor *of, int64_t rows, int64_t n)
 {
-    slot *s = &c->layer[layer];
+    tn__cache_slot *s = &c->layer[layer];
     if (of) delete_memory(s), s->memory = n, s->of = tn_keep(of);
     else s->own += n;
     c->rows = rows;
@@ -293,7 +267,8 @@ bool tn__cache_memory_is(const tn_kv_cache *c, int64_t layer, const tn_tensor *o
 void tn__cache_undo(tn_kv_cache *c, int64_t layer, tn__cached_lengths before)
 {
     if (!c || layer < 0 || layer >= c->c.layers) return;
-    slot *s = &c->layer[layer];
+    if (c->joined) tn__joined_undo(c, layer);
+    tn__cache_slot *s = &c->layer[layer];
     if (s->own > before.own) s->own = before.own;
     if (before.memory < 0) delete_memory(s);
     reset_if_empty(c);
@@ -351,11 +326,12 @@ static bool in_plain_mode(const char *who)
 tn_replay *tn_kv_cache_record(tn_kv_cache *c, tn_tensor *(*step)(void *user), void *user)
 {
     static const char *const who = "tn_kv_cache_record";
-    if (tn__blocked() || !tn__not_null(who, "the cache", c) || tn__unreplayable(who)) return NULL;
+    if (tn__blocked() || !tn__not_null(who, "the cache", c) || !tn__not_joined(who, c) || tn__unreplayable(who))
+        return NULL;
     const int64_t n = before_step(who, c);
     if (n < 0) return NULL;
     if (!in_plain_mode(who)) return NULL;
-    cache_replay *r = &c->replay;
+    tn__cache_replay *r = &c->replay;
     forget_replay(r);
     r->at = tn_take(tn_full_of(TN_I64, TN_SHAPE(1), (double)n));
     if (!r->at || !(r->position = tn_data_mut(r->at))) return forget_replay(r), NULL;
@@ -374,8 +350,9 @@ tn_replay *tn_kv_cache_record(tn_kv_cache *c, tn_tensor *(*step)(void *user), vo
 tn_tensor *tn_kv_cache_replay(tn_kv_cache *c, tn_replay *of)
 {
     static const char *const who = "tn_kv_cache_replay";
-    if (tn__blocked() || !tn__not_null(who, "the cache", c) || tn__unreplayable(who)) return NULL;
-    cache_replay *r = &c->replay;
+    if (tn__blocked() || !tn__not_null(who, "the cache", c) || !tn__not_joined(who, c) || tn__unreplayable(who))
+        return NULL;
+    tn__cache_replay *r = &c->replay;
     if (!of || of != r->of)
         return tn_raise_null(TN_ESTATE, "%s: this is not the last replay that was recorded with this cache", who);
     if (c->rows != r->rows)
@@ -395,12 +372,15 @@ tn_tensor *tn_kv_cache_replay(tn_kv_cache *c, tn_replay *of)
     return y;
 }
 
-tn_tensor *tn_kv_cache_at(const tn_kv_cache *c) { return c && c->replay.recording ? c->replay.at : NULL; }
+tn_tensor *tn_kv_cache_at(const tn_kv_cache *c)
+{
+    return c && (c->replay.recording || c->joined) ? c->replay.at : NULL;
+}
 
 tn_tensor *tn__cache_angles(tn_kv_cache *c, tn_rope_config rope)
 {
-    cache_replay *r = &c->replay;
-    int           i = 0;
+    tn__cache_replay *r = &c->replay;
+    int               i = 0;
     while (i < 2 && r->angles[i] && !tn__rope_same(&r->rope[i], &rope)) i++;
     if (i == 2)
         return tn_raise_null(TN_EUNSUPPORTED,
@@ -408,7 +388,7 @@ tn_tensor *tn__cache_angles(tn_kv_cache *c, tn_rope_config rope)
     if (!r->angles[i]) {
         const uint16_t recording = tn__self.mode.replay;
         tn__self.mode.replay = 0; /* tn_kv_cache_replay writes them again */
-        tn_tensor *t = tn_rope_angles(rope, c->removed + length_of(c), 1);
+        tn_tensor *t = c->joined ? tn__joined_angles(c, rope) : tn_rope_angles(rope, c->removed + length_of(c), 1);
         tn__self.mode.replay = recording;
         if (t) r->angles[i] = tn_keep(t), r->rope[i] = rope;
     }
@@ -469,6 +449,7 @@ tn_status tn_kv_cache_reorder(tn_kv_cache *c, const tn_tensor *index)
     char                     text[192];
     if (tn__blocked()) return tn_error();
     if (!tn__not_null(who, "the cache", c) || !tn__not_null(who, "the index", index)) return tn_error();
+    if (!tn__not_joined(who, c)) return tn_error();
     const tn_dtype dt = tn_dtype_of(index);
     if (tn_ndim(index) != 1 || (dt != TN_I64 && dt != TN_I32))
         return tn_raise(TN_ESHAPE, "%s: the index must be integers [rows], got %s %s", who, tn_dtype_name(dt),

@@ -4,6 +4,39 @@
 
 #include "nn/attention.h"
 
+typedef struct tn__joint tn__joint;
+
+typedef struct {
+    int64_t    own, memory; /* number of positions of each kind; memory -1: no memory stored */
+    tn_tensor *of;          /* the tensor that the memory was computed from */
+} tn__cache_slot;
+
+/* The last step that was recorded with the cache. It reads the position and its angles from tensors, which the cache
+ * owns and sets before each replay. */
+typedef struct {
+    const tn_replay *of; /* borrowed, only compared; NULL: none, or it is being recorded */
+    bool             recording;
+    int64_t          rows;
+    tn_tensor       *at;        /* i64 [1]: the position; -1 outside of a replay; owned */
+    int64_t         *position;  /* its element */
+    tn_tensor       *angles[2]; /* of the position, for each kind of layers, owned; NULL: none */
+    tn_rope_config   rope[2];   /* of angles */
+} tn__cache_replay;
+
+struct tn_kv_cache {
+    tn_kv_cache_config c;
+    int64_t            rows;    /* rows of the stored batch; -1: empty, accepts any number up to .batch */
+    int64_t            removed; /* number of positions removed from the start; later positions keep their numbers */
+    size_t             bytes;
+    tn_tensor         *keys[2], *values[2]; /* [layers, batch, heads, length, width_of]: own, memory */
+    tn_tensor         *origin;    /* [batch + 1, length]: see tn__plan_copies; the last row: the spare row's */
+    int64_t            marked;    /* number of positions that have origins */
+    int64_t           *memory_of; /* [batch]: row i attends to row memory_of[i] of the memories */
+    tn__cache_replay   replay;
+    tn__joint         *joined; /* NULL: a cache of its own */
+    tn__cache_slot     layer[];
+};
+
 /* The number of positions stored in a layer: its own, and those of a memory (-1: no memory stored). {0, -1} if the
  * cache is NULL or the layer does not exist. */
 typedef struct {
@@ -71,6 +104,20 @@ int64_t tn__sharing(const int64_t *memory_of, int64_t rows);
 int64_t tn__cache_sharing(const tn_kv_cache *c);
 /* Gives each row a memory of its own. False: raised. */
 bool tn__cache_copy_memories(tn_kv_cache *c);
+
+/* Caches of one row each that a step extends together (kv_cache_joined.c). */
+struct tn__joint {
+    int64_t      n;
+    size_t       bytes;
+    tn_kv_cache *each[]; /* [n]; behind them, int64_t [n]: the positions that each had when they were joined */
+};
+tn_kv_cache *tn__joined_row(const tn_kv_cache *c, int64_t i);
+tn_tensor   *tn__joined_angles(const tn_kv_cache *c, tn_rope_config rope); /* [n, 1, rope.dim] */
+void         tn__joined_undo(tn_kv_cache *c, int64_t layer); /* removes what the step has added to a layer */
+void         tn__joined_free(tn__joint *j);                  /* NULL: none; the caches stay */
+/* True if c is not joined, so that its rows have one length; else raises. */
+bool                  tn__not_joined(const char *who, const tn_kv_cache *c);
+static inline int64_t tn__joined_rows(const tn_kv_cache *c) { return c && c->joined ? c->joined->n : 0; }
 
 /* After a failure: removes the positions that the layer did not have before. */
 void tn__cache_undo(tn_kv_cache *c, int64_t layer, tn__cached_lengths before);

@@ -112,7 +112,7 @@ static bool left_of(const tn_mha *m, tn_tensor **h)
 /* Writes the keys and values of this call to the cache, and sets k and v to all keys and values in it. */
 static bool through_cache(const tn_mha *m, const tn_mha_args *a, const tn__mha_sizes *z, tn_tensor **k, tn_tensor **v)
 {
-    if (!a->cache) return true;
+    if (!a->cache || tn__joined_rows(a->cache)) return true;
     return (z->recall || tn__cache_write(a->cache, a->layer, a->memory, m->made_kv_heads, *k, *v)) &&
            tn__cache_read(a->cache, a->layer, a->memory, z->batch, z->keys, k, v) && left_of(m, k) && left_of(m, v);
 }
@@ -150,6 +150,30 @@ static tn_tensor *attend_now(const tn_mha *m, const tn_mha_args *a, const tn__mh
     if (!at) return tn_attention_run(t);
     t.past = 0;
     return tn_attention_at(t, at);
+}
+
+/* Joined caches: each row attends to the positions of its own, and extends it. t: without queries, keys and values. */
+static tn_tensor *attend_rows(const tn_mha *m, const tn_mha_args *a, tn_attention_args t, tn_tensor *const h[3])
+{
+    const int64_t n = tn__joined_rows(a->cache), width = m->heads * m->head_dim;
+    tn_tensor    *all = NULL;
+    tn_mha_args   b = *a;
+    for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) {
+        b.cache = tn__joined_row(a->cache, i);
+        const int64_t       before = tn__cache_lengths(b.cache, a->layer).own;
+        const tn__mha_sizes z = {1, 1, 1, before, before + 1, before, false};
+        tn_tensor          *k = tn_narrow(h[1], 0, i, 1), *v = tn_narrow(h[2], 0, i, 1);
+        if (!through_cache(m, &b, &z, &k, &v)) return NULL;
+        tn_attention_args row = t;
+        row.q = tn_narrow(h[0], 0, i, 1), row.k = k, row.v = v, row.past = before;
+        if (m->kv_heads != m->heads) group(m, &z, &row);
+        tn_tensor *y = tn_attention_run(row);
+        if (y && !all) all = tn_empty_of(tn_dtype_of(y), TN_SHAPE(n, 1, width));
+        tn_copy_from(tn_narrow(all, 0, i, 1), tn_reshape(y, TN_SHAPE(1, 1, width)));
+    }
+    for (int64_t i = 0; i < n && tn_error() == TN_OK; i++)
+        tn__cache_commit(tn__joined_row(a->cache, i), a->layer, NULL, 1, 1);
+    return tn_error() == TN_OK ? all : NULL;
 }
 
 static void set_offsets(const tn_mha_args *a, tn_attention_args *t)
@@ -228,6 +252,7 @@ static tn_tensor *attend(tn_mha *m, const tn_mha_args *a, tn_tensor **weights)
     t.dropout = m->base.training ? m->dropout : 0;
     if (m->scores.scale > 0) t.scale = m->scores.scale;
     t.order = TN_DIMS(0, 2, 1, 3);
+    if (tn__joined_rows(a->cache)) return tn_call(m->out_proj, attend_rows(m, a, t, h));
     if (m->kv_heads != m->heads) group(m, &z, &t);
     tn_tensor     *y = attend_now(m, a, &z, t, weights); /* [B, T, heads, D]; heads may be [kv_heads, group] */
     const tn_shape flat = TN_SHAPE(z.batch, z.queries, m->heads * m->head_dim);

@@ -150,11 +150,15 @@ bool tn__mha_replayable(const tn_mha *m, const tn_mha_args *a, const tn_placed *
 {
     const tn_rotary *rotary = tn_rotary_of(m);
     if (!tn_kv_cache_at(a->cache)) return true;
+    if (tn__joined_rows(a->cache) && p->queries != 1)
+        return tn_raise_false(TN_ESHAPE, "mha: joined caches take 1 token of each row, got %lld",
+                              (long long)p->queries);
     if (a->causal && !a->attn_mask && !a->key_padding_mask && !a->memory && !others &&
         !(m->base.training && m->dropout > 0) &&
         (!m->positions || (rotary && p->made[0] == tn__cache_angles(a->cache, tn__mha_rope(m)))))
         return true;
-    return tn_raise_false(TN_EUNSUPPORTED,
-                          "mha: a step that is recorded with a cache must be causal self-attention in tn_blocks, with "
-                          "rotary or no .positions, without masks, .weights, .placed, dropout and tn_look");
+    return tn_raise_false(
+        TN_EUNSUPPORTED,
+        "mha: a step with joined caches, or one that is recorded with a cache, must be causal self-attention in tn_blocks, with "
+        "rotary or no .positions, without masks, .weights, .placed, dropout and tn_look");
 }

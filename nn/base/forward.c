@@ -15,6 +15,13 @@ static int length_of(const char *who)
     return n > 4 && !strcmp(who + n - 4, "_run") ? n - 4 : n;
 }
 
+static _Thread_local struct {
+    bool (*stop)(void *user);
+    void *user;
+} limit;
+
+void tn_stop_when(bool (*stop)(void *user), void *user) { limit.stop = stop, limit.user = user; }
+
 bool tn_module_ready(const char *who, void *module)
 {
     const tn_module *m = module;
@@ -31,6 +38,8 @@ bool tn_module_ready(const char *who, void *module)
         return tn_raise_false(
             TN_ESTATE, "%s: the module is incomplete because its constructor failed; free it and create it again",
             tn__kind_name(m));
+    if (limit.stop && limit.stop(limit.user))
+        return tn_raise_false(TN_ESTATE, "%.*s: stopped, as the function of tn_stop_when asked", length_of(who), who);
     return true;
 }
 

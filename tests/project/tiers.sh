@@ -29,7 +29,7 @@ look up        |    - | tenon.h core/files.h core/gguf.h core/keywords.h core/q8
                |      | nn/experts.h nn/module_tools.h nn/convolution.h nn/crf.h nn/losses.h nn/init.h nn/lora.h
                |      | nn/disentangled.h nn/state.h nn/two_stream.h
                |      | optim/optimizers.h optim/schedule.h optim/checkpoint.h
-               |      | models/decoding.h models/hf.h models/peft.h extras.h extras/extras.h extras/families.h
+               |      | models/decoding.h models/hf.h models/live.h models/peft.h extras.h extras/extras.h extras/families.h
                |      | extras/surface.h extras/thai.h extras/torch.h
 '
 

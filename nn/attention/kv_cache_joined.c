@@ -1,0 +1,98 @@
+/* kv_cache_joined.c — caches of one row each that a step extends together: texts of different lengths in one batch. The
+ * step's products read the weights once for all rows; attention reads each row's own cache, as it does alone, so that a
+ * row has the same bits with any others. */
+#include "nn/attention/kv_cache_private.h"
+#include "nn/base/nn_private.h"
+
+#include <string.h>
+
+static int64_t *positions_of(tn__joint *j) { return (int64_t *)(void *)(j->each + j->n); }
+
+void tn__joined_free(tn__joint *j)
+{
+    if (j) tn_mem_put(j, j->bytes);
+}
+
+bool tn__not_joined(const char *who, const tn_kv_cache *c)
+{
+    if (!c->joined) return true;
+    return tn_raise_false(TN_EUNSUPPORTED,
+                          "%s: these are joined caches, whose rows have different lengths; a step reads its positions "
+                          "from tn_kv_cache_at",
+                          who);
+}
+
+tn_kv_cache *tn__joined_row(const tn_kv_cache *c, int64_t i) { return c->joined->each[i]; }
+
+/* Whether cache i can be joined with the first; else raises. */
+static bool fits(tn_kv_cache *const *each, int64_t i)
+{
+    static const char *const who = "tn_kv_cache_join";
+    const tn_kv_cache       *c = each[i], *first = each[0];
+    if (!c) return tn_raise_false(TN_EINVAL, "%s: cache %lld is NULL", who, (long long)i);
+    if (!tn__not_joined(who, c)) return false;
+    const tn_kv_cache_config *a = &c->c, *b = &first->c;
+    if (tn_kv_cache_rows(c) != 1 || c->layer[0].memory >= 0)
+        return tn_raise_false(
+            TN_ESTATE, "%s: cache %lld has %lld rows%s; it must have one that has read its first tokens", who,
+            (long long)i, (long long)tn_kv_cache_rows(c), c->layer[0].memory >= 0 ? " and a memory" : "");
+    if (a->layers != b->layers || a->heads != b->heads || a->head_dim != b->head_dim || a->dtype != b->dtype ||
+        a->int8 != b->int8)
+        return tn_raise_false(TN_ESHAPE, "%s: caches 0 and %lld are of different models", who, (long long)i);
+    for (int64_t k = 0; k < i; k++)
+        if (each[k] == c)
+            return tn_raise_false(TN_EINVAL, "%s: caches %lld and %lld are the same", who, (long long)k, (long long)i);
+    return true;
+}
+
+tn_kv_cache *tn_kv_cache_join(int64_t n, tn_kv_cache *const *each)
+{
+    size_t of_rows, of_slots;
+    if (tn__blocked() || !tn__at_least("tn_kv_cache_join", "n", n, 1)) return NULL;
+    for (int64_t i = 0; i < n; i++)
+        if (!fits(each, i)) return NULL;
+    if (__builtin_mul_overflow((uint64_t)n, sizeof(tn_kv_cache *) + sizeof(int64_t), &of_rows) ||
+        __builtin_add_overflow(of_rows, sizeof(tn__joint), &of_rows))
+        return tn_raise_null(TN_EINVAL, "tn_kv_cache_join: %lld caches, too many for any memory", (long long)n);
+    of_slots = sizeof(tn_kv_cache) + (size_t)each[0]->c.layers * sizeof(tn__cache_slot); /* fits: each[0] exists */
+    tn_kv_cache *c = tn_mem_get(of_slots);
+    if (!c) return NULL;
+    c->c = each[0]->c, c->rows = n, c->bytes = of_slots;
+    for (int64_t i = 0; i < c->c.layers; i++) c->layer[i].memory = -1;
+    c->joined = tn_mem_get(of_rows);
+    c->replay.at = tn_take(tn_empty_of(TN_I64, TN_SHAPE(n, 1)));
+    int64_t *at = c->replay.at ? tn_data_mut(c->replay.at) : NULL;
+    if (c->joined) *c->joined = (tn__joint){.n = n, .bytes = of_rows};
+    if (!c->joined || !at) return tn_kv_cache_free(c), NULL;
+    for (int64_t i = 0; i < n; i++) {
+        c->joined->each[i] = each[i];
+        positions_of(c->joined)[i] = tn_kv_cache_length(each[i]);
+        at[i] = each[i]->removed + positions_of(c->joined)[i];
+    }
+    if (tn_error() != TN_OK) tn_kv_cache_free(c), c = NULL;
+    return c;
+}
+
+/* Row by row, as tn_rope_angles makes them for a text alone: some depend on the text's length. */
+tn_tensor *tn__joined_angles(const tn_kv_cache *c, tn_rope_config rope)
+{
+    const tn__joint *j = c->joined;
+    const int64_t   *at = tn_data(c->replay.at);
+    const tn_scope   s = tn_no_grad_begin();
+    tn_tensor       *all = NULL;
+    for (int64_t i = 0; at && i < j->n && tn_error() == TN_OK; i++) {
+        tn_tensor *one = tn_rope_angles(rope, at[i], 1); /* [1, dim] */
+        if (one && !all) all = tn_empty_of(tn_dtype_of(one), TN_SHAPE(j->n, 1, tn_size(one, -1)));
+        tn_copy_from(tn_select(all, 0, i), one);
+    }
+    return tn_scope_return(s, tn_error() == TN_OK ? all : NULL);
+}
+
+void tn__joined_undo(tn_kv_cache *c, int64_t layer)
+{
+    tn__joint *j = c->joined;
+    for (int64_t i = 0; i < j->n; i++) {
+        int64_t *own = &j->each[i]->layer[layer].own;
+        if (*own > positions_of(j)[i]) *own = positions_of(j)[i];
+    }
+}
