@@ -1,4 +1,4 @@
-/* custom_decoder.c — a complete decoder of your own: LLaMA's architecture, with config, Hugging Face's files, and the
+/* custom_decoder.c — a complete custom decoder: LLaMA's architecture, with config, Hugging Face's files, and the
  * library's loss and generation as a tn_lm. It learns to count by threes, is saved, loaded, and continues a sequence.
  * Build: cc -O2 custom_decoder.c -o custom_decoder $(pkg-config --cflags --libs tenon) */
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* diffusion.c — draws from noise: a denoising diffusion model (Ho and others, 2020) on a small U-Net. A drawing is mixed
- * with noise, and the network learns to predict the noise. To draw, it starts with noise and removes a part of what it
- * predicts in each step (DDIM, Song and others, 2021). The program makes its drawings: squares, crosses and frames.
+/* diffusion.c — draws from noise: a denoising diffusion model (Ho and others, 2020) on a small U-Net. A drawing is
+ * mixed with noise; the network learns to predict the noise. To draw, it starts with noise and removes a part of what
+ * it predicts in each step (DDIM, Song and others, 2021). Its drawings are squares, crosses and frames.
  * Build: cc -O2 diffusion.c -o diffusion $(pkg-config --cflags --libs tenon) -lm */
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* window_tagger.c — a tagger without attention: a feed-forward network reads a window of words and the tags that it
- * gave to the words before, from left to right. The task is to mark what stands between two equal quotation marks;
+ * gave to the words before, from left to right. The task is to mark the words between two equal quotation marks;
  * inside a long quotation only the earlier tags tell.
  * Build: cc -O2 window_tagger.c -o window_tagger $(pkg-config --cflags --libs tenon) */
 #include <stdio.h>

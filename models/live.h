@@ -19,7 +19,7 @@
 TN_C_BEGIN_
 
 typedef struct tn_live tn_live;
-typedef struct {
+typedef struct tn_live_config {
     int           zero_;
     void         *model;      /* a tn_lm; the program owns it, and leaves it unchanged while texts are alive */
     int64_t rows  TN_IS(8);   /* maximum number of texts that have not ended */
@@ -43,7 +43,7 @@ TN_API bool    tn_live_ended(const tn_live *l, int64_t text); /* it is complete,
 /* Removes a text, which need not have ended, and returns it as tn_generate does; all NULL: raised. */
 TN_API tn_generated tn_live_take(tn_live *l, int64_t text);
 TN_API int64_t      tn_live_room(const tn_live *l); /* number of texts that can be added now */
-/* The bytes that the key/value cache of a text needs at most, for its prompt and .most tokens; 0: the model has none. */
+/* The bytes that the key/value cache of a text needs at most, for its prompt and .most tokens; 0: it has no cache. */
 TN_API size_t tn_live_need(const tn_live *l, int64_t tokens);
 
 TN_C_END_

@@ -4,26 +4,6 @@
 #include "nn/attention/kv_cache_private.h"
 #include "nn/base/nn_private.h"
 
-#include <string.h>
-
-static int64_t *positions_of(tn__joint *j) { return (int64_t *)(void *)(j->each + j->n); }
-
-void tn__joined_free(tn__joint *j)
-{
-    if (j) tn_mem_put(j, j->bytes);
-}
-
-bool tn__not_joined(const char *who, const tn_kv_cache *c)
-{
-    if (!c->joined) return true;
-    return tn_raise_false(TN_EUNSUPPORTED,
-                          "%s: these are joined caches, whose rows have different lengths; a step reads its positions "
-                          "from tn_kv_cache_at",
-                          who);
-}
-
-tn_kv_cache *tn__joined_row(const tn_kv_cache *c, int64_t i) { return c->joined->each[i]; }
-
 /* Whether cache i can be joined with the first; else raises. */
 static bool fits(tn_kv_cache *const *each, int64_t i)
 {
@@ -66,33 +46,9 @@ tn_kv_cache *tn_kv_cache_join(int64_t n, tn_kv_cache *const *each)
     if (!c->joined || !at) return tn_kv_cache_free(c), NULL;
     for (int64_t i = 0; i < n; i++) {
         c->joined->each[i] = each[i];
-        positions_of(c->joined)[i] = tn_kv_cache_length(each[i]);
-        at[i] = each[i]->removed + positions_of(c->joined)[i];
+        tn__joined_positions(c->joined)[i] = tn_kv_cache_length(each[i]);
+        at[i] = each[i]->removed + tn__joined_positions(c->joined)[i];
     }
     if (tn_error() != TN_OK) tn_kv_cache_free(c), c = NULL;
     return c;
-}
-
-/* Row by row, as tn_rope_angles makes them for a text alone: some depend on the text's length. */
-tn_tensor *tn__joined_angles(const tn_kv_cache *c, tn_rope_config rope)
-{
-    const tn__joint *j = c->joined;
-    const int64_t   *at = tn_data(c->replay.at);
-    const tn_scope   s = tn_no_grad_begin();
-    tn_tensor       *all = NULL;
-    for (int64_t i = 0; at && i < j->n && tn_error() == TN_OK; i++) {
-        tn_tensor *one = tn_rope_angles(rope, at[i], 1); /* [1, dim] */
-        if (one && !all) all = tn_empty_of(tn_dtype_of(one), TN_SHAPE(j->n, 1, tn_size(one, -1)));
-        tn_copy_from(tn_select(all, 0, i), one);
-    }
-    return tn_scope_return(s, tn_error() == TN_OK ? all : NULL);
-}
-
-void tn__joined_undo(tn_kv_cache *c, int64_t layer)
-{
-    tn__joint *j = c->joined;
-    for (int64_t i = 0; i < j->n; i++) {
-        int64_t *own = &j->each[i]->layer[layer].own;
-        if (*own > positions_of(j)[i]) *own = positions_of(j)[i];
-    }
 }

@@ -116,8 +116,9 @@ tn_tensor   *tn__joined_angles(const tn_kv_cache *c, tn_rope_config rope); /* [n
 void         tn__joined_undo(tn_kv_cache *c, int64_t layer); /* removes what the step has added to a layer */
 void         tn__joined_free(tn__joint *j);                  /* NULL: none; the caches stay */
 /* True if c is not joined, so that its rows have one length; else raises. */
-bool                  tn__not_joined(const char *who, const tn_kv_cache *c);
-static inline int64_t tn__joined_rows(const tn_kv_cache *c) { return c && c->joined ? c->joined->n : 0; }
+bool                   tn__not_joined(const char *who, const tn_kv_cache *c);
+static inline int64_t *tn__joined_positions(tn__joint *j) { return (int64_t *)(void *)(j->each + j->n); }
+static inline int64_t  tn__joined_rows(const tn_kv_cache *c) { return c && c->joined ? c->joined->n : 0; }
 
 /* After a failure: removes the positions that the layer did not have before. */
 void tn__cache_undo(tn_kv_cache *c, int64_t layer, tn__cached_lengths before);

@@ -314,6 +314,27 @@ static double three_texts(int i)
 START_TEST(memory) { tn_each_allocation_fails(three_texts, _i, 7, 31, 500); }
 END_TEST
 
+static bool after_two(void *user) { return ++*(int *)user > 2; }
+START_TEST(stopped_forward)
+{
+    int            asked = 0;
+    const tn_scope s = tn_no_grad_begin();
+    void          *m = gpt();
+    tn_tensor     *ids = tn_full_of(TN_I64, TN_SHAPE(1, 3), 1);
+    tn_stop_when(after_two, &asked);
+    ck_assert_ptr_null(tn_lm_run(m, (tn_decoder_args){.ids = ids}));
+    ck_assert_int_eq(asked, 3);
+    ck_assert_int_eq(tn_error(), TN_ESTATE);
+    ck_assert_ptr_nonnull(strstr(tn_error_message(), "stopped, as the function of tn_stop_when asked"));
+    tn_clear_error();
+    tn_stop_when(NULL, NULL);
+    ck_assert_ptr_nonnull(tn_lm_run(m, (tn_decoder_args){.ids = ids}));
+    ck_assert_int_eq(asked, 3);
+    tn_module_free(m);
+    tn_scope_end(s);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("live");
@@ -325,6 +346,7 @@ int main(void)
     tcase_add_test(e, error_of_one_text);
     tcase_add_test(e, mistakes);
     tcase_add_test(e, mistakes_of_joining);
+    tcase_add_test(e, stopped_forward);
     TCase *m = tcase_create("memory");
     suite_add_tcase(s, m);
     tcase_add_loop_test(m, memory, 0, 2);

@@ -501,7 +501,7 @@ START_TEST(refused)
 }
 END_TEST
 
-/* A published sentence encoder in int8: the vectors of about 1,000 sentences, a quarter of each text, near those of f32. */
+/* A published sentence encoder in int8: the vectors of about 1,000 sentences are near those of f32. */
 START_TEST(int8_of_a_published_model)
 {
     static const char *const texts[] = {"reviews", "novels", "speeches", "wiki"};
