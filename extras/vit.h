@@ -8,6 +8,7 @@
 #ifndef TENON_EXTRAS_VIT_H
 #define TENON_EXTRAS_VIT_H
 #include "../data/data.h"
+#include "../models/decoding.h"
 #include "../nn/nn.h"
 TN_C_BEGIN_
 

@@ -34,12 +34,7 @@ TN_API void tn_leave_list(tn_frame f, int n, tn_tensor **const *y);
 /* ---- limits of a call -------------------------------------------------------------------------------------------- */
 
 /* Ends calls of this thread early: every call of a module first asks stop(user), and if that returns true, it raises
- * TN_ESTATE, so that a forward, also one of tn_bert_embed, returns NULL soon. NULL: nothing is asked.
- *
- *     static bool is_late(void *user) { return seconds() > *(double *)user; }
- *     tn_stop_when(is_late, &deadline);
- *     tn_tensor *y = tn_bert_embed(bert, tokenizer, n, texts, TN_POOL_MEAN);
- *     tn_stop_when(NULL, NULL); */
+ * TN_ESTATE, so that a forward, also one of tn_bert_embed, returns NULL soon. NULL: nothing is asked. */
 TN_API void tn_stop_when(bool (*stop)(void *user), void *user);
 
 /* ---- walking: for (tn_each p = tn_parameters(net); tn_next(&p);) printf("%s\n", p.name); ----------------------- */

@@ -159,6 +159,6 @@ bool tn__mha_replayable(const tn_mha *m, const tn_mha_args *a, const tn_placed *
         return true;
     return tn_raise_false(
         TN_EUNSUPPORTED,
-        "mha: a step with joined caches, or one that is recorded with a cache, must be causal self-attention in tn_blocks, "
-        "with rotary or no .positions, without masks, .weights, .placed, dropout and tn_look");
+        "mha: a step with joined caches, or one that is recorded with a cache, must be causal self-attention in "
+        "tn_blocks, with rotary or no .positions, without masks, .weights, .placed, dropout and tn_look");
 }
