@@ -28,7 +28,9 @@ static bool fits(tn_kv_cache *const *each, int64_t i)
 tn_kv_cache *tn_kv_cache_join(int64_t n, tn_kv_cache *const *each)
 {
     size_t of_rows, of_slots;
-    if (tn__blocked() || !tn__at_least("tn_kv_cache_join", "n", n, 1)) return NULL;
+    if (tn__blocked() || !tn__at_least("tn_kv_cache_join", "n", n, 1) ||
+        !tn__not_null("tn_kv_cache_join", "each", each))
+        return NULL;
     for (int64_t i = 0; i < n; i++)
         if (!fits(each, i)) return NULL;
     if (__builtin_mul_overflow((uint64_t)n, sizeof(tn_kv_cache *) + sizeof(int64_t), &of_rows) ||

@@ -272,6 +272,8 @@ START_TEST(mistakes_of_joining)
     tn_kv_cache   *a = tn_blocks_cache(tn_lm_blocks(m), 1, 20, 0), *b = tn_blocks_cache(tn_lm_blocks(m), 1, 20, 0);
     tn_tensor     *text = tn_zeros_of(TN_I64, TN_SHAPE(1, 4));
     tn_lm_forward(m, text, .cache = a);
+    ck_assert(!tn_kv_cache_join(2, NULL));
+    ck_error(TN_EINVAL, "tn_kv_cache_join: each is NULL");
     ck_assert(!tn_kv_cache_join(2, (tn_kv_cache *[]){a, b}));
     ck_error(TN_ESTATE, "tn_kv_cache_join: cache 1 has 0 rows; it must have one that has read its first tokens");
     ck_assert(!tn_kv_cache_join(2, (tn_kv_cache *[]){a, a}));
