@@ -3,9 +3,9 @@
  *
  *     tn_live *l = tn_live_new(gpt, .rows = 8, .length = 1024);
  *     int64_t  a = tn_live_add(l, prompt, .most = 100);                          // prompts of any lengths, i64 [1, n]
- *     int64_t  b = tn_live_add(l, other, .most = 50, .sample = true, .top_p = 0.9, .each = show, .user = window);
+ *     int64_t  b = tn_live_add(l, begin, .most = 50, .sample = true, .top_p = 0.9);
  *     while (tn_live_step(l) > 0) {}                                             // a token more of each text
- *     tn_generated g = tn_live_take(l, a);                                       // as from tn_generate
+ *     tn_generated first = tn_live_take(l, a), second = tn_live_take(l, b);      // as from tn_generate
  *     tn_live_free(l);
  *
  * Between two steps, texts may be added and taken. A step reads the weights once for all texts, so that eight texts

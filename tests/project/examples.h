@@ -10,11 +10,12 @@ tn_tensor *model_loss(void *model, tn_tensor *batch);
 void       train_step(void *model, tn_tensor *first, ...);
 tn_tensor *loss_of(void *model, void *user);
 
-extern tn_sequential *net, *model;
-extern tn_optimizer  *opt;
-extern tn_gpt        *gpt;
-extern tn_tensor     *x, *y, *vx, *vy, *h, *weight, *bias, *batch, *lengths;
-extern tn_tensor     *ids, *padding, *where, *what, *source, *target, *src, *tgt, *prompt, *begin;
+extern tn_sequential     *net, *model;
+extern tn_optimizer      *opt;
+extern tn_gpt            *gpt;
+extern tn_kv_cache *const caches[];
+extern tn_tensor         *x, *y, *vx, *vy, *h, *weight, *bias, *batch, *lengths;
+extern tn_tensor         *ids, *padding, *where, *what, *source, *target, *src, *tgt, *prompt, *begin;
 
 extern tn_tensor    *words, *first, *second, *scores, *tags, *types, *classes, *vectors, *others, *their_tags;
 extern tn_bert      *bert;
