@@ -89,8 +89,8 @@ TN_API tn_tensor *tn_kv_cache_at(const tn_kv_cache *c); /* recorded step: i64 [1
  *     tn_tensor   *logits = tn_lm_run(gpt, (tn_decoder_args){.ids = ids, .cache = all, .last = true}); // [n, 1, vocab]
  *     tn_kv_cache_free(all);
  *
- * The step is as for tn_kv_cache_record. An error in tn_blocks leaves the caches unchanged; after one behind them,
- * tn_kv_cache_trim removes the token. tn_live (models/live.h) does this. */
+ * The step is as for tn_kv_cache_record. An error in tn_blocks leaves the caches unchanged; after an error in a later
+ * layer, tn_kv_cache_trim removes the token. tn_live (models/live.h) does this. */
 TN_API tn_kv_cache *tn_kv_cache_join(int64_t n, tn_kv_cache *const *each);
 
 /* ---- positions: a part of attention ------------------------------------------------------------------------------ */

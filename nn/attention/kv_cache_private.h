@@ -109,7 +109,7 @@ bool tn__cache_copy_memories(tn_kv_cache *c);
 struct tn__joint {
     int64_t      n;
     size_t       bytes;
-    tn_kv_cache *each[]; /* [n]; behind them, int64_t [n]: the positions that each had when they were joined */
+    tn_kv_cache *each[]; /* [n], followed by int64_t [n]: number of positions of each when they were joined */
 };
 tn_kv_cache *tn__joined_row(const tn_kv_cache *c, int64_t i);
 tn_tensor   *tn__joined_angles(const tn_kv_cache *c, tn_rope_config rope); /* [n, 1, rope.dim] */

@@ -5,7 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
-/* The first place in the text where the word stands between blanks or punctuation; -1: none. */
+/* The index in the text of the first such word, with blanks or punctuation around it; -1: none. */
 static int64_t find_word(const char *text, const char *word)
 {
     const size_t n = strlen(word);
@@ -54,8 +54,7 @@ bool embed_word(const model *m, const char *word, int64_t n, const char *const *
     tn_tensor     *rows = NULL;
     for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) add_sentence(m, word, lines[i], e, &rows);
     if (rows && tn_error() == TN_OK) {
-        tn_tensor *unit = tn_div(rows, tn_clamp(tn_norm(rows, .dims = TN_DIMS(1), .keepdim = true), 1e-12, 1e30));
-        tn_tensor *cosine = tn_matmul(unit, tn_transpose(unit, 0, 1));
+        tn_tensor *cosine = tn_cosine_similarity(tn_unsqueeze(rows, 1), tn_unsqueeze(rows, 0), 2, 1e-12);
         printf("   static");
         for (int64_t j = 1; j <= n; j++) printf(" %6lld", (long long)j);
         putchar('\n');

@@ -7,7 +7,7 @@ fresh lectures
 page=$root/docs/guide/lectures.md rows=44
 [ -x "$build/bin/look" ] || { echo "SKIPPED: the programs are not built" && exit 77; }
 
-# split PAGE: N.sh and N.text of each row N, 0 for what stands before the first; prints what is wrong with the page
+# split PAGE: N.sh and N.text of each row N, 0 for the text before the first row; prints what is wrong with the page
 split()
 {
     awk -v rows=$rows '

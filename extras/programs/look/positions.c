@@ -43,8 +43,7 @@ static void draw(const char *title, tn_tensor *x)
 /* Prints the cosines between position 0 and the others. */
 static void print_cosines(tn_tensor *x)
 {
-    tn_tensor *unit = tn_div(x, tn_add_scalar(tn_norm(x, .dims = TN_DIMS(1), .keepdim = true), 1e-12));
-    tn_tensor *c = tn_matmul(unit, tn_transpose(tn_narrow(unit, 0, 0, 1), 0, 1));
+    tn_tensor *c = tn_cosine_similarity(x, tn_narrow(x, 0, 0, 1), 1, 1e-12);
     printf("distance  cosine\n");
     for (int64_t i = 0; c && i < tn_size(x, 0); i = i ? 2 * i : 1) printf("%8lld  %6.3f\n", (long long)i, tn_get(c, i));
 }
