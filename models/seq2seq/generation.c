@@ -74,9 +74,11 @@ bool tn__seq2seq_search_read(const tn__hf_source *source, tn__seq2seq_stored *s)
     said          r = {.begin = ABSENT};
     bool          ok = tn__hf_open_beside(source, "generation_config.json", &own) && tn__hf_read(&own, &files, &r) &&
               read_forbidden(tn_json_get(own.config, "bad_words_ids"), own.name, &r.s.forbidden);
-    if (own.config != source->config) tn_json_free(own.config);
-    else r.s.last = s->search.last, r.s.begin.n = r.s.padding.n = 0; /* the class has a default; they are kept */
+    if (own.config == source->config) /* the class has a default; they are kept */
+        r.s.last = s->search.last, r.s.begin.n = r.s.padding.n = 0;
+    else tn_json_free(own.config);
     if (!ok) return false;
+    if (r.s.last != s->search.last) s->kept.last = (tn_token_ids){1, {s->search.last}};
     replace(r.begin, &s->c.begin, &s->kept.start), replace(r.end, &s->c.end, &s->kept.end);
     r.s.most = r.most ? r.most : r.longest > 0 ? r.longest - 1 : 0;
     r.s.least = r.least ? r.least : r.shortest > 0 ? r.shortest - 1 : 0;

@@ -115,6 +115,7 @@ tn_status tn_seq2seq_save(tn_seq2seq *m, const char *dir)
         if (!tn__seq2seq_search_write(m, dir)) return tn_error();
         if (s.kept.start.n) s.c.begin = s.kept.start.id[0];
         if (s.kept.end.n) s.c.end = s.kept.end.id[0];
+        if (s.kept.last.n) s.search.last = s.kept.last.id[0];
     } else { /* what follows from other members is not written */
         s.kind = tn_seq2seq_kind_name(s.c.kind), s.positions = tn__seq2seq_position_kinds[s.c.position_kind];
         if (s.c.decoder_heads == s.c.heads) s.c.decoder_heads = 0;

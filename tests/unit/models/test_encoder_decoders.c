@@ -336,15 +336,16 @@ END_TEST
 /* Ids that differ between the files stay in theirs; generation uses those of generation_config.json. */
 START_TEST(ids_of_both_files)
 {
-    static const char *const        keys[] = {"bos_token_id", "decoder_start_token_id", "eos_token_id", "pad_token_id"},
+    static const char *const        keys[] = {"bos_token_id", "decoder_start_token_id", "eos_token_id", "pad_token_id",
+                                              "forced_eos_token_id"},
                              *const files[] = {"config.json", "generation_config.json"};
     char                            path[1200];
     const char                     *to = tn_test_file("ids");
     static const char *const        ids = "{\"bos_token_id\":6,\"decoder_start_token_id\":7,\"eos_token_id\":8,"
-                                          "\"pad_token_id\":9}";
+                                          "\"pad_token_id\":9,\"forced_eos_token_id\":5}";
     tn_seq2seq                     *m = tn_seq2seq_load(changed(names[_i], files[1], ids));
     fine();
-    ck_assert(m->config.begin == 7 && m->config.end == 8);
+    ck_assert(m->config.begin == 7 && m->config.end == 8 && m->search.last == 5);
     mkdir(to, 0777);
     ck_assert_msg(tn_seq2seq_save(m, to) == TN_OK, "%s", tn_error_message());
     for (int i = 0; i < 2; i++) {
@@ -352,7 +353,7 @@ START_TEST(ids_of_both_files)
         snprintf(path, sizeof path, "%s/%s", to, files[i]);
         tn_json *now = tn_json_load(path);
         fine();
-        for (int k = 0; k < 4; k++) {
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
             const tn_json *a = tn_json_get(was, keys[k]), *b = tn_json_get(now, keys[k]);
             if (a) ck_assert_msg(b && tn_json_i64_or(a, -1) == tn_json_i64_or(b, -1), "%s, %s", files[i], keys[k]);
         }
