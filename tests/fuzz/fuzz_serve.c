@@ -96,7 +96,7 @@ static void answer_all(const uint8_t *data, size_t size)
         all[n] = ask(at, (size_t)((cut ? cut : end) - at), &leaves[n]);
         if (!all[n]->done) jobs_add(&s, all[n]);
         more = cut != NULL;
-        at = cut + 1;
+        if (cut) at = cut + 1;
     }
     while (jobs_step(&s)) {
         CHECK(tn_error() == TN_OK && ++steps < STEPS_MOST);

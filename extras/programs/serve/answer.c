@@ -70,7 +70,6 @@ void answer_whole(server *s, job *j)
             tn_json_open_object(w, "message");
             tn_json_put_string(w, "role", "assistant");
             put_text(w, "content", &c->text);
-            tn_json_put_null(w, "refusal");
             tn_json_close(w);
         } else put_text(w, "text", &c->text);
         put_finish(w, c->finish);

@@ -41,7 +41,7 @@ static void on_connection(void *user, struct MHD_Connection *c, void **context,
     visitor *v = *context;
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
         const union MHD_ConnectionInfo *i = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
-        if (!(v = calloc(1, sizeof *v))) return; /* its requests are refused */
+        if (!(v = calloc(1, sizeof *v))) return; /* its requests are rejected */
         *v = (visitor){.next = h->visitors, .of = h, .connection = c, .socket = i->connect_fd, .since = seconds_now()};
         h->visitors = *context = v;
     } else if (v) {
@@ -73,7 +73,7 @@ static void on_completed(void *user, struct MHD_Connection *c, void **request, e
 
 /* ---- answers ----------------------------------------------------------------------------------------------------- */
 
-/* Copies events that were not sent yet. If there are none, the connection waits. */
+/* Copies events that were not sent yet. Without any, the connection waits. */
 static ssize_t next_events(void *user, uint64_t position, char *to, size_t room)
 {
     visitor *v = user;
@@ -126,7 +126,7 @@ static http_request head_of(const visitor *v, const char *method, const char *pa
                           .too_long = v->too_long};
 }
 
-/* The body has at least so many bytes. */
+/* Its Content-Length is above the limit. */
 static bool is_long(visitor *v)
 {
     const char *length = MHD_lookup_connection_value(v->connection, MHD_HEADER_KIND, "Content-Length");
@@ -142,7 +142,7 @@ static void take_part(visitor *v, const char *data, size_t n)
 }
 
 /* libmicrohttpd calls it after the head of a request, after each part of the body and at its end, and when a suspended
- * request goes on. */
+ * request is resumed. */
 static enum MHD_Result on_request(void *user, struct MHD_Connection *c, const char *path, const char *method,
                                   const char *version, const char *data, size_t *bytes, void **request)
 {
@@ -204,7 +204,7 @@ int64_t http_port(const http *h)
     return i ? i->port : 0;
 }
 
-/* Is there something to do for a suspended request? Its client may have gone: then its job ends. */
+/* Returns true if a suspended request can continue, or its client has gone, which ends its job. */
 static bool must_resume(visitor *v)
 {
     char byte;

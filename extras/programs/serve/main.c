@@ -13,7 +13,7 @@
 static server      s = {.host = "127.0.0.1",
                         .port = 8080,
                         .rows = 8,
-                        .chunk = 128,
+                        .chunk = 32,
                         .tokens = 1024,
                         .body = 1 << 20,
                         .connections = 256,
@@ -40,7 +40,7 @@ static void open_lm(void)
     if (!s.length) s.length = s.lm.about.positions;
     if (model_has_chat(&s.lm) && model_chat_ready(&s.lm)) s.answer_end = model_answer_end(&s.lm);
     else if (tn_error() != TN_OK) {
-        warn("%s; /v1/chat/completions is refused\n", tn_error_message());
+        warn("%s; /v1/chat/completions is not available\n", tn_error_message());
         tn_clear_error();
     }
     if (tn_error() != TN_OK) return;

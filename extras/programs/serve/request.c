@@ -31,7 +31,7 @@ bool request_raised(server *s, job *j)
 
 /* ---- who may ask ------------------------------------------------------------------------------------------------- */
 
-/* Compares in a time that depends only on the length of what was sent. */
+/* Compares in a time that depends only on the length of the key that was sent. */
 static bool same_key(const char *key, const char *sent)
 {
     const size_t n = strlen(key), m = strlen(sent);
@@ -77,7 +77,7 @@ static job *new_job(server *s)
     return j;
 }
 
-/* Makes j the error of a request that needs no body to be refused. */
+/* Makes j an error if the head of a request is wrong. */
 static void check_head(server *s, job *j, const http_request *r)
 {
     const int  at = path_of(r->path);

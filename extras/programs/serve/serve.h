@@ -49,9 +49,9 @@ typedef struct {
     int64_t     most, made; /* maximum new tokens; those made */
     int64_t     number;     /* in tn_live; -1: it waits, or has ended */
     stream      out;
-    tn_string   text;     /* what has been decoded: all of it, or with .stream what was not put into an event yet */
+    tn_string   text;     /* what has been decoded: all of it, or with .stream the part that no event has yet */
     tn_ids      distinct; /* its different new tokens, for presence_penalty */
-    const char *finish;   /* "stop" or "length"; NULL: it goes on */
+    const char *finish;   /* "stop" or "length"; NULL: it has not ended */
     bool        started;  /* its first event was written */
 } choice;
 
@@ -129,7 +129,7 @@ void answer_error(server *s, job *j, int status, const char *code, const char *w
 typedef struct http http;
 http               *http_open(server *s); /* NULL: raised */
 int64_t             http_port(const http *h);
-void                http_run(http *h, int64_t milliseconds); /* waits at most so long if there is nothing to do */
+void                http_run(http *h, int64_t milliseconds); /* waits at most this time for something to do */
 void                http_close(http *h);
 
 #endif
