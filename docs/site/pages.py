@@ -22,6 +22,7 @@ class Site:
         self.pages = {}  # path in the site -> (title, text of the page)
         self.sources = {}  # a Markdown file -> its page
         self.images = set()
+        self.man = []  # (program, what it does)
 
     # ---- links ----
 
@@ -78,6 +79,7 @@ FRAME = """<!DOCTYPE html>
 <title>%(title)s — Tenon</title>
 <link rel="stylesheet" href="%(up)ssite.css">
 <script src="%(up)snames.js" defer></script>
+<script src="%(up)sfind.js" defer></script>
 <script src="%(up)ssite.js" defer></script>
 </head>
 <body>
@@ -87,8 +89,8 @@ FRAME = """<!DOCTYPE html>
 <a href="%(up)sdocs/guide/README.html">Guide</a>
 <a href="%(up)sref/index.html">Reference</a>
 <a href="%(up)scheatsheet.html">Cheat sheet</a>
-<form role="search"><input id="search" type="search" placeholder="Search: tn_gelu, nn.Linear, F.softmax …"
-aria-label="Search by the names of Tenon and of PyTorch" autocomplete="off"><ul id="found"></ul></form>
+<form role="search"><input id="search" type="search" placeholder="Search: how to save a model, nn.Linear …"
+aria-label="Search all pages, also by the names of PyTorch" autocomplete="off"><ul id="found"></ul></form>
 <button id="theme" type="button" aria-label="Light or dark">◐</button>
 </header>
 <div class="page%(sided)s">
@@ -282,6 +284,8 @@ class Link:
         path, _, part = link.partition("#")
         path = os.path.normpath(os.path.join(self.folder, path))
         found = self.site.sources.get(path) or self.site.sources.get(os.path.join(path, "README.md"))
+        if not found and re.fullmatch(r"docs/man/\w+\.1", path):
+            found = path[:-2] + ".html"
         if found:
             return self.up + found + ("#" + part if part else "")
         if path in self.site.api.headers:
@@ -317,6 +321,8 @@ def markdown_pages(site):
         texts[f] = markdown.convert(text, Link(site, f))
     site.titles = {f: t for f, (t, _) in texts.items()}
     guide = guide_side(site, site.titles)
+    for path, (title, body, side) in site.pages.items():  # the manual pages
+        site.pages[path] = (title, body, guide.replace("@UP@", "../../"))
     for f, (title, body) in texts.items():
         path = site.sources[f]
         up = "../" * path.count("/")
@@ -354,7 +360,8 @@ def guide_side(site, titles):
     more = [f for f in titles if f.startswith("docs/") and f.count("/") == 1 and not f.endswith("README.md")]
     more += ["CHANGELOG.md", "SECURITY.md", "CONTRIBUTING.md", "packaging/README.md", "docs/adr/README.md"]
     return items(first) + "Guide" + items([("docs/guide/README.html", "Overview")] + [
-        (site.sources[f], titles[f]) for f in order]) + "More" + items([(site.sources[f], titles[f]) for f in more])
+        (site.sources[f], titles[f]) for f in order]) + "Programs" + items([
+            ("docs/man/%s.html" % n, n) for n, _ in site.man]) + "More" + items([(site.sources[f], titles[f]) for f in more])
 
 
 # ---- pages of examples ----
