@@ -6,6 +6,8 @@ import re
 import api as reader
 import contract
 import markdown
+import summary
+from summary import one_line
 
 KIND = {"function": "function", "call": "call (macro)", "macro": "macro", "struct": "struct", "enum": "enumeration",
         "constant": "constant", "callback": "type of a callback", "type": "opaque type"}
@@ -105,36 +107,6 @@ aria-label="Search all pages, also by the names of PyTorch" autocomplete="off"><
 
 
 # ---- the reference ----
-
-
-def by_name(s):
-    """What a function without a comment does, if its name says it by the rules of docs/adr/0023."""
-    m = re.match(r"tn_(\w+?)_(new|create|free|close|forward|run)$", s.name)
-    if not m:
-        return ""
-    kind = {"new": "makes a tn_%s", "create": "makes a tn_%s",
-            "free": "frees a tn_%s and what it owns; NULL is ignored",
-            "close": "closes and frees a tn_%s; NULL is ignored", "forward": "runs a tn_%s", "run": ""}[m[2]]
-    result = re.match(r"tn_(\w+) \*", s.result)
-    return kind % (result[1] if result and m[2] in ("new", "create") else m[1]) if kind else ""
-
-
-def one_line(s, api):
-    """What a name is, in a line."""
-    text = s.tail or s.lead.split("\n\n")[0]
-    if not text and s.op and s.source and s.source.startswith("autograd/ops/"):
-        head = contract.formula(s, api).split("\n")[0]
-        text = head.split(" — ", 1)[-1]
-    if not text and s.kind == "call" and s.owner in api.symbols:
-        return one_line(api.symbols[s.owner], api)
-    if not text:
-        text = by_name(s)
-    if not text:
-        text = s.group.split("\n\n")[0]
-    text = " ".join(text.split())
-    end = re.search(r"(?<=[a-z0-9)\]])[.:] (?=[A-Z])", text)
-    text = text[:end.start()] if end else text
-    return text if len(text) <= 150 else text[:text.rindex(" ", 0, 147)] + " …"
 
 
 def row(head, body):
@@ -406,6 +378,16 @@ SHEETS = (("tensors, files, ranks", ("core/", "parallel/")), ("gradients and ops
           ("modules and training", ("nn/", "optim/")), ("data and models", ("data/", "models/")))
 
 
+def cheat(line):
+    """A line of at most 60 characters: whole, its first clauses, or cut at a word."""
+    line = line.rstrip(".")
+    if len(line) <= 60:
+        return line
+    clauses = [m.start() for m in re.finditer(r"[;:,(] ?", line) if 24 < m.start() <= 60 and
+               summary.balanced(line[:m.start()])]
+    return line[:clauses[-1]].rstrip() if clauses else line[:line.rfind(" ", 0, 58)] + " …"
+
+
 def cheat_sheet(site):
     """Four sheets: what a user calls, without functions that macros call and without what only tools need."""
     api = site.api
@@ -425,8 +407,7 @@ def cheat_sheet(site):
                 out.append("<h3>%s%s</h3>" % (header, esc(": " + section.split(":")[0]) if section else ""))
                 for s in names:
                     line = one_line(s, api)
-                    cut = line.rfind(" ", 0, 58)
-                    short = line if len(line) <= 60 else line[:cut].rstrip(",;:") + " …" if cut > 0 else ""
-                    out.append('<p><code><a href="api/%s.html">%s</a></code> %s</p>' % (s.name, s.name, esc(short)))
+                    out.append('<p><code><a href="api/%s.html">%s</a></code> %s</p>' % (
+                        s.name, s.name, esc(cheat(line))))
         out.append("</section>")
     site.add("cheatsheet.html", "Cheat sheet", "\n".join(out))
