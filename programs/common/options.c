@@ -410,6 +410,8 @@ static program started_as(const program *p, const char *path)
     return named;
 }
 
+const command *program_command(void) { return now.command; }
+
 int program_main(const program *p, int argc, char **argv)
 {
     if (!tn__sys_start(&argc, &argv)) return EXIT_IO;

@@ -470,8 +470,10 @@ void train_advise(const training *t)
     tn_string_free(&next);
 }
 
-int train_main(training *t)
+int train_main(int count, char **operands)
 {
+    training *t = program_command()->training;
+    (void)count, (void)operands;
     const tn_fit_result r = train_run_ranks(t);
     if (t->usage) return t->usage;
     if (!ranks_first()) {
