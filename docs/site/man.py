@@ -72,7 +72,7 @@ class Page:
         return self.joined(self.spans([q[1:-1] if q[0] == '"' and len(q) > 1 else q for q in quoted]))
 
     def convert(self, text):
-        out, prose, literal, seen, section = [], [], False, {}, ""
+        out, prose, literal, seen, section = [], [], False, {"search": 1, "found": 1, "theme": 1}, ""
 
         def flush():
             if prose:
@@ -97,9 +97,10 @@ class Page:
                 section = title if name == "Sh" else section
                 title = title.capitalize() if name == "Sh" else title
                 out.append('<%s id="%s">%s</%s>' % (tag, place, plain(title), tag))
-            elif name in ("Pp", "Nd"):
+            elif name == "Pp":
                 flush()
-                prose += ["— " + plain(rest)] if rest else []
+            elif name == "Nd":
+                prose.append("— " + plain(rest))
             elif name == "Bd" or name == "Dl":
                 flush()
                 out.append("<pre>" + (plain(rest) + "</pre>" if name == "Dl" else ""))
@@ -138,5 +139,5 @@ def man_pages(site):
         body = Page(name, names).convert(text)
         summary = re.search(r"^\.Nd (.*)", text, re.M)[1]
         site.man.append((name, summary))
-        site.add("docs/man/%s.html" % name, "%s: %s" % (name, summary), "<h1>%s</h1>%s" % (name, body), "@MAN@")
+        site.add("docs/man/%s.html" % name, "%s: %s" % (name, summary), '<h1>%s</h1><div class="man">%s</div>' % (name, body), "@MAN@")
     return names

@@ -120,6 +120,8 @@ def symbol_page(site, s):
                " and ".join(KIND[x.kind] for x in [s] + s.also), header_page(s.header), s.header,
                " — " + esc(s.section) if s.section else "")]
     target = api.symbols.get(s.owner) if s.kind == "call" and s.owner else None
+    line = one_line(s, api)
+    out.append('<p class="lead">%s</p>' % site.code(line, up))
     for one in [s] + s.also:
         code = one.name if one.kind == "constant" and len(one.code) > 800 else one.synopsis or one.code
         out.append("<pre>%s</pre>" % site.code(code, up))
@@ -127,15 +129,10 @@ def symbol_page(site, s):
         out.append("<pre>%s</pre>" % site.code(target.code, up))
         if s.synopsis != s.code:
             out.append("<details><summary>The macro</summary><pre>%s</pre></details>" % site.code(s.code, up))
-    shown = False
     for one in [s, target] + s.also if target else [s] + s.also:
         text = "\n\n".join(x for x in (one.lead, one.tail) if x)
-        if text:
+        if text and " ".join(text.split()).rstrip(".").lower() not in line.lower():
             out.append(site.prose(text, up))
-            shown = True
-    if not shown:
-        line = one_line(s, api)
-        out.append("<p>%s</p>" % site.code(line or "See the group of %s in %s." % (s.section or "names", s.header), up))
     for text in [x for x in (s.group, target.group if target else "") if x][:1]:
         out.append('<details><summary>The comment before this group of declarations</summary>%s</details>' %
                    site.prose(text, up))

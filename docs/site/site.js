@@ -42,6 +42,9 @@ document.addEventListener('keydown', event => {
     if (event.key === '/' && document.activeElement !== field) { event.preventDefault(); field.focus(); }
     if (event.key === 'Escape') { field.value = ''; show(); field.blur(); }
 });
+// On a narrow screen the list of pages is a closed menu above the page; without this script it is open, below it.
+const side = document.querySelector('nav.side');
+if (side && innerWidth < 1000) side.classList.add('menu'), side.querySelector('details').open = false;
 document.getElementById('theme').addEventListener('click', () => {
     const dark = root.dataset.theme ? root.dataset.theme === 'dark' :
         matchMedia('(prefers-color-scheme: dark)').matches;
