@@ -205,3 +205,16 @@ foreach(target tenon tenon_static)
   target_include_directories(${target} INTERFACE
     $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 endforeach()
+
+# ---- declarations for `import tenon` from this checkout; the wheel's build makes them, too ----
+
+find_package(Python3 QUIET COMPONENTS Interpreter)
+if(PROJECT_IS_TOP_LEVEL AND Python3_FOUND)
+  set(stamp ${CMAKE_CURRENT_BINARY_DIR}/python.stamp)
+  file(GLOB python CONFIGURE_DEPENDS python/*.py python/tenon/*.py)
+  list(FILTER python EXCLUDE REGEX "_declarations\\.py$")
+  add_custom_command(OUTPUT ${stamp} DEPENDS ${TENON_HEADERS} ${python} VERBATIM
+                     COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/python/declarations.py
+                     COMMAND ${CMAKE_COMMAND} -E touch ${stamp})
+  add_custom_target(tenon_python ALL DEPENDS ${stamp})
+endif()

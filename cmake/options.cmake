@@ -7,6 +7,9 @@ set_property(CACHE TENON_MPI PROPERTY STRINGS AUTO ON OFF)
 set(TENON_PNG AUTO CACHE STRING "PNG images and IDX files in gzip, with libpng and zlib: AUTO (if found), ON or OFF")
 set_property(CACHE TENON_PNG PROPERTY STRINGS AUTO ON OFF)
 
+set(TENON_HTTP AUTO CACHE STRING "The program serve, with libmicrohttpd: AUTO (if found), ON or OFF")
+set_property(CACHE TENON_HTTP PROPERTY STRINGS AUTO ON OFF)
+
 # A smaller library: extras, models, parallel and data can be left out, in this order, and kernels of instruction
 # sets. A program that uses a function of such a folder does not link. Without data, utf8proc is not needed.
 option(TENON_MODELS "Build models/: families of models, tn_fit, generation (needs parallel)" ON)
@@ -82,6 +85,20 @@ set(TENON_OPENMP OFF)
 if(TENON_TESTS OR TENON_PROGRAMS)
   find_package(OpenMP QUIET COMPONENTS C)
   set(TENON_OPENMP ${OpenMP_C_FOUND})
+endif()
+
+set(TENON_HAS_HTTP OFF)
+if(TENON_PROGRAMS AND TENON_HTTP)
+  find_package(PkgConfig QUIET)
+  if(PKG_CONFIG_FOUND)
+    pkg_check_modules(MICROHTTPD QUIET IMPORTED_TARGET libmicrohttpd>=0.9.73)
+  endif()
+  set(TENON_HAS_HTTP ${MICROHTTPD_FOUND})
+  if(NOT TENON_HAS_HTTP AND NOT TENON_HTTP STREQUAL "AUTO")
+    message(FATAL_ERROR "TENON_HTTP is ON, but libmicrohttpd is not installed; install libmicrohttpd-dev")
+  elseif(NOT TENON_HAS_HTTP)
+    message(STATUS "serve: not built; install libmicrohttpd-dev to build it")
+  endif()
 endif()
 
 if(PROJECT_IS_TOP_LEVEL)

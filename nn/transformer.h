@@ -127,6 +127,9 @@ typedef struct tn_block_args {
      * mask decoder: position embeddings [T, dim] or [B, T, dim]; x plus these is the query of the last layer, and its
      * result the query of one more run of that layer. */
     tn_tensor *query, *mask_decoder;
+    /* Positions in the flattened [B · T], not of padding, whose rows alone are returned: [1, N, dim]; i64 [N]; NULL:
+     * all. They have the bits of the whole result. The (last) block does its feed-forward for them only. */
+    tn_tensor *targets;
     int        end_;
 } TN_KEYWORDS_ONLY tn_block_args;
 TN_API tn_tensor  *tn_block_run(tn_block *m, tn_block_args a);

@@ -18,10 +18,12 @@ import sysconfig
 import tempfile
 import zipfile
 
+import declarations
+
 here = pathlib.Path(__file__).resolve().parent
 checkout = here.parent
-declarations = (here / "tenon" / "_declarations.py").read_text("utf8")
-VERSION = re.search(r"VERSION = .([0-9.]+).", declarations)[1]
+declarations.write()
+VERSION = re.search(r"VERSION = .([0-9.]+).", (here / "tenon" / "_declarations.py").read_text("utf8"))[1]
 SONAME = "libtenon.so." + ".".join(VERSION.split(".")[:2])
 METADATA = """Metadata-Version: 2.1
 Name: tenon

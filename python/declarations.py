@@ -1,11 +1,6 @@
 #!/usr/bin/env python3
 """Writes tenon/_declarations.py and tenon/ops.pyi from the public headers: the functions that the package calls, their
-structs, and all constants. Run it after a change of a header:
-
-    python/declarations.py            writes the files
-    python/declarations.py --check    prints the differences and fails if there are any
-"""
-import difflib
+structs, and all constants. The build of the library runs it after a change of a header, and so does backend.py."""
 import importlib
 import pathlib
 import re
@@ -244,22 +239,14 @@ def hints():
     return HINTS % ("\n\n".join(results), "\n".join(functions), "\n".join(methods))
 
 
-def main(check):
+def write():
+    """Writes the files that are missing or have other contents."""
     headers = Headers(here.parent)
-    changed = False
     for name, make in (("_declarations.py", lambda: table(headers)), ("ops.pyi", hints)):
         path, text = here / "tenon" / name, make()
-        if check:
-            old = path.read_text("utf8").split("\n") if path.exists() else []
-            difference = list(difflib.unified_diff(old, text.split("\n"), name, "of the headers", lineterm="", n=0))
-            changed |= bool(difference)
-            print("\n".join(difference[:20]), end="\n" if difference else "")
-        else:
+        if not path.exists() or path.read_text("utf8") != text:
             path.write_text(text, "utf8")
-    if changed:
-        print("run python/declarations.py")
-    return changed
 
 
 if __name__ == "__main__":
-    sys.exit(main("--check" in sys.argv[1:]))
+    write()

@@ -79,9 +79,12 @@ def as_json(api):
     return {"version": 1, "headers": {h: api.heads[h].split("\n\n")[0] for h in api.headers}, "names": out}
 
 
+def by_kind(api):
+    return sorted(api.symbols.values(), key=lambda s: (pages.ORDER[s.kind], len(s.name), s.name))
+
+
 def search_names(api):
-    rows = [[s.name, "api/%s.html" % s.name, pages.one_line(s, api), s.torch] for s in
-            sorted(api.symbols.values(), key=lambda s: (pages.ORDER[s.kind], len(s.name), s.name))]
+    rows = [[s.name, "api/%s.html" % s.name, pages.one_line(s, api), s.torch] for s in by_kind(api)]
     return "const NAMES = %s;\n" % json.dumps(rows, ensure_ascii=False, separators=(",", ":")).replace("],[", "],\n[")
 
 

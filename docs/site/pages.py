@@ -6,6 +6,8 @@ import re
 import api as reader
 import contract
 import markdown
+import summary
+from summary import one_line
 
 KIND = {"function": "function", "call": "call (macro)", "macro": "macro", "struct": "struct", "enum": "enumeration",
         "constant": "constant", "callback": "type of a callback", "type": "opaque type"}
@@ -22,6 +24,7 @@ class Site:
         self.pages = {}  # path in the site -> (title, text of the page)
         self.sources = {}  # a Markdown file -> its page
         self.images = set()
+        self.man = []  # (program, what it does)
 
     # ---- links ----
 
@@ -78,6 +81,7 @@ FRAME = """<!DOCTYPE html>
 <title>%(title)s — Tenon</title>
 <link rel="stylesheet" href="%(up)ssite.css">
 <script src="%(up)snames.js" defer></script>
+<script src="%(up)sfind.js" defer></script>
 <script src="%(up)ssite.js" defer></script>
 </head>
 <body>
@@ -87,8 +91,8 @@ FRAME = """<!DOCTYPE html>
 <a href="%(up)sdocs/guide/README.html">Guide</a>
 <a href="%(up)sref/index.html">Reference</a>
 <a href="%(up)scheatsheet.html">Cheat sheet</a>
-<form role="search"><input id="search" type="search" placeholder="Search: tn_gelu, nn.Linear, F.softmax …"
-aria-label="Search by the names of Tenon and of PyTorch" autocomplete="off"><ul id="found"></ul></form>
+<form role="search"><input id="search" type="search" placeholder="Search: how to save a model, nn.Linear …"
+aria-label="Search all pages, also by the names of PyTorch" autocomplete="off"><ul id="found"></ul></form>
 <button id="theme" type="button" aria-label="Light or dark">◐</button>
 </header>
 <div class="page%(sided)s">
@@ -105,36 +109,6 @@ aria-label="Search by the names of Tenon and of PyTorch" autocomplete="off"><ul 
 # ---- the reference ----
 
 
-def by_name(s):
-    """What a function without a comment does, if its name says it by the rules of docs/adr/0023."""
-    m = re.match(r"tn_(\w+?)_(new|create|free|close|forward|run)$", s.name)
-    if not m:
-        return ""
-    kind = {"new": "makes a tn_%s", "create": "makes a tn_%s",
-            "free": "frees a tn_%s and what it owns; NULL is ignored",
-            "close": "closes and frees a tn_%s; NULL is ignored", "forward": "runs a tn_%s", "run": ""}[m[2]]
-    result = re.match(r"tn_(\w+) \*", s.result)
-    return kind % (result[1] if result and m[2] in ("new", "create") else m[1]) if kind else ""
-
-
-def one_line(s, api):
-    """What a name is, in a line."""
-    text = s.tail or s.lead.split("\n\n")[0]
-    if not text and s.op and s.source and s.source.startswith("autograd/ops/"):
-        head = contract.formula(s, api).split("\n")[0]
-        text = head.split(" — ", 1)[-1]
-    if not text and s.kind == "call" and s.owner in api.symbols:
-        return one_line(api.symbols[s.owner], api)
-    if not text:
-        text = by_name(s)
-    if not text:
-        text = s.group.split("\n\n")[0]
-    text = " ".join(text.split())
-    end = re.search(r"(?<=[a-z0-9)\]])[.:] (?=[A-Z])", text)
-    text = text[:end.start()] if end else text
-    return text if len(text) <= 150 else text[:text.rindex(" ", 0, 147)] + " …"
-
-
 def row(head, body):
     return "<tr><th scope=\"row\">%s</th><td>%s</td></tr>" % (esc(head), body)
 
@@ -146,6 +120,8 @@ def symbol_page(site, s):
                " and ".join(KIND[x.kind] for x in [s] + s.also), header_page(s.header), s.header,
                " — " + esc(s.section) if s.section else "")]
     target = api.symbols.get(s.owner) if s.kind == "call" and s.owner else None
+    line = one_line(s, api)
+    out.append('<p class="lead">%s</p>' % site.code(line, up))
     for one in [s] + s.also:
         code = one.name if one.kind == "constant" and len(one.code) > 800 else one.synopsis or one.code
         out.append("<pre>%s</pre>" % site.code(code, up))
@@ -153,15 +129,10 @@ def symbol_page(site, s):
         out.append("<pre>%s</pre>" % site.code(target.code, up))
         if s.synopsis != s.code:
             out.append("<details><summary>The macro</summary><pre>%s</pre></details>" % site.code(s.code, up))
-    shown = False
     for one in [s, target] + s.also if target else [s] + s.also:
         text = "\n\n".join(x for x in (one.lead, one.tail) if x)
-        if text:
+        if text and " ".join(text.split()).rstrip(".").lower() not in line.lower():
             out.append(site.prose(text, up))
-            shown = True
-    if not shown:
-        line = one_line(s, api)
-        out.append("<p>%s</p>" % site.code(line or "See the group of %s in %s." % (s.section or "names", s.header), up))
     for text in [x for x in (s.group, target.group if target else "") if x][:1]:
         out.append('<details><summary>The comment before this group of declarations</summary>%s</details>' %
                    site.prose(text, up))
@@ -282,6 +253,8 @@ class Link:
         path, _, part = link.partition("#")
         path = os.path.normpath(os.path.join(self.folder, path))
         found = self.site.sources.get(path) or self.site.sources.get(os.path.join(path, "README.md"))
+        if not found and re.fullmatch(r"docs/man/\w+\.1", path):
+            found = path[:-2] + ".html"
         if found:
             return self.up + found + ("#" + part if part else "")
         if path in self.site.api.headers:
@@ -317,6 +290,8 @@ def markdown_pages(site):
         texts[f] = markdown.convert(text, Link(site, f))
     site.titles = {f: t for f, (t, _) in texts.items()}
     guide = guide_side(site, site.titles)
+    for path, (title, body, side) in site.pages.items():  # the manual pages
+        site.pages[path] = (title, body, guide.replace("@UP@", "../../"))
     for f, (title, body) in texts.items():
         path = site.sources[f]
         up = "../" * path.count("/")
@@ -354,7 +329,8 @@ def guide_side(site, titles):
     more = [f for f in titles if f.startswith("docs/") and f.count("/") == 1 and not f.endswith("README.md")]
     more += ["CHANGELOG.md", "SECURITY.md", "CONTRIBUTING.md", "packaging/README.md", "docs/adr/README.md"]
     return items(first) + "Guide" + items([("docs/guide/README.html", "Overview")] + [
-        (site.sources[f], titles[f]) for f in order]) + "More" + items([(site.sources[f], titles[f]) for f in more])
+        (site.sources[f], titles[f]) for f in order]) + "Programs" + items([
+            ("docs/man/%s.html" % n, n) for n, _ in site.man]) + "More" + items([(site.sources[f], titles[f]) for f in more])
 
 
 # ---- pages of examples ----
@@ -399,6 +375,16 @@ SHEETS = (("tensors, files, ranks", ("core/", "parallel/")), ("gradients and ops
           ("modules and training", ("nn/", "optim/")), ("data and models", ("data/", "models/")))
 
 
+def cheat(line):
+    """A line of at most 60 characters: whole, its first clauses, or cut at a word."""
+    line = line.rstrip(".")
+    if len(line) <= 60:
+        return line
+    clauses = [m.start() for m in re.finditer(r"[;:,(] ?", line) if 24 < m.start() <= 60 and
+               summary.balanced(line[:m.start()])]
+    return line[:clauses[-1]].rstrip() if clauses else line[:line.rfind(" ", 0, 58)] + " …"
+
+
 def cheat_sheet(site):
     """Four sheets: what a user calls, without functions that macros call and without what only tools need."""
     api = site.api
@@ -418,8 +404,7 @@ def cheat_sheet(site):
                 out.append("<h3>%s%s</h3>" % (header, esc(": " + section.split(":")[0]) if section else ""))
                 for s in names:
                     line = one_line(s, api)
-                    cut = line.rfind(" ", 0, 58)
-                    short = line if len(line) <= 60 else line[:cut].rstrip(",;:") + " …" if cut > 0 else ""
-                    out.append('<p><code><a href="api/%s.html">%s</a></code> %s</p>' % (s.name, s.name, esc(short)))
+                    out.append('<p><code><a href="api/%s.html">%s</a></code> %s</p>' % (
+                        s.name, s.name, esc(cheat(line))))
         out.append("</section>")
     site.add("cheatsheet.html", "Cheat sheet", "\n".join(out))

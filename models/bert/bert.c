@@ -185,10 +185,12 @@ static tn_tensor *encode(tn_bert *m, const tn_bert_args *a)
     tn_tensor  *x = embedded(m, a, &u), *place = NULL;
     if (tn_error() == TN_OK && a->for_words && m->config.mask_decoder)
         place = tn_embedding_rows(m->positions, 0, tn_size(a->ids, 1));
+    tn_tensor *targets = place ? NULL : a->targets; /* left to the last layer */
     if (tn_error() == TN_OK)
         x = tn_transformer_encoder_forward(m->encoder, x, .key_padding_mask = u.rows ? NULL : a->key_padding_mask,
-                                           .weights = a->weights, .skip_padding = a->skip_padding,
+                                           .weights = a->weights, .skip_padding = a->skip_padding, .targets = targets,
                                            .mask_decoder = place, .unpadded = u.rows ? &u : NULL);
+    if (targets) return tn_reshape(x, TN_SHAPE(-1, m->config.dim));
     if (tn_error() == TN_OK && u.rows) x = tn_pad_rows(u, x);
     return x && a->targets ? tn_index_select(tn_reshape(x, TN_SHAPE(-1, m->config.dim)), 0, a->targets) : x;
 }

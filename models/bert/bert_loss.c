@@ -1,11 +1,11 @@
 /* bert_loss.c — the training loss of BERT and its relatives: masked tokens, next sentence, replaced tokens. */
 #include "models/bert/bert_private.h"
 
-/* The projection to the vocabulary is part of the loss, so that the logits are never stored all at once. */
-static tn_tensor *word_loss(tn_bert *m, tn_tensor *y, const tn_bert_loss_args *b)
+/* masked: of y's rows; NULL: all. The projection to the vocabulary is part of the loss, so that the logits are never stored all at once. */
+static tn_tensor *word_loss(tn_bert *m, tn_tensor *y, tn_tensor *masked, const tn_bert_loss_args *b)
 {
     if (!tn__bert_has(y, m->head, "head for masked tokens")) return NULL;
-    tn_tensor *x = tn_mlm_head_transform(m->head, tn__bert_rows(m, y, m->streams ? NULL : b->masked));
+    tn_tensor *x = tn_mlm_head_transform(m->head, tn__bert_rows(m, y, masked));
     return tn_linear_cross_entropy(x, m->head->weight, m->head->bias, b->words);
 }
 
@@ -32,12 +32,15 @@ tn_tensor *tn_bert_loss_run(tn_bert *m, tn_bert_loss_args b)
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
     tn_tensor     *y = NULL, *loss = NULL, *word = NULL, *next = NULL;
+    const bool     few = !m->streams && b.masked && !b.next && !b.replaced && tn_numel(b.masked); /* only masked rows */
     if (has_targets(m, &b))
         y = m->streams ? tn__xlnet_states(m, &b)
                        : tn_bert_forward(m, b.ids, .types = b.types, .key_padding_mask = b.key_padding_mask,
-                                         .skip_padding = true, .for_words = b.masked, .shared = b.shared);
+                                         .skip_padding = true, .targets = few ? b.masked : NULL, .for_words = b.masked,
+                                         .shared = b.shared);
     if (y && b.masked) {
-        word = tn_numel(b.words) ? word_loss(m, y, &b) : tn_sum(tn_narrow(y, 0, 0, 0)); /* 0, with a gradient of 0 */
+        word = tn_numel(b.words) ? word_loss(m, y, few || m->streams ? NULL : b.masked, &b)
+                                 : tn_sum(tn_narrow(y, 0, 0, 0)); /* 0, with a gradient of 0 */
         loss = word;
     }
     if (y && b.next) {

@@ -168,7 +168,20 @@ static tn_tensor *last_tokens(tn_tensor *y, tn_tensor *padding)
     return tn_index_select(tn_reshape(y, TN_SHAPE(-1, tn_size(y, 2))), 0, at);
 }
 
-/* Applies the head to hidden states [B, T, dim]. */
+/* The position of each text's first token in the flattened [B · T], where the head reads only these and they are not
+ * padding; else NULL. */
+static tn_tensor *first_tokens(const tn_tuned *m, const tn__head *h, const tn_tuned_args *a)
+{
+    if (!(h->first || h->pooled) || !a->ids || tn_ndim(a->ids) != 2 || m->encoder->streams) return NULL;
+    const int64_t    n = tn_size(a->ids, 0), length = tn_size(a->ids, 1);
+    const tn_tensor *mask = a->key_padding_mask;
+    if (!n || !length || (mask && !tn_shape_equal(tn_shape_of(mask), tn_shape_of(a->ids)))) return NULL;
+    for (int64_t i = 0; mask && i < n; i++)
+        if (tn_get_i64(mask, i * length)) return NULL;
+    return tn_arange_of(TN_I64, 0, (double)(n * length), (double)length);
+}
+
+/* Applies the head to hidden states [B, T or 1, dim]. */
 static tn_tensor *apply_head(tn_tuned *m, tn_tensor *y, tn_tensor *key_padding_mask)
 {
     const tn__head h = tn__head_for(&m->encoder->config, m->config.task);
@@ -196,9 +209,11 @@ tn_tensor *tn_tuned_run(tn_tuned *m, tn_tuned_args a)
     tn_tensor    *y = NULL;
     if (tn_error() == TN_OK) {
         if (choose) a.ids = flat(a.ids), a.types = flat(a.types), a.key_padding_mask = flat(a.key_padding_mask);
-        const tn__head h = tn__head_for(&m->encoder->config, m->config.task);
+        const tn__head   h = tn__head_for(&m->encoder->config, m->config.task);
+        tn_tensor *const first = first_tokens(m, &h, &a);
         y = tn_bert_forward(m->encoder, a.ids, .types = a.types, .key_padding_mask = a.key_padding_mask,
-                            .skip_padding = a.skip_padding || h.pooled || h.first || h.mean);
+                            .targets = first, .skip_padding = a.skip_padding || h.pooled || h.first || h.mean);
+        if (first) y = tn_unsqueeze(y, 1);
         y = apply_head(m, y, a.key_padding_mask);
         if (choices) y = tn_reshape(y, TN_SHAPE(-1, choices));
     }

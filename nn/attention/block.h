@@ -42,5 +42,8 @@ tn_tensor *tn__mha_heads(const tn_mha *m, tn_linear *own, tn_tensor *x, int of);
 
 /* The positions [1, N] of an unpadded batch's rows in their sequences. */
 tn_tensor *tn__unpadded_positions(const tn_unpadded *u);
+/* The rows of x, [B, T, dim] or unpadded, at these positions of the flattened [B · T]: [1, N, dim]. Raises if one is of
+ * padding that x does not have. u: NULL for a padded x. */
+tn_tensor *tn__target_rows(tn_tensor *x, const tn_unpadded *u, tn_tensor *positions);
 
 #endif

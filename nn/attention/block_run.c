@@ -19,10 +19,20 @@ static tn_tensor *remembered(tn_block *m, tn_tensor *x, const tn_block_args *a, 
                           .keys_unpadded = a->memory_unpadded);
 }
 
+/* The rows that are computed after the self-attention. */
 static tn__kept rows_of(const tn_block_args *a)
 {
     const tn_unpadded *u = a->unpadded;
+    if (a->targets) return (tn__kept){a->targets, u ? u->length : tn_size(a->x, 1)};
     return u ? (tn__kept){u->rows, u->length} : (tn__kept){NULL, 0};
+}
+
+/* Replaces the rows of *x and *h, which may be NULL, by those of a->targets, if there are any. */
+static void keep_targets(const tn_block_args *a, tn_tensor **x, tn_tensor **h)
+{
+    if (!a->targets || tn_error() != TN_OK) return;
+    *x = tn__target_rows(*x, a->unpadded, a->targets);
+    if (h) *h = tn__target_rows(*h, a->unpadded, a->targets);
 }
 
 static tn_tensor *fed_forward(tn_block *m, tn_tensor *x, const tn_block_args *a)
@@ -38,15 +48,19 @@ static tn_tensor *in_parallel(tn_block *m, tn_tensor *x, const tn_block_args *a,
 {
     tn_tensor     *first = tn_call(m->norm1, x), *second = m->norm2 ? tn_call(m->norm2, x) : first;
     const tn__kept rows = rows_of(a);
-    tn_tensor     *h = tn__dropout(m->dropout1, attended(m, first, a, w), rows);
-    return tn_add(tn_add(x, h), tn__dropout(m->dropout2, fed_forward(m, second, a), rows));
+    tn_tensor     *h = attended(m, first, a, w);
+    keep_targets(a, &x, &h), keep_targets(a, &second, NULL);
+    return tn_add(tn_add(x, tn__dropout(m->dropout1, h, rows)),
+                  tn__dropout(m->dropout2, fed_forward(m, second, a), rows));
 }
 
 static tn_tensor *with_normed_results(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w)
 {
     const tn__kept rows = rows_of(a);
-    tn_tensor     *h = tn_call(m->result_norm1, attended(m, m->norm1 ? tn_call(m->norm1, x) : x, a, w));
+    tn_tensor     *h = attended(m, m->norm1 ? tn_call(m->norm1, x) : x, a, w);
     tn__residual   r = {NULL, NULL};
+    keep_targets(a, &x, &h);
+    h = tn_call(m->result_norm1, h);
     if (m->norm2) r = tn__add_and_norm(x, h, m->dropout1, m->norm2, rows);
     else r.sum = r.normed = tn_add(x, tn__dropout(m->dropout1, h, rows));
     return tn_add(r.sum, tn__dropout(m->dropout2, tn_call(m->result_norm2, fed_forward(m, r.normed, a)), rows));
@@ -58,13 +72,17 @@ static tn_tensor *in_turn(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_
     tn_dropout    *drop = m->dropout3 ? m->dropout3 : m->dropout2;
     const tn__kept rows = rows_of(a);
     if (m->order == TN_NORM_FIRST || m->order == TN_NORM_FIRST_HALF) {
-        tn_tensor   *h = attended(m, m->norm1 ? tn_call(m->norm1, x) : x, a, w);
+        tn_tensor *h = attended(m, m->norm1 ? tn_call(m->norm1, x) : x, a, w);
+        keep_targets(a, &x, &h);
         tn__residual r = tn__add_and_norm(x, h, m->dropout1, m->norm2, rows);
         if (m->multihead_attn)
             r = tn__add_and_norm(r.sum, remembered(m, r.normed, a, memory), m->dropout2, m->norm3, rows);
         return tn_add(r.sum, tn__dropout(drop, fed_forward(m, r.normed, a), rows));
     }
-    x = tn__add_and_norm(a->query ? a->query : x, attended(m, x, a, w), m->dropout1, m->norm1, rows).normed;
+    tn_tensor *h = attended(m, x, a, w);
+    if (a->query) x = a->query;
+    keep_targets(a, &x, &h);
+    x = tn__add_and_norm(x, h, m->dropout1, m->norm1, rows).normed;
     if (m->multihead_attn) x = tn__add_and_norm(x, remembered(m, x, a, memory), m->dropout2, m->norm2, rows).normed;
     return tn__add_and_norm(x, fed_forward(m, x, a), drop, norm, rows).normed;
 }
@@ -85,7 +103,7 @@ static tn_tensor *compute(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_
 
 /* The tensors of a call, in the order of a segment's inputs, of which absent ones are omitted. The last input holds the
  * numbers: bit i of `present` for tensor i, and the other members. */
-enum { TENSORS = 14, PRESENT = 0, CAUSAL, BATCH, LENGTH, MEMORY_BATCH, MEMORY_LENGTH, ROUTER, PLACED, NUMBERS };
+enum { TENSORS = 15, PRESENT = 0, CAUSAL, BATCH, LENGTH, MEMORY_BATCH, MEMORY_LENGTH, ROUTER, PLACED, NUMBERS };
 
 /* A segment has one result: x and the logits of its router side by side, in the logits' dtype, which holds x exactly;
  * an x of bf16 is marked by one more column. */
@@ -120,7 +138,8 @@ static void list_tensors(const tn_block_args *a, tn_tensor *t[TENSORS])
                                         p->made[0],     p->made[1],
                                         u->offsets,     u->rows,
                                         v->offsets,     v->rows,
-                                        a->query,       p->at};
+                                        a->query,       p->at,
+                                        a->targets};
     for (int i = 0; i < TENSORS; i++) t[i] = list[i];
 }
 
@@ -148,6 +167,7 @@ static tn_tensor *segment(tn_tensor *const *in, int n, void *user)
                              .memory_key_padding_mask = t[5],
                              .placed = number[PLACED] ? &p : NULL,
                              .query = t[12],
+                             .targets = t[14],
                              .causal = number[CAUSAL],
                              .router = number[ROUTER] ? &logits : NULL,
                              .unpadded = u.rows ? &u : NULL,
@@ -194,6 +214,8 @@ static void check_args(const tn_block *m, const tn_block_args *a, tn__cached_len
     if (a->query && (m->order || m->multihead_attn))
         tn_raise(TN_EINVAL, "block: .query needs an encoder's block with .order = TN_NORM_LAST");
     if (a->mask_decoder) tn_raise(TN_EINVAL, "block: .mask_decoder is for a stack");
+    if (a->targets && (tn_dtype_of(a->targets) != TN_I64 || tn_ndim(a->targets) != 1 || !a->x || tn_ndim(a->x) != 3))
+        tn_raise(TN_ESHAPE, "block: .targets must be i64 [N], and x [B, T, dim]");
 }
 
 tn_tensor *tn_block_run(tn_block *m, tn_block_args a)
@@ -207,9 +229,12 @@ tn_tensor *tn_block_run(tn_block *m, tn_block_args a)
     const tn__cached_lengths before = tn__cache_lengths(a.cache, a.layer);
     tn_tensor               *x = a.x, **own = a.weights ? &w[0] : NULL, **memory = a.memory_weights ? &w[1] : NULL;
     check_args(m, &a, before);
+    const tn_block_args all = a;
+    if (m->multihead_attn || m->experts || tn__look_active() || tn__any_hooks(m)) a.targets = NULL; /* needs all rows */
     if (tn_error() == TN_OK) {
         if (is_segment(m, &a)) x = as_segment(m, &a);
         else x = compute(m, x, &a, own, memory);
+        if (!a.targets) keep_targets(&all, &x, NULL);
         if (tn_error() != TN_OK) tn__cache_undo(a.cache, a.layer, before);
     }
     if (!own && !memory && !router) return tn_leave(f, x);

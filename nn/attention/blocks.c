@@ -190,8 +190,10 @@ tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
     if (!tn_ready(m)) return NULL;
     if (a.layer) return tn_raise_null(TN_EINVAL, "blocks: .layer is for a single block; a stack runs all layers");
     if (a.query) return tn_raise_null(TN_EINVAL, "blocks: .query is for a single block");
-    tn_tensor *const positions = a.mask_decoder;
-    a.mask_decoder = NULL;
+    tn_tensor *const positions = a.mask_decoder, *const targets = a.targets;
+    if (positions && targets) return tn_raise_null(TN_EINVAL, "blocks: .targets cannot be used with .mask_decoder");
+    const bool whole = tn__look_active() || tn__any_hooks(m); /* the norm's hooks see all rows */
+    a.mask_decoder = a.targets = NULL;
     const tn_frame           f = tn_enter(m);
     const tn__cached_lengths before = tn__cache_lengths(a.cache, 0);
     tn_tensor               *mine = NULL; /* the result of the layer before, kept until the next layer has read it */
@@ -207,6 +209,7 @@ tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
         if (a.weights) b.weights = a.weights + i;
         if (a.memory_weights) b.memory_weights = a.memory_weights + i;
         if (a.router) b.router = a.router + i;
+        if (i + 1 == n && !whole) b.targets = targets;
         tn_block *block = block_of(m, i);
         b.placed = places_of(block, &start, before.own, &places);
         if (tn_error() != TN_OK) b.x = NULL;
@@ -216,7 +219,8 @@ tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
     }
     tn_path_pop();
     if (tn_error() == TN_OK && m->norm) b.x = tn_call(m->norm, b.x);
-    if (u.x.rows && tn_error() == TN_OK) b.x = tn_pad_rows(u.x, b.x);
+    if (u.x.rows && !b.targets && tn_error() == TN_OK) b.x = tn_pad_rows(u.x, b.x);
+    if (targets && !b.targets && tn_error() == TN_OK) b.x = tn__target_rows(b.x, u.x.rows ? NULL : a.unpadded, targets);
     tn_drop(mine);
     tn_tensor *y = leave_all(f, b.x, n, (tn_tensor * *[]){a.weights, a.memory_weights, a.router});
     for (int64_t i = 0; i < n && tn_error() != TN_OK; i++) tn__cache_undo(a.cache, i, before);

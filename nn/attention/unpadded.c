@@ -88,3 +88,37 @@ tn_tensor *tn__unpadded_positions(const tn_unpadded *u)
     for (int64_t i = 0; to && i < n; i++) to[i] = row[i] % u->length;
     return tn_scope_return(s, at);
 }
+
+/* The index of the first of n rows that is not before this position; rows are in ascending order. */
+static int64_t row_at(const int64_t *row, int64_t n, int64_t position)
+{
+    int64_t low = 0;
+    while (n > 0) {
+        const int64_t half = n / 2;
+        if (row[low + half] < position) low += half + 1, n -= half + 1;
+        else n = half;
+    }
+    return low;
+}
+
+/* The rows of the unpadded batch at these positions of the padded one. */
+static tn_tensor *unpadded_index(const tn_unpadded *u, const tn_tensor *positions)
+{
+    const tn_scope s = tn_no_grad_begin();
+    const int64_t  rows = tn_numel(u->rows), n = tn_numel(positions), *row = tn_data(u->rows);
+    tn_tensor     *at = tn_empty_of(TN_I64, TN_SHAPE(n));
+    int64_t       *to = at ? tn_data_mut(at) : NULL;
+    for (int64_t i = 0; to && tn_error() == TN_OK && i < n; i++) {
+        const int64_t position = tn_get_i64(positions, i);
+        to[i] = row_at(row, rows, position);
+        if (to[i] == rows || row[to[i]] != position)
+            tn_raise(TN_EINVAL, "block: .targets has position %lld of the flattened batch, which is padding",
+                     (long long)position);
+    }
+    return tn_scope_return(s, tn_error() == TN_OK ? at : NULL);
+}
+
+tn_tensor *tn__target_rows(tn_tensor *x, const tn_unpadded *u, tn_tensor *positions)
+{
+    return tn_unsqueeze(tn_index_select(tn_flatten(x, 0, 1), 0, u ? unpadded_index(u, positions) : positions), 0);
+}

@@ -28,7 +28,8 @@ typedef struct {
     tn_dataset *train, *measure;
 } contrast;
 
-static contrast  asked = {.base = {.asked = {.dtype = "f32", .lr = 5e-5, .warmup = 0.1, .seed = 1}},
+static const train_kind kind;
+static contrast  asked = {.base = {.kind = &kind, .asked = {.dtype = "f32", .lr = 5e-5, .warmup = 0.1, .seed = 1}},
                           .batch = 32,
                           .length = 128,
                           .temperature = 0.05};
@@ -260,13 +261,6 @@ static const train_kind kind = {
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
-static int run(int count, char **operands)
-{
-    (void)count, (void)operands;
-    asked.base.kind = &kind;
-    return train_main(&asked.base);
-}
-
 #define OF asked.base.asked
 static const option options[] = {
     OPTION_TEXT("model", 'm', "DIR", &asked.dir, "folder of the model to start from", .required = true),
@@ -292,8 +286,8 @@ static const option options[] = {
     TRAIN_RESUME(OF),
     {0},
 };
-const command contrast_command = COMMAND(
-    "contrast", "train sentence embeddings on pairs of texts", options,
+const command contrast_command = TRAIN_COMMAND(
+    "contrast", "train sentence embeddings on pairs of texts", options, &asked.base,
     .text =
         "A pair is two related texts, such as a question and its answer, or a sentence and its paraphrase. The model "
         "learns to identify the partner of a text among all pairs of a batch. The result is a folder that "

@@ -217,12 +217,6 @@ static bert_training asked = {.base = {.kind = &distil_kind, .asked = {TRAIN_DEF
                               .length = 128,
                               .temperature = 2};
 
-static int run(int count, char **operands)
-{
-    (void)count, (void)operands;
-    return train_main(&asked.base);
-}
-
 #define OF asked.base.asked
 static const option options[] = {
     OPTION_TEXT("teacher", 0, "DIR", &asked.teacher_dir, "folder of the model to learn from", .required = true),
@@ -243,8 +237,8 @@ static const option options[] = {
     TRAIN_RANKS(OF),
     {0},
 };
-const command distil_command = COMMAND(
-    "distil", "train a smaller model from a larger one", options,
+const command distil_command = TRAIN_COMMAND(
+    "distil", "train a smaller model from a larger one", options, &asked.base,
     .text =
         "The new model has the teacher's width and tokenizer, and starts with some of its layers. It learns the "
         "teacher's probabilities of masked tokens, the masked tokens themselves, and the teacher's hidden states.\n\n"

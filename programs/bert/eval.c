@@ -40,22 +40,18 @@ static bool spool_input(int count, char **operands, char path[1024], int *index)
 
 static int run_pairs(void)
 {
-    model          m;
-    sentence_pairs p;
-    stop_begin("ending");
-    if (!sentence_pairs_open(pairs, 0, &p)) return program_end();
+    model m;
     if (model_open(dir, &m)) {
-        if (sentence_pairs_measure(&p, score_pairs, m.bert, m.tokens, false)) sentence_pairs_print(&p, json);
+        sentence_pairs_eval(pairs, score_pairs, m.bert, m.tokens, json);
         model_close(&m);
     }
-    sentence_pairs_close(&p);
     return program_end();
 }
 
 static int run(int count, char **operands)
 {
-    if (pairs && count) return program_usage("--pairs has its own sentences; omit '%s'", operands[0]);
-    if (!pairs && !count) return program_usage("no text to measure on; give a FILE, or --pairs");
+    const int code = sentence_pairs_check(pairs, count, operands);
+    if (code) return code;
     if (pairs) return run_pairs();
     model m;
     char  path[1024], input[1024], input_cache[1100] = "";

@@ -248,12 +248,6 @@ const train_kind bert_kind = {
 
 static bert_training asked = BERT_TRAINING;
 
-static int run(int count, char **operands)
-{
-    (void)count, (void)operands;
-    return train_main(&asked.base);
-}
-
 static const option options[] = {
     OPTION_LIST("text", 't', "FILE", &asked.text, "training text: files or folders; an empty line ends a document",
                 .required = true),
@@ -298,23 +292,12 @@ static const option options[] = {
     TRAIN_OPTIONS_CHOSEN(asked.base.asked, 's', "tiny|mini|small|medium|base|large", "20"),
     {0},
 };
-const command train_command = COMMAND(
-    "train", "train a model on text files", options,
+const command train_command = TRAIN_COMMAND(
+    "train", "train a model on text files", options, &asked.base,
     .text = "Trains a tokenizer on the text, then a model that predicts masked tokens. Ctrl-C saves and ends; --resume "
             "continues an interrupted run, with the same bits as without the interruption.\n\n"
             "  bert train --text book.txt --out book --minutes 20\n"
             "  bert train --text a.txt b.txt --valid c.txt --out abc --size small --steps 10000");
 
-static int verify(int count, char **operands)
-{
-    (void)count;
-    return verify_main(&train_command, &asked.base, operands[0]);
-}
 const command verify_command = VERIFY_COMMAND("bert");
-
-static int debug(int count, char **operands)
-{
-    (void)count;
-    return debug_main(&train_command, &asked.base, operands[0]);
-}
 const command debug_command = DEBUG_COMMAND("bert");

@@ -368,10 +368,14 @@ static bool open_run(debugging *d, tn_json_writer *w)
     return (d->config = train_describe(d->t, replay_steps(d->t, d->run), w));
 }
 
-int debug_main(const command *train, training *t, const char *run)
+int debug_main(int count, char **operands)
 {
-    debugging d = {.t = t, .train = train, .run = run};
-    int       code = check_options();
+    const command *train = program_command()->repeats;
+    training      *t = train->training;
+    const char    *run = operands[0];
+    debugging      d = {.t = t, .train = train, .run = run};
+    int            code = check_options();
+    (void)count;
     if (code || (code = replay_open(train, t, run))) return code;
     tn_json_writer *w = tn_json_writer_new(2);
     if (w && open_run(&d, w)) {

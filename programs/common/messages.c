@@ -119,7 +119,14 @@ static const struct {
 } hints[] = {{" NUL; expected ", " (UTF-16? convert it with iconv -f utf-16 -t utf-8)"},
              {" a NUL byte; expected ", " (UTF-16? convert it with iconv -f utf-16 -t utf-8)"},
              {"; supported are …ForSequenceClassification", "; make such a model with bert tune"},
-             {": out of memory: ", "; use a smaller model, batch or length"}};
+             {": out of memory: ", "; use a smaller model, batch or length"},
+             {"; name two columns", " (columns are separated by tabs, in .csv files by commas; convert semicolons)"},
+             {" is a duplicate of line ", "; expected a vocabulary, one token per line"},
+             {"this model has no head for masked tokens", "; bert classify, tag, answer or choose run tuned models"}};
+
+/* What only a program of one's own can do about an error: not written. */
+static const char *const of_calls[] = {"; tn_detect_anomaly(true) names the op it came from",
+                                       "; load a model trained for that, or create it with one"};
 
 /* The program that opens a model_type. */
 static const struct {
@@ -154,11 +161,24 @@ static const struct {
                {"albert", "bert"},
                {"electra", "bert"},
                {"deberta-v2", "bert"},
+               {"modernbert", "bert"},
+               {"xlnet", "bert"},
+               {"bart", "translate"},
+               {"marian", "translate"},
+               {"m2m_100", "translate"},
+               {"t5", "translate"},
                {"roberta-prelayernorm", "bert"}};
+
+static size_t of_call(const char *s)
+{
+    for (size_t i = 0; i < sizeof of_calls / sizeof *of_calls; i++)
+        if (!strncmp(s, of_calls[i], strlen(of_calls[i]))) return strlen(of_calls[i]);
+    return 0;
+}
 
 static void add_hints(const char *from, output *o)
 {
-    char text[80];
+    char text[128];
     for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
         if (strstr(from, hints[i].part)) {
             char advice[sizeof text];
@@ -182,7 +202,7 @@ void message_for_user(const char *from, const option *options, char *to, size_t 
     *to = 0;
     while (*from && o.at + 1 < room) {
         const bool starts = starts_word(before);
-        size_t     n = starts ? call_name(from) : 0;
+        size_t     n = starts ? call_name(from) : *from == ';' ? of_call(from) : 0;
         if (!n && starts) n = member_name(from, options, &o);
         if (!n && starts) n = one_of(from, &o);
         if (!n && starts) n = program_at(from, &o);
@@ -212,6 +232,6 @@ void warn(const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    if (ranks_first()) vtell("warning: ", fmt, ap);
+    if (ranks_first()) vtell(program_color(stderr) ? "\033[1;33mwarning:\033[0m " : "warning: ", fmt, ap);
     va_end(ap);
 }

@@ -5,6 +5,7 @@
 #include "model.h"
 
 #include "files.h"
+#include "texts.h"
 #include "weights.h"
 #include <string.h>
 
@@ -103,6 +104,23 @@ bool model_chat(const model *m, int64_t n, const tn_message *said, bool answer, 
     return tn_chat_text(m->chat, n, said, to, .answer = answer, .now = (int64_t)time(NULL),
                         .begin = r.first < 0 ? NULL : tn_tokenizer_token(m->tokens, r.first),
                         .end = r.last < 0 ? NULL : tn_tokenizer_token(m->tokens, r.last)) == TN_OK;
+}
+
+int32_t model_answer_end(const model *m)
+{
+    static const char said[] = "tenon";
+    const tn_message  talk[2] = {{"user", said}, {"assistant", said}};
+    tn_string         before = {0}, all = {0};
+    tn_ids            ids = {0};
+    int32_t           id = tn_tokenizer_special(m->tokens).last;
+    const bool        fine = model_chat(m, 1, talk, true, &before) && model_chat(m, 2, talk, false, &all);
+    const char       *at = fine && before.bytes < all.bytes ? strstr(all.at + before.bytes, said) : NULL;
+    if (at && texts_encode(m->tokens, tn_text_of(at + strlen(said)), false, &ids))
+        for (int64_t i = ids.n - 1; i >= 0; i--)
+            if (tn_tokenizer_is_special(m->tokens, ids.at[i])) id = ids.at[i];
+    tn_string_free(&before), tn_string_free(&all);
+    tn_ids_free(&ids);
+    return id;
 }
 
 void model_close(model *m)

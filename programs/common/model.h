@@ -35,5 +35,7 @@ void    model_close(model *m);
 bool model_has_chat(const model *m);
 bool model_chat_ready(model *m);
 bool model_chat(const model *m, int64_t n, const tn_message *said, bool answer, tn_string *to);
+/* The first special token that the template writes after an answer, or the tokenizer's last one if it writes none. */
+int32_t model_answer_end(const model *m);
 
 #endif

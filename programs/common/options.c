@@ -6,6 +6,7 @@
 #include "completion.h"
 #include "files.h"
 #include "help.h"
+#include "inputs.h"
 #include "messages.h"
 #include "ranks.h"
 #include "resume.h"
@@ -186,8 +187,19 @@ static int long_option(int *i)
     return set_flag(o), 0;
 }
 
+/* -steps for --steps: one hyphen before the name of an option. */
+static bool is_long(const char *word)
+{
+    char         name[LONGEST_NAME];
+    const size_t n = strcspn(word, "=");
+    snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name - 1), word);
+    return n > 2 && exact_option(name);
+}
+
 static int letters(int *i)
 {
+    if (is_long(now.argv[*i] + 1))
+        return program_usage("unknown option %s; did you mean -%s?", now.argv[*i], now.argv[*i]);
     for (const char *a = now.argv[*i] + 1; *a; a++) {
         const option *o = find(NULL, 0, *a);
         if (!o) return program_usage("unknown option -%c", *a);
@@ -340,6 +352,7 @@ static int run_command_line(int i)
     if (want_version) return version();
     now.typed = now.given_count;
     if ((code = resume_restore()) || (code = check())) return code;
+    if (!inputs_check()) return program_end();
     warn_same_files();
     resume_keep();
     if (now.drawn && !settings.quiet) fprintf(stderr, "seed     %lld\n", (long long)*(int64_t *)now.drawn->to);
@@ -409,6 +422,8 @@ static program started_as(const program *p, const char *path)
     if (base && isalnum((unsigned char)*base) && strspn(base, plain) == strlen(base)) named.name = base;
     return named;
 }
+
+const command *program_command(void) { return now.command; }
 
 int program_main(const program *p, int argc, char **argv)
 {

@@ -70,14 +70,17 @@ typedef struct {
         .name = (n), .letter = (l), .kind = (k), .value = (v), .to = 1 ? (t) : (type)NULL, .help = __VA_ARGS__ \
     }
 
-typedef struct {
+typedef struct command command;
+struct command {
     const char   *name, *summary;           /* "train", "train a model from text files" */
     const option *options;                  /* ends with {0}; may be NULL */
     int (*run)(int count, char **operands); /* returns the exit code, usually program_end() */
-    const char *text;                       /* paragraphs and examples for --help; may be NULL */
-    const char *operands;                   /* "FILE..."; NULL: none */
-    int         least, most;                /* number of operands; most -1: any number */
-} command;
+    const char    *text;                    /* paragraphs and examples for --help; may be NULL */
+    const char    *operands;                /* "FILE..."; NULL: none */
+    int            least, most;             /* number of operands; most -1: any number */
+    void          *training;                /* of a command that trains: see train.h */
+    const command *repeats;                 /* of verify and debug: the command whose runs they repeat */
+};
 
 /* A command whose function is named run; may be followed by .operands, .least, .most and .text. */
 #define COMMAND(n, s, o, ...)                                                \
@@ -123,7 +126,8 @@ enum {
     /* 130 and 143: ended by Ctrl-C or SIGTERM after saving */
 };
 
-int program_main(const program *p, int argc, char **argv);
+int            program_main(const program *p, int argc, char **argv);
+const command *program_command(void); /* the one that runs */
 
 /* Prints "bert train: ..." and a hint to standard error; returns EXIT_USAGE. For checks of several options. */
 int program_usage(const char *fmt, ...) TN_PRINTF(1, 2);

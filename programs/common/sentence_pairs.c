@@ -140,3 +140,18 @@ void sentence_pairs_print(const sentence_pairs *p, bool json)
                p->phenomenon[i].accuracy);
     printf("%-28s %9lld %9.2f\n", "mean over paradigms", (long long)p->paradigms, p->mean);
 }
+
+void sentence_pairs_eval(const char *path, pairs_score score, void *model, const tn_tokenizer *t, bool json)
+{
+    sentence_pairs p;
+    stop_begin("ending");
+    if (!sentence_pairs_open(path, 0, &p)) return;
+    if (sentence_pairs_measure(&p, score, model, t, false)) sentence_pairs_print(&p, json);
+    sentence_pairs_close(&p);
+}
+
+int sentence_pairs_check(const char *path, int texts, char **operands)
+{
+    if (path && texts) return program_usage("--pairs has its own sentences; omit '%s'", operands[0]);
+    return path || texts ? 0 : program_usage("no text to measure on; give a FILE, or --pairs");
+}

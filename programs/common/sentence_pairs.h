@@ -33,6 +33,10 @@ void sentence_pairs_close(sentence_pairs *p);
 bool sentence_pairs_measure(sentence_pairs *p, pairs_score score, void *model, const tn_tokenizer *t, bool silent);
 /* Prints the accuracy of each phenomenon and, on the last line, the mean over paradigms; or one line of JSON. */
 void sentence_pairs_print(const sentence_pairs *p, bool json);
+/* eval --pairs: reads the file, measures the model and prints the result. */
+void sentence_pairs_eval(const char *path, pairs_score score, void *model, const tn_tokenizer *t, bool json);
+/* For the command line of eval, which has either texts or --pairs. Returns 0 or program_usage. */
+int sentence_pairs_check(const char *path, int texts, char **operands);
 
 #define OPTION_PAIRS(path)                                                                                             \
     OPTION_TEXT("pairs", 0, "FILE", path,                                                                              \

@@ -97,47 +97,6 @@ bool texts_read(const option_list *files, tn_string *to)
     return tn_error() == TN_OK;
 }
 
-static int count_stdin(const option_list *files)
-{
-    int n = 0;
-    for (int i = 0; i < files->count; i++) n += is_stdin(files->value[i]);
-    return n;
-}
-
-int texts_check(const tn_world *w, const option_list *text, const option_list *valid, double *part, double usual)
-{
-    const int from_stdin = count_stdin(text) + count_stdin(valid);
-    if (valid->count && !isnan(*part))
-        return program_usage("--valid and --valid-part exclude each other; give only one of them");
-    if (from_stdin > 1)
-        return program_usage("'-' is given %d times, but standard input can be read only once", from_stdin);
-    if (from_stdin && tn_world_size(w) > 1) /* the launcher passes it only to rank 0 */
-        return program_usage("'-' cannot be used with several ranks, each of which reads the texts; write standard "
-                             "input to a file and name that");
-    if (isnan(*part)) *part = usual;
-    return 0;
-}
-
-bool texts_read_both(const option_list *text, const option_list *valid, double part, tn_string *to, size_t *bytes)
-{
-    if (!texts_read(text, to)) return false;
-    *bytes = to->bytes;
-    if (valid->count) return texts_read(valid, to);
-    size_t character = *bytes -= (size_t)(part * (double)to->bytes);
-    while (*bytes && *bytes < to->bytes && to->at[*bytes - 1] != '\n') ++*bytes;
-    if (*bytes < to->bytes) return true;
-    while (character < to->bytes && (to->at[character] & 0xc0) == 0x80) character++;
-    *bytes = character;
-    return true;
-}
-
-bool texts_check_valid(const option_list *valid, int64_t held, const char *least)
-{
-    if (valid->count && held < 1)
-        tn_raise(TN_EFORMAT, "'%s' of --valid is too short, expected at least %s", valid->value[0], least);
-    return tn_error() == TN_OK;
-}
-
 /* ---- places ------------------------------------------------------------------------------------------------------ */
 
 static int64_t count_lines(const char *from, const char *to)

@@ -10,15 +10,6 @@
 /* Appends the contents of all files to `to`: of files, of folders (recursively, sorted by name) and of "-", standard
  * input. False: raised, also if all are empty. */
 bool texts_read(const option_list *files, tn_string *to);
-/* Reads the training text, *bytes, and then the validation text into one string. Without validation files, the last
- * `part` of the training text, from the start of a line if it has one, is the validation text. */
-bool texts_read_both(const option_list *text, const option_list *valid, double part, tn_string *to, size_t *bytes);
-/* Checks a training's options --text, --valid and --valid-part. *part: the fraction of the text to validate on if there
- * is no `valid`; NaN: not given, and set to `usual`. Returns 0 or program_usage. */
-int texts_check(const tn_world *w, const option_list *text, const option_list *valid, double *part, double usual);
-/* Raises if validation files were given but hold no item (held < 1). least: the smallest valid text, for the
- * message. */
-bool texts_check_valid(const option_list *valid, int64_t held, const char *least);
 /* Appends a text's token ids to `to`. Unless literal, the text of a special token becomes that token. */
 bool texts_encode(const tn_tokenizer *t, tn_text text, bool literal, tn_ids *to);
 /* A byte-level BPE tokenizer whose tokens are the bytes and the characters of a text. */

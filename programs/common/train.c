@@ -387,9 +387,12 @@ static void advise(const training *t)
 {
     char path[1024], again[1200];
     if (tn_error() == TN_EINVAL || settings.quiet || !file_exists(in_folder(t->asked.out, "checkpoints", path))) return;
-    fprintf(stderr,
-            "The training up to the last checkpoint is saved in '%s'. Remove the cause%s, then continue with %s.\n",
-            path, tn_error() == TN_EIO ? " (check the disk space)" : "", resume_command(t->asked.out, again));
+    if (tn_error() == TN_ENUMERIC) /* --resume would do the same again */
+        fprintf(stderr, "Start again in another folder, with a smaller --lr than %g.\n", t->asked.lr);
+    else
+        fprintf(stderr,
+                "The training up to the last checkpoint is saved in '%s'. Remove the cause%s, then continue with %s.\n",
+                path, tn_error() == TN_EIO ? " (check the disk space)" : "", resume_command(t->asked.out, again));
 }
 
 /* A run that ends above the loss of a uniform guess has learned nothing: its learning rate was too large. */
@@ -470,8 +473,10 @@ void train_advise(const training *t)
     tn_string_free(&next);
 }
 
-int train_main(training *t)
+int train_main(int count, char **operands)
 {
+    training *t = program_command()->training;
+    (void)count, (void)operands;
     const tn_fit_result r = train_run_ranks(t);
     if (t->usage) return t->usage;
     if (!ranks_first()) {

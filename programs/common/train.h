@@ -4,7 +4,7 @@
  *
  *     static struct { training base; option_list text; } t = {.base = {.kind = &kind, .asked = {TRAIN_DEFAULTS}}};
  *     static const option options[] = {TRAIN_OPTIONS(t.base.asked, 's', "tiny|small", "20"), {0}};
- *     static int run(int count, char **operands) { return train_main(&t.base); } */
+ *     const command train_command = TRAIN_COMMAND("train", "train a model", options, &t.base, .text = "…"); */
 #ifndef TENON_PROGRAMS_COMMON_TRAIN_H
 #define TENON_PROGRAMS_COMMON_TRAIN_H
 
@@ -13,6 +13,7 @@
 #include "record.h"
 #include "sentence_pairs.h"
 #include "stop.h"
+#include "train_texts.h"
 #include <math.h>
 
 /* The options of every training. 0, or NaN for dropout: the value of --size. */
@@ -65,6 +66,20 @@ typedef struct {
                     .resume = RESUME_FREE),                                                                            \
         OPTION_TEXT("dtype", 0, "TYPE", &(a).dtype, "dtype of the computation; bf16 is faster if the CPU supports it", \
                     .choices = "f32|bf16", .otherwise = "the faster one on this CPU"),                                 \
+        OPTION_REAL("lr", 0, "RATE", &(a).lr, "maximum learning rate", .least = 1e-9, .most = 100, .otherwise = rate), \
+        OPTION_SEED(0, &(a).seed, ""), TRAIN_RESUME(a)
+/* The same for a command that trains a model further, by default for some epochs. */
+#define TRAIN_TUNE(a, epochs_, rate)                                                                                   \
+    OPTION_REAL("warmup", 0, "PART", &(a).warmup, "fraction of the steps in which the learning rate rises",            \
+                .least = 0, .most = 1),                                                                                \
+        OPTION_INT("steps", 'n', "N", &(a).steps, "train for N steps, instead of --epochs", .least = 1, .most = 1e9,   \
+                   .resume = RESUME_FREE),                                                                             \
+        OPTION_INT("epochs", 0, "N", &(a).epochs, "train for N epochs (default: " epochs_ ")", .least = 1,             \
+                   .most = 1e6, .resume = RESUME_FREE),                                                                \
+        OPTION_REAL("minutes", 0, "N", &(a).minutes, "train for about N minutes, instead of --epochs", .least = 0.01,  \
+                    .most = 1e6, .resume = RESUME_FREE),                                                               \
+        OPTION_TEXT("dtype", 0, "TYPE", &(a).dtype, "dtype of the computation; bf16 is faster if the CPU supports it", \
+                    .choices = "f32|bf16"),                                                                            \
         OPTION_REAL("lr", 0, "RATE", &(a).lr, "maximum learning rate", .least = 1e-9, .most = 100, .otherwise = rate), \
         OPTION_SEED(0, &(a).seed, ""), TRAIN_RESUME(a)
 /* For a program with the commands verify and debug. */
@@ -161,11 +176,18 @@ struct train_kind {
     const char *causal;
 };
 
+/* A command that trains t, as in COMMAND. */
+#define TRAIN_COMMAND(n, s, o, t, ...)                                                                          \
+    {                                                                                                           \
+        .name = (n), .summary = (s), .options = (o), .run = train_main, .training = 1 ? (t) : (training *)NULL, \
+        __VA_ARGS__                                                                                             \
+    }
+int train_main(int count, char **operands);
+
 run_page train_page(const training *t, bool live); /* the report of the run */
 /* After a complete run: what to type next, where the report is, and what may be deleted, if not --quiet. */
 void          train_advise(const training *t);
-int           train_main(training *t); /* runs the command; returns the exit code */
-tn_fit_result train_run(training *t);  /* net and tokens are valid until train_free; TN_FIT_FAILED after an error */
+tn_fit_result train_run(training *t); /* net and tokens are valid until train_free; TN_FIT_FAILED after an error */
 tn_fit_result train_run_ranks(training *t); /* train_run with --ranks; afterwards only ranks_first() prints */
 void          train_free(training *t);
 void train_stopped(const tn_fit_result *r, const char *again); /* reports step and resume command, if not --quiet */
@@ -213,14 +235,13 @@ const train_choice *train_choose(training *t, const train_choice *rows, bool by_
 int64_t             train_valid_tokens(const training *t);
 void                train_choose_vocabulary(training *t, size_t bytes);
 
-/* PROGRAM verify DIR (verify.c): repeats segments of the run in the folder, made by `train`. Returns the exit code. */
-int                 verify_main(const command *train, training *t, const char *run);
+/* PROGRAM verify DIR (verify.c): repeats segments of the run in the folder, made by train_command. */
+int                 verify_main(int count, char **operands);
 extern const option verify_options[];
-/* A command whose function is named verify. */
 #define VERIFY_COMMAND(name_)                                                                                         \
     {                                                                                                                 \
         .name = "verify", .summary = "repeat parts of a training and compare the bits", .options = verify_options,    \
-        .run = verify, .operands = "DIR", .least = 1, .most = 1,                                                      \
+        .run = verify_main, .operands = "DIR", .least = 1, .most = 1, .repeats = &train_command,                      \
         .text =                                                                                                       \
             "Repeats segments of the training in DIR, each from one training checkpoint to the next, and compares "   \
             "the batches, losses, learning rates, weights and the model with those of the run. The last line is "     \
@@ -231,24 +252,23 @@ extern const option verify_options[];
             "  " name_ " verify book --segments 5 --threads 2"                                                        \
     }
 
-/* PROGRAM debug DIR (debug.c): shows steps of the run in the folder. Returns the exit code. */
-int                 debug_main(const command *train, training *t, const char *run);
+/* PROGRAM debug DIR (debug.c): shows steps of the run in the folder, made by train_command. */
+int                 debug_main(int count, char **operands);
 extern const option debug_options[];
-/* A command whose function is named debug. */
-#define DEBUG_COMMAND(name_)                                                                                          \
-    {                                                                                                                 \
-        .name = "debug", .summary = "show what a step of a training did", .options = debug_options, .run = debug,     \
-        .operands = "DIR", .least = 1, .most = 1,                                                                     \
-        .text = "Restores any step of the training in DIR: from the newest training checkpoint before it, or from "   \
-                "the beginning, repeats the steps up to it with the same bits, and shows the batch with the loss of " \
-                "each row, the gradients, and the results of all modules. --when finds the first step where a "       \
-                "condition holds: on the loss, the largest loss of a row, the norm of all gradients, the learning "   \
-                "rate, the number of rows that are copies of others, or the leak, the change of a result with "       \
-                "tokens that a mask must hide. --without repeats the training without one line of its text, and "     \
-                "compares losses and weights.\n\n"                                                                    \
-                "  " name_ " debug book --step 1200\n"                                                                \
-                "  " name_ " debug book --when \"loss > 4\" --from 100\n"                                             \
-                "  " name_ " debug book --without 17"                                                                 \
+#define DEBUG_COMMAND(name_)                                                                                           \
+    {                                                                                                                  \
+        .name = "debug", .summary = "show what a step of a training did", .options = debug_options, .run = debug_main, \
+        .operands = "DIR", .least = 1, .most = 1, .repeats = &train_command,                                           \
+        .text = "Restores any step of the training in DIR: from the newest training checkpoint before it, or from "    \
+                "the beginning, repeats the steps up to it with the same bits, and shows the batch with the loss of "  \
+                "each row, the gradients, and the results of all modules. --when finds the first step where a "        \
+                "condition holds: on the loss, the largest loss of a row, the norm of all gradients, the learning "    \
+                "rate, the number of rows that are copies of others, or the leak, the change of a result with "        \
+                "tokens that a mask must hide. --without repeats the training without one line of its text, and "      \
+                "compares losses and weights.\n\n"                                                                     \
+                "  " name_ " debug book --step 1200\n"                                                                 \
+                "  " name_ " debug book --when \"loss > 4\" --from 100\n"                                              \
+                "  " name_ " debug book --without 17"                                                                  \
     }
 
 /* For check: sets the sizes and the learning rate that were not given, and checks that heads divide dim. Returns 0 or

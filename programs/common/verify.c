@@ -399,11 +399,15 @@ static bool verify(verification *v, int64_t *count)
     return good;
 }
 
-int verify_main(const command *train, training *t, const char *run)
+int verify_main(int n, char **operands)
 {
-    verification v = {.t = t, .run = run};
-    int64_t      count = 0;
-    const int    code = replay_open(train, t, run);
+    const command *train = program_command()->repeats;
+    training      *t = train->training;
+    const char    *run = operands[0];
+    verification   v = {.t = t, .run = run};
+    int64_t        count = 0;
+    const int      code = replay_open(train, t, run);
+    (void)n;
     if (tn_error() == TN_EFORMAT) { /* for example another SHA-256 */
         printf("differs at step 0: configuration: %s\n", tn_error_message());
         return EXIT_FAILED;

@@ -62,7 +62,8 @@ static int run(int count, char **operands)
     if (!make_folder(out) || !world_save(in_folder(out, "world.txt", text), 0, documents) ||
         !world_save(in_folder(out, "held-out.txt", held), HELD, MEASURED))
         return program_end();
-    t.text = (option_list){1, files}, t.valid = (option_list){1, others}, t.length = 128, t.batch = 16;
+    t.texts.of.text = (option_list){1, files}, t.texts.of.valid = (option_list){1, others};
+    t.texts.length = 128, t.texts.batch = 16;
     train_asked *a = &t.base.asked;
     a->out = in_folder(out, "model", folder), a->size = "tiny", a->vocab_size = 1000, a->dropout = 0, a->lr = 2e-3;
     a->dtype = "f32", t.shape = "gpt2";
@@ -72,7 +73,7 @@ static int run(int count, char **operands)
     model               m = {.net = t.base.net, .tokens = t.base.tokens};
     if (m.net) m.about = tn_lm_info_of(m.net);
     if (r.why == TN_FIT_STOPPED) train_stopped(&r, "gpt demo --resume");
-    else if (r.why != TN_FIT_FAILED && texts_read(&t.valid, &unseen) &&
+    else if (r.why != TN_FIT_FAILED && texts_read(&t.texts.of.valid, &unseen) &&
              measure(&m, (tn_text){unseen.at, unseen.bytes}, 0, 0, &e)) {
         tn_report *p = tn_report_new("A small GPT trained on a small world");
         snprintf(

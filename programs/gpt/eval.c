@@ -84,22 +84,18 @@ static bool        json;
 
 static int run_pairs(void)
 {
-    model          m;
-    sentence_pairs p;
-    stop_begin("ending");
-    if (!sentence_pairs_open(pairs, 0, &p)) return program_end();
+    model m;
     if (model_open_to_infer(dir, tokenizer, false, type, &m)) {
-        if (sentence_pairs_measure(&p, tn_lm_scores, m.net, m.tokens, false)) sentence_pairs_print(&p, json);
+        sentence_pairs_eval(pairs, tn_lm_scores, m.net, m.tokens, json);
         model_close(&m);
     }
-    sentence_pairs_close(&p);
     return program_end();
 }
 
 static int run(int count, char **operands)
 {
-    if (pairs && count) return program_usage("--pairs has its own sentences; omit '%s'", operands[0]);
-    if (!pairs && !count) return program_usage("no text to measure on; give a FILE, or --pairs");
+    const int code = sentence_pairs_check(pairs, count, operands);
+    if (code) return code;
     if (pairs) return run_pairs();
     model             m;
     measured          e;

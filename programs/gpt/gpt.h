@@ -10,22 +10,29 @@ extern const command train_command, verify_command, debug_command, tune_command,
 
 /* ---- training (train.c) ------------------------------------------------------------------------------------------ */
 
+/* A text as windows of tokens; for train and tune. */
 typedef struct {
-    training    base;
-    option_list text, valid;
-    const char *pieces, *shape;
-    int64_t     batch, length, experts, experts_per_token;
-    double      valid_part, weight_decay;
-    tn_string   all;   /* the training text, followed by the validation text */
-    size_t      bytes; /* of the training text */
-    tn_ids      ids, held;
-    tn_windows *windows, *held_windows;
+    train_texts of;
+    int64_t     batch, length;
+    tn_windows *train, *held;
+} text_windows;
+/* Encodes the texts, and sets t's sources, loss, and numbers of batches; most: about this number of tokens in a
+ * validation. False: raised. */
+bool text_windows_open(text_windows *w, training *t, int64_t most);
+void text_windows_free(text_windows *w);
+
+typedef struct {
+    training     base;
+    text_windows texts;
+    const char  *pieces, *shape;
+    int64_t      experts, experts_per_token;
+    double       weight_decay;
 } gpt_training;
 extern const train_kind gpt_kind;
 #define GPT_TRAINING                                                                                                   \
     {                                                                                                                  \
         .base = {.kind = &gpt_kind, .asked = {TRAIN_DEFAULTS_ALL_CHOSEN, .lr = NAN, .dropout = NAN}}, .pieces = "bpe", \
-        .shape = "llama", .experts_per_token = 2, .valid_part = NAN, .weight_decay = 0.1                               \
+        .shape = "llama", .experts_per_token = 2, .texts.of.valid_part = NAN, .weight_decay = 0.1                      \
     }
 
 /* ---- answers to learn (talks.c) ---------------------------------------------------------------------------------- */

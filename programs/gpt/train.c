@@ -1,6 +1,5 @@
 /* train.c — gpt train: the part of a training that is specific to language models; the rest is in common/train.c. */
 #include "../common/messages.h"
-#include "../common/checksum.h"
 #include "gpt.h"
 
 #include <math.h>
@@ -26,7 +25,7 @@ static int check(training *t)
 {
     gpt_training *g = of(t);
     const bool    bpe = !strcmp(g->pieces, "bpe");
-    const int     code = texts_check(t->world, &g->text, &g->valid, &g->valid_part, 0.1);
+    const int     code = train_texts_check(&g->texts.of, t->world, 0.1);
     if (code) return code;
     if (t->asked.vocab && !bpe)
         return program_usage("--pieces %s is for a new tokenizer, but --vocab names an existing one", g->pieces);
@@ -35,14 +34,14 @@ static int check(training *t)
     if (g->experts && g->experts_per_token > g->experts)
         return program_usage("--experts-per-token is %lld, but --experts is %lld", (long long)g->experts_per_token,
                              (long long)g->experts);
-    if (g->batch > MOST_ROWS) return program_usage("--batch must be at most %d", MOST_ROWS);
+    if (g->texts.batch > MOST_ROWS) return program_usage("--batch must be at most %d", MOST_ROWS);
     if (t->asked.vocab_size && t->asked.vocab_size < 257)
         return program_usage("--vocab-size must be at least 257: 256 bytes and <|endoftext|>");
     if (t->asked.vocab_size && !bpe)
         return program_usage("--vocab-size is for --pieces bpe; with characters, the text determines it");
     const train_choice *chosen = train_choose(t, choices, true);
-    if (!g->batch) g->batch = chosen->batch;
-    if (!g->length) g->length = chosen->length;
+    if (!g->texts.batch) g->texts.batch = chosen->batch;
+    if (!g->texts.length) g->texts.length = chosen->length;
     const tn_gpt_config c = tn_gpt_size(t->asked.size);
     return train_shape(t, c.layers, c.heads, c.dim);
 }
@@ -50,47 +49,55 @@ static int check(training *t)
 static bool look(training *t)
 {
     gpt_training *g = of(t);
-    if (!texts_read_both(&g->text, &g->valid, g->valid_part, &g->all, &g->bytes)) return false;
-    if (!strcmp(g->pieces, "bpe")) train_choose_vocabulary(t, g->bytes);
-    if (isnan(t->asked.dropout)) t->asked.dropout = g->bytes < READ_ONCE ? 0.1 : 0;
+    if (!train_texts_read(&g->texts.of)) return false;
+    if (!strcmp(g->pieces, "bpe")) train_choose_vocabulary(t, g->texts.of.bytes);
+    if (isnan(t->asked.dropout)) t->asked.dropout = g->texts.of.bytes < READ_ONCE ? 0.1 : 0;
     return true;
 }
 
 static tn_tokenizer *tokenizer(training *t, progress *bar)
 {
     const gpt_training *g = of(t);
-    const tn_text       all = {g->all.at, g->bytes};
+    const tn_text       all = train_texts_training(&g->texts.of);
     if (!strcmp(g->pieces, "characters")) return texts_characters(all);
     return tn_tokenizer_train_text(all.at, all.bytes, .kind = TN_BYTE_BPE, .cased = true,
                                    .vocab_size = t->asked.vocab_size, .progress = progress_part, .user = bar);
 }
 
-static bool open_all(training *t)
+bool text_windows_open(text_windows *w, training *t, int64_t most)
 {
-    gpt_training *g = of(t);
-    const tn_text text = {g->all.at, g->bytes}, valid = {g->all.at + g->bytes, g->all.bytes - g->bytes};
-    if (!texts_encode(t->tokens, text, false, &g->ids) || !texts_encode(t->tokens, valid, false, &g->held))
-        return false;
-    if (g->ids.n <= g->length)
+    const tn_ids *ids = &w->of.ids, *held = &w->of.held;
+    if (!train_texts_encode(&w->of, t->tokens, false)) return false;
+    if (ids->n <= w->length)
         return tn_raise_false(TN_EFORMAT,
                               "the training text has %lld tokens, too few for --length %lld: one more than that is "
                               "needed; give a longer text or a smaller --length",
-                              (long long)g->ids.n, (long long)g->length);
-    const int64_t length = g->held.n <= g->length ? g->held.n - 1 : g->length;
-    g->windows = tn_windows_new(g->ids.at, g->ids.n, .batch = g->batch, .length = g->length);
-    t->fit.train = tn_windows_source(g->windows), t->fit.loss = loss;
-    t->fit.weight_decay = g->weight_decay;
-    if (!texts_check_valid(&g->valid, length, "two tokens")) return false;
+                              (long long)ids->n, (long long)w->length);
+    const int64_t length = held->n <= w->length ? held->n - 1 : w->length;
+    w->train = tn_windows_new(ids->at, ids->n, .batch = w->batch, .length = w->length);
+    t->fit.train = tn_windows_source(w->train), t->fit.loss = loss;
+    if (!train_texts_check_valid(&w->of, length, "two tokens")) return false;
     if (length > 0) {
-        g->held_windows = tn_windows_new(g->held.at, g->held.n, .batch = g->batch, .length = length, .in_order = true,
-                                         .most = train_valid_tokens(t));
-        t->fit.valid = tn_windows_source(g->held_windows);
-        t->fit.restore_best = true;
+        w->held =
+            tn_windows_new(held->at, held->n, .batch = w->batch, .length = length, .in_order = true, .most = most);
+        t->fit.valid = tn_windows_source(w->held), t->fit.restore_best = true;
     }
     t->uniform = log((double)tn_tokenizer_size(t->tokens));
-    t->batches = g->ids.n / (g->batch * g->length) + 1, t->width = g->batch * g->length;
-    snprintf(t->each, sizeof t->each, "%lld sequences of %lld tokens", (long long)g->batch, (long long)g->length);
-    return true;
+    t->batches = ids->n / (w->batch * w->length) + 1, t->width = w->batch * w->length;
+    snprintf(t->each, sizeof t->each, "%lld sequences of %lld tokens", (long long)w->batch, (long long)w->length);
+    return tn_error() == TN_OK;
+}
+
+void text_windows_free(text_windows *w)
+{
+    train_texts_free(&w->of);
+    tn_windows_free(w->train), tn_windows_free(w->held);
+}
+
+static bool open_all(training *t)
+{
+    t->fit.weight_decay = of(t)->weight_decay;
+    return text_windows_open(&of(t)->texts, t, train_valid_tokens(t));
 }
 
 static void *make(training *t)
@@ -101,34 +108,28 @@ static void *make(training *t)
     if (g->experts)
         return tn_llama_new(.vocab = vocab, .dim = a->dim, .layers = a->layers, .heads = a->heads,
                             .experts = g->experts, .experts_per_token = g->experts_per_token, .balanced = true,
-                            .balance = 0.01, .positions = g->length, .dropout = a->dropout,
+                            .balance = 0.01, .positions = g->texts.length, .dropout = a->dropout,
                             .attention_dropout = a->dropout, .expert_weights = TN_EXPERT_WEIGHTS_SHARES, .tied = true);
     if (!strcmp(g->shape, "llama"))
         return tn_llama_new(.vocab = vocab, .dim = a->dim, .layers = a->layers, .heads = a->heads,
-                            .positions = g->length, .dropout = a->dropout, .attention_dropout = a->dropout,
+                            .positions = g->texts.length, .dropout = a->dropout, .attention_dropout = a->dropout,
                             .tied = true);
-    return tn_gpt_new(.vocab = vocab, .dim = a->dim, .layers = a->layers, .heads = a->heads, .positions = g->length,
-                      .dropout = a->dropout);
+    return tn_gpt_new(.vocab = vocab, .dim = a->dim, .layers = a->layers, .heads = a->heads,
+                      .positions = g->texts.length, .dropout = a->dropout);
 }
 
-static void say(training *t)
-{
-    const gpt_training *g = of(t);
-    tell("text     %zu bytes, %lld tokens; validation: %lld tokens\n", g->bytes, (long long)g->ids.n,
-         (long long)g->held.n);
-}
+static void say(training *t) { train_texts_print(&of(t)->texts.of); }
 
 static void describe(const training *t, tn_json_writer *w)
 {
     const gpt_training *g = (const gpt_training *)t;
-    checksum_put(w, "text", checksum_ids(&g->ids));
-    checksum_put(w, "valid", checksum_ids(&g->held));
+    train_texts_describe(&g->texts.of, w);
     tn_json_put_string(w, "pieces", g->pieces);
     tn_json_put_string(w, "shape", g->shape);
     if (g->experts) tn_json_put_i64(w, "experts", g->experts);
     if (g->experts) tn_json_put_i64(w, "experts_per_token", g->experts_per_token);
-    tn_json_put_i64(w, "batch", g->batch);
-    tn_json_put_i64(w, "length", g->length);
+    tn_json_put_i64(w, "batch", g->texts.batch);
+    tn_json_put_i64(w, "length", g->texts.length);
     tn_json_put_double(w, "weight_decay", g->weight_decay);
 }
 
@@ -143,19 +144,13 @@ static bool save(training *t, tn_fit_why why)
     return tn_error() == TN_OK;
 }
 
-static void close_all(training *t)
-{
-    gpt_training *g = of(t);
-    tn_string_free(&g->all);
-    tn_ids_free(&g->ids), tn_ids_free(&g->held);
-    tn_windows_free(g->windows), tn_windows_free(g->held_windows);
-}
+static void close_all(training *t) { text_windows_free(&of(t)->texts); }
 
 static void row(training *t, const tn_batch *b, int64_t i, const tn_ids *ids, char place[64], tn_string *text)
 {
     (void)b, (void)i;
     if (tn_tokenizer_decode(t->tokens, ids->at, ids->n, text) != TN_OK || !text->bytes) return;
-    texts_place((tn_text){of(t)->all.at, of(t)->bytes}, (tn_text){text->at, text->bytes}, place);
+    texts_place(train_texts_training(&of(t)->texts.of), (tn_text){text->at, text->bytes}, place);
 }
 
 const train_kind gpt_kind = {
@@ -182,19 +177,8 @@ const train_kind gpt_kind = {
 
 static gpt_training asked = GPT_TRAINING;
 
-static int run(int count, char **operands)
-{
-    (void)count, (void)operands;
-    return train_main(&asked.base);
-}
-
 static const option options[] = {
-    OPTION_LIST("text", 't', "FILE", &asked.text, "training text: files, folders, or - for standard input",
-                .required = true),
-    OPTION_LIST("valid", 0, "FILE", &asked.valid, "validation text, used to select the best model"),
-    OPTION_REAL("valid-part", 0, "P", &asked.valid_part,
-                "fraction of the text, from its end, to validate on instead of --valid (default: 0.1)", .least = 0,
-                .most = 0.5),
+    TRAIN_TEXTS_OPTIONS(asked.texts.of, "text", "", "0.1"),
     OPTION_TEXT("pieces", 0, "KIND", &asked.pieces, "tokens of a new tokenizer: bpe for byte-level BPE, or characters",
                 .choices = "bpe|characters"),
     OPTION_TEXT("shape", 0, "NAME", &asked.shape,
@@ -206,9 +190,9 @@ static const option options[] = {
                .least = 1, .most = 1024),
     OPTION_INT("experts-per-token", 0, "N", &asked.experts_per_token,
                "experts per token, each 1/N as wide as the feed-forward without --experts", .least = 2, .most = 64),
-    OPTION_INT("batch", 'b', "N", &asked.batch, "sequences per step (default: depends on the minutes)", .least = 1,
-               .most = MOST_ROWS),
-    OPTION_INT("length", 'l', "N", &asked.length,
+    OPTION_INT("batch", 'b', "N", &asked.texts.batch, "sequences per step (default: depends on the minutes)",
+               .least = 1, .most = MOST_ROWS),
+    OPTION_INT("length", 'l', "N", &asked.texts.length,
                "tokens per sequence; also the model's maximum context (default: 128; of a long run 256)", .least = 8,
                .most = 65536),
     OPTION_REAL("weight-decay", 0, "X", &asked.weight_decay, "weight decay of the matrices", .least = 0, .most = 10),
@@ -216,24 +200,13 @@ static const option options[] = {
     TRAIN_OPTIONS_CHOSEN(asked.base.asked, 's', "tiny|mini|baby|small|medium|large", "20"),
     {0},
 };
-const command train_command = COMMAND(
-    "train", "train a model on text files", options,
+const command train_command = TRAIN_COMMAND(
+    "train", "train a model on text files", options, &asked.base,
     .text =
         "Trains a tokenizer on the text, then a model that predicts the next token. Ctrl-C saves and ends; --resume "
         "continues an interrupted run, with the same bits as without the interruption.\n\n"
         "  gpt train --text book.txt --out book --minutes 20\n"
         "  gpt train --text letters/ --pieces characters --out letters --size baby --steps 5000");
 
-static int verify(int count, char **operands)
-{
-    (void)count;
-    return verify_main(&train_command, &asked.base, operands[0]);
-}
 const command verify_command = VERIFY_COMMAND("gpt");
-
-static int debug(int count, char **operands)
-{
-    (void)count;
-    return debug_main(&train_command, &asked.base, operands[0]);
-}
 const command debug_command = DEBUG_COMMAND("gpt");

@@ -46,24 +46,6 @@ static void conversation_free(conversation *c)
     tn_string_free(&c->read);
 }
 
-/* The first special token that the template writes after an answer, or w->last if it writes none. */
-static int32_t end_of_answer(const writer *w)
-{
-    static const char said[] = "tenon";
-    const tn_message  talk[2] = {{"user", said}, {"assistant", said}};
-    tn_string         before = {0}, all = {0};
-    tn_ids            ids = {0};
-    int32_t           id = w->last;
-    const bool        fine = model_chat(w->m, 1, talk, true, &before) && model_chat(w->m, 2, talk, false, &all);
-    const char       *at = fine && before.bytes < all.bytes ? strstr(all.at + before.bytes, said) : NULL;
-    if (at && texts_encode(w->m->tokens, tn_text_of(at + strlen(said)), false, &ids))
-        for (int64_t i = ids.n - 1; i >= 0; i--)
-            if (tn_tokenizer_is_special(w->m->tokens, ids.at[i])) id = ids.at[i];
-    tn_string_free(&before), tn_string_free(&all);
-    tn_ids_free(&ids);
-    return id;
-}
-
 /* Adds one line of the user and generates the answer. The model reads only the new text, unless the template now
  * renders the earlier messages differently. */
 static bool answer(writer *w, conversation *c, const char *line, size_t bytes)
@@ -94,7 +76,7 @@ static void chat_with_template(writer *w)
     conversation c = {.n = 0};
     char        *line = NULL;
     size_t       room = 0, bytes;
-    w->last = end_of_answer(w);
+    w->last = model_answer_end(w->m);
     while (tn_error() == TN_OK && next_line(&line, &room, &bytes, LINE_MOST - 1)) {
         if (!answer(w, &c, line, bytes)) break;
         putchar('\n');

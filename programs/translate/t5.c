@@ -1,6 +1,5 @@
 /* t5.c — translate train --objective t5: trains T5 on plain text (Raffel et al. 2020). Sentinels replace some spans of
  * the text, and the model writes these spans. common/train.c has the rest of a training. */
-#include "../common/checksum.h"
 #include "../common/messages.h"
 #include "../common/texts.h"
 #include "translate.h"
@@ -20,8 +19,8 @@ static int check(training *t)
                                          "lstm", "stop-on", "average",   "longest",   NULL};
     translate_training      *p = of(t);
     int                      code = program_strays(others, "--objective translation");
-    if (!code && !p->text.count) code = program_usage("--objective t5 needs --text");
-    if (!code) code = texts_check(t->world, &p->text, &p->valid, &p->valid_part, 0.1);
+    if (!code && !p->texts.text.count) code = program_usage("--objective t5 needs --text");
+    if (!code) code = train_texts_check(&p->texts, t->world, 0.1);
     if (code) return code;
     if (t->asked.vocab_size && t->asked.vocab_size < 2 * SENTINELS)
         return program_usage("--vocab-size needs at least %d tokens (%d of them are sentinels), got %lld",
@@ -38,8 +37,8 @@ static bool read_text(training *t)
 {
     translate_training *p = of(t);
     const bool          given = t->asked.vocab_size > 0;
-    if (!texts_read_both(&p->text, &p->valid, p->valid_part, &p->all, &p->bytes)) return false;
-    train_choose_vocabulary(t, p->bytes);
+    if (!train_texts_read(&p->texts)) return false;
+    train_choose_vocabulary(t, p->texts.bytes);
     if (!given) t->asked.vocab_size += SENTINELS;
     return true;
 }
@@ -47,8 +46,8 @@ static bool read_text(training *t)
 static tn_tokenizer *tokenizer(training *t, progress *bar)
 {
     static const char *const special[] = {"<pad>", "</s>", "<unk>", NULL};
-    return tn_tokenizer_train_text(of(t)->all.at, of(t)->bytes, .kind = TN_UNIGRAM, .cased = true, .t5 = SENTINELS,
-                                   .vocab_size = t->asked.vocab_size - SENTINELS, .special = special,
+    return tn_tokenizer_train_text(of(t)->texts.all.at, of(t)->texts.bytes, .kind = TN_UNIGRAM, .cased = true,
+                                   .t5 = SENTINELS, .vocab_size = t->asked.vocab_size - SENTINELS, .special = special,
                                    .progress = progress_part, .user = bar);
 }
 
@@ -77,27 +76,26 @@ static bool check_sentinels(const tn_tokenizer *t, int32_t first)
 static bool open_all(training *t)
 {
     translate_training *p = of(t);
-    const tn_text       text = {p->all.at, p->bytes}, valid = {p->all.at + p->bytes, p->all.bytes - p->bytes};
+    const tn_ids       *ids = &p->texts.ids, *held = &p->texts.held;
     const int32_t       begin = id_of(t->tokens, "<pad>"), end = id_of(t->tokens, "</s>");
     const int32_t       sentinel = id_of(t->tokens, "<extra_id_0>");
     const int64_t       batch = p->pieces / p->length > 1 ? p->pieces / p->length : 1;
-    if (tn_error() != TN_OK || !check_sentinels(t->tokens, sentinel) || !texts_encode(t->tokens, text, true, &p->ids) ||
-        !texts_encode(t->tokens, valid, true, &p->held_ids))
+    if (tn_error() != TN_OK || !check_sentinels(t->tokens, sentinel) || !train_texts_encode(&p->texts, t->tokens, true))
         return false;
-    p->spans = tn_spans_new(p->ids.at, p->ids.n, .batch = batch, .length = p->length, .begin = begin, .end = end,
+    p->spans = tn_spans_new(ids->at, ids->n, .batch = batch, .length = p->length, .begin = begin, .end = end,
                             .sentinel = sentinel);
     if (!p->spans) return false;
-    const int64_t room = p->held_ids.n < p->length ? p->held_ids.n : p->length;
-    if (!texts_check_valid(&p->valid, room / 16, "16 tokens")) return false;
+    const int64_t room = held->n < p->length ? held->n : p->length;
+    if (!train_texts_check_valid(&p->texts, room / 16, "16 tokens")) return false;
     if (room >= 16) {
         p->held_spans =
-            tn_spans_new(p->held_ids.at, p->held_ids.n, .batch = batch, .length = room - room / 8, .begin = begin,
-                         .end = end, .sentinel = sentinel, .in_order = true, .most = MOST_MEASURED, .seed = 1);
+            tn_spans_new(held->at, held->n, .batch = batch, .length = room - room / 8, .begin = begin, .end = end,
+                         .sentinel = sentinel, .in_order = true, .most = MOST_MEASURED, .seed = 1);
         t->fit.valid = tn_spans_source(p->held_spans), t->fit.restore_best = true, t->fit.patience = p->patience;
     }
     t->fit.train = tn_spans_source(p->spans), t->fit.loss = tn_seq2seq_fit_loss;
     t->uniform = log((double)tn_tokenizer_size(t->tokens));
-    t->batches = p->ids.n / (batch * p->length) + 1, t->width = batch * p->length, t->every = p->valid_every;
+    t->batches = ids->n / (batch * p->length) + 1, t->width = batch * p->length, t->every = p->valid_every;
     snprintf(t->each, sizeof t->each, "%lld inputs of %lld tokens", (long long)batch, (long long)p->length);
     return tn_error() == TN_OK;
 }
@@ -112,18 +110,12 @@ static void *new_model(training *t)
     return tn_seq2seq_create(tn_seq2seq_t5(c));
 }
 
-static void print_summary(training *t)
-{
-    const translate_training *p = of(t);
-    tell("text     %zu bytes, %lld tokens; validation: %lld tokens\n", p->bytes, (long long)p->ids.n,
-         (long long)p->held_ids.n);
-}
+static void print_summary(training *t) { train_texts_print(&of(t)->texts); }
 
 static void describe(const training *t, tn_json_writer *w)
 {
     const translate_training *p = (const translate_training *)t;
-    checksum_put(w, "text", checksum_ids(&p->ids));
-    checksum_put(w, "valid", checksum_ids(&p->held_ids));
+    train_texts_describe(&p->texts, w);
     tn_json_put_string(w, "objective", p->objective);
     tn_json_put_i64(w, "tokens", p->pieces);
     tn_json_put_i64(w, "length", p->length);
@@ -140,8 +132,7 @@ static bool save(training *t, tn_fit_why why)
 static void close_all(training *t)
 {
     translate_training *p = of(t);
-    tn_string_free(&p->all);
-    tn_ids_free(&p->ids), tn_ids_free(&p->held_ids);
+    train_texts_free(&p->texts);
     tn_spans_free(p->spans), tn_spans_free(p->held_spans);
 }
 
@@ -162,7 +153,7 @@ static void row(training *t, const tn_batch *b, int64_t i, const tn_ids *ids, ch
     tn_string_add(text, tn_text_of(" => "));
     tn_tokenizer_decode(t->tokens, target.at, target.n, text, .keep_special = true);
     if (n && tn_tokenizer_decode(t->tokens, ids->at + from, n, &part) == TN_OK && part.bytes)
-        texts_place((tn_text){p->all.at, p->bytes}, (tn_text){part.at, part.bytes}, place);
+        texts_place(train_texts_training(&p->texts), (tn_text){part.at, part.bytes}, place);
     tn_ids_free(&target), tn_string_free(&part);
 }
 

@@ -238,21 +238,15 @@ const train_kind translate_kind = {
 
 static translate_training asked = TRANSLATE_TRAINING;
 
-static int run(int count, char **operands)
-{
-    (void)count, (void)operands;
-    return train_main(&asked.base);
-}
-
 static const option options[] = {
     OPTION_TEXT("objective", 0, "NAME", &asked.objective,
                 "what is learned: to translate --src, or the removed spans of --text, as T5 is pretrained",
                 .choices = "translation|t5"),
     OPTION_TEXT("src", 's', "FILE", &asked.source, "source text, one sentence per line"),
     OPTION_TEXT("tgt", 't', "FILE", &asked.target, "target text: translations of --src, line by line"),
-    OPTION_LIST("text", 0, "FILE", &asked.text, "t5: training text: files, folders, or - for standard input"),
-    OPTION_LIST("valid", 0, "FILE", &asked.valid, "t5: validation text, used to select the best model"),
-    OPTION_REAL("valid-part", 0, "P", &asked.valid_part,
+    OPTION_LIST("text", 0, "FILE", &asked.texts.text, "t5: training text: files, folders, or - for standard input"),
+    OPTION_LIST("valid", 0, "FILE", &asked.texts.valid, "t5: validation text, used to select the best model"),
+    OPTION_REAL("valid-part", 0, "P", &asked.texts.valid_part,
                 "t5: fraction of the text, from its end, to validate on instead of --valid (default: 0.1)", .least = 0,
                 .most = 0.5),
     OPTION_INT("length", 'l', "N", &asked.length,
@@ -282,30 +276,19 @@ static const option options[] = {
     TRAIN_OPTIONS_CHOSEN(asked.base.asked, 0, "nano|tiny|small|base|big", "60"),
     {0},
 };
-const command train_command =
-    COMMAND("train", "train a model on two parallel files", options,
-            .text = "Line i of --tgt is the translation of line i of --src. Ctrl-C saves and ends; --out DIR "
-                    "--resume continues, and ends with the same bits as an uninterrupted run.\n"
-                    "\n"
-                    "  translate train --src train.en --tgt train.de --valid-src val.en \\\n"
-                    "                  --valid-tgt val.de --out ende\n"
-                    "\n"
-                    "With --objective t5, the model learns from plain text instead: it reads the text without some "
-                    "spans and writes these. DIR is then a directory of T5, which 'translate tune' trains further on "
-                    "a task that is given as text.\n"
-                    "\n"
-                    "  translate train --objective t5 --text books/ --out t5");
+const command train_command = TRAIN_COMMAND(
+    "train", "train a model on two parallel files", options, &asked.base,
+    .text = "Line i of --tgt is the translation of line i of --src. Ctrl-C saves and ends; --out DIR "
+            "--resume continues, and ends with the same bits as an uninterrupted run.\n"
+            "\n"
+            "  translate train --src train.en --tgt train.de --valid-src val.en \\\n"
+            "                  --valid-tgt val.de --out ende\n"
+            "\n"
+            "With --objective t5, the model learns from plain text instead: it reads the text without some "
+            "spans and writes these. DIR is then a directory of T5, which 'translate tune' trains further on "
+            "a task that is given as text.\n"
+            "\n"
+            "  translate train --objective t5 --text books/ --out t5");
 
-static int verify(int count, char **operands)
-{
-    (void)count;
-    return verify_main(&train_command, &asked.base, operands[0]);
-}
 const command verify_command = VERIFY_COMMAND("translate");
-
-static int debug(int count, char **operands)
-{
-    (void)count;
-    return debug_main(&train_command, &asked.base, operands[0]);
-}
 const command debug_command = DEBUG_COMMAND("translate");

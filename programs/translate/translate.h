@@ -78,19 +78,15 @@ typedef struct {
     pairs_state state, held_state;
     bleu_set    bleu;
     /* of t5 */
-    option_list text, valid;
-    double      valid_part;
+    train_texts texts;
     int64_t     length; /* tokens of an input */
-    tn_string   all;    /* the training text, followed by the validation text */
-    size_t      bytes;  /* of the training text */
-    tn_ids      ids, held_ids;
     tn_spans   *spans, *held_spans;
 } translate_training;
 extern const train_kind translate_kind, t5_kind;
-#define TRANSLATE_TRAINING                                                                                       \
-    {                                                                                                            \
-        .base = {.kind = &translate_kind, .asked = {TRAIN_DEFAULTS_CHOSEN, .lr = NAN, .dropout = NAN}},          \
-        .objective = "translation", .model = "transformer", .stop_on = "loss", .longest = 100, .valid_part = NAN \
+#define TRANSLATE_TRAINING                                                                                             \
+    {                                                                                                                  \
+        .base = {.kind = &translate_kind, .asked = {TRAIN_DEFAULTS_CHOSEN, .lr = NAN, .dropout = NAN}},                \
+        .objective = "translation", .model = "transformer", .stop_on = "loss", .longest = 100, .texts.valid_part = NAN \
     }
 
 #endif

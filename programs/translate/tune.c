@@ -149,12 +149,6 @@ static tuning asked = {.base = {.kind = &kind, .untimed = true, .asked = {TRAIN_
                        .tokens = 2048,
                        .longest = 512};
 
-static int run(int count, char **operands)
-{
-    (void)count, (void)operands;
-    return train_main(&asked.base);
-}
-
 static const option options[] = {
     OPTION_TEXT("model", 'm', "DIR", &asked.model, "folder of the model to train further", .required = true),
     OPTION_TEXT("src", 's', "FILE", &asked.source, "source text, one sentence or question per line", .required = true),
@@ -172,24 +166,11 @@ static const option options[] = {
                .least = 1, .most = 1e9),
     OPTION_INT("patience", 0, "N", &asked.patience, "stop after N validations without improvement (default: no limit)",
                .least = 1, .most = 1e6),
-    OPTION_REAL("warmup", 0, "PART", &asked.base.asked.warmup, "fraction of the steps in which the learning rate rises",
-                .least = 0, .most = 1),
-    OPTION_INT("steps", 'n', "N", &asked.base.asked.steps, "train for N steps, instead of --epochs", .least = 1,
-               .most = 1e9, .resume = RESUME_FREE),
-    OPTION_INT("epochs", 0, "N", &asked.base.asked.epochs, "train for N epochs (default: 3)", .least = 1, .most = 1e6,
-               .resume = RESUME_FREE),
-    OPTION_REAL("minutes", 0, "N", &asked.base.asked.minutes, "train for about N minutes, instead of --epochs",
-                .least = 0.01, .most = 1e6, .resume = RESUME_FREE),
-    OPTION_TEXT("dtype", 0, "TYPE", &asked.base.asked.dtype,
-                "dtype of the computation; bf16 is faster if the CPU supports it", .choices = "f32|bf16"),
-    OPTION_REAL("lr", 0, "RATE", &asked.base.asked.lr, "maximum learning rate", .least = 1e-9, .most = 100,
-                .otherwise = "0.1 divided by the width"),
-    OPTION_SEED(0, &asked.base.asked.seed, ""),
-    TRAIN_RESUME(asked.base.asked),
+    TRAIN_TUNE(asked.base.asked, "3", "0.1 divided by the width"),
     {0},
 };
-const command tune_command = COMMAND(
-    "tune", "train a model further on two parallel files", options,
+const command tune_command = TRAIN_COMMAND(
+    "tune", "train a model further on two parallel files", options, &asked.base,
     .text =
         "Opens a model as translate run does, a published one or one of translate train, and trains it further. Line i "
         "of --tgt is the translation of line i of --src; for a model of T5, --src may be any task given as text. DIR "

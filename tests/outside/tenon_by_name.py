@@ -12,7 +12,7 @@ BYTES = [4, 8, 2, 8, 4, 1, 1]
 
 
 def declarations():
-    """The enums and structs in the Python package's table, which project.python compares with the headers."""
+    """The enums and structs in the Python package's table, which the build of the library writes."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python", "tenon", "_declarations.py")
     with open(path, encoding="utf-8") as f:
         table = {}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The Python package: its table of declarations is that of the headers; pip installs it without network and compiler;
-# tensors, errors, memory and threads with the standard library alone; values, gradients and shared memory against NumPy
-# and PyTorch; models that the programs make; the guide's page, in a Jupyter kernel if there is one.
+# The Python package: declarations.py makes its declarations from the headers; pip installs it without network and
+# compiler; tensors, errors, memory and threads with the standard library alone; values, gradients and shared memory
+# against NumPy and PyTorch; models that the programs make; the guide's page, in a Jupyter kernel if there is one.
 . "$(dirname "$0")/common.sh"
 need python3
 check=$root/tests/project/python_view.py
@@ -11,7 +11,7 @@ fi
 fresh python
 export PYTHONDONTWRITEBYTECODE=1 TENON_LIBRARY=$TENON_SO
 
-findings < <(python3 "$root/python/declarations.py" --check)
+python3 "$root/python/declarations.py" || wrong "declarations.py fails"
 
 # The wheel: the same bytes twice, at most 4 MB.
 for folder in first second; do

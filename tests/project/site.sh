@@ -2,7 +2,8 @@
 # docs/site/build: the reference has a page, a contract and an example for each public name, also for those that the
 # compiler sees in the headers; no link is broken, pages are well-formed, the search finds names of Tenon and PyTorch.
 # The code of the pages in docs/site/examples prints what outputs.txt records, and the facts about ops in ops.txt are
-# those of the registry; `site.sh --fix` writes both files. In Chromium, if installed: five pages at 400, 800 and 1300
+# those of the registry; `site.sh --fix` writes both files. With node: the search answers each question of
+# docs/site/questions.txt in its first three results. In Chromium, if installed: five pages at 400, 800 and 1300
 # pixels, light and dark, do not scroll sideways and have enough contrast, and the cheat sheet prints as four pages.
 . "$(dirname "$0")/common.sh"
 need python3
@@ -131,9 +132,70 @@ for page, least in (("coming_from_pytorch.html", 20), ("coming_from_ggml.html", 
 print("%d pages, %d links, %d names of PyTorch" % (len(pages), sum(len(p.links) for p in pages.values()), len(torch)))
 print("".join("! %s\n" % w for w in wrong), end="")
 END
+# Each name has a sentence, which no other name has.
+summaries() # FOLDER: of docs/site
+{
+    PYTHONDONTWRITEBYTECODE=1 python3 -c 'import sys; sys.path.insert(0, sys.argv[1])
+import api, summary
+names = api.read(sys.argv[2])
+summary.load(names, sys.argv[2], sys.argv[1])
+print("\n".join(summary.wrong(names)), end="")' "$1" "$root"
+}
+findings < <(summaries "$recorded" | head -n 20)
+cp -r "$recorded" planted_site
+sed -i 's/^tn_version .*/tn_version "0.2.0"; all/; s/^tn_ones /tn_onse /' planted_site/summaries.txt
+summaries planted_site >said
+for fault in 'tn_version has no sentence' 'tn_onse does not exist'; do
+    grep -q "$fault" said || wrong "site.sh does not see a fault that was planted: $fault"
+done
+
 python3 check.py out seen "$recorded/pytorch.txt" >said || wrong "check.py fails: $(cat said)"
 grep -v '^!' said || true
 findings < <(sed -n 's/^! //p' said | head -n 40)
+
+# The search over the text of all pages: 30 questions, with typos, and words that no page has.
+size=$(gzip -c out/words.js | wc -c)
+[ "$size" -lt 300000 ] || wrong "the index of the search, words.js, has $size bytes in gzip, more than 300,000"
+if command -v node >/dev/null; then
+    cat >ask.js <<'END'
+const fs = require('fs'), vm = require('vm'), [out, asked] = process.argv.slice(2);
+const code = ['names.js', 'words.js', 'find.js'].map(f => fs.readFileSync(out + '/' + f, 'utf8')).join('\n');
+const site = vm.runInContext(code + ';({ search, stem, asked })', vm.createContext({}));
+const pages = query => site.search(query).map(e => e[1].split('#')[0]);
+const swapped = word => word.length < 6 ? word : word.slice(0, 2) + word[3] + word[2] + word.slice(4);
+let good = 0, typos = 0, all = 0;
+for (const line of fs.readFileSync(asked, 'utf8').split('\n').filter(l => l && l[0] !== '#')) {
+    const [query, list] = line.split(' | '), right = list.split(' ');
+    if (!right.some(p => fs.existsSync(out + '/' + p))) console.log('! no page of an answer exists: ' + query);
+    all++;
+    if (pages(query).slice(0, 3).some(p => right.includes(p))) good++;
+    else console.log('! "' + query + '" finds: ' + pages(query).slice(0, 5).join(' '));
+    if (pages(query.split(' ').map(swapped).join(' ')).slice(0, 3).some(p => right.includes(p))) typos++;
+}
+console.log('search: ' + good + ' of ' + all + ' questions; with two letters of each long word swapped: ' + typos);
+if (all < 30) console.log('! only ' + all + ' questions');
+if (typos < all * 0.75) console.log('! with typos only ' + typos + ' questions are answered');
+if (site.search('zzxqywv').length) console.log('! a word that no page has finds something');
+for (const line of fs.readFileSync('stems', 'utf8').trim().split('\n')) {
+    const [word, stem] = line.split(' ');
+    if (site.stem(word) !== stem) console.log('! find.js: ' + word + ' is ' + site.stem(word) + ', in words.py ' + stem);
+}
+END
+    PYTHONDONTWRITEBYTECODE=1 python3 - "$recorded" "$root/README.md" >stems <<'END'
+import re, sys
+sys.path.insert(0, sys.argv[1])
+import words
+for w in sorted(set(re.findall("[a-z]+", open(sys.argv[2], encoding="utf8").read().lower()))):
+    print(w, words.stem(w))
+END
+    node ask.js out "$recorded/questions.txt" >said || wrong "ask.js fails: $(cat said)"
+    grep -v '^!' said || true
+    findings < <(sed -n 's/^! //p' said | head -n 20)
+    sed 's#docs/guide/train_your_own_gpt.html#start.html#' "$recorded/questions.txt" >other # a fault that is planted
+    node ask.js out other | grep -q '^! "train my own gpt" finds' || wrong "ask.js does not see a wrong answer"
+else
+    echo "SKIPPED in part: node is not installed, so no question was asked"
+fi
 
 if command -v mandoc >/dev/null; then
     findings < <(find out/man3 -name '*.3' -print0 | xargs -0 mandoc -T lint -W warning 2>&1 | head -n 10 || true)

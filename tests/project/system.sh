@@ -10,6 +10,7 @@ macros='_WIN32|_WIN64|__MINGW[0-9]*__|__CYGWIN__|__linux__|__linux|__APPLE__|__F
 may='
 core/core.h      a public header: how a DLL exports names
 parallel/mpi     a library of its own, for systems with MPI
+extras/programs/serve/http.c  sockets; built only with libmicrohttpd
 programs/export/program  the text of programs that `export` writes
 examples/host_program.c  shows fork and threads; not built on Windows
 examples/custom_decoder.c  shows mkdir; not built on Windows

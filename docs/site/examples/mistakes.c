@@ -201,3 +201,15 @@ EXAMPLE(null_as_a_tensor)
     puts(tn_error_message());
     tn_clear_error();
 }
+
+/* The loss is NaN or infinite. tn_fit ends with an error; without it, tn_detect_anomaly(true) finds the op whose result
+ * is NaN first. Causes: a learning rate that is too large, log or sqrt of 0, a row that is masked completely. */
+EXAMPLE(loss_is_nan)
+{
+    tn_detect_anomaly(true);
+    tn_tensor *x = tn_requires_grad(tn_full(TN_SHAPE(3), -1));
+    tn_mean(tn_log(x));
+    puts(tn_error_message());
+    tn_detect_anomaly(false);
+    tn_clear_error();
+}

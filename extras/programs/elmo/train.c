@@ -22,11 +22,9 @@ typedef struct {
 
 struct elmo_training {
     training    base;
-    option_list text, valid;
+    train_texts texts;
     const char *model;
     int64_t     batch, hidden;
-    double      valid_part;
-    tn_string   all;
     half        learned, held;
     int64_t     words;
     void       *now; /* the model being trained or timed; borrowed */
@@ -107,7 +105,7 @@ static tn_tensor *loss(void *net, const tn_batch *b, void *user)
 static int check(training *t)
 {
     elmo_training           *g = of(t);
-    int                      code = texts_check(t->world, &g->text, &g->valid, &g->valid_part, 0.02);
+    int                      code = train_texts_check(&g->texts, t->world, 0.02);
     static const char *const of_elmo[] = {"layers", "dropout", NULL};
     if (code) return code;
     t->load =
@@ -123,13 +121,12 @@ static int check(training *t)
 static bool look(training *t)
 {
     elmo_training *g = of(t);
-    size_t         bytes;
     int64_t        held = 0;
-    if (!texts_read_both(&g->text, &g->valid, g->valid_part, &g->all, &bytes)) return false;
-    if (!split(&g->learned.lines, (tn_text){g->all.at, bytes}, &g->words) ||
-        !split(&g->held.lines, (tn_text){g->all.at + bytes, g->all.bytes - bytes}, &held))
+    if (!train_texts_read(&g->texts)) return false;
+    if (!split(&g->learned.lines, train_texts_training(&g->texts), &g->words) ||
+        !split(&g->held.lines, train_texts_validation(&g->texts), &held))
         return false;
-    if (!texts_check_valid(&g->valid, g->held.lines.count, "a line with a word")) return false;
+    if (!train_texts_check_valid(&g->texts, g->held.lines.count, "a line with a word")) return false;
     if (!g->learned.lines.count)
         tn_raise(TN_EFORMAT, "the text has no sentences; each line must be one, with words separated by blanks");
     return tn_error() == TN_OK;
@@ -138,7 +135,7 @@ static bool look(training *t)
 static tn_tokenizer *tokenizer(training *t, progress *bar)
 {
     (void)bar;
-    return texts_words((tn_text){of(t)->all.at, of(t)->all.bytes}, t->asked.vocab_size);
+    return texts_words((tn_text){of(t)->texts.all.at, of(t)->texts.all.bytes}, t->asked.vocab_size);
 }
 
 static tn_source source_of(elmo_training *g, half *h)
@@ -206,7 +203,7 @@ static void close_all(training *t)
     elmo_training *g = of(t);
     lines_free(&g->learned.lines), lines_free(&g->held.lines);
     tn_sentences_free(g->learned.sentences), tn_sentences_free(g->held.sentences);
-    tn_string_free(&g->all);
+    train_texts_free(&g->texts);
 }
 
 static const train_kind kind = {
@@ -231,21 +228,10 @@ static const train_kind kind = {
 static elmo_training asked = {.base = {.kind = &kind, .asked = {TRAIN_DEFAULTS, .size = "small", .dropout = 0.1}},
                               .model = "elmo",
                               .batch = 32,
-                              .valid_part = NAN};
-
-static int run(int count, char **operands)
-{
-    (void)count, (void)operands;
-    return train_main(&asked.base);
-}
+                              .texts.valid_part = NAN};
 
 static const option options[] = {
-    OPTION_LIST("text", 't', "FILE", &asked.text,
-                "training sentences, one per line: files, folders, or - for standard input", .required = true),
-    OPTION_LIST("valid", 0, "FILE", &asked.valid, "validation sentences, used to select the best model"),
-    OPTION_REAL("valid-part", 0, "P", &asked.valid_part,
-                "fraction of the text, from its end, to validate on instead of --valid (default: 0.02)", .least = 0,
-                .most = 0.5),
+    TRAIN_TEXTS_OPTIONS(asked.texts, "sentences", ", one per line", "0.02"),
     OPTION_TEXT("kind", 'k', "NAME", &asked.model,
                 "elmo: word vectors; skip-thought: sentence vectors, from lines in the order of their text",
                 .choices = "elmo|skip-thought"),
@@ -260,7 +246,7 @@ static const option options[] = {
     {0},
 };
 const command train_command =
-    COMMAND("train", "train a model on sentences", options,
-            .text = "Each line is a sentence of words separated by blanks; only its first 60 words are read.\n\n"
-                    "  elmo train --text sentences.txt --vocab-size 20000 --out model --minutes 30\n"
-                    "  elmo train --kind skip-thought --text story.txt --out thoughts --minutes 30");
+    TRAIN_COMMAND("train", "train a model on sentences", options, &asked.base,
+                  .text = "Each line is a sentence of words separated by blanks; only its first 60 words are read.\n\n"
+                          "  elmo train --text sentences.txt --vocab-size 20000 --out model --minutes 30\n"
+                          "  elmo train --kind skip-thought --text story.txt --out thoughts --minutes 30");

@@ -4,7 +4,6 @@
  * Averaged SGD as in AWD-LSTM (Merity and others 2018): plain SGD, until a validation loss is worse than the best of
  * those more than `patience` validations earlier; from then on the weights that are measured and saved are averages. */
 #include "programs/common/messages.h"
-#include "programs/common/checksum.h"
 #include "lm.h"
 
 #include <math.h>
@@ -15,14 +14,11 @@ enum { HISTORY = 4096, MOST_ROWS = 4096 };
 
 typedef struct {
     training      base;
-    option_list   text, valid;
+    train_texts   texts;
     const char   *pieces, *cell, *optimizer, *cutoffs, *decay;
     int64_t       batch, length, hidden, patience;
-    double        valid_part, dropout_in, dropout_between, dropout_words, weight_drop, alpha, beta, clip, weight_decay;
+    double        dropout_in, dropout_between, dropout_words, weight_drop, alpha, beta, clip, weight_decay;
     bool          untied, unlocked, vary, awd;
-    tn_string     all;   /* the training text, followed by the validation text */
-    size_t        bytes; /* of the training text */
-    tn_ids        ids, held;
     tn_columns   *columns, *held_columns;
     tn_optimizer *own;
     tn_ema       *means;
@@ -76,7 +72,7 @@ static int check_optimizer(lm_training *g)
                              asgd ? "asgd has a constant learning rate"
                                   : "sgd lowers the learning rate by validations");
     if (g->patience >= 0 && !asgd) return program_usage("--patience is for --optimizer asgd");
-    if (asgd && !g->valid.count && !(g->valid_part > 0))
+    if (asgd && !g->texts.valid.count && !(g->texts.valid_part > 0))
         return program_usage("--optimizer asgd needs validations to decide when averaging starts; set --valid, or "
                              "--valid-part above 0");
     if (!g->decay) g->decay = "linear";
@@ -105,7 +101,7 @@ static int check(training *t)
     const bool   sgd = strcmp(g->optimizer, "adam") != 0;
     t->load = "#include <tenon/extras.h>\n\ntn_rnn_lm *m = tn_rnn_lm_load(\"%s\"); /* tn_free frees it */";
     int64_t cutoffs[TN_CUTOFFS];
-    int     code = texts_check(t->world, &g->text, &g->valid, &g->valid_part, 0.1);
+    int     code = train_texts_check(&g->texts, t->world, 0.1);
     if (code || (code = check_optimizer(g)) || (code = check_pieces(g))) return code;
     if (cutoffs_of(g, cutoffs) < 0)
         return program_usage("--cutoffs takes 1 to 3 numbers separated by commas, such as 2000,10000");
@@ -127,16 +123,12 @@ static int check(training *t)
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
 
-static bool look(training *t)
-{
-    lm_training *g = of(t);
-    return texts_read_both(&g->text, &g->valid, g->valid_part, &g->all, &g->bytes);
-}
+static bool look(training *t) { return train_texts_read(&of(t)->texts); }
 
 static tn_tokenizer *tokenizer(training *t, progress *bar)
 {
     const lm_training *g = of(t);
-    const tn_text      all = {g->all.at, g->bytes};
+    const tn_text      all = train_texts_training(&g->texts);
     if (!strcmp(g->pieces, "words")) return texts_words(all, t->asked.vocab_size);
     if (!strcmp(g->pieces, "characters")) return texts_characters(all);
     return tn_tokenizer_train_text(all.at, all.bytes, .kind = TN_BYTE_BPE, .cased = true,
@@ -180,22 +172,24 @@ static bool open_all(training *t)
 {
     enum { HELD_ROWS = 10, OFTEN = 1000 /* maximum number of steps between checkpoints; for SGD, an epoch */ };
     lm_training  *g = of(t);
-    const tn_text text = {g->all.at, g->bytes}, valid = {g->all.at + g->bytes, g->all.bytes - g->bytes};
-    if (!numbers_of(t->tokens, text, &g->ids) || !numbers_of(t->tokens, valid, &g->held)) return false;
-    g->columns = tn_columns_new(g->ids.at, g->ids.n, .batch = g->batch, .length = g->length, .vary = g->vary,
+    const tn_ids *ids = &g->texts.ids, *held = &g->texts.held;
+    if (!numbers_of(t->tokens, train_texts_training(&g->texts), &g->texts.ids) ||
+        !numbers_of(t->tokens, train_texts_validation(&g->texts), &g->texts.held))
+        return false;
+    g->columns = tn_columns_new(ids->at, ids->n, .batch = g->batch, .length = g->length, .vary = g->vary,
                                 .seed = (uint64_t)t->asked.seed);
     if (!g->columns) return false;
     t->fit.train = (tn_source){next, begin, keep, cut, g, tn_columns_source(g->columns).batches};
     t->fit.loss = tn_carried_lm_loss;
-    if (!texts_check_valid(&g->valid, g->held.n > 1, "two tokens")) return false;
-    if (g->held.n > 1) {
-        const int64_t rows = g->held.n >= 100 * HELD_ROWS ? HELD_ROWS : 1;
-        g->held_columns = tn_columns_new(g->held.at, g->held.n, .batch = g->held.n > 2 ? rows : 1, .length = g->length);
+    if (!train_texts_check_valid(&g->texts, held->n > 1, "two tokens")) return false;
+    if (held->n > 1) {
+        const int64_t rows = held->n >= 100 * HELD_ROWS ? HELD_ROWS : 1;
+        g->held_columns = tn_columns_new(held->at, held->n, .batch = held->n > 2 ? rows : 1, .length = g->length);
         t->fit.valid = tn_columns_source(g->held_columns);
         t->fit.restore_best = true;
     }
     t->uniform = log((double)tn_tokenizer_size(t->tokens));
-    t->batches = g->ids.n / (g->batch * g->length) + 1, t->width = g->batch * g->length;
+    t->batches = ids->n / (g->batch * g->length) + 1, t->width = g->batch * g->length;
     t->every = t->batches < OFTEN || strcmp(g->optimizer, "adam") != 0 ? t->batches : OFTEN;
     snprintf(t->each, sizeof t->each, "%lld columns of %s%lld tokens", (long long)g->batch, g->vary ? "about " : "",
              (long long)g->length);
@@ -260,17 +254,12 @@ static void on_event(void *training_, const tn_fit_event *e)
 
 /* ---- a kind of training ------------------------------------------------------------------------------------------ */
 
-static void say(training *t)
-{
-    const lm_training *g = of(t);
-    tell("text     %zu bytes, %lld tokens; validation: %lld tokens\n", g->bytes, (long long)g->ids.n,
-         (long long)g->held.n);
-}
+static void say(training *t) { train_texts_print(&of(t)->texts); }
 
 static void describe(const training *t, tn_json_writer *w)
 {
     const lm_training *g = (const lm_training *)t;
-    checksum_put(w, "text", checksum_ids(&g->ids)), checksum_put(w, "valid", checksum_ids(&g->held));
+    train_texts_describe(&g->texts, w);
     tn_json_put_string(w, "pieces", g->pieces);
     tn_json_put_string(w, "cell", g->cell), tn_json_put_string(w, "optimizer", g->optimizer);
     tn_json_put_string(w, "decay", g->decay), tn_json_put_string(w, "cutoffs", g->cutoffs ? g->cutoffs : "");
@@ -305,26 +294,25 @@ static void close_all(training *t)
     lm_training *g = of(t);
     forget_optimizer(g);
     tn_columns_free(g->columns), tn_columns_free(g->held_columns);
-    tn_string_free(&g->all);
-    tn_ids_free(&g->ids), tn_ids_free(&g->held);
+    train_texts_free(&g->texts);
 }
 
 /* Words have no line ends in their text; the ids have <eos>. */
 static void row(training *t, const tn_batch *b, int64_t i, const tn_ids *ids, char place[64], tn_string *text)
 {
     const lm_training *g = of(t);
-    const int64_t      column = g->ids.n / g->batch;
+    const int64_t      column = g->texts.ids.n / g->batch;
     int64_t            at = (b->first + i) * column, line = 1, more = 0;
     const int64_t      end = at + column;
     if (tn_tokenizer_decode(t->tokens, ids->at, ids->n, text, .keep_special = true) != TN_OK || !text->bytes) return;
     if (!texts_are_words(t->tokens)) {
-        texts_place((tn_text){g->all.at, g->bytes}, (tn_text){text->at, text->bytes}, place);
+        texts_place(train_texts_training(&g->texts), (tn_text){text->at, text->bytes}, place);
         return;
     }
     const int32_t eos = (int32_t)tn_tokenizer_id(t->tokens, "<eos>");
-    while (at + ids->n <= end && memcmp(g->ids.at + at, ids->at, (size_t)ids->n * sizeof *ids->at) != 0) at++;
+    while (at + ids->n <= end && memcmp(g->texts.ids.at + at, ids->at, (size_t)ids->n * sizeof *ids->at) != 0) at++;
     if (at + ids->n > end) return;
-    for (int64_t k = 0; k < at; k++) line += g->ids.at[k] == eos;
+    for (int64_t k = 0; k < at; k++) line += g->texts.ids.at[k] == eos;
     for (int64_t k = 0; k + 1 < ids->n; k++) more += ids->at[k] == eos;
     if (more) snprintf(place, 64, "lines %lld-%lld", (long long)line, (long long)(line + more));
     else snprintf(place, 64, "line %lld", (long long)line);
@@ -359,7 +347,7 @@ static lm_training asked = {.base = {.kind = &kind,
                             .batch = 20,
                             .length = 35,
                             .patience = -1,
-                            .valid_part = NAN,
+                            .texts.valid_part = NAN,
                             .dropout_in = NAN,
                             .dropout_between = NAN,
                             .dropout_words = NAN,
@@ -369,20 +357,9 @@ static lm_training asked = {.base = {.kind = &kind,
                             .clip = NAN,
                             .weight_decay = NAN};
 
-static int run(int count, char **operands)
-{
-    (void)count, (void)operands;
-    return train_main(&asked.base);
-}
-
 #define PART(name, to, what) OPTION_REAL(name, 0, "P", to, what, .least = 0, .most = 0.95)
 static const option options[] = {
-    OPTION_LIST("text", 't', "FILE", &asked.text, "training text: files, folders, or - for standard input",
-                .required = true),
-    OPTION_LIST("valid", 0, "FILE", &asked.valid, "validation text, used to select the best model"),
-    OPTION_REAL("valid-part", 0, "P", &asked.valid_part,
-                "fraction of the text, from its end, to validate on instead of --valid (default: 0.1)", .least = 0,
-                .most = 0.5),
+    TRAIN_TEXTS_OPTIONS(asked.texts, "text", "", "0.1"),
     OPTION_TEXT("pieces", 0, "KIND", &asked.pieces,
                 "tokens of a new tokenizer: words, characters, bytes, or bpe for byte-level BPE",
                 .choices = "words|characters|bytes|bpe"),
@@ -433,8 +410,8 @@ static const option options[] = {
     TRAIN_RANKS(asked.base.asked),
     {0},
 };
-const command train_command = COMMAND(
-    "train", "train a model on text files", options,
+const command train_command = TRAIN_COMMAND(
+    "train", "train a model on text files", options, &asked.base,
     .text =
         "Reads the text in parallel columns, and carries the states from step to step. With --pieces words, the "
         "vocabulary is the --vocab-size most frequent words (default: 8000), <unk> for all others, and <eos> for the "
@@ -444,16 +421,5 @@ const command train_command = COMMAND(
         "  lm train --text train.txt --valid valid.txt --awd --optimizer asgd --lr 30 --out book --epochs 100\n"
         "  lm train --text book.txt --pieces characters --cell gru --out letters --minutes 10");
 
-static int verify(int count, char **operands)
-{
-    (void)count;
-    return verify_main(&train_command, &asked.base, operands[0]);
-}
 const command verify_command = VERIFY_COMMAND("lm");
-
-static int debug(int count, char **operands)
-{
-    (void)count;
-    return debug_main(&train_command, &asked.base, operands[0]);
-}
 const command debug_command = DEBUG_COMMAND("lm");

@@ -198,12 +198,6 @@ const train_kind vit_kind = {
 
 static vit_training asked = VIT_TRAINING;
 
-static int run(int count, char **operands)
-{
-    (void)count, (void)operands;
-    return train_main(&asked.base);
-}
-
 static const option options[] = {
     OPTION_TEXT("images", 'i', "FILE", &asked.images, IMAGES_HELP, .required = true),
     OPTION_TEXT("labels", 'l', "FILE", &asked.labels, LABELS_HELP, .required = true),
@@ -229,8 +223,8 @@ static const option options[] = {
     TRAIN_RANKS(asked.base.asked),
     {0},
 };
-const command train_command = COMMAND(
-    "train", "train a model on labelled images", options,
+const command train_command = TRAIN_COMMAND(
+    "train", "train a model on labelled images", options, &asked.base,
     .text =
         "Ctrl-C saves and ends; --out DIR --resume continues, and ends with the same bits as an "
         "uninterrupted run. At the end, the model is evaluated on the held-out images, and DIR/report.html shows the "
@@ -238,16 +232,5 @@ const command train_command = COMMAND(
         "  vit train --images images-idx3-ubyte.gz --labels labels-idx1-ubyte.gz --out digits --minutes 4\n"
         "  vit train --images images-idx3-ubyte.gz --labels labels-idx1-ubyte.gz --out plain --model convolutions");
 
-static int verify(int count, char **operands)
-{
-    (void)count;
-    return verify_main(&train_command, &asked.base, operands[0]);
-}
 const command verify_command = VERIFY_COMMAND("vit");
-
-static int debug(int count, char **operands)
-{
-    (void)count;
-    return debug_main(&train_command, &asked.base, operands[0]);
-}
 const command debug_command = DEBUG_COMMAND("vit");

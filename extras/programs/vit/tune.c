@@ -221,12 +221,6 @@ static tuning asked = {.v = {.base = {.kind = &kind, .untimed = true, .asked = {
                              .weight_decay = 0.05,
                              .smoothing = 0.05}};
 
-static int run(int count, char **operands)
-{
-    (void)count, (void)operands;
-    return train_main(&asked.v.base);
-}
-
 static const option options[] = {
     OPTION_TEXT("model", 'm', "DIR", &asked.model, "folder of the model to train further", .required = true),
     OPTION_TEXT("images", 'i', "FILE", &asked.v.images, IMAGES_HELP, .required = true),
@@ -255,24 +249,11 @@ static const option options[] = {
     OPTION_FLAG("flip", 0, &asked.v.flip, "mirror each image at random, with probability 0.5"),
     OPTION_REAL("smoothing", 0, "P", &asked.v.smoothing, "label smoothing", .least = 0, .most = 0.9),
     OPTION_REAL("weight-decay", 0, "X", &asked.v.weight_decay, "weight decay of the matrices", .least = 0, .most = 10),
-    OPTION_REAL("warmup", 0, "PART", &asked.v.base.asked.warmup,
-                "fraction of the steps in which the learning rate rises", .least = 0, .most = 1),
-    OPTION_INT("steps", 'n', "N", &asked.v.base.asked.steps, "train for N steps, instead of --epochs", .least = 1,
-               .most = 1e9, .resume = RESUME_FREE),
-    OPTION_INT("epochs", 0, "N", &asked.v.base.asked.epochs, "train for N epochs (default: 3)", .least = 1, .most = 1e6,
-               .resume = RESUME_FREE),
-    OPTION_REAL("minutes", 0, "N", &asked.v.base.asked.minutes, "train for about N minutes, instead of --epochs",
-                .least = 0.01, .most = 1e6, .resume = RESUME_FREE),
-    OPTION_TEXT("dtype", 0, "TYPE", &asked.v.base.asked.dtype,
-                "dtype of the computation; bf16 is faster if the CPU supports it", .choices = "f32|bf16"),
-    OPTION_REAL("lr", 0, "RATE", &asked.v.base.asked.lr, "maximum learning rate", .least = 1e-9, .most = 100,
-                .otherwise = "0.1 divided by the width; with --lora ten times as much"),
-    OPTION_SEED(0, &asked.v.base.asked.seed, ""),
-    TRAIN_RESUME(asked.v.base.asked),
+    TRAIN_TUNE(asked.v.base.asked, "3", "0.1 divided by the width; with --lora ten times as much"),
     {0},
 };
-const command tune_command = COMMAND(
-    "tune", "train a model further on labelled images", options,
+const command tune_command = TRAIN_COMMAND(
+    "tune", "train a model further on labelled images", options, &asked.v.base,
     .text =
         "Opens a ViT or DeiT of Hugging Face's libraries, or a model of vit train, and trains it further. The images "
         "may have any size: they are converted to the size of the model's input, 150 kB each for 224 x 224 pixels in "

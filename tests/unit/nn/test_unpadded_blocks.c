@@ -250,6 +250,67 @@ START_TEST(encoder_and_decoder)
 }
 END_TEST
 
+/* Of .targets alone the same bits as in the whole result, and the gradients of a loss that reads only them; with and
+ * without padding, also if a memory budget recomputes the layers, and while a hook needs all rows. */
+START_TEST(targets)
+{
+    const struct kind kind = kind_of(_i / 2), *k = &kind;
+    const int64_t     at[] = {0, 3, 11, 25, 24, 25, 45}; /* of no padding; unordered; one twice */
+    tn_blocks        *m = stack(k);
+    tn_tensor        *x = tn_requires_grad(tn_normal(TN_SHAPE(BATCH, 11, DIM), 0, 1)), *of = NULL;
+    tn_tensor        *mask = _i % 2 ? mask_of(lengths, 11) : NULL, *where = tn_from_data(TN_I64, TN_SHAPE(7), at);
+    tn_tensor        *memory = k->memory ? tn_normal(TN_SHAPE(BATCH, 9, DIM), 0, 1) : NULL;
+    tn_tensor        *y[4], *grad[4][2];
+    for (int way = 0; way < 4; way++) { /* all rows, then a selection; .targets; with a budget; with a hook */
+        tn_tensor *list[128];
+        int        n = 0;
+        tn_zero_grads(m);
+        tn_zero_grad(x);
+        if (way == 3) tn_module_after(tn_at(m->layers, 2), nothing, m);
+        tn_budget *b = way == 2 ? tn_budget_new(tn_memory_now().live + (1u << 22)) : NULL;
+        if (b) tn_budget_begin(b, 0);
+        tn_seed(12);
+        y[way] = tn_blocks_forward(m, x, .memory = memory, .key_padding_mask = mask, .causal = k->causal,
+                                   .skip_padding = true, .targets = way ? where : NULL);
+        if (!way) y[0] = tn_unsqueeze(tn_index_select(tn_flatten(y[0], 0, 1), 0, where), 0);
+        fine();
+        ck_assert(tn_shape_equal(tn_shape_of(y[way]), TN_SHAPE(1, 7, DIM)));
+        if (!way) of = tn_normal(TN_SHAPE(1, 7, DIM), 0, 1);
+        tn_backward(tn_sum(tn_mul(y[way], of)));
+        if (b) tn_budget_again(b);
+        tn_budget_free(b);
+        for (tn_each p = tn_parameters(m); tn_next(&p);)
+            list[n++] = tn_clone(tn_reshape(tn_grad(p.tensor), TN_SHAPE(-1)));
+        grad[way][0] = tn_cat_list(0, n, list), grad[way][1] = tn_clone(tn_grad(x));
+        fine();
+    }
+    for (int way = 1; way < 4; way++) {
+        ck_assert_msg(tn_same_bits(y[way], y[0]), "%s, %d", k->name, way);
+        for (int i = 0; i < 2; i++)
+            ck_assert_msg(tn_allclose(grad[way][i], grad[0][i], 1e-5, 1e-5), "%s, %d: gradients", k->name, way);
+    }
+    tn_free(m);
+}
+END_TEST
+
+START_TEST(wrong_targets)
+{
+    const struct kind k = kind_of(1);
+    tn_blocks        *m = stack(&k);
+    tn_tensor        *x = tn_normal(TN_SHAPE(BATCH, 11, DIM), 0, 1), *mask = mask_of(lengths, 11);
+    tn_blocks_forward(m, x, .key_padding_mask = mask, .skip_padding = true,
+                      .targets = tn_full_of(TN_I64, TN_SHAPE(1), 12));
+    ck_error_has(TN_EINVAL, "position 12 of the flattened batch, which is padding");
+    tn_blocks_forward(m, x, .targets = tn_full_of(TN_I64, TN_SHAPE(1), BATCH * 11));
+    ck_error_has(TN_EINDEX, "index 55");
+    tn_blocks_forward(m, x, .targets = tn_ones(TN_SHAPE(1)));
+    ck_error_has(TN_ESHAPE, ".targets must be i64 [N]");
+    tn_blocks_forward(m, x, .targets = tn_full_of(TN_I64, TN_SHAPE(1), 0), .mask_decoder = tn_ones(TN_SHAPE(11, DIM)));
+    ck_error_has(TN_EINVAL, ".targets cannot be used with .mask_decoder");
+    tn_free(m);
+}
+END_TEST
+
 START_TEST(memory_fails)
 {
     const struct kind decoder = kind_of(3);
@@ -288,6 +349,8 @@ int main(void)
     tcase_add_test(c, there_and_back);
     tcase_add_test(c, by_hand);
     tcase_add_test(c, encoder_and_decoder);
+    tcase_add_loop_test(c, targets, 0, 2 * KINDS);
+    tcase_add_test(c, wrong_targets);
     tcase_add_test(c, memory_fails);
     return tn_check_main(s);
 }
