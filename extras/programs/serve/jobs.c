@@ -166,7 +166,7 @@ static void progress_of(server *s, job *j)
     if (tn_error() != TN_OK) request_raised(s, j);
 }
 
-/* After an error of a step, which leaves the tn_live in an unknown state: the jobs that run fail, or if there is no
+/* After an error of a step, which the next step would need the memory for, too: the jobs that run fail, or if there is no
  * memory for a new one, all that wait for it, too. */
 static void restart(server *s)
 {

@@ -7,6 +7,7 @@
 #include "tests/common/faults.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { VOCAB = 11, LENGTH = 40 };
@@ -316,6 +317,88 @@ static double three_texts(int i)
 START_TEST(memory) { tn_each_allocation_fails(three_texts, _i, 7, 31, 500); }
 END_TEST
 
+/* Loop: model. A step that fails for memory is called again: then each text has its bits, or has raised the error. */
+START_TEST(repeated_step)
+{
+    enum { TEXTS = 3 };
+    int64_t failed = 0, lost = 0;
+    tn_set_threads(1);
+    tn_faulty_memory_begin();
+    const tn_scope outer = tn_no_grad_begin();
+    tn_lm         *m = model(_i);
+    tn_generated   alone[TEXTS], got;
+    for (int64_t before = 1; before < 9; before += 2) {
+        bool fails = true;
+        for (int64_t call = -1; fails; call += call < 40 ? 1 : 7) {
+            const tn_scope s = tn_scope_begin();
+            tn_live       *l = tn_live_new(m, .rows = TEXTS, .length = 24, .chunk = 2);
+            tn_seed(9);
+            for (int64_t k = 0; k < TEXTS; k++)
+                tn_live_add(l, tn_full_of(TN_I64, TN_SHAPE(1, 1 + 2 * k), (double)k), .most = 9, .sample = k == 1);
+            for (int64_t i = 0; i < before; i++) ck_assert_int_gt(tn_live_step(l), 0);
+            tn_fail_memory(call, false);
+            const int64_t n = tn_live_step(l);
+            fails = call < 0 || tn_memory_calls() > call;
+            tn_fail_memory(-1, false);
+            ck_assert(n >= 0 ? tn_error() == TN_OK : tn_error() == TN_ENOMEM);
+            failed += n < 0;
+            tn_clear_error();
+            while (tn_live_step(l) > 0) {}
+            ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
+            for (int64_t k = 0; k < TEXTS; k++) {
+                got = tn_live_take(l, k);
+                if (call < 0 && before == 1) alone[k] = got, tn_keep(got.tokens), tn_keep(got.scores);
+                else if (tn_error() == TN_ENOMEM) lost++, tn_clear_error();
+                else
+                    ck_assert_msg(
+                        tn_same_bits(got.tokens, alone[k].tokens) && tn_same_bits(got.scores, alone[k].scores),
+                        "text %d after a failure of allocation %d in step %d", (int)k, (int)call, (int)before);
+            }
+            tn_live_free(l);
+            tn_scope_end(s);
+        }
+    }
+    ck_assert_int_gt(failed, 0);
+    ck_assert_int_gt(lost, 0);
+    for (int k = 0; k < TEXTS; k++) tn_drop(alone[k].tokens), tn_drop(alone[k].scores);
+    tn_module_free(m);
+    tn_scope_end(outer);
+    tn_faulty_memory_end();
+    tn_set_threads(0);
+}
+END_TEST
+
+/* The bytes that a full text's cache takes more than tn_live_need, which are of its structs. */
+static int64_t beyond_need(tn_lm *m, const tn_live *l, int64_t tokens)
+{
+    const tn_scope s = tn_no_grad_begin();
+    const size_t   before = tn_memory_now().live;
+    tn_kv_cache   *c = tn_blocks_cache(tn_lm_blocks(m), 1, tokens, 0);
+    tn_lm_forward(m, tn_zeros_of(TN_I64, TN_SHAPE(1, tokens)), .cache = c, .last = true);
+    tn_scope_end(s);
+    const int64_t taken = (int64_t)(tn_memory_now().live - before);
+    ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
+    tn_kv_cache_free(c);
+    return taken - (int64_t)tn_live_need(l, tokens);
+}
+
+/* Loop: model. tn_live_need is what the keys and values take, and is proportional to the tokens. */
+START_TEST(need_of_a_text)
+{
+    enum { ROUNDING = 1024 };
+    tn_lm   *m = model(_i);
+    tn_live *l = tn_live_new(m);
+    beyond_need(m, l, 24); /* the first call makes what the model keeps */
+    const int64_t few = beyond_need(m, l, 24), many = beyond_need(m, l, 60);
+    ck_assert_msg(few >= 0 && few < 4096 && many >= 0 && many < 4096, "%d and %d bytes more", (int)few, (int)many);
+    ck_assert_msg(llabs(many - few) < ROUNDING, "%d and %d bytes more", (int)few, (int)many);
+    ck_assert_int_eq((int64_t)tn_live_need(l, 60), 60 * (int64_t)tn_live_need(l, 1));
+    ck_assert_int_eq((int64_t)tn_live_need(l, 0), 0);
+    tn_live_free(l);
+    tn_module_free(m);
+}
+END_TEST
+
 static bool after_two(void *user) { return ++*(int *)user > 2; }
 START_TEST(stopped_forward)
 {
@@ -352,5 +435,7 @@ int main(void)
     TCase *m = tcase_create("memory");
     suite_add_tcase(s, m);
     tcase_add_loop_test(m, memory, 0, 2);
+    tcase_add_loop_test(m, repeated_step, 0, MODELS);
+    tcase_add_loop_test(m, need_of_a_text, 0, MODELS);
     return tn_check_main(s);
 }
