@@ -38,7 +38,7 @@ typedef struct {
  * 0, or 1 if an error of the library is set. */
 typedef int    bench_workload(const bench_options *o, FILE *json);
 bench_workload bench_overhead, bench_bert, bench_bert_small, bench_encoder_infer, bench_gpt, bench_gpt_gen, bench_llama,
-    bench_lora, bench_seq2seq, bench_seq2seq_infer, bench_lstm, bench_padding, bench_reduce;
+    bench_lora, bench_seq2seq, bench_seq2seq_infer, bench_lstm, bench_padding, bench_reduce, bench_callers;
 
 int bench_ranks(int argc, char **argv);    /* ranks.c; returns the exit status */
 int bench_kernels(const bench_options *o); /* kernels.c; returns the exit status */

@@ -1,8 +1,9 @@
-/* bert.c — a BERT encoder with a tied masked-LM head: training (bert, bert-small) and inference for one sequence
- * (encoder-infer). Only masked positions, 15 in 100, are projected to the vocabulary. */
+/* bert.c — a BERT encoder with a tied masked-LM head: training (bert, bert-small), inference for one sequence
+ * (encoder-infer), and by several threads of a program that share it (callers). Only masked positions, 15 in 100, are projected to the vocabulary. */
 #include "bench/bench.h"
 
 #include <math.h>
+#include <pthread.h>
 
 typedef struct {
     tn_module               base;
@@ -141,4 +142,77 @@ int bench_encoder_infer(const bench_options *o, FILE *json)
     tn_free(m);
     tn_scope_end(all);
     return tn_error() != TN_OK;
+}
+
+/* ---- several threads, one model ---------------------------------------------------------------------------------- */
+
+enum { CALLERS_MOST = 256 };
+typedef struct {
+    bert       *m;
+    bench_sizes sizes;
+    double      until;
+    int64_t     calls;
+    bool        failed;
+} caller;
+
+static void *call_until(void *given)
+{
+    caller  *c = given;
+    tn_scope all = tn_no_grad_begin();
+    tn_set_threads(1);
+    tn_tensor *words = bench_words(TN_SHAPE(c->sizes.batch, c->sizes.seq), c->sizes.vocab);
+    tn_tensor *segments = tn_zeros_of(TN_I64, TN_SHAPE(c->sizes.batch, c->sizes.seq)), *where = tn_arange(4);
+    for (c->calls = 0; tn_error() == TN_OK && bench_now() < c->until; c->calls++) {
+        tn_scope one = tn_scope_begin();
+        tn_call(c->m->head, bert_forward(c->m, words, segments, where));
+        tn_scope_end(one);
+    }
+    c->failed = tn_error() != TN_OK;
+    if (c->failed) fprintf(stderr, "bench: %s\n", tn_error_message());
+    tn_scope_end(all);
+    return NULL;
+}
+
+/* Calls per second of n threads; -1: failed. */
+static double calls_of(bert *m, const bench_sizes *s, int n, double seconds)
+{
+    static caller    all[CALLERS_MOST];
+    static pthread_t thread[CALLERS_MOST];
+    const double     start = bench_now();
+    double           calls = 0;
+    bool             failed = false;
+    int              begun = 0;
+    for (; begun < n; begun++) {
+        all[begun] = (caller){.m = m, .sizes = *s, .until = start + seconds};
+        if (pthread_create(&thread[begun], NULL, call_until, &all[begun])) break;
+    }
+    for (int i = 0; i < begun; i++) {
+        pthread_join(thread[i], NULL);
+        calls += (double)all[i].calls, failed |= all[i].failed;
+    }
+    return failed || begun < n ? -1 : calls / (bench_now() - start);
+}
+
+/* The best of three windows each, of one thread and of all alternately. */
+int bench_callers(const bench_options *o, FILE *json)
+{
+    const bench_sizes s = bench_sizes_of(
+        o, (bench_sizes){.layers = 6, .d_model = 384, .heads = 12, .vocab = 30522, .batch = 1, .seq = 32});
+    const int    n = o->threads ? o->threads : tn_threads();
+    const double window = (o->seconds > 0 ? o->seconds : 6) / 6;
+    double       best[2] = {0, 0};
+    bert        *m = bert_new(&s);
+    bool         failed = !m || n > CALLERS_MOST;
+    if (m) tn_eval(m);
+    if (m && o->int8) tn_quantize(m, .activations = true);
+    for (int i = 0; i < 6 && !failed && tn_error() == TN_OK; i++) {
+        const double rate = calls_of(m, &s, i % 2 ? n : 1, window);
+        failed = rate < 0;
+        if (rate > best[i % 2]) best[i % 2] = rate;
+    }
+    if (!failed)
+        fprintf(json, "\"callers\": %d, \"calls_s_1\": %.1f, \"calls_s\": %.1f, \"scaling\": %.3f, ", n, best[0],
+                best[1], best[1] / best[0]);
+    tn_free(m);
+    return failed || tn_error() != TN_OK;
 }

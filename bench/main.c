@@ -23,6 +23,8 @@ static const struct {
     {"gpt", "training step of a GPT: 6 layers of width 256, 256 tokens", bench_gpt},
     {"lstm", "training step of an LSTM language model: 2 layers of width 256", bench_lstm},
     {"encoder-infer", "inference of a BERT: 6 layers of width 384, one sequence of 32 tokens", bench_encoder_infer},
+    {"callers", "encoder-infer by --threads N threads of a program that share one model, and by one of them",
+     bench_callers},
     {"gpt-gen", "generation of 250 tokens with the GPT and its key-value cache", bench_gpt_gen},
     {"llama", "a LLaMA of 12 layers of width 768: a prompt of 512 tokens, then generation; also --dtype q8_0|q4_k|f16",
      bench_llama},
@@ -146,8 +148,8 @@ static const char *dtype_problem(const bench_options *o, bench_workload *w)
     if ((o->q4 || o->f16 || o->gguf || (o->q8 && !lora)) && !llama)
         return "--dtype q4_k, f16 and --gguf are for the workload llama, q8_0 for llama and lora";
     if (o->q4 && !o->gguf) return "--dtype q4_k needs a file: --gguf FILE";
-    if (o->int8 && !lora && w != bench_encoder_infer && w != bench_seq2seq_infer)
-        return "--dtype int8 is for the workloads encoder-infer, seq2seq-infer and lora";
+    if (o->int8 && !lora && w != bench_encoder_infer && w != bench_callers && w != bench_seq2seq_infer)
+        return "--dtype int8 is for the workloads encoder-infer, callers, seq2seq-infer and lora";
     return NULL;
 }
 
