@@ -27,8 +27,8 @@ TN_API void               tn_profile_free(tn_profile *p);
 TN_API void               tn_profile_table(FILE *to, const tn_profile *p); /* by op, by module, by both */
 TN_API tn_status          tn_profile_trace(const tn_profile *p, const char *path);
 
-/* Lets the user turn profiling on through the environment: opens a profile if TENON_PROFILE is 1, or a path to which
- * the trace is written as well; otherwise returns NULL. tn_profile_close ends the profile, prints its table, writes the
+/* Lets the user turn profiling on through the environment: opens a profile if TENON_PROFILE is 1, "bytes" for tables in
+ * the order of bytes, or a path to which the trace is written as well; otherwise returns NULL. tn_profile_close ends the profile, prints its table, writes the
  * trace and frees it. */
 TN_API tn_profile *tn_profile_from_env(void);
 TN_API tn_status   tn_profile_close(tn_profile *p, FILE *to);
@@ -42,6 +42,7 @@ typedef struct {
     const char *module, *name; /* "encoder.layers.0", "" outside modules; the op or span. Owned by the profile */
     bool        span;
     int64_t     calls, backward_calls;
+    int64_t     bytes, backward_bytes; /* the least that it moves: what it reads and writes, each tensor once a call */
     double      seconds, backward_seconds;
 } tn_profile_row;
 TN_API bool tn_profile_row_at(const tn_profile *p, int64_t i, tn_profile_row *row); /* false: i is past the last row */

@@ -244,6 +244,7 @@ static tn_status call(const tn_op *op, int nin, tn_tensor *const *in, int nout, 
     if (__builtin_expect(!tn__tape.profile, 1)) return checked(op, nin, in, nout, out, args, inplace);
     tn__timed_begin(NULL, op->name, TN__TIMED_OP, false);
     const tn_status status = checked(op, nin, in, nout, out, args, inplace);
+    if (status == TN_OK && !op->view) tn__timed_bytes(nin, in), tn__timed_bytes(nout, out);
     tn__timed_end();
     return status;
 }

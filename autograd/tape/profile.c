@@ -110,6 +110,24 @@ void tn__timed_end(void)
     else p->lost++;
 }
 
+/* The bytes of t's elements; those that broadcasting repeats count once. */
+static int64_t bytes_of(const tn_tensor *t)
+{
+    int64_t n = (int64_t)tn__dtype_bytes(t->dtype);
+    for (int i = 0; i < t->l.shape.n; i++)
+        if (t->l.stride[i] || !t->l.shape.d[i]) n *= t->l.shape.d[i];
+    return n;
+}
+
+void tn__timed_bytes(int n, tn_tensor *const *t)
+{
+    tn_profile *p = tn__tape.profile;
+    if (!p || !p->depth || p->depth > TN__PROFILE_DEPTH) return;
+    const tn__timed_event e = p->open_calls[p->depth - 1].e;
+    for (int i = 0; i < n && e.entry >= 0; i++)
+        if (t[i]) p->entry[e.entry].bytes[e.backward] += bytes_of(t[i]);
+}
+
 void tn_span_begin(const char *name)
 {
     if (tn__tape.profile) tn__timed_begin(NULL, name ? name : "", TN__TIMED_SPAN, false);
@@ -137,7 +155,9 @@ tn_profile *tn_profile_from_env(void)
     const char *wish = getenv("TENON_PROFILE");
     if (!wish || !*wish || !strcmp(wish, "0")) return NULL;
     tn_profile *p = tn_profile_begin();
-    if (p && strcmp(wish, "1") != 0 && !(p->trace = tn__strdup(wish))) tn_profile_free(p), p = NULL;
+    if (!p) return NULL;
+    p->by_bytes = !strcmp(wish, "bytes");
+    if (!p->by_bytes && strcmp(wish, "1") != 0 && !(p->trace = tn__strdup(wish))) tn_profile_free(p), p = NULL;
     return p;
 }
 

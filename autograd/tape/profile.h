@@ -13,7 +13,7 @@ typedef struct {
     char          *module, *name; /* owned */
     uint64_t       hash;
     tn__timed_kind kind;
-    int64_t        calls[2], ns[2]; /* forward, backward */
+    int64_t        calls[2], ns[2], bytes[2]; /* forward, backward */
 } tn__timing;
 
 typedef struct {
@@ -29,6 +29,7 @@ struct tn_profile {
     bool     open;
     int64_t  began, ns; /* time of the begin; duration */
     char    *trace;     /* path from TENON_PROFILE for the trace, owned; or NULL */
+    bool     by_bytes;  /* the tables are in the order of bytes, not of time */
 
     tn__timing *entry;
     int32_t    *table; /* open addressing, 2 · capacity places: 1 + the entry's index, 0 empty */
@@ -47,5 +48,7 @@ struct tn_profile {
 /* Called before and after an op or span, if tn__tape.profile is set. module: NULL for the current path. */
 void tn__timed_begin(const char *module, const char *name, tn__timed_kind kind, bool backward);
 void tn__timed_end(void);
+/* Counts n tensors as read or written by the innermost op; NULLs are omitted. Without a profile it does nothing. */
+void tn__timed_bytes(int n, tn_tensor *const *t);
 
 #endif

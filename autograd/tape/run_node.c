@@ -133,6 +133,10 @@ tn_status tn__run_node(tn__engine_run *r, tn__node *n)
         fn(&b);
         errno = keep;
         tn__tape.inside--;
+        if (tn__tape.profile && !n->op->view) {
+            tn__timed_bytes(n->nout, n->grad), tn__timed_bytes(n->nin, in);
+            tn__timed_bytes(n->nout, out), tn__timed_bytes(n->nin, gx);
+        }
         pass_on(r, n, need, gx, mark);
     }
     return tn__self.error;

@@ -16,6 +16,8 @@ bool tn_profile_row_at(const tn_profile *p, int64_t i, tn_profile_row *row)
                                 .span = e->kind == TN__TIMED_SPAN,
                                 .calls = e->calls[0],
                                 .backward_calls = e->calls[1],
+                                .bytes = e->bytes[0],
+                                .backward_bytes = e->bytes[1],
                                 .seconds = 1e-9 * (double)e->ns[0],
                                 .backward_seconds = 1e-9 * (double)e->ns[1]};
         return true;
@@ -26,10 +28,13 @@ bool tn_profile_row_at(const tn_profile *p, int64_t i, tn_profile_row *row)
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
 static int64_t total_ns(const tn__timing *e) { return e->ns[0] + e->ns[1]; }
+static int64_t total_bytes(const tn__timing *e) { return e->bytes[0] + e->bytes[1]; }
+/* What the rows are ordered by. */
+static int64_t weight(const tn_profile *p, const tn__timing *e) { return p->by_bytes ? total_bytes(e) : total_ns(e); }
 
 static void add(tn__timing *sum, const tn__timing *e)
 {
-    for (int i = 0; i < 2; i++) sum->calls[i] += e->calls[i], sum->ns[i] += e->ns[i];
+    for (int i = 0; i < 2; i++) sum->calls[i] += e->calls[i], sum->ns[i] += e->ns[i], sum->bytes[i] += e->bytes[i];
 }
 
 static void calls_and_ms(FILE *to, int64_t calls, int64_t ns)
@@ -45,13 +50,18 @@ static void line(FILE *to, const tn__timing *e, int64_t whole, const char *first
     fprintf(to, "%4lld.%lld ", (long long)(share / 10), (long long)(share % 10));
     calls_and_ms(to, e->calls[0], e->ns[0]);
     calls_and_ms(to, e->calls[1], e->ns[1]);
+    const int64_t rate = total_ns(e) ? 10 * total_bytes(e) / total_ns(e) : 0; /* in 0.1 GB/s */
+    if (total_bytes(e))
+        fprintf(to, "%9lld %6lld.%lld", (long long)(total_bytes(e) / 1000000), (long long)(rate / 10),
+                (long long)(rate % 10));
+    else fprintf(to, "%9s %8s", "", "");
     fprintf(to, "  %s%s%s\n", first, *second ? "  " : "", second);
 }
 
 static void title(FILE *to, const char *words)
 {
-    fprintf(to, "\n%6s %20s%20s\n%6s %9s %10s%9s %10s  %s\n", "", "forward", "backward", "%", "calls", "ms", "calls",
-            "ms", words);
+    fprintf(to, "\n%6s %20s%20s%18s\n%6s %9s %10s%9s %10s%9s %8s  %s\n", "", "forward", "backward", "both", "%",
+            "calls", "ms", "calls", "ms", "MB", "GB/s", words);
 }
 
 /* True if `module` is the module path[0 … length), or one inside it. */
@@ -86,22 +96,22 @@ static tn__timing sum_of(const tn_profile *p, match *m, const tn__timing *like, 
     return sum;
 }
 
-/* Prints sums in falling order of time, by repeated search: tables are short, and this needs no memory. */
-static void by_time(FILE *to, const tn_profile *p, match *m, bool modules, int64_t whole)
+/* Prints sums in falling order of weight, by repeated search: tables are short, and this needs no memory. */
+static void by_weight(FILE *to, const tn_profile *p, match *m, bool modules, int64_t whole)
 {
     int64_t last = INT64_MAX, last_at = -1;
     for (;;) {
-        tn__timing best = {.ns = {-1, 0}};
+        tn__timing best = {.ns = {-1, 0}, .bytes = {-1, 0}};
         int64_t    best_at = -1;
         for (int64_t i = 0; i < p->entries; i++) {
             bool first;
             if (p->entry[i].kind == TN__TIMED_INNER) continue;
             const tn__timing s = sum_of(p, m, p->entry + i, 0, &first);
-            const bool       later = total_ns(&s) < last || (total_ns(&s) == last && i > last_at);
-            if (first && later && total_ns(&s) > total_ns(&best)) best = s, best_at = i;
+            const int64_t    w = weight(p, &s);
+            if (first && (w < last || (w == last && i > last_at)) && w > weight(p, &best)) best = s, best_at = i;
         }
         if (best_at < 0) return;
-        last = total_ns(&best), last_at = best_at;
+        last = weight(p, &best), last_at = best_at;
         const tn__timing *e = p->entry + best_at;
         line(to, &best, whole, modules ? (*e->module ? e->module : "-") : e->name, modules ? e->name : "");
     }
@@ -131,11 +141,11 @@ void tn_profile_table(FILE *to, const tn_profile *p)
     fprintf(to, "profile: %lld ms, of which %lld in ops and spans\n", (long long)(whole / 1000000),
             (long long)(timed / 1000000));
     title(to, "op, or span without the ops inside it");
-    by_time(to, p, same_name, false, whole);
+    by_weight(to, p, same_name, false, whole);
     title(to, "module, with its submodules");
     by_module(to, p, whole);
     title(to, "module and op");
-    by_time(to, p, same_entry, true, whole);
+    by_weight(to, p, same_entry, true, whole);
 }
 
 /* ---- the trace --------------------------------------------------------------------------------------------------- */

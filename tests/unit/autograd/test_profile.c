@@ -255,6 +255,33 @@ START_TEST(the_environment_asks)
 }
 END_TEST
 
+/* An op counts its inputs and results once, in the backward the gradients and what it saved, too; views move nothing,
+ * and what broadcasting repeats counts once. "bytes" orders the table by them. */
+START_TEST(bytes_are_counted)
+{
+    char line[512];
+    setenv("TENON_PROFILE", "bytes", 1);
+    tn_profile *p = tn_profile_from_env();
+    unsetenv("TENON_PROFILE");
+    FILE      *f = tmpfile();
+    tn_tensor *a = tn_requires_grad(tn_ones(TN_SHAPE(10, 20))), *b = tn_ones(TN_SHAPE(20));
+    tn_backward(tn_sum(tn_mul(tn_transpose(a, 0, 1), tn_unsqueeze(b, 1))));
+    const tn_profile_row mul = row_of(p, "", "mul"), sum = row_of(p, "", "sum");
+    ck_assert_int_eq(mul.bytes, 4 * (200 + 20 + 200));
+    ck_assert_int_eq(sum.bytes, 4 * (200 + 1));
+    ck_assert_int_ge(mul.backward_bytes, 4 * (1 + 20 + 200)); /* the gradient of sum may be one value */
+    ck_assert_int_le(mul.backward_bytes, 4 * (200 + 200 + 20 + 200));
+    ck_assert_int_eq(row_of(p, "", "transpose").bytes + row_of(p, "", "unsqueeze").bytes, 0);
+    for (int i = 0; i < 10; i++) tn_neg(tn_ones(TN_SHAPE(300, 400))); /* moves more than all of the above */
+    ck_assert_int_eq(tn_profile_close(p, f), TN_OK);
+    rewind(f);
+    for (int i = 0; i < 4; i++) ck_assert_ptr_nonnull(fgets(line, sizeof line, f));
+    ck_assert_msg(strstr(line, "  neg\n") != NULL, "%s", line);
+    ck_assert_msg(strstr(line, "        9 ") != NULL, "%s", line); /* 9.6 MB */
+    fclose(f);
+}
+END_TEST
+
 static void *elsewhere(void *p)
 {
     tn_profile_end(p);
@@ -341,6 +368,7 @@ int main(void)
     tcase_add_test(c, many_names);
     tcase_add_test(c, the_trace_is_json);
     tcase_add_test(c, the_environment_asks);
+    tcase_add_test(c, bytes_are_counted);
     tcase_add_test(c, misuse);
     tcase_add_test(c, another_thread);
     TCase *memory = tcase_create("memory"); /* starts with no tensor alive */
