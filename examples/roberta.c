@@ -34,8 +34,7 @@ static double loss_of(const recipe *r, const tn_tokenizer *t, tn_corpus *const c
     static const recipe measure = {"", false, true, ROWS, false};
     tn_seed(seed);
     tn_bert      *bert = tn_bert_new(.vocab = tn_tokenizer_size(t), .dim = 64, .layers = 2, .heads = 2, .dropout = 0,
-                                     .attention_dropout = 0, .positions = LENGTH, .norm_first = true,
-                                     .no_next = r->alone);
+                                     .attention_dropout = 0, .positions = LENGTH, .norm_first = true, .no_next = r->alone);
     tn_mlm       *train = batches_of(corpus[r->more], t, r, seed), *valid = batches_of(corpus[2], t, &measure, 1);
     tn_fit_result result = {.best = 0};
     if (bert && train && valid)
