@@ -32,10 +32,11 @@ static tn_mlm *batches_of(const tn_corpus *c, const tn_tokenizer *t, const recip
 static double loss_of(const recipe *r, const tn_tokenizer *t, tn_corpus *const corpus[3], long steps, uint64_t seed)
 {
     static const recipe measure = {"", false, true, ROWS, false};
+    const int64_t       words = tn_tokenizer_size(t);
     tn_seed(seed);
-    tn_bert      *bert = tn_bert_new(.vocab = tn_tokenizer_size(t), .dim = 64, .layers = 2, .heads = 2, .dropout = 0,
-                                     .attention_dropout = 0, .positions = LENGTH, .norm_first = true, .no_next = r->alone);
-    tn_mlm       *train = batches_of(corpus[r->more], t, r, seed), *valid = batches_of(corpus[2], t, &measure, 1);
+    tn_bert *bert = tn_bert_new(.vocab = words, .dim = 64, .layers = 2, .heads = 2, .positions = LENGTH, .dropout = 0,
+                                .attention_dropout = 0, .norm_first = true, .no_next = r->alone);
+    tn_mlm  *train = batches_of(corpus[r->more], t, r, seed), *valid = batches_of(corpus[2], t, &measure, 1);
     tn_fit_result result = {.best = 0};
     if (bert && train && valid)
         result = tn_fit(bert, .train = tn_mlm_source(train), .valid = tn_mlm_source(valid), .loss = tn_bert_fit_loss,
