@@ -156,7 +156,7 @@ tn_status tn_report_attention(tn_report *r, const char *title, int64_t m, const 
 /* The names above the columns, at an angle if one of them is long. */
 static void put_columns(tn_report *r, int64_t n, const char *const *columns, int64_t left, int64_t wide, int64_t top)
 {
-    const bool slant = widest(n, columns) * 7 > wide;
+    const bool slant = top > 24; /* of columns_height */
     for (int64_t j = 0; j < n; j++) {
         tn__report_put(r,
                        slant ? "<text transform=\"translate(%lld %lld)rotate(-60)\">"
@@ -172,12 +172,21 @@ static int64_t columns_height(int64_t n, const char *const *columns, int64_t wid
     return widest(n, columns) * 7 > wide ? widest(n, columns) * 7 + 8 : 24;
 }
 
-static void put_cell(tn_report *r, int64_t x, int64_t y, int percent, bool number)
+/* The pixels from one cell to the next: few cells have room for numbers; cells of which most have no name are small. */
+static int64_t cell_step(int64_t m, const char *const *rows, int64_t n, const char *const *columns)
+{
+    int64_t named = 0;
+    for (int64_t i = 0; i < m; i++) named += rows[i][0] != 0;
+    for (int64_t j = 0; j < n; j++) named += columns[j][0] != 0;
+    return m * n <= MAX_NUMBERS ? ROW + 4 : named * 4 < m + n ? 5 : 14;
+}
+
+static void put_cell(tn_report *r, int64_t x, int64_t y, int64_t size, int percent, bool number)
 {
     tn__report_put(r,
-                   "<rect x=\"%lld\" y=\"%lld\" width=\"%d\" height=\"%d\" fill=\"var(--c0)\" "
+                   "<rect x=\"%lld\" y=\"%lld\" width=\"%lld\" height=\"%lld\" fill=\"var(--c0)\" "
                    "fill-opacity=\"%d.%02d\"><title>%d%%</title></rect>\n",
-                   (long long)x, (long long)y, ROW + 3, ROW + 3, percent / 100, percent % 100, percent);
+                   (long long)x, (long long)y, (long long)size, (long long)size, percent / 100, percent % 100, percent);
     if (number && percent)
         tn__report_put(r, "<text class=\"m%s\" x=\"%lld\" y=\"%lld\">%d</text>\n", percent > 55 ? " n" : "",
                        (long long)x + 12, (long long)y + 17, percent);
@@ -191,17 +200,18 @@ tn_status tn_report_heatmap(tn_report *r, const char *title, int64_t m, const ch
     if (!rows || !columns) return tn_raise(TN_EINVAL, "tn_report_heatmap: the words are NULL");
     if (!check("tn_report_heatmap", w, (tn_shape){.n = 2, .d = {m, n}})) return tn__self.error;
     if (m < 1 || n < 1) return tn_raise(TN_EINVAL, "tn_report_heatmap: m and n must be at least 1");
-    const int64_t left = widest(m, rows) * 8 + 12, top = columns_height(n, columns, ROW + 4);
-    tn__report_svg(r, title, NULL, (double)(left + n * (ROW + 4)) + (top > 24 ? (double)top / 2 : 0),
-                   (double)(top + m * (ROW + 4) + 4));
-    put_columns(r, n, columns, left, ROW + 4, top);
+    const int64_t step = cell_step(m, rows, n, columns), wide = step == 5 ? 10 * step : step;
+    const int64_t left = widest(m, rows) * 8 + 12, top = columns_height(n, columns, wide);
+    tn__report_svg(r, title, NULL, (double)(left + n * step) + (top > 24 ? (double)top / 2 : 0),
+                   (double)(top + m * step + 4));
+    put_columns(r, n, columns, left, step, top);
     for (int64_t i = 0; i < m; i++) {
         tn__report_put(r, "<text class=\"e\" x=\"%lld\" y=\"%lld\">", (long long)left - 6,
-                       (long long)(top + i * (ROW + 4) + 16));
+                       (long long)(top + i * step + step / 2 + 4));
         tn__report_text(r, rows[i]);
         tn__report_put(r, "</text>\n");
         for (int64_t j = 0; j < n; j++)
-            put_cell(r, left + j * (ROW + 4), top + i * (ROW + 4), (int)(100 * weight_at(w, i * n + j) + 0.5),
+            put_cell(r, left + j * step, top + i * step, step - (step > 5), (int)(100 * weight_at(w, i * n + j) + 0.5),
                      m * n <= MAX_NUMBERS);
     }
     tn__report_put(r, "</svg><small>0<span class=\"r\"></span>100 %%</small></figure>\n");

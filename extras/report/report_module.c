@@ -99,8 +99,7 @@ static void put_box(tn_report *r, const boxes *b, int i, int width)
     tn__report_text(r, *x->name ? x->name : "");
     tn__report_put(r, *x->name ? ": %s" : "%s", x->module->kind->name);
     if (x->times > 1) tn__report_put(r, " × %d", x->times);
-    tn__report_put(r, "</text><text class=\"e\" x=\"%d\" y=\"%d\">%lld</text>\n", width - left - 8, x->top + 15,
-                   (long long)tn_count(x->module));
+    tn__report_put(r, "<tspan class=\"d\" dx=\"8\">%lld</tspan></text>\n", (long long)tn_count(x->module));
 }
 
 tn_status tn_report_module(tn_report *r, const char *title, void *module)
@@ -114,7 +113,7 @@ tn_status tn_report_module(tn_report *r, const char *title, void *module)
         int64_t   width = 0;
         for (int i = 0; i < b->n; i++)
             width =
-                tn__max_i64(width, 8 * (int64_t)(strlen(b->box[i].name) + strlen(b->box[i].module->kind->name) + 18) +
+                tn__max_i64(width, 7 * (int64_t)(strlen(b->box[i].name) + strlen(b->box[i].module->kind->name) + 14) +
                                        2 * INDENT * depth_of(b, i));
         tn__report_svg(r, title, "Each box is a module, in the box of its owner, with its number of parameters",
                        (double)width, height + 2);

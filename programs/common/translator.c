@@ -95,21 +95,60 @@ static int64_t index_of(const tn_tensor *words, int64_t token)
     return i;
 }
 
+/* Appends the text of a translation in which each unknown token is replaced by the token of the line that it attends to
+ * most (Luong et al. 2015). Changes ids. */
+static void append_copied(const translator *m, tn_encoding *e, tn_text line, int64_t n, int32_t *ids, tn_string *to)
+{
+    const tn_seq2seq_config *c = &m->net->config;
+    const char              *name = tn_tokenizer_token(m->tokens, UNKNOWN), *at, *next;
+    tn_tensor               *w = NULL;
+    tn_string                text = {0};
+    int64_t                  kept = 0;
+    if (encode_line(m, e, line) != TN_OK) return;
+    tn_tensor *source = tn_full_of(TN_I64, TN_SHAPE(1, e->n + 1), (double)c->end);
+    tn_tensor *target = tn_full_of(TN_I64, TN_SHAPE(1, n), (double)c->begin);
+    for (int64_t i = 0; source && i < e->n; i++) tn_set_i64(source, i, e->id[i]);
+    for (int64_t k = 1; target && k < n; k++) tn_set_i64(target, k, ids[k - 1]);
+    tn_seq2seq_forward(m->net, source, target, .alignment = &w);
+    tn_tensor *most = tn_argmax(tn_narrow(w, 2, 0, e->n), 2, false); /* [1, n]; not the end */
+    for (int64_t k = 0; most && k < n; k++)
+        if (ids[k] == UNKNOWN || !tn_tokenizer_is_special(m->tokens, ids[k])) {
+            tn_set_i64(most, kept, tn_get_i64(most, k));
+            ids[kept++] = ids[k];
+        }
+    tn_tokenizer_decode(m->tokens, ids, kept, &text, .keep_special = true);
+    at = text.at;
+    for (int64_t k = 0; at && most && k < kept; k++)
+        if (ids[k] == UNKNOWN && (next = strstr(at, name)) != NULL) {
+            const int64_t from = tn_get_i64(most, k);
+            tn_string_add(to, (tn_text){at, (size_t)(next - at)});
+            tn_string_add(to, (tn_text){line.at + e->start[from], (size_t)(e->end[from] - e->start[from])});
+            at = next + strlen(name);
+        }
+    if (at) tn_string_add(to, tn_text_of(at));
+    tn_string_free(&text);
+}
+
 /* Appends the text of translation i; its tokens are indices in a short list, or without one (NULL) themselves. Tokens
- * that the tokenizer does not have (T5's embedding has more rows) have no text. */
-static void append(const translator *m, const tn_generated *g, int64_t i, const tn_tensor *of, tn_string *to)
+ * that the tokenizer does not have (T5's embedding has more rows) have no text. line: the source to copy unknown words
+ * from, or NULL. */
+static void append(const translator *m, const tn_generated *g, int64_t i, const tn_tensor *of, tn_encoding *e,
+                   const tn_text *line, tn_string *to)
 {
     const tn_tokenizer *tokens = m->target ? m->target : m->tokens;
     const int64_t       n = tn_get_i64(g->lengths, i), from = i * tn_size(g->tokens, 2);
     int32_t            *ids = tn_mem_get((size_t)(n + 1) * sizeof *ids);
     int64_t             known = 0;
+    bool                copies = false;
     for (int64_t k = 0; ids && k < n; k++) {
         const int64_t token = tn_get_i64(g->tokens, from + k);
         ids[known] = (int32_t)(of ? tn_get_i64(of, token) : token);
+        copies = copies || (line && ids[known] == UNKNOWN);
         known += ids[known] < tn_tokenizer_size(tokens);
     }
     if (!ids) return;
-    tn_tokenizer_decode(tokens, ids, known, to);
+    if (copies) append_copied(m, e, *line, known, ids, to);
+    else tn_tokenizer_decode(tokens, ids, known, to);
     tn_mem_put(ids, (size_t)(n + 1) * sizeof *ids);
 }
 
@@ -162,7 +201,7 @@ static bool translate_batch(const translator *m, const translate_options *how, i
         const tn_generated g = search(m, how, source, of, limits, which, scores != NULL);
         for (int64_t i = 0; g.tokens && i < n * how->best; i++) {
             const int64_t at = which[i / how->best].line * how->best + i % how->best;
-            append(m, &g, i, of, &to[at]);
+            append(m, &g, i, of, e, how->copies ? &lines[which[i / how->best].line] : NULL, &to[at]);
             if (scores) scores[at] = tn_get(g.scores, i);
         }
     }

@@ -33,9 +33,11 @@ typedef struct {
     int64_t batch, budget; /* maximum lines of a batch; and tokens, with their padding, if it has more than one line */
     int64_t most;          /* maximum tokens of a translation; 0: by its length */
     double  length_penalty, coverage;
-    bool    gnmt;            /* GNMT's length penalty */
-    bool    early_stopping;  /* a search ends with .beams finished translations, also if the model says otherwise */
-    faults *found;           /* may be NULL */
+    bool    gnmt;           /* GNMT's length penalty */
+    bool    early_stopping; /* a search ends with .beams finished translations, also if the model says otherwise */
+    bool    copies; /* an unknown token becomes the source's token with the largest attention weight; only models
+                                of `translate train` */
+    faults *found;  /* may be NULL */
     const shortlist *tokens; /* NULL: all tokens */
     int              others; /* models that decode together with the translator, with its tokens (ensemble.h) */
     tn_seq2seq     **other;

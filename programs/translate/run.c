@@ -180,7 +180,10 @@ static int run(int count, char **operands)
     double     *scores = tn_mem_get(sizeof *scores * MOST * BEST);
     if (out && lines && scores && model_open_languages(model_dir, from, to, &m)) {
         follow(&m);
-        if (short_list && shortlist_open(model_dir, &m, &likely)) config.tokens = &likely;
+        if (config.copies && m.net->config.type)
+            tn_raise(TN_EUNSUPPORTED, "--copy-unknown is for models of 'translate train', but this one is of type '%s'",
+                     m.net->config.type);
+        if (tn_error() == TN_OK && short_list && shortlist_open(model_dir, &m, &likely)) config.tokens = &likely;
         if (tn_error() == TN_OK && weights_pack(m.net, dtype) && open_others(&m, other, nets))
             translate_all(&m, out, lines, scores);
         shortlist_close(&likely);
@@ -222,6 +225,8 @@ static const option options[] = {
     OPTION_REAL("coverage", 0, "B", &config.coverage,
                 "GNMT's coverage penalty: add B times the sum of log(min(attention, 1)) over the line's tokens",
                 .least = 0, .most = 10),
+    OPTION_FLAG("copy-unknown", 0, &config.copies,
+                "print the line's word with the largest attention weight for an unknown token, not nothing"),
     OPTION_FLAG("scores", 0, &print_scores, "print line number (from 0) and score before each translation"),
     OPTION_FLAG("json", 0, &json, "print a line of JSON for each line: \"source\" and \"translations\", best first"),
     OPTION_FLAG("shortlist", 0, &short_list,

@@ -47,6 +47,11 @@ together transformer bahdanau | cmp - <(together transformer --model bahdanau) |
 "${train[@]/300/290}" --size tiny --steps 1 --tokens 400 --out fewer >/dev/null
 says 1 "have different tokens" "$translate" run --model transformer fewer
 says 2 "--shortlist is for one model" "$translate" run --model transformer bahdanau --shortlist
+# A model of bytes has no unknown token to copy; tests/project/lectures.sh copies words.
+together luong | cmp - <(together luong --copy-unknown) ||
+    wrong "run --copy-unknown changes a text without unknown tokens"
+says 7 "--copy-unknown is for models of 'translate train', but this one is of type 'marian'" \
+    "$translate" run --model "$root/tests/golden/encoder_decoders/marian_tokens" --copy-unknown
 # GNMT's penalties change the ranks: with alpha 0 and without coverage they are the sums.
 ranks() { "$translate" run --model "$1" --beam 3 --top 3 --longest 4 "${@:2}" <lines.txt | cut -f 2; }
 for kind in transformer bahdanau luong convs2s gnmt; do

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char  *dir, *other, *table, *html;
+static const char  *dir, *other, *table, *html, *images, *labels;
 static texts_config config = TEXTS_CONFIG;
 static int64_t      size = 25, depth, seed = 1;
 static double       span = 1;
@@ -308,9 +308,10 @@ static void twin_surfaces(job *j, tn_report *r)
     char          name[64];
     if (!all) tn_raise(TN_ENOMEM, "no memory for the surfaces");
     for (int kind = 0; kind < TWINS && tn_error() == TN_OK; kind++) {
-        const tn_scope s = tn_scope_begin();
-        twin_data      data;
-        tn_module     *m = twin_trained(depth, transformer, kind & 1, kind & 2, (uint64_t)seed, &data);
+        const tn_scope  s = tn_scope_begin();
+        twin_data       data;
+        const twin_kind twins = {depth, transformer, images, labels, (uint64_t)seed};
+        tn_module      *m = twin_trained(&twins, kind & 1, kind & 2, &data);
         twin_name(kind, name);
         if (m) {
             j->a.model = m, j->a.loss = twin_loss, j->a.user = &data, j->a.values = all + kind * n;
@@ -351,6 +352,8 @@ static int run(int count, char **operands)
     (void)count, (void)operands;
     if (!depth == !dir) return program_usage("give either --model and --text, or --twins");
     if (transformer && !depth) return program_usage("--transformer needs --twins");
+    if (!images != !labels || (images && (!depth || transformer)))
+        return program_usage("--images and --labels belong together, to --twins without --transformer");
     if (dir && !config.file) return program_usage("--model needs --text, the texts for the loss");
     if (resume && !table) return program_usage("--resume needs --table");
     if (depth && (table || other || path.count))
@@ -391,6 +394,8 @@ static const option options[] = {
                "train and compare networks of DEPTH layers, with and without residual connections and norms",
                .least = 0, .most = 200),
     OPTION_FLAG("transformer", 0, &transformer, "use Transformers that reverse words for --twins"),
+    OPTION_TEXT("images", 0, "FILE", &images, "train --twins on 256 digits of this IDX file, not on two spirals"),
+    OPTION_TEXT("labels", 0, "FILE", &labels, "IDX file with the labels of --images"),
     OPTION_INT("size", 0, "N", &size, "points along each direction", .least = 3, .most = 401),
     OPTION_REAL("span", 0, "X", &span, "extent in each direction, relative to the norm of the weights", .least = 1e-6,
                 .most = 1000),

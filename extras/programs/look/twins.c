@@ -1,10 +1,10 @@
-/* twins.c — deep networks that differ only in residual connections and norms: ReLU layers that classify two spirals, or
- * Transformers that reverse words. */
+/* twins.c — deep networks that differ only in residual connections and norms: ReLU layers that classify two spirals or
+ * digits, or Transformers that reverse words. */
 #include "twins.h"
 
 #include <math.h>
 
-enum { WIDTH = 24, POINTS = 256, STEPS = 600, HEADS = 3, LETTERS = 6, LENGTH = 8, WORDS = 64 };
+enum { WIDTH = 24, POINTS = 256, STEPS = 600, HEADS = 3, LETTERS = 6, LENGTH = 8, WORDS = 64, SIDE = 14 };
 
 /* ---- ReLU network ------------------------------------------------------------------------------------------------ */
 
@@ -30,12 +30,12 @@ static tn_tensor *twin_forward(twin *m, tn_tensor *x)
 }
 TN_FORWARD(twin);
 
-static twin *twin_new(int64_t depth, bool residual, bool normed)
+static twin *twin_new(int64_t in, int64_t out, int64_t depth, bool residual, bool normed)
 {
     twin *m = tn_module_new(twin);
     if (!m) return NULL;
     m->depth = depth, m->residual = residual;
-    m->in = tn_child(m, "in", tn_linear_new(.in = 2, .out = WIDTH));
+    m->in = tn_child(m, "in", tn_linear_new(.in = in, .out = WIDTH));
     m->layers = tn_child(m, "layers", tn_module_list_new());
     if (normed) m->norms = tn_child(m, "norms", tn_module_list_new());
     for (int64_t i = 0; i < depth && tn_error() == TN_OK; i++) {
@@ -43,7 +43,7 @@ static twin *twin_new(int64_t depth, bool residual, bool normed)
         if (l) tn_init_normal(l->weight, 0, sqrt(2.0 / WIDTH) * (residual ? 1 / sqrt((double)depth) : 1));
         if (normed) tn_append(m->norms, tn_layer_norm_new(.dim = WIDTH));
     }
-    m->out = tn_child(m, "out", tn_linear_new(.in = WIDTH, .out = 2));
+    m->out = tn_child(m, "out", tn_linear_new(.in = WIDTH, .out = out));
     return tn_built(m);
 }
 
@@ -132,12 +132,32 @@ static void spirals(twin_data *d)
     d->x = tn_from_data(TN_F32, TN_SHAPE(POINTS, 2), x), d->y = tn_from_data(TN_I64, TN_SHAPE(POINTS), y);
 }
 
-tn_module *twin_trained(int64_t depth, bool transformer, bool residual, bool normed, uint64_t seed, twin_data *data)
+/* The first POINTS images, at half their size, as rows of values with mean 0 and deviation 1. */
+static void digits(twin_data *d, const twin_kind *k)
 {
-    tn_seed(seed);
-    (transformer ? words : spirals)(data);
-    tn_module    *m = transformer ? (tn_module *)(void *)reader_new(depth, residual, normed)
-                                  : (tn_module *)(void *)twin_new(depth, residual, normed);
+    tn_tensor *x = tn_idx_load(k->images), *y = tn_idx_load(k->labels);
+    if (!x || !y) return;
+    if (tn_ndim(x) != 3 || tn_ndim(y) != 1 || tn_size(x, 0) != tn_size(y, 0) || tn_size(x, 0) < POINTS) {
+        tn_raise(TN_EFORMAT, "'%s' and '%s' need at least %d images and as many labels", k->images, k->labels, POINTS);
+        return;
+    }
+    x = tn_to(tn_image_resize(tn_contiguous(tn_narrow(x, 0, 0, POINTS)), SIDE, SIDE, TN_BILINEAR), TN_F32);
+    x = tn_reshape(x, TN_SHAPE(POINTS, SIDE * SIDE));
+    d->x = tn_div(tn_sub(x, tn_mean(x)), tn_std(x));
+    d->y = tn_to(tn_narrow(y, 0, 0, POINTS), TN_I64);
+}
+
+tn_module *twin_trained(const twin_kind *k, bool residual, bool normed, twin_data *data)
+{
+    tn_seed(k->seed);
+    *data = (twin_data){NULL, NULL};
+    if (k->transformer) words(data);
+    else if (k->images) digits(data, k);
+    else spirals(data);
+    if (tn_error() != TN_OK) return NULL;
+    tn_module    *m = k->transformer ? (tn_module *)(void *)reader_new(k->depth, residual, normed)
+                                     : (tn_module *)(void *)twin_new(tn_size(data->x, 1), k->images ? 10 : 2, k->depth,
+                                                                     residual, normed);
     tn_optimizer *opt = m ? tn_adamw_new(m, .lr = 2e-3, .clip.norm = 1) : NULL;
     for (int step = 0; step < STEPS && tn_error() == TN_OK; step++) {
         const tn_scope s = tn_scope_begin();

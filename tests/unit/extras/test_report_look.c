@@ -117,6 +117,61 @@ START_TEST(a_map_of_words)
 }
 END_TEST
 
+/* A cell has room for a number if there are few, for the name of its row if most rows have one; else it is small. */
+START_TEST(cells_of_three_sizes)
+{
+    enum { N = 30 };
+    const char *named[N], *bare[N];
+    for (int i = 0; i < N; i++) named[i] = "word", bare[i] = i ? "" : "0";
+    for (int size = 0; size < 3; size++) {
+        static const char *const side[] = {"width=\"25\"", "width=\"13\"", "width=\"5\""};
+        const int64_t            n = size ? N : 3;
+        tn_report               *r = tn_report_new("cells");
+        tn_report_heatmap(r, "cells", n, size < 2 ? named : bare, n, size < 2 ? named : bare, tn_ones(TN_SHAPE(n, n)));
+        ck_assert_int_eq(count(tn_report_html(r, NULL), side[size]), n * n);
+        tn_report_free(r);
+    }
+    fine();
+}
+END_TEST
+
+/* A box for each part in that of its owner; equal parts of a list are one box, others are not. */
+START_TEST(a_module_box_by_box)
+{
+    tn_sequential  *net = tn_sequential_new();
+    tn_module_list *layers = tn_append(net, tn_module_list_new());
+    for (int i = 0; i < 4; i++) tn_append(layers, tn_linear_new(.in = 4, .out = i < 3 ? 4 : 5));
+    tn_append(net, tn_linear_new(.in = 5, .out = 2));
+    tn_report *r = tn_report_new("module");
+    ck_assert_int_eq(tn_report_module(r, "Parts of <net>", net), TN_OK);
+    const char *html = tn_report_html(r, NULL);
+    ck_assert_int_eq(count(html, "<rect class=\"f\""), 5); /* net, the list, three layers, the fourth, the last part */
+    ck_assert(count(html, "Parts of &lt;net&gt;") > 0 && !strstr(html, "<net>"));
+    static const char *const shown[] = {">Sequential<", ">0: ModuleList<", ">0: Linear × 3<", ">3: Linear<",
+                                        ">1: Linear<"};
+    static const int         counts[] = {97, 85, 20, 25, 12}; /* of parameters; of one layer of three */
+    const char              *at = html;
+    for (int i = 0; i < 5; i++) {
+        char number[32];
+        ck_assert_msg((at = strstr(at, shown[i])) != NULL, "'%s' is missing or not in this order", shown[i]);
+        snprintf(number, sizeof number, ">%d</tspan>", counts[i]);
+        ck_assert_msg(strstr(at, number) && strstr(at, number) < strstr(at + 1, "</text>\n"), "%s: not %d", shown[i],
+                      counts[i]);
+    }
+    tn_free(net);
+    net = tn_sequential_new();
+    for (int i = 0; i < 400; i++)
+        tn_append(net, tn_linear_new(.in = 1, .out = i ? 2 : 1)); /* 401 boxes with the net's */
+    tn_report_module(r, "too many", net);
+    ck_error(TN_EINVAL, "tn_report_module: the module has more than 400 parts");
+    ck_assert_int_eq(count(tn_report_html(r, NULL), "too many"), 0);
+    tn_report_module(r, "none", NULL);
+    ck_assert_int_ne(tn_error(), TN_OK);
+    tn_clear_error();
+    tn_free(net), tn_report_free(r);
+}
+END_TEST
+
 /* Four figures on the scale of all of their values have the same levels; on its own, one has others. */
 START_TEST(surfaces_on_one_scale)
 {
@@ -178,6 +233,8 @@ int main(void)
     tcase_add_test(c, a_picture_of_its_own);
     tcase_add_test(c, a_map_of_words);
     tcase_add_test(c, trees_above_and_below);
+    tcase_add_test(c, cells_of_three_sizes);
+    tcase_add_test(c, a_module_box_by_box);
     tcase_add_test(c, surfaces_on_one_scale);
     tcase_add_test(c, what_is_said_of_mistakes);
     return tn_check_main(s);
