@@ -6,18 +6,18 @@
 #include "core/kernels/tile_size.h"
 
 /* A vector of pairs is a vector of 32-bit units; the sums are f32. */
-typedef v_f32 v_pair;
+typedef v_f32 v_pair, v_one_pair;
 enum { v_n_pair = v_n_f32 };
 TN__INLINE v_f32 v_zero_pair(void) { return v_zero_f32(); }
 TN__INLINE v_f32 v_load_pair(const float *p) { return v_load_f32(p); }
 TN__INLINE void  v_store_pair(float *p, v_f32 v) { v_store_f32(p, v); }
-TN__INLINE v_f32 v_broadcast_pair(const float *p)
+TN__INLINE v_f32 v_load_one_pair(const float *p)
 {
     int32_t u;
     memcpy(&u, p, sizeof u);
     return _mm512_castsi512_ps(_mm512_set1_epi32(u));
 }
-TN__INLINE v_f32 v_fma_pair(v_f32 a, v_f32 b, v_f32 sum)
+TN__INLINE v_f32 v_fma_one_pair(v_f32 a, v_f32 b, v_f32 sum)
 {
     return _mm512_dpbf16_ps(sum, (__m512bh)_mm512_castps_si512(a), (__m512bh)_mm512_castps_si512(b));
 }

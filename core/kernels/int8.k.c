@@ -10,6 +10,8 @@
 enum { ROWS = 8, WIDE = 2, PANELS = 2 };
 #elif defined(__AVX512F__)
 enum { ROWS = 12, WIDE = 1, PANELS = 1 };
+#elif defined(__aarch64__)
+enum { ROWS = 4, WIDE = 4, PANELS = 1 };
 #else
 enum { ROWS = 4, WIDE = 2, PANELS = 1 };
 #endif
@@ -31,7 +33,7 @@ TN__INLINE void some(const int m, const int wide, const tn__int8_step *s, int fi
                                                   b[v] = v_weights8(w + QUAD + v * next);
         TN__UNROLL for (int i = 0; i < m; i++)
         {
-            const v_i32 p = v_quad8(x + i * s->x_row), q = v_quad8(x + i * s->x_row + 4);
+            const v_x8 p = v_quad8(x + i * s->x_row), q = v_quad8(x + i * s->x_row + 4);
             TN__UNROLL for (int v = 0; v < wide; v++) sum[i][v] = v_dot8(sum[i][v], p, a[v], q, b[v]);
         }
     }

@@ -185,7 +185,7 @@ static inline __attribute__((always_inline)) void tn__int8_mix_block(const int64
 static inline void tn__int8_mix(int64_t columns, const float *x, float *y, bool divide)
 {
     for (; columns >= TN__INT8_MIX; columns -= TN__INT8_MIX, x += TN__INT8_MIX, y += TN__INT8_MIX)
-        tn__int8_mix_block(TN__INT8_MIX, x, y, divide ? 1.0f / TN__INT8_MIX : 1);
+        tn__int8_mix_block(TN__INT8_MIX, x, y, divide ? 1.0f / (float)TN__INT8_MIX : 1);
     for (int64_t n = TN__INT8_MIX / 2; columns; columns -= n, x += n, y += n) {
         while (n > columns) n /= 2;
         tn__int8_mix_block(n, x, y, divide ? 1.0f / (float)n : 1);
@@ -214,7 +214,7 @@ static inline float tn__int8_extent(int64_t n, const float *w)
     for (int64_t i = 0; i < n; i++) {
         if (i % TN__INT8_GROUP == 0) sums[0] = sums[1] = 0;
         sums[i / 2 % 2] += fabsf(w[i]);
-        max[1] = sums[i / 2 % 2] * (127.0f / TN__INT8_SUM), max[0] = tn__int8_max(2, max);
+        max[1] = sums[i / 2 % 2] * (127.0f / (float)TN__INT8_SUM), max[0] = tn__int8_max(2, max);
     }
     return max[0];
 }

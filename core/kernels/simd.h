@@ -6,6 +6,7 @@
  *   v_n_T            elements in a vector         v_zero_T()         all 0
  *   v_load_T         n elements from memory       v_broadcast_T(p)   *p in each element
  *   v_store_T        n elements to memory         v_fma_T(a, b, c)   a·b + c
+ *   v_one_T          the type of v_load_one_T(p), for v_fma_one_T(a, b, c): as v_broadcast_T(p) and v_fma_T
  *   v_stream_T       stores n elements by a non-temporal store, if p is aligned to whole vectors; see rows.h
  *   v_transpose_T(x) transposes the square x[0] … x[n-1]
  *   v_unpacklo_T, v_unpackhi_T(a, b)   interleave the lower (upper) halves of a and b within each 128-bit lane
@@ -194,6 +195,26 @@ TN__INLINE v_f64 v_fma_f64(v_f64 a, v_f64 b, v_f64 c)
 {
     return (v_f64)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
 }
+/* A multiply-add by one element of a register. Compilers would write it to all elements first, by ld1r or dup, which
+ * takes an arithmetic unit for the time of a multiply-add. */
+#define TN__MULTIPLIES_BY_ONE
+/* Clang would derive the address of each row of a tile from that of the row before: a chain of additions, longer than
+ * the products. It cannot derive what it does not know. */
+#define v_hide(x) __asm__("" : "+r"(x))
+typedef float        v_one_f32;
+typedef double       v_one_f64;
+TN__INLINE v_one_f32 v_load_one_f32(const float *p) { return *p; }
+TN__INLINE v_one_f64 v_load_one_f64(const double *p) { return *p; }
+TN__INLINE v_f32     v_fma_one_f32(v_one_f32 a, v_f32 b, v_f32 c)
+{
+    __asm__("fmla %0.4s, %1.4s, %2.s[0]" : "+w"(c) : "w"(b), "w"(a));
+    return c;
+}
+TN__INLINE v_f64 v_fma_one_f64(v_one_f64 a, v_f64 b, v_f64 c)
+{
+    __asm__("fmla %0.2d, %1.2d, %2.d[0]" : "+w"(c) : "w"(b), "w"(a));
+    return c;
+}
 #else
 #if defined(TN__EXACT) && defined(__SSE2__)
 /* a · b + c of two elements, to be rounded to f32. In f64 the product is exact. The sum s is rounded to odd: if it is
@@ -253,6 +274,15 @@ TN__INLINE v_f32 v_load_f16(const uint8_t *p)
     return v;
 }
 
+#endif
+
+#ifndef TN__MULTIPLIES_BY_ONE
+typedef v_f32        v_one_f32;
+typedef v_f64        v_one_f64;
+TN__INLINE v_one_f32 v_load_one_f32(const float *p) { return v_broadcast_f32(p); }
+TN__INLINE v_one_f64 v_load_one_f64(const double *p) { return v_broadcast_f64(p); }
+TN__INLINE v_f32     v_fma_one_f32(v_one_f32 a, v_f32 b, v_f32 c) { return v_fma_f32(a, b, c); }
+TN__INLINE v_f64     v_fma_one_f64(v_one_f64 a, v_f64 b, v_f64 c) { return v_fma_f64(a, b, c); }
 #endif
 
 /* Loops over the registers of a micro-tile must be completely unrolled, or the tile is kept in memory. */

@@ -13,6 +13,13 @@ TN__INLINE void TN__(tile)(const int mr, const int nv, const bool rows, const tn
     const int64_t   line = s->prefetch ? 64 : 0;
     TN__(v) acc[MR][NV];
     TN__UNROLL for (int g = 0; g < (mr + 2) / 3; g++) a[g] = (const TN__REAL *)s->a + 3 * g * a_row;
+#ifdef v_hide
+    int64_t twice = 2 * a_row;
+    v_hide(twice);
+    TN__UNROLL for (int g = 0; g < (mr + 2) / 3; g++) v_hide(a[g]);
+#else
+    const int64_t twice = 2 * a_row;
+#endif
     if (s->from) {
         const TN__REAL *from = s->from;
         TN__UNROLL for (int i = 0; i < mr; i++) TN__UNROLL for (int j = 0; j < nv; j++) acc[i][j] =
@@ -26,8 +33,8 @@ TN__INLINE void TN__(tile)(const int mr, const int nv, const bool rows, const tn
         TN__UNROLL for (int j = 0; j < nv; j++) row[j] = TN__(v_load)(b + j * N);
         TN__UNROLL for (int i = 0; i < mr; i++)
         {
-            TN__(v) x = TN__(v_broadcast)(a[i / 3] + (i % 3) * a_row);
-            TN__UNROLL for (int j = 0; j < nv; j++) acc[i][j] = TN__(v_fma)(x, row[j], acc[i][j]);
+            TN__(v_one) x = TN__(v_load_one)(a[i / 3] + (i % 3 == 2 ? twice : i % 3 * a_row));
+            TN__UNROLL for (int j = 0; j < nv; j++) acc[i][j] = TN__(v_fma_one)(x, row[j], acc[i][j]);
         }
         TN__UNROLL for (int g = 0; g < (mr + 2) / 3; g++) a[g] += a_col;
         if (rows) continue;

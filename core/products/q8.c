@@ -25,7 +25,8 @@ static const struct {
     BITS(TN__Q6_K, "Q6_K"),
     [TN__Q8_0] = {"TN Q8_0", "8 bits", TN__Q8_PANEL, TN__Q8_GROUP, 0, TN__Q8_BLOCK},
     [TN__F16] = {"TN F16", "f16", TN__Q8_PANEL, 1, 0, 2 * TN__Q8_PANEL},
-    [TN__INT8] = {"TN INT8\2", "int8", TN__INT8_ROWS, TN__INT8_GROUP, TN__INT8_HEAD, TN__INT8_BLOCK}};
+    [TN__INT8] = {
+        {'T', 'N', ' ', 'I', 'N', 'T', '8', 2}, "int8", TN__INT8_ROWS, TN__INT8_GROUP, TN__INT8_HEAD, TN__INT8_BLOCK}};
 
 /* ---- the header -------------------------------------------------------------------------------------------------- */
 
