@@ -76,11 +76,11 @@ tn_bert_args: int zero_; tn_tensor *ids; tn_tensor *types; tn_tensor *key_paddin
 tn_encoding: int64_t n; int32_t *id; int32_t *start; int32_t *end; int32_t *word; uint8_t *segment; uint8_t *special;
     int64_t cut; int64_t invalid
 tn_generated: tn_tensor *tokens; tn_tensor *lengths; tn_tensor *scores
-tn_generate_args: int zero_; tn_decoding *from; int64_t read; tn_tensor *before; tn_tensor *prompt; int64_t end = -1;
-    int64_t most; int64_t least; tn_tensor *most_each; int64_t beams = 1; int64_t best = 1; double length_penalty = 1;
-    bool gnmt; double coverage; bool early_stopping; int64_t no_repeat; bool sample; double temperature = 1; int64_t
-    top_k; double top_p = 1; double min_p; double repetition_penalty = 1; bool unscored; void *each; void *adjust;
-    void *user; int end_; required 2
+tn_generate_args: int zero_; tn_decoding *from; int64_t read; tn_tensor *before; tn_tensor *prompt; tn_tensor
+    *lengths; int64_t end = -1; int64_t most; int64_t least; tn_tensor *most_each; int64_t beams = 1; int64_t best =
+    1; double length_penalty = 1; bool gnmt; double coverage; bool early_stopping; int64_t no_repeat; bool sample;
+    double temperature = 1; int64_t top_k; double top_p = 1; double min_p; double repetition_penalty = 1; bool
+    unscored; void *each; void *adjust; void *user; int end_; required 2
 tn_grad_of_args: int zero_; tn_tensor *root; int count; tn_tensor **wrt; tn_tensor **grad; tn_tensor *seed; bool
     retain; bool create_graph; int end_; required 4
 tn_decoder_args: int zero_; tn_tensor *ids; tn_kv_cache *cache; bool last; bool vectors; tn_tensor *key_padding_mask;
