@@ -1,6 +1,7 @@
 /* own_family.c — a custom type of language model that the library opens like its own: a neural n-gram model (Bengio et
  * al. 2003), which predicts a token from the embeddings of the last four. It is trained and saved with its tokenizer;
- * tn_model_open then finds it by the model_type in config.json, and it is measured, writes, and serves two texts at once.
+ * tn_model_open then finds it by the model_type in config.json, and it is measured, writes, and serves two texts at
+ * once.
  * Build: cc -O2 own_family.c -o own_family $(pkg-config --cflags --libs tenon) */
 #include <math.h>
 #include <stdio.h>

@@ -34,7 +34,8 @@ static void ask(request *r)
     pthread_mutex_unlock(&lock);
 }
 
-/* Adds the requests that there is room for, and removes those whose text has ended. False: the queue is closed and empty. */
+/* Adds the requests that there is room for, and removes those whose text has ended. False: the queue is closed and
+ * empty. */
 static bool serve_queue(tn_live *l)
 {
     pthread_mutex_lock(&lock);
