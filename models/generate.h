@@ -28,6 +28,8 @@ typedef struct tn_generate_args {
     int64_t               read;        /* tokens of each row that it has read: the prompt continues them */
     tn_tensor            *before;      /* i64 [B, read]: those tokens; NULL: .no_repeat and the penalty ignore them */
     tn_tensor            *prompt;      /* i64 [B, n], n at least 1: the start of each text */
+    tn_tensor            *lengths;     /* i64 [B]: tokens of each prompt, from the start of its row; each text has the
+                                          bits that it has alone. For a new tn_lm_decoding and one beam. NULL: all n */
     int64_t end           TN_IS(-1);   /* the token that ends a text; -1: none */
     int64_t               most, least; /* maximum and minimum new tokens, without .end; most 0: the decoding's limit */
     tn_tensor            *most_each;   /* i64 [B]: .most per prompt, from 1 to .most; NULL: .most for all */

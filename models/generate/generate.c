@@ -1,4 +1,4 @@
-/* generate.c — generates texts token by token.
+/* generate.c — chooses the tokens of texts, step by step.
  *
  * Beam search, as in Hugging Face's transformers: each step takes the 2 · beams best continuations of a prompt's
  * texts, best first. One that ends its text, or reaches the maximum length, is finished if it is among the first
@@ -274,7 +274,7 @@ static bool add_attention(state *s, const tn_tensor *attention)
     return true;
 }
 
-static tn_tensor *scores_of(state *s, tn_tensor *tokens)
+tn_tensor *tn__generation_scores(state *s, tn_tensor *tokens)
 {
     tn_decoding *const      d = s->a.from;
     const tn_decoding_kind *kind = d->kind;
@@ -297,7 +297,7 @@ bool tn__generation_next(state *s, tn_tensor *y, tn_tensor **tokens)
     return reorder_rows(s, tokens) >= 0;
 }
 
-/* ---- the loop ---------------------------------------------------------------------------------------------------- */
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 tn_generated tn__generation_result(state *s)
 {
@@ -352,29 +352,6 @@ void tn__generation_free(tn__generation *s)
     if (!s) return;
     while (s->blocks > 0) s->blocks--, tn_mem_put(s->memory[s->blocks], s->bytes[s->blocks]);
     tn_mem_put(s, sizeof *s);
-}
-
-tn_generated tn_generate_run(tn_generate_args a)
-{
-    tn_generated    r = {NULL, NULL, NULL};
-    const tn_scope  outer = tn_no_grad_begin();
-    tn__generation *s = tn__generation_begin(a);
-    tn_tensor      *tokens = s ? tn_keep(tn_to(a.prompt, TN_I64)) : NULL;
-    while (tokens && tn_error() == TN_OK) {
-        const tn_scope inner = tn_scope_begin();
-        tn_tensor     *next = NULL;
-        next = tn__generation_next(s, scores_of(s, tokens), &next) && next ? tn_keep(next) : NULL;
-        tn_drop(tokens);
-        tokens = next;
-        tn_scope_end(inner);
-    }
-    tn_drop(tokens);
-    if (s && tn_error() == TN_OK) r = tn__generation_result(s);
-    if (tn_error() != TN_OK) r = (tn_generated){NULL, NULL, NULL};
-    else if (a.sample) tn_current_generator()->position = s->g.position + tn__generation_draws(s);
-    tn__generation_free(s);
-    tn_scope_return_list(outer, 3, (tn_tensor *[]){r.tokens, r.lengths, r.scores});
-    return r;
 }
 
 void tn_decoding_free(tn_decoding *d)

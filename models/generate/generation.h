@@ -45,6 +45,8 @@ bool tn__generation_fits(tn__generation *s);
  * tn__generation_draws. a's tensors stay alive as long as the generation. NULL: raised. */
 tn__generation        *tn__generation_begin(tn_generate_args a);
 static inline uint64_t tn__generation_draws(const tn__generation *s) { return (uint64_t)(s->prompts * s->most); }
+/* The logits after tokens, i64 [rows, n], from the decoding .from; with .coverage, counts its attention. */
+tn_tensor *tn__generation_scores(tn__generation *g, tn_tensor *tokens);
 /* Chooses the next tokens from the logits after those read last, [rows, vocab]. *tokens: i64 [rows, 1], those to read
  * next; NULL: the texts have ended. False: raised. */
 bool         tn__generation_next(tn__generation *g, tn_tensor *logits, tn_tensor **tokens);

@@ -102,8 +102,8 @@ static bool fits(const tn_live *l, const tn_generate_args *a)
     if (n < 1 || tn_size(a->prompt, 0) != 1)
         return tn_raise_false(TN_ESHAPE, "tn_live_add: the prompt must be [1, n], n at least 1, got %s",
                               a->prompt ? tn_shape_text(tn_shape_of(a->prompt), text, sizeof text) : "NULL");
-    if (a->from || a->read || a->before || a->beams != 1)
-        return tn_raise_false(TN_EINVAL, "tn_live_add: .from, .read, .before and .beams are not for tn_live");
+    if (a->from || a->read || a->before || a->lengths || a->beams != 1)
+        return tn_raise_false(TN_EINVAL, "tn_live_add: .from, .read, .before, .lengths and .beams are not for tn_live");
     if (a->most < 0 || n > l->c.length || a->most > l->c.length - n || (!a->most && n == l->c.length))
         return tn_raise_false(TN_EINVAL,
                               "tn_live_add: a prompt of %lld tokens and %lld new ones do not fit .length, %lld",

@@ -132,8 +132,10 @@ async def short_ones(url, lm, count):
     running = False
     await task
     p99, median = sorted(beside)[count * 99 // 100], statistics.median(alone)
-    print(f"a short request: median {median * 1e3:.1f} ms alone, 99th percentile {sorted(alone)[count * 99 // 100] * 1e3:.1f}; "
-          f"beside a long one {statistics.median(beside) * 1e3:.1f} and {p99 * 1e3:.1f}: {p99 / median:.2f} times (below 3)")
+    p99_alone = sorted(alone)[count * 99 // 100]
+    print(f"a short request alone: median {median * 1e3:.1f} ms, 99th percentile {p99_alone * 1e3:.1f}")
+    print(f"beside a long one: median {statistics.median(beside) * 1e3:.1f} ms, 99th percentile {p99 * 1e3:.1f}, "
+          f"{p99 / median:.2f} times the median alone (below 3), {p99 / p99_alone:.2f} times the percentile alone")
     expect("the time of short requests", p99 < 3 * median)
 
 

@@ -31,7 +31,8 @@ like()
     END { if (!bad && FNR != n) print n " lines on the page, " FNR " of the program" }' "$1" "$2"
 }
 
-for file in "$root"/examples/0*.c "$root"/examples/custom_model.c "$root"/examples/host_program.c; do
+for file in "$root"/examples/0*.c "$root"/examples/custom_model.c "$root"/examples/host_program.c \
+    "$root"/examples/text_queue.c; do
     name=$(basename "$file" .c)
     page=$root/docs/guide/$name.md
     [ -f "$page" ] || { wrong "examples/$name.c has no page docs/guide/$name.md" && continue; }
@@ -54,6 +55,9 @@ done
     wrong "captioner: $(tail -n 5 captioner.out)"
 "$build/bin/own_parts" >own_parts.out 2>&1 && grep -q '^100  0\.0' own_parts.out ||
     wrong "own_parts: $(tail -n 5 own_parts.out)"
+"$build/bin/own_family" >own_family.out 2>&1 && grep -qx 'the horse eats | gras' own_family.out &&
+    grep -qx 'the bird sings | songs and' own_family.out && [ -s ngram/tokenizer.json ] ||
+    wrong "own_family: $(tail -n 5 own_family.out)"
 "$build/bin/lora" >lora.out 2>&1 && grep -qx 'with new adapters: 7 10 13 16 19 2 5' lora.out &&
     grep -qx 'merged: 7 12 17 2 7 12 17' lora.out || wrong "lora: $(tail -n 5 lora.out)"
 for i in {1..150}; do

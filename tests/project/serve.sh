@@ -39,10 +39,11 @@ memory() { awk '/^VmRSS/ { print $2 }' "/proc/$server/status"; } # KiB
 files() { find . ! -name err.txt ! -name out.txt ! -name found ! -name log ! -name address | sort; }
 before=$(files)
 begin log --model lm --embeddings encoder --verbose --patience 1 --body 60000
-python3 "$root/tests/project/serve_clients.py" "$port" lm encoder "$expected" log >found 2>&1 || wrong "the clients failed"
+clients=(python3 "$root/tests/project/serve_clients.py" "$port" lm encoder "$expected" log)
+"${clients[@]}" >found 2>&1 || wrong "the clients failed"
 findings <found
 small=$(memory)
-for i in 1 2; do python3 "$root/tests/project/serve_clients.py" "$port" lm encoder "$expected" log >found; done
+for i in 1 2; do "${clients[@]}" >found; done
 findings <found
 [ "$(memory)" -lt $((small + 16384)) ] || wrong "memory grows from $small KiB to $(memory) KiB"
 end log
@@ -52,7 +53,8 @@ end log
 begin log --model lm --rows 1 --seconds 0.2
 ask=(curl -s -m 30 -H "Authorization: Bearer secret" -H "Content-Type: application/json")
 if command -v curl >/dev/null; then
-    "${ask[@]}" "http://127.0.0.1:$port/v1/completions" -d '{"prompt": ["a", "b", "c", "d", "e"], "max_tokens": 900}' >out
+    "${ask[@]}" "http://127.0.0.1:$port/v1/completions" \
+        -d '{"prompt": ["a", "b", "c", "d", "e"], "max_tokens": 900}' >out
     grep -qE '"finish_reason":"length"|"code":"timeout"' out || wrong "a text that takes too long: $(cat out)"
 fi
 end log

@@ -1,6 +1,7 @@
-"""Clients of serve, for serve.sh: well-formed requests, wrong ones, slow and vanishing ones, 200 at once. Prints findings.
+"""Clients of serve, for serve.sh: well-formed requests, wrong ones, slow and vanishing ones, 200 at once. Prints
+findings.
 
-serve_clients.py PORT LM ENCODER TEXT LOG    TEXT: what gpt write continues PROMPT with; LOG: the server's standard error
+serve_clients.py PORT LM ENCODER TEXT LOG    TEXT: what gpt write continues PROMPT with; LOG: serve's standard error
 """
 import base64
 import http.client
@@ -171,7 +172,8 @@ def check_broken():
     while open(LOG).read().count("the client has gone") < gone + 2 and time.monotonic() < until:
         time.sleep(0.05)
     expect("clients that have gone", open(LOG).read().count("the client has gone") - gone, 2)
-    slow = [send("POST /v1/comp"), send(whole[: len(whole) - 5]), send(f"{head}{1 << 62}\r\n\r\n"), send("\0\xff\r\n\r\n"),
+    slow = [send("POST /v1/comp"), send(whole[: len(whole) - 5]), send(f"{head}{1 << 62}\r\n\r\n"),
+            send("\0\xff\r\n\r\n"),
             send(f"{head.replace('Content-Length', 'Transfer-Encoding')}chunked\r\n\r\n7fffffff\r\nab"), send("")]
     for c in slow:
         try:

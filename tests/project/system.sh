@@ -14,6 +14,8 @@ extras/programs/serve/http.c  sockets; built only with libmicrohttpd
 programs/export/program  the text of programs that `export` writes
 examples/host_program.c  shows fork and threads; not built on Windows
 examples/custom_decoder.c  shows mkdir; not built on Windows
+examples/own_family.c  shows mkdir; not built on Windows
+examples/text_queue.c  shows threads; not built on Windows
 '
 breaks() # ROOT: prints "file:line: reason"
 {

@@ -108,7 +108,7 @@ bool field_texts(server *s, job *j, const tn_json *o, const char *key, int64_t m
 
 /* ---- conversations ----------------------------------------------------------------------------------------------- */
 
-/* The content of a message: a text, null, or an array of parts whose type is "text", which become one. `kept` owns it. */
+/* The content of a message: a text, null, or an array of parts whose type is "text", which are joined. */
 static bool content_of(server *s, job *j, const tn_json *message, tn_string *kept)
 {
     const tn_json *v = find(message, "content");

@@ -1,5 +1,5 @@
-/* jobs.c — the jobs that wait and run. A step gives each text of tn_live a token and reads a part of one prompt; then it
- * computes the vectors of some texts of one job for embeddings. */
+/* jobs.c — the jobs that wait and run. A step gives each text of tn_live a token and reads a part of one prompt; then
+ * it computes the vectors of some texts of one job for embeddings. */
 #include "serve.h"
 
 #include "../../../programs/common/files.h"
@@ -166,8 +166,8 @@ static void progress_of(server *s, job *j)
     if (tn_error() != TN_OK) request_raised(s, j);
 }
 
-/* After an error of a step, which the next step would need the memory for, too: the jobs that run fail, or if there is no
- * memory for a new one, all that wait for it, too. */
+/* After an error of a step, which would fail again if it needs memory: the jobs that run fail, and if there is no
+ * memory for a new tn_live, those that wait, too. */
 static void restart(server *s)
 {
     char text[400];

@@ -1,4 +1,4 @@
-/* request.c — a request becomes a job, or an error in OpenAI's form. Nothing is computed but the tokens of its texts. */
+/* request.c — a request becomes a job, or an error in OpenAI's form. Only the tokens of its texts are computed. */
 #include "serve.h"
 
 #include "../../../programs/common/files.h"

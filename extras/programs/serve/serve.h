@@ -7,8 +7,8 @@
  *     fields.c    the members of a request's JSON
  *     jobs.c      the jobs that wait and run: tn_live, embeddings
  *     answer.c    what a job has made, as JSON or events */
-#ifndef TENON_PROGRAMS_SERVE_SERVE_H
-#define TENON_PROGRAMS_SERVE_SERVE_H
+#ifndef TENON_EXTRAS_PROGRAMS_SERVE_SERVE_H
+#define TENON_EXTRAS_PROGRAMS_SERVE_SERVE_H
 
 #include "../../../programs/common/writer.h"
 
@@ -88,7 +88,8 @@ typedef struct {
 /* The answer to a request whose body need not be read: an error. NULL: read it. */
 job *request_refused(server *s, const http_request *r);
 job *request_job(server *s, const http_request *r); /* never NULL but without memory; put it into the list */
-/* Makes j an error in OpenAI's form; the first error stays. `what`: the member of the request, or NULL. Returns false. */
+/* Makes j an error in OpenAI's form; the first error stays. what: the member of the request; NULL: none. Returns
+ * false. */
 bool request_fail(server *s, job *j, int status, const char *code, const char *what, const char *fmt, ...)
     TN_PRINTF(6, 7);
 bool request_raised(server *s, job *j); /* request_fail with the error that is set, which is cleared */

@@ -160,6 +160,71 @@ START_TEST(schedules)
 }
 END_TEST
 
+/* The row that the caller's functions get; adds the tokens of each. */
+static bool      add_to_row(int64_t row, int64_t word, void *user) { return ((int64_t *)user)[row] += word + 1, true; }
+static tn_status ban_row(const tn_next_token *next, void *user)
+{
+    (void)user;
+    next->scores[next->row] = -INFINITY;
+    return TN_OK;
+}
+
+enum { ROWS = 5, MOST = 9 };
+static const int64_t counts[ROWS] = {3, 1, 7, 12, 1}, mosts[ROWS] = {9, 2, 5, 9, 1};
+
+/* Loop: model. tn_generate with .lengths: each row has the bits of its prompt alone, greedy and sampled. */
+START_TEST(prompts_of_several_lengths)
+{
+    tn_lm       *m = model(_i);
+    tn_generator g = {.seed = 3, .position = 0};
+    tn_tensor   *prompts = tn_randint(TN_SHAPE(ROWS, 12), 0, VOCAB);
+    for (int sampled = 0; sampled < 2; sampled++) {
+        int64_t          sums[ROWS] = {0};
+        tn_generate_args a = {TN_GENERATE_ARGS_DEFAULTS, .most = MOST, .each = add_to_row, .user = sums};
+        a.sample = sampled, a.top_k = sampled ? 5 : 0;
+        a.from = tn_lm_decoding(m, ROWS, LENGTH), a.prompt = prompts;
+        a.lengths = tn_from_data(TN_I64, TN_SHAPE(ROWS), counts);
+        a.most_each = tn_from_data(TN_I64, TN_SHAPE(ROWS), mosts);
+        *tn_current_generator() = g;
+        const tn_generated all = tn_generate_run(a);
+        ck_assert_msg(all.tokens != NULL, "%s", tn_error_message());
+        ck_assert_uint_eq(tn_current_generator()->position, sampled ? ROWS * MOST : 0);
+        tn_decoding_free(a.from);
+        for (int64_t b = 0; b < ROWS; b++) {
+            int64_t          sum = 0;
+            tn_generate_args one = a;
+            one.lengths = NULL, one.each = NULL, one.most_each = tn_narrow(a.most_each, 0, b, 1);
+            one.prompt = tn_narrow(tn_narrow(prompts, 0, b, 1), 1, 0, counts[b]);
+            one.from = tn_lm_decoding(m, 1, LENGTH);
+            *tn_current_generator() = (tn_generator){g.seed, (uint64_t)(b * MOST)};
+            const tn_generated alone = tn_generate_run(one);
+            const int64_t      made = tn_get_i64(alone.lengths, 0);
+            tn_decoding_free(one.from);
+            for (int64_t i = 0; i < made; i++) sum += tn_get_i64(alone.tokens, i) + 1;
+            ck_assert_int_eq(tn_get_i64(all.lengths, b), made);
+            ck_assert_int_eq(sums[b], sum);
+            ck_assert(tn_same_bits(tn_contiguous(tn_narrow(tn_narrow(all.tokens, 0, b, 1), 2, 0, made)), alone.tokens));
+            ck_assert(tn_same_bits(tn_contiguous(tn_narrow(all.scores, 0, b, 1)), alone.scores));
+        }
+    }
+    tn_module_free(m);
+}
+END_TEST
+
+START_TEST(adjusted_rows)
+{
+    tn_lm             *m = model(0);
+    tn_decoding       *d = tn_lm_decoding(m, ROWS, LENGTH);
+    const tn_generated g = tn_generate(d, tn_randint(TN_SHAPE(ROWS, 12), 0, VOCAB), .most = MOST, .adjust = ban_row,
+                                       .lengths = tn_from_data(TN_I64, TN_SHAPE(ROWS), counts));
+    ck_assert_msg(g.tokens != NULL, "%s", tn_error_message());
+    for (int64_t b = 0; b < ROWS; b++)
+        for (int64_t i = 0; i < MOST; i++) ck_assert_int_ne(tn_get_i64(tn_narrow(g.tokens, 0, b, 1), i), b);
+    tn_decoding_free(d);
+    tn_module_free(m);
+}
+END_TEST
+
 /* A text taken early is the beginning of the text alone. */
 START_TEST(beginnings)
 {
@@ -251,12 +316,24 @@ START_TEST(mistakes)
     ck_assert_int_eq(tn_live_add(l, one, .most = 8), -1);
     ck_error(TN_EINVAL, "tn_live_add: a prompt of 3 tokens and 8 new ones do not fit .length, 10");
     ck_assert_int_eq(tn_live_add(l, one, .beams = 2), -1);
-    ck_error(TN_EINVAL, "tn_live_add: .from, .read, .before and .beams are not for tn_live");
+    ck_error(TN_EINVAL, "tn_live_add: .from, .read, .before, .lengths and .beams are not for tn_live");
     ck_assert_int_eq(tn_live_add(l, one, .most = 7), 0);
     ck_assert_int_eq(tn_live_room(l), 0);
     ck_assert_int_eq(tn_live_add(l, one, .most = 7), -1);
     ck_error(TN_ESTATE, "tn_live_add: 1 texts have not ended, as many as .rows; add it later");
     tn_live_free(l);
+    tn_decoding *d = tn_lm_decoding(m, 2, 10);
+    ck_assert(!tn_generate(d, two, .most = 2, .lengths = tn_full_of(TN_I64, TN_SHAPE(2), 4)).tokens);
+    ck_error(TN_EINVAL, "tn_generate: .lengths is 4 for prompt 0, but must be from 1 to 3");
+    ck_assert(!tn_generate(d, two, .most = 2, .lengths = tn_full_of(TN_I64, TN_SHAPE(3), 1)).tokens);
+    ck_error(TN_ESHAPE, "tn_generate: .lengths must be i64 [2], one number per prompt, got i64 [3]");
+    ck_assert(!tn_generate(d, two, .most = 2, .lengths = tn_full_of(TN_I64, TN_SHAPE(2), 1), .beams = 2).tokens);
+    ck_error(TN_EUNSUPPORTED, "tn_generate: .lengths needs a new decoding of tn_lm_decoding for a model with a "
+                              "key/value cache, one beam, and neither .read nor .before");
+    ck_assert(
+        !tn_generate(d, tn_zeros_of(TN_I64, TN_SHAPE(3, 3)), .lengths = tn_full_of(TN_I64, TN_SHAPE(3), 1)).tokens);
+    ck_error(TN_ESHAPE, "tn_generate: the prompt must be [batch, length] with at most 2 rows, got [3, 3]");
+    tn_decoding_free(d);
     ck_assert(!tn_live_new(m, .length = 65));
     ck_error(TN_EINVAL, "tn_live_new: .length is 65, but the model has only 64 positions");
     ck_assert(!tn_live_new(m, .rows = 0));
@@ -425,6 +502,8 @@ int main(void)
     Suite *s = suite_create("live");
     TCase *c = tn_tcase(s, "bits");
     tcase_add_loop_test(c, schedules, 0, MODELS);
+    tcase_add_loop_test(c, prompts_of_several_lengths, 0, MODELS);
+    tcase_add_test(c, adjusted_rows);
     tcase_add_test(c, beginnings);
     tcase_add_test(c, joined_logits_in_threads);
     TCase *e = tn_tcase(s, "errors");
