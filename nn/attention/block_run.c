@@ -204,18 +204,21 @@ static bool is_segment(const tn_block *m, const tn_block_args *a)
            !tn__any_hooks(m);
 }
 
-/* Raises for arguments that do not suit the block. */
-static void check_args(const tn_block *m, const tn_block_args *a, tn__cached_lengths before)
+static bool suits(const tn_block *m, const tn_block_args *a, tn__cached_lengths before)
 {
-    if (m->multihead_attn && !a->memory && before.memory < 0)
-        tn_raise(TN_EINVAL, "transformer_decoder: memory is NULL; it may be omitted only if the cache contains it");
-    if (!m->multihead_attn && (a->memory || a->memory_mask || a->memory_key_padding_mask || a->memory_weights))
-        tn_raise(TN_EINVAL, "block: .memory and .memory_... need the block of a decoder");
-    if (a->query && (m->order || m->multihead_attn))
-        tn_raise(TN_EINVAL, "block: .query needs an encoder's block with .order = TN_NORM_LAST");
-    if (a->mask_decoder) tn_raise(TN_EINVAL, "block: .mask_decoder is for a stack");
-    if (a->targets && (tn_dtype_of(a->targets) != TN_I64 || tn_ndim(a->targets) != 1 || !a->x || tn_ndim(a->x) != 3))
-        tn_raise(TN_ESHAPE, "block: .targets must be i64 [N], and x [B, T, dim]");
+    const bool decoder = m->multihead_attn != NULL;
+    const bool rows =
+        !a->targets || (tn_dtype_of(a->targets) == TN_I64 && tn_ndim(a->targets) == 1 && a->x && tn_ndim(a->x) == 3);
+    return TN__NO_MISTAKE(
+        decoder && !a->memory ? "transformer_decoder" : "block",
+        TN__IF(decoder && !a->memory && before.memory < 0, TN_EINVAL,
+               "memory is NULL; it may be omitted only if the cache contains it"),
+        TN__IF(!decoder && (a->memory || a->memory_mask || a->memory_key_padding_mask || a->memory_weights), TN_EINVAL,
+               ".memory and .memory_... need the block of a decoder"),
+        TN__IF(a->query && (m->order || decoder), TN_EINVAL,
+               ".query needs an encoder's block with .order = TN_NORM_LAST"),
+        TN__IF(a->mask_decoder != NULL, TN_EINVAL, ".mask_decoder is for a stack"),
+        TN__IF(!rows, TN_ESHAPE, ".targets must be i64 [N], and x [B, T, dim]"));
 }
 
 tn_tensor *tn_block_run(tn_block *m, tn_block_args a)
@@ -228,10 +231,10 @@ tn_tensor *tn_block_run(tn_block *m, tn_block_args a)
     const tn_frame           f = tn_enter(m);
     const tn__cached_lengths before = tn__cache_lengths(a.cache, a.layer);
     tn_tensor               *x = a.x, **own = a.weights ? &w[0] : NULL, **memory = a.memory_weights ? &w[1] : NULL;
-    check_args(m, &a, before);
-    const tn_block_args all = a;
+    const bool               fits = suits(m, &a, before);
+    const tn_block_args      all = a;
     if (m->multihead_attn || m->experts || tn__look_active() || tn__any_hooks(m)) a.targets = NULL; /* needs all rows */
-    if (tn_error() == TN_OK) {
+    if (fits) {
         if (is_segment(m, &a)) x = as_segment(m, &a);
         else x = compute(m, x, &a, own, memory);
         if (!a.targets) keep_targets(&all, &x, NULL);

@@ -217,6 +217,7 @@ TEST(errors)
                "tn_permutation_mask: target 0 is position 9, outside 0 … 5");
     ck_refused(tn_permutation_mask(tn_full_of(TN_I64, TN_SHAPE(2, 3), -1), I64(4), 2, 3), TN_EINVAL,
                "tn_permutation_mask: target 0, position 4, has the rank -1; expected at least 0");
-    ck_refused(tn_permutation_mask(order(), targets(), 2, 3), TN_ESHAPE, "tn_permutation_mask: order must be [2, 3]");
+    ck_refused(tn_permutation_mask(order(), targets(), 2, 3), TN_ESHAPE,
+               "tn_permutation_mask: order must be [2, 3], got [2, 7]");
     tn_free(m);
 }
