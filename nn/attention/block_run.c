@@ -35,67 +35,66 @@ static void keep_targets(const tn_block_args *a, tn_tensor **x, tn_tensor **h)
     if (h) *h = tn__target_rows(*h, a->unpadded, a->targets);
 }
 
-static tn_tensor *fed_forward(tn_block *m, tn_tensor *x, const tn_block_args *a)
+static tn_tensor *fed_forward(tn_block *m, tn_tensor *x, tn__kept rows, tn_tensor **router)
 {
-    if (m->experts) return tn__experts(m->experts, x, rows_of(a), a->router);
+    if (m->experts) return tn__experts(m->experts, x, rows, router);
     if (m->feed_forward) return tn_call(m->feed_forward, x);
     tn_tensor *h = tn__linear_activated(m->gate ? m->gate : m->linear1, x, m->activation);
     if (m->gate) h = tn_mul(h, tn_call(m->linear1, x));
-    return tn_call(m->linear2, tn__dropout(m->dropout, h, rows_of(a)));
+    return tn_call(m->linear2, tn__dropout(m->dropout, h, rows));
 }
 
-static tn_tensor *in_parallel(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w)
+/* What follows the self-attention, whose result is h; x: the residual. second: the input of the feed-forward. */
+static tn_tensor *in_parallel(tn_block *m, tn_tensor *x, tn_tensor *h, tn_tensor *second, tn__kept rows,
+                              tn_tensor **router)
 {
-    tn_tensor     *first = tn_call(m->norm1, x), *second = m->norm2 ? tn_call(m->norm2, x) : first;
-    const tn__kept rows = rows_of(a);
-    tn_tensor     *h = attended(m, first, a, w);
-    keep_targets(a, &x, &h), keep_targets(a, &second, NULL);
     return tn_add(tn_add(x, tn__dropout(m->dropout1, h, rows)),
-                  tn__dropout(m->dropout2, fed_forward(m, second, a), rows));
+                  tn__dropout(m->dropout2, fed_forward(m, second, rows, router), rows));
 }
 
-static tn_tensor *with_normed_results(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w)
+static tn_tensor *with_normed_results(tn_block *m, tn_tensor *x, tn_tensor *h, tn__kept rows, tn_tensor **router)
 {
-    const tn__kept rows = rows_of(a);
-    tn_tensor     *h = attended(m, m->norm1 ? tn_call(m->norm1, x) : x, a, w);
-    tn__residual   r = {NULL, NULL};
-    keep_targets(a, &x, &h);
+    tn__residual r = {NULL, NULL};
     h = tn_call(m->result_norm1, h);
     if (m->norm2) r = tn__add_and_norm(x, h, m->dropout1, m->norm2, rows);
     else r.sum = r.normed = tn_add(x, tn__dropout(m->dropout1, h, rows));
-    return tn_add(r.sum, tn__dropout(m->dropout2, tn_call(m->result_norm2, fed_forward(m, r.normed, a)), rows));
+    h = tn_call(m->result_norm2, fed_forward(m, r.normed, rows, router));
+    return tn_add(r.sum, tn__dropout(m->dropout2, h, rows));
 }
 
-static tn_tensor *in_turn(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w, tn_tensor **memory)
+static tn_tensor *in_turn(tn_block *m, tn_tensor *x, tn_tensor *h, tn__kept rows, const tn_block_args *a,
+                          tn_tensor **memory)
 {
     tn_layer_norm *norm = m->norm3 ? m->norm3 : m->norm2; /* the norm of the feed-forward */
     tn_dropout    *drop = m->dropout3 ? m->dropout3 : m->dropout2;
-    const tn__kept rows = rows_of(a);
-    if (m->order == TN_NORM_FIRST || m->order == TN_NORM_FIRST_HALF) {
-        tn_tensor *h = attended(m, m->norm1 ? tn_call(m->norm1, x) : x, a, w);
-        keep_targets(a, &x, &h);
-        tn__residual r = tn__add_and_norm(x, h, m->dropout1, m->norm2, rows);
-        if (m->multihead_attn)
-            r = tn__add_and_norm(r.sum, remembered(m, r.normed, a, memory), m->dropout2, m->norm3, rows);
-        return tn_add(r.sum, tn__dropout(drop, fed_forward(m, r.normed, a), rows));
+    const bool     last = m->order == TN_NORM_LAST;
+    tn__residual   r = tn__add_and_norm(x, h, m->dropout1, last ? m->norm1 : m->norm2, rows);
+    if (m->multihead_attn) {
+        h = remembered(m, r.normed, a, memory);
+        r = tn__add_and_norm(last ? r.normed : r.sum, h, m->dropout2, last ? m->norm2 : m->norm3, rows);
     }
-    tn_tensor *h = attended(m, x, a, w);
-    if (a->query) x = a->query;
-    keep_targets(a, &x, &h);
-    x = tn__add_and_norm(x, h, m->dropout1, m->norm1, rows).normed;
-    if (m->multihead_attn) x = tn__add_and_norm(x, remembered(m, x, a, memory), m->dropout2, m->norm2, rows).normed;
-    return tn__add_and_norm(x, fed_forward(m, x, a), drop, norm, rows).normed;
+    h = fed_forward(m, r.normed, rows, a->router);
+    if (last) return tn__add_and_norm(r.normed, h, drop, norm, rows).normed;
+    return tn_add(r.sum, tn__dropout(drop, h, rows));
 }
 
 /* The result for x, without a frame. w, memory: the attention weights, may be NULL. */
 static tn_tensor *compute(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w, tn_tensor **memory)
 {
+    const bool     parallel = m->order == TN_NORM_PARALLEL || m->order == TN_NORM_PARALLEL_ONE;
+    const tn__kept rows = rows_of(a);
+    tn_tensor     *first = m->order != TN_NORM_LAST && m->norm1 ? tn_call(m->norm1, x) : x;
+    tn_tensor     *second = parallel && m->norm2 ? tn_call(m->norm2, x) : first;
+    tn_tensor     *h = attended(m, first, a, w);
+    if (a->query) x = a->query;
+    keep_targets(a, &x, &h);
+    if (parallel) keep_targets(a, &second, NULL);
     switch (m->order) {
     case TN_NORM_RESULT:
-    case TN_NORM_SANDWICH: return with_normed_results(m, x, a, w);
+    case TN_NORM_SANDWICH: return with_normed_results(m, x, h, rows, a->router);
     case TN_NORM_PARALLEL:
-    case TN_NORM_PARALLEL_ONE: return in_parallel(m, x, a, w);
-    default: return in_turn(m, x, a, w, memory);
+    case TN_NORM_PARALLEL_ONE: return in_parallel(m, x, h, second, rows, a->router);
+    default: return in_turn(m, x, h, rows, a, memory);
     }
 }
 
