@@ -216,15 +216,6 @@ uint32_t tn__grams_add(tn__grams *g, uint32_t parent, uint32_t symbol)
     return g->slot[at] = g->n;
 }
 
-uint32_t tn__grams_find(const tn__grams *g, uint32_t parent, uint32_t symbol)
-{
-    if (!g->slots) return 0;
-    uint64_t key = (uint64_t)parent << 32 | symbol;
-    uint32_t at = hashed(key, g->seed) & (g->slots - 1);
-    while (g->slot[at] && g->gram[g->slot[at]].key != key) at = (at + 1) & (g->slots - 1);
-    return g->slot[at];
-}
-
 void tn__grams_free(tn__grams *g)
 {
     tn__mem_put(g->gram, (size_t)g->gram_room * sizeof *g->gram);

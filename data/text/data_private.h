@@ -94,9 +94,8 @@ typedef struct {
     uint32_t  n, slots;
     uint64_t  seed;
 } tn__grams;
-enum { TN__GRAM_WORDS = 0, TN__GRAM_PHRASES = -1, TN__GRAM_CHARACTERS = -2 };  /* roots of separate trees */
-uint32_t tn__grams_add(tn__grams *g, uint32_t parent, uint32_t symbol);        /* 0: raised */
-uint32_t tn__grams_find(const tn__grams *g, uint32_t parent, uint32_t symbol); /* 0: not found */
+enum { TN__GRAM_WORDS = 0, TN__GRAM_PHRASES = -1, TN__GRAM_CHARACTERS = -2 }; /* roots of separate trees */
+uint32_t tn__grams_add(tn__grams *g, uint32_t parent, uint32_t symbol);       /* 0: raised */
 void     tn__grams_free(tn__grams *g);
 
 #endif

@@ -1,4 +1,5 @@
 /* adapters.c — low-rank adapters of a whole module: which layers get them, merging, and their names in files. */
+#include "nn/attention/checks.h"
 #include "nn/base/nn_private.h"
 #include "nn/base/state_private.h"
 #include "nn/layers/fuse.h"
@@ -68,7 +69,7 @@ bool tn_lora_name(const tn_lora_layer *l, const char *path, int part, char name[
 tn_module *tn_lora_piece(const tn_lora_layer *l, int piece)
 {
     char path[TN_PATH_BYTES + 32];
-    if (!l || !l->layer) return tn_raise_null(TN_EINVAL, "tn_lora_piece: the layer is NULL");
+    if (!tn__not_null("tn_lora_piece", "the layer", l ? l->layer : NULL)) return NULL;
     snprintf(path, sizeof path, "%s.weight", l->path);
     const char *within = within_rules(l, path);
     tn_module  *root = l->each_.level_[0].m, *m = *l->prefix_ ? tn_module_find(root, l->prefix_) : root;
@@ -184,10 +185,10 @@ static bool may_adapt(const tn_lora_args *a)
     if (!(a->alpha >= 0 && a->alpha <= 1e6))
         return tn_raise_false(TN_EINVAL, "%s: .alpha is %g, but must be from 0 to 1000000; 0 is 2 · rank", who,
                               a->alpha);
-    if (a->names && a->wanted) return tn_raise_false(TN_EINVAL, "%s: set .names or .wanted, not both", who);
-    if (tn_module_has_lora(a->module))
-        return tn_raise_false(TN_ESTATE, "%s: the module already has adapters; tn_lora_merge merges them", who);
-    return all_fit(a);
+    return TN__NO_MISTAKE(who, TN__IF(a->names && a->wanted, TN_EINVAL, "set .names or .wanted, not both"),
+                          TN__IF(tn_module_has_lora(a->module), TN_ESTATE,
+                                 "the module already has adapters; tn_lora_merge merges them")) &&
+           all_fit(a);
 }
 
 static void remove_all(void *m)

@@ -11,17 +11,6 @@
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 
-static bool enums_fit(const char *who, const tn_block_config *c, bool memory)
-{
-    if ((unsigned)c->norm.kind <= TN_NORM_RMS && (unsigned)c->order <= (memory ? TN_NORM_FIRST : TN_NORM_FIRST_HALF))
-        return true;
-    return tn_raise_false(
-        TN_EINVAL,
-        "%s: .norm.kind is %d and .order %d; expected a tn_norm_kind, and a tn_norm_order, of which a "
-        "decoder has TN_NORM_LAST or TN_NORM_FIRST",
-        who, (int)c->norm.kind, (int)c->order);
-}
-
 bool tn__block_config(const char *who, tn_block_config *c, bool memory)
 {
     const tn_mha_config *a = &c->attention;
@@ -34,12 +23,19 @@ bool tn__block_config(const char *who, tn_block_config *c, bool memory)
         !tn__probability(who, "attention_dropout", c->attention_dropout) ||
         !tn__probability(who, "activation_dropout", c->activation_dropout) || !tn__floating(who, c->dtype))
         return false;
-    if (a->dim || a->heads || a->kdim || a->vdim || a->dropout != 0 || a->dtype)
-        return tn_raise_false(TN_EINVAL,
-                              "%s: .attention has no .dim, .heads, .kdim, .vdim, .dropout and .dtype of its own; set "
-                              "the block's .dim, .heads, .attention_dropout and .dtype",
-                              who);
-    return enums_fit(who, c, memory) && tn__part_fits(who, a->positions);
+    const tn_norm_order last = memory ? TN_NORM_FIRST : TN_NORM_FIRST_HALF;
+    return TN__NO_MISTAKE(
+               who,
+               TN__IF(
+                   a->dim || a->heads || a->kdim || a->vdim || a->dropout != 0 || a->dtype, TN_EINVAL,
+                   ".attention has no .dim, .heads, .kdim, .vdim, .dropout and .dtype of its own; set the block's .dim, "
+                   ".heads, .attention_dropout and .dtype"),
+               TN__IF_N(
+                   (unsigned)c->norm.kind > TN_NORM_RMS || (unsigned)c->order > (unsigned)last, TN_EINVAL,
+                   ".norm.kind is %lld and .order %lld; expected a tn_norm_kind, and a tn_norm_order, of which a decoder "
+                   "has TN_NORM_LAST or TN_NORM_FIRST",
+                   c->norm.kind, c->order)) &&
+           tn__part_fits(who, a->positions);
 }
 
 /* The self-attention, or the attention to the memory. */

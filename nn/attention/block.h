@@ -2,6 +2,7 @@
 #ifndef TENON_NN_ATTENTION_BLOCK_H
 #define TENON_NN_ATTENTION_BLOCK_H
 
+#include "nn/attention/checks.h"
 #include "nn/attention/kv_cache_private.h"
 #include "nn/base/nn_private.h"
 #include "nn/layers/experts.h"

@@ -35,67 +35,66 @@ static void keep_targets(const tn_block_args *a, tn_tensor **x, tn_tensor **h)
     if (h) *h = tn__target_rows(*h, a->unpadded, a->targets);
 }
 
-static tn_tensor *fed_forward(tn_block *m, tn_tensor *x, const tn_block_args *a)
+static tn_tensor *fed_forward(tn_block *m, tn_tensor *x, tn__kept rows, tn_tensor **router)
 {
-    if (m->experts) return tn__experts(m->experts, x, rows_of(a), a->router);
+    if (m->experts) return tn__experts(m->experts, x, rows, router);
     if (m->feed_forward) return tn_call(m->feed_forward, x);
     tn_tensor *h = tn__linear_activated(m->gate ? m->gate : m->linear1, x, m->activation);
     if (m->gate) h = tn_mul(h, tn_call(m->linear1, x));
-    return tn_call(m->linear2, tn__dropout(m->dropout, h, rows_of(a)));
+    return tn_call(m->linear2, tn__dropout(m->dropout, h, rows));
 }
 
-static tn_tensor *in_parallel(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w)
+/* What follows the self-attention, whose result is h; x: the residual. second: the input of the feed-forward. */
+static tn_tensor *in_parallel(tn_block *m, tn_tensor *x, tn_tensor *h, tn_tensor *second, tn__kept rows,
+                              tn_tensor **router)
 {
-    tn_tensor     *first = tn_call(m->norm1, x), *second = m->norm2 ? tn_call(m->norm2, x) : first;
-    const tn__kept rows = rows_of(a);
-    tn_tensor     *h = attended(m, first, a, w);
-    keep_targets(a, &x, &h), keep_targets(a, &second, NULL);
     return tn_add(tn_add(x, tn__dropout(m->dropout1, h, rows)),
-                  tn__dropout(m->dropout2, fed_forward(m, second, a), rows));
+                  tn__dropout(m->dropout2, fed_forward(m, second, rows, router), rows));
 }
 
-static tn_tensor *with_normed_results(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w)
+static tn_tensor *with_normed_results(tn_block *m, tn_tensor *x, tn_tensor *h, tn__kept rows, tn_tensor **router)
 {
-    const tn__kept rows = rows_of(a);
-    tn_tensor     *h = attended(m, m->norm1 ? tn_call(m->norm1, x) : x, a, w);
-    tn__residual   r = {NULL, NULL};
-    keep_targets(a, &x, &h);
+    tn__residual r = {NULL, NULL};
     h = tn_call(m->result_norm1, h);
     if (m->norm2) r = tn__add_and_norm(x, h, m->dropout1, m->norm2, rows);
     else r.sum = r.normed = tn_add(x, tn__dropout(m->dropout1, h, rows));
-    return tn_add(r.sum, tn__dropout(m->dropout2, tn_call(m->result_norm2, fed_forward(m, r.normed, a)), rows));
+    h = tn_call(m->result_norm2, fed_forward(m, r.normed, rows, router));
+    return tn_add(r.sum, tn__dropout(m->dropout2, h, rows));
 }
 
-static tn_tensor *in_turn(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w, tn_tensor **memory)
+static tn_tensor *in_turn(tn_block *m, tn_tensor *x, tn_tensor *h, tn__kept rows, const tn_block_args *a,
+                          tn_tensor **memory)
 {
     tn_layer_norm *norm = m->norm3 ? m->norm3 : m->norm2; /* the norm of the feed-forward */
     tn_dropout    *drop = m->dropout3 ? m->dropout3 : m->dropout2;
-    const tn__kept rows = rows_of(a);
-    if (m->order == TN_NORM_FIRST || m->order == TN_NORM_FIRST_HALF) {
-        tn_tensor *h = attended(m, m->norm1 ? tn_call(m->norm1, x) : x, a, w);
-        keep_targets(a, &x, &h);
-        tn__residual r = tn__add_and_norm(x, h, m->dropout1, m->norm2, rows);
-        if (m->multihead_attn)
-            r = tn__add_and_norm(r.sum, remembered(m, r.normed, a, memory), m->dropout2, m->norm3, rows);
-        return tn_add(r.sum, tn__dropout(drop, fed_forward(m, r.normed, a), rows));
+    const bool     last = m->order == TN_NORM_LAST;
+    tn__residual   r = tn__add_and_norm(x, h, m->dropout1, last ? m->norm1 : m->norm2, rows);
+    if (m->multihead_attn) {
+        h = remembered(m, r.normed, a, memory);
+        r = tn__add_and_norm(last ? r.normed : r.sum, h, m->dropout2, last ? m->norm2 : m->norm3, rows);
     }
-    tn_tensor *h = attended(m, x, a, w);
-    if (a->query) x = a->query;
-    keep_targets(a, &x, &h);
-    x = tn__add_and_norm(x, h, m->dropout1, m->norm1, rows).normed;
-    if (m->multihead_attn) x = tn__add_and_norm(x, remembered(m, x, a, memory), m->dropout2, m->norm2, rows).normed;
-    return tn__add_and_norm(x, fed_forward(m, x, a), drop, norm, rows).normed;
+    h = fed_forward(m, r.normed, rows, a->router);
+    if (last) return tn__add_and_norm(r.normed, h, drop, norm, rows).normed;
+    return tn_add(r.sum, tn__dropout(drop, h, rows));
 }
 
 /* The result for x, without a frame. w, memory: the attention weights, may be NULL. */
 static tn_tensor *compute(tn_block *m, tn_tensor *x, const tn_block_args *a, tn_tensor **w, tn_tensor **memory)
 {
+    const bool     parallel = m->order == TN_NORM_PARALLEL || m->order == TN_NORM_PARALLEL_ONE;
+    const tn__kept rows = rows_of(a);
+    tn_tensor     *first = m->order != TN_NORM_LAST && m->norm1 ? tn_call(m->norm1, x) : x;
+    tn_tensor     *second = parallel && m->norm2 ? tn_call(m->norm2, x) : first;
+    tn_tensor     *h = attended(m, first, a, w);
+    if (a->query) x = a->query;
+    keep_targets(a, &x, &h);
+    if (parallel) keep_targets(a, &second, NULL);
     switch (m->order) {
     case TN_NORM_RESULT:
-    case TN_NORM_SANDWICH: return with_normed_results(m, x, a, w);
+    case TN_NORM_SANDWICH: return with_normed_results(m, x, h, rows, a->router);
     case TN_NORM_PARALLEL:
-    case TN_NORM_PARALLEL_ONE: return in_parallel(m, x, a, w);
-    default: return in_turn(m, x, a, w, memory);
+    case TN_NORM_PARALLEL_ONE: return in_parallel(m, x, h, second, rows, a->router);
+    default: return in_turn(m, x, h, rows, a, memory);
     }
 }
 
@@ -204,18 +203,21 @@ static bool is_segment(const tn_block *m, const tn_block_args *a)
            !tn__any_hooks(m);
 }
 
-/* Raises for arguments that do not suit the block. */
-static void check_args(const tn_block *m, const tn_block_args *a, tn__cached_lengths before)
+static bool suits(const tn_block *m, const tn_block_args *a, tn__cached_lengths before)
 {
-    if (m->multihead_attn && !a->memory && before.memory < 0)
-        tn_raise(TN_EINVAL, "transformer_decoder: memory is NULL; it may be omitted only if the cache contains it");
-    if (!m->multihead_attn && (a->memory || a->memory_mask || a->memory_key_padding_mask || a->memory_weights))
-        tn_raise(TN_EINVAL, "block: .memory and .memory_... need the block of a decoder");
-    if (a->query && (m->order || m->multihead_attn))
-        tn_raise(TN_EINVAL, "block: .query needs an encoder's block with .order = TN_NORM_LAST");
-    if (a->mask_decoder) tn_raise(TN_EINVAL, "block: .mask_decoder is for a stack");
-    if (a->targets && (tn_dtype_of(a->targets) != TN_I64 || tn_ndim(a->targets) != 1 || !a->x || tn_ndim(a->x) != 3))
-        tn_raise(TN_ESHAPE, "block: .targets must be i64 [N], and x [B, T, dim]");
+    const bool decoder = m->multihead_attn != NULL;
+    const bool rows =
+        !a->targets || (tn_dtype_of(a->targets) == TN_I64 && tn_ndim(a->targets) == 1 && a->x && tn_ndim(a->x) == 3);
+    return TN__NO_MISTAKE(
+        decoder && !a->memory ? "transformer_decoder" : "block",
+        TN__IF(decoder && !a->memory && before.memory < 0, TN_EINVAL,
+               "memory is NULL; it may be omitted only if the cache contains it"),
+        TN__IF(!decoder && (a->memory || a->memory_mask || a->memory_key_padding_mask || a->memory_weights), TN_EINVAL,
+               ".memory and .memory_... need the block of a decoder"),
+        TN__IF(a->query && (m->order || decoder), TN_EINVAL,
+               ".query needs an encoder's block with .order = TN_NORM_LAST"),
+        TN__IF(a->mask_decoder != NULL, TN_EINVAL, ".mask_decoder is for a stack"),
+        TN__IF(!rows, TN_ESHAPE, ".targets must be i64 [N], and x [B, T, dim]"));
 }
 
 tn_tensor *tn_block_run(tn_block *m, tn_block_args a)
@@ -228,10 +230,10 @@ tn_tensor *tn_block_run(tn_block *m, tn_block_args a)
     const tn_frame           f = tn_enter(m);
     const tn__cached_lengths before = tn__cache_lengths(a.cache, a.layer);
     tn_tensor               *x = a.x, **own = a.weights ? &w[0] : NULL, **memory = a.memory_weights ? &w[1] : NULL;
-    check_args(m, &a, before);
-    const tn_block_args all = a;
+    const bool               fits = suits(m, &a, before);
+    const tn_block_args      all = a;
     if (m->multihead_attn || m->experts || tn__look_active() || tn__any_hooks(m)) a.targets = NULL; /* needs all rows */
-    if (tn_error() == TN_OK) {
+    if (fits) {
         if (is_segment(m, &a)) x = as_segment(m, &a);
         else x = compute(m, x, &a, own, memory);
         if (!a.targets) keep_targets(&all, &x, NULL);

@@ -188,10 +188,12 @@ tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
     const int64_t n = m ? m->depth : 0;
     set_null(n, a.weights), set_null(n, a.memory_weights), set_null(n, a.router);
     if (!tn_ready(m)) return NULL;
-    if (a.layer) return tn_raise_null(TN_EINVAL, "blocks: .layer is for a single block; a stack runs all layers");
-    if (a.query) return tn_raise_null(TN_EINVAL, "blocks: .query is for a single block");
     tn_tensor *const positions = a.mask_decoder, *const targets = a.targets;
-    if (positions && targets) return tn_raise_null(TN_EINVAL, "blocks: .targets cannot be used with .mask_decoder");
+    if (!TN__NO_MISTAKE("blocks",
+                        TN__IF(a.layer != 0, TN_EINVAL, ".layer is for a single block; a stack runs all layers"),
+                        TN__IF(a.query != NULL, TN_EINVAL, ".query is for a single block"),
+                        TN__IF(positions && targets, TN_EINVAL, ".targets cannot be used with .mask_decoder")))
+        return NULL;
     const bool whole = tn__look_active() || tn__any_hooks(m); /* the norm's hooks see all rows */
     a.mask_decoder = a.targets = NULL;
     const tn_frame           f = tn_enter(m);

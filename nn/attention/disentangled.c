@@ -118,19 +118,17 @@ static tn_tensor *heads_of_rows(const tn_mha *m, tn_tensor *rows, int of)
 
 static tn_tensor *scores(void *self, const tn_placed *p, tn_tensor *q, tn_tensor *k)
 {
-    char                text[192];
     const tn_distances *m = self;
     const tn_mha       *a = p->attention;
     tn_tensor          *rows = p->made[0], *at = p->made[1], *of[2] = {NULL, NULL};
     if (!rows || !at || tn_ndim(rows) != 2 || tn_size(rows, 1) != a->dim)
-        return tn_raise_null(TN_ESHAPE,
-                             "distances: the rows must be [R, %lld], as returned by tn_distances_forward, "
-                             "got %s",
-                             (long long)a->dim, rows ? tn_shape_text(tn_shape_of(rows), text, sizeof text) : "NULL");
+        return tn__unexpected("distances", rows, false,
+                              "the rows must be [R, %lld], as returned by tn_distances_forward", (long long)a->dim),
+               NULL;
     if (!tn_shape_equal(tn_shape_of(at), TN_SHAPE(p->queries, p->keys)))
-        return tn_raise_null(TN_ESHAPE, "distances: the index must be [T, S] = [%lld, %lld], got %s",
-                             (long long)p->queries, (long long)p->keys,
-                             tn_shape_text(tn_shape_of(at), text, sizeof text));
+        return tn__unexpected("distances", at, false, "the index must be [T, S] = [%lld, %lld]", (long long)p->queries,
+                              (long long)p->keys),
+               NULL;
     rows = tn_call(m->dropout, rows);
     if (m->of.p2c) of[0] = heads_of_rows(a, rows, 0);
     if (m->of.c2p) of[1] = heads_of_rows(a, rows, 1);

@@ -45,13 +45,14 @@ tn_kv_cache *tn_kv_cache_create(tn_kv_cache_config c)
         return NULL;
     if (c.int8 && c.dtype == TN_F64)
         return tn_raise_null(TN_EDTYPE, "%s: .dtype is f64, but .int8 is for f32 and bf16", who);
-    size_t bytes, numbers;
-    if (__builtin_mul_overflow((uint64_t)c.layers, sizeof(tn__cache_slot), &bytes) ||
-        __builtin_add_overflow(bytes, sizeof(tn_kv_cache), &bytes))
-        return tn_raise_null(TN_EINVAL, "%s: .layers is %lld, too many for any memory", who, (long long)c.layers);
-    if (__builtin_mul_overflow((uint64_t)c.batch, sizeof(int64_t), &numbers) ||
-        __builtin_add_overflow(bytes, numbers, &bytes))
-        return tn_raise_null(TN_EINVAL, "%s: .batch is %lld, too many for any memory", who, (long long)c.batch);
+    size_t     bytes, numbers;
+    const bool many_layers = __builtin_mul_overflow((uint64_t)c.layers, sizeof(tn__cache_slot), &bytes) ||
+                             __builtin_add_overflow(bytes, sizeof(tn_kv_cache), &bytes);
+    const bool many_rows = __builtin_mul_overflow((uint64_t)c.batch, sizeof(int64_t), &numbers) ||
+                           __builtin_add_overflow(bytes, numbers, &bytes);
+    if (!TN__NO_MISTAKE(who, TN__IF_N(many_layers, TN_EINVAL, ".layers is %lld, too many for any memory", c.layers),
+                        TN__IF_N(many_rows, TN_EINVAL, ".batch is %lld, too many for any memory", c.batch)))
+        return NULL;
     tn_kv_cache *k = tn_mem_get(bytes);
     if (!k) return NULL;
     k->replay = (tn__cache_replay){.at = NULL};
@@ -172,25 +173,24 @@ tn__cached_lengths tn__cache_lengths(const tn_kv_cache *c, int64_t layer)
 static bool usable(const tn_kv_cache *c, int64_t layer, int64_t rows, int64_t heads, int64_t head_dim, tn_dtype dt)
 {
     const tn_kv_cache_config *k = &c->c;
-    if (tn_grad_enabled())
-        return tn_raise_false(
-            TN_ESTATE, "kv_cache: gradients are being recorded; decode between tn_no_grad_begin() and tn_scope_end()");
-    if (layer < 0 || layer >= k->layers)
-        return tn_raise_false(TN_EINDEX, "kv_cache: layer %lld is outside the cache, which has %lld layers",
-                              (long long)layer, (long long)k->layers);
-    if (heads != k->heads || head_dim != k->head_dim)
-        return tn_raise_false(
-            TN_ESHAPE, "kv_cache: the cache has %lld heads of width %lld, this layer has %lld heads of width %lld",
-            (long long)k->heads, (long long)k->head_dim, (long long)heads, (long long)head_dim);
+    const int64_t             stored = c->rows < 0 ? k->batch : c->rows;
+    if (!TN__NO_MISTAKE("kv_cache",
+                        TN__IF(tn_grad_enabled(), TN_ESTATE,
+                               "gradients are being recorded; decode between tn_no_grad_begin() and tn_scope_end()"),
+                        TN__IF_N(layer < 0 || layer >= k->layers, TN_EINDEX,
+                                 "layer %lld is outside the cache, which has %lld layers", layer, k->layers),
+                        TN__IF_N(heads != k->heads || head_dim != k->head_dim, TN_ESHAPE,
+                                 "the cache has %lld heads of width %lld, this layer has %lld heads of width %lld",
+                                 k->heads, k->head_dim, heads, head_dim),
+                        TN__IF_N(c->rows < 0 && rows > stored, TN_ESHAPE,
+                                 "the batch has %lld rows, the cache at most %lld", rows, stored),
+                        TN__IF_N(c->rows >= 0 && rows != stored, TN_ESHAPE,
+                                 "the batch has %lld rows, but the cache stores %lld; see tn_kv_cache_reorder", rows,
+                                 stored)))
+        return false;
     if (dt != k->dtype && !(dt == TN_BF16 && k->dtype == TN_F32)) /* bf16 comes from autocast; f32 stores it exactly */
         return tn_raise_false(TN_EDTYPE, "kv_cache: the cache is %s, these keys are %s; see .dtype of tn_kv_cache_new",
                               tn_dtype_name(k->dtype), tn_dtype_name(dt));
-    if (c->rows < 0 ? rows > k->batch : rows != c->rows)
-        return tn_raise_false(TN_ESHAPE,
-                              c->rows < 0 ? "kv_cache: the batch has %lld rows, the cache at most %lld"
-                                          : "kv_cache: the batch has %lld rows, but the cache stores %lld; see "
-                                            "tn_kv_cache_reorder",
-                              (long long)rows, (long long)(c->rows < 0 ? k->batch : c->rows));
     return true;
 }
 
@@ -207,16 +207,18 @@ bool tn__cache_write(tn_kv_cache *c, int64_t layer, bool memory, int64_t made, t
     const int64_t  rows = s.d[0], n = s.d[2], all = length_of(c);
     if (!usable(c, layer, rows, made, s.d[3], tn_dtype_of(k))) return false;
     const int64_t from = memory ? 0 : c->layer[layer].own, room = memory ? c->c.memory_length : c->c.length;
-    if (from > all && !memory)
-        return tn_raise_false(
-            TN_ESTATE,
-            "kv_cache: layer %lld has %lld positions, others have %lld: the layer was called twice, a "
-            "layer was not called, or the pass before was interrupted; tn_kv_cache_trim(cache, %lld) "
-            "restores the common length",
-            (long long)layer, (long long)from, (long long)all, (long long)all);
-    if (n > room - from)
-        return tn_raise_false(TN_ESHAPE, "kv_cache: no room for %lld positions after %lld; %s is %lld", (long long)n,
-                              (long long)from, memory ? ".memory_length" : ".length", (long long)room);
+    if (!TN__NO_MISTAKE(
+            "kv_cache",
+            TN__IF_N(from > all && !memory, TN_ESTATE,
+                     "layer %lld has %lld positions, others have %lld: the layer was called twice, a layer was not "
+                     "called, or the pass before was interrupted; tn_kv_cache_trim(cache, %lld) restores the "
+                     "common length",
+                     layer, from, all, all),
+            TN__IF_N(n > room - from, TN_ESHAPE,
+                     memory ? "no room for %lld positions after %lld; .memory_length is %lld"
+                            : "no room for %lld positions after %lld; .length is %lld",
+                     n, from, room)))
+        return false;
     if (n == 0) return true;
     if (memory && !tn__cache_copy_memories(c)) return false;
     if (c->c.int8) k = tn_int8_rows(k), v = tn_int8_rows(v);
@@ -292,11 +294,10 @@ static int64_t before_step(const char *who, const tn_kv_cache *c)
         if (c->layer[i].own != n)
             tn_raise(TN_ESTATE, "%s: layer %lld has %lld positions, others %lld; call tn_kv_cache_trim(cache, %lld)",
                      who, (long long)i, (long long)c->layer[i].own, (long long)n, (long long)n);
-    if (c->rows < 1) tn_raise(TN_ESTATE, "%s: the cache is empty; read the first tokens without a replay", who);
-    else if (n >= c->c.length)
-        tn_raise(TN_ESHAPE, "%s: no room for a position after %lld; .length is %lld", who, (long long)n,
-                 (long long)c->c.length);
-    return tn_error() == TN_OK ? n : -1;
+    const bool ready = TN__NO_MISTAKE(
+        who, TN__IF(c->rows < 1, TN_ESTATE, "the cache is empty; read the first tokens without a replay"),
+        TN__IF_N(n >= c->c.length, TN_ESHAPE, "no room for a position after %lld; .length is %lld", n, c->c.length));
+    return ready && tn_error() == TN_OK ? n : -1;
 }
 
 static void set_length(tn_kv_cache *c, int64_t n)
@@ -353,12 +354,12 @@ tn_tensor *tn_kv_cache_replay(tn_kv_cache *c, tn_replay *of)
     if (tn__blocked() || !tn__not_null(who, "the cache", c) || !tn__not_joined(who, c) || tn__unreplayable(who))
         return NULL;
     tn__cache_replay *r = &c->replay;
-    if (!of || of != r->of)
-        return tn_raise_null(TN_ESTATE, "%s: this is not the last replay that was recorded with this cache", who);
-    if (c->rows != r->rows)
-        return tn_raise_null(TN_ESTATE, "%s: the cache has %lld rows, and had %lld when the step was recorded", who,
-                             (long long)c->rows, (long long)r->rows);
-    if (!in_plain_mode(who)) return NULL;
+    if (!TN__NO_MISTAKE(
+            who, TN__IF(!of || of != r->of, TN_ESTATE, "this is not the last replay that was recorded with this cache"),
+            TN__IF_N(c->rows != r->rows, TN_ESTATE, "the cache has %lld rows, and had %lld when the step was recorded",
+                     c->rows, r->rows)) ||
+        !in_plain_mode(who))
+        return NULL;
     const int64_t n = before_step(who, c);
     if (n < 0) return NULL;
     const tn_scope s = tn_no_grad_begin();
@@ -446,14 +447,12 @@ int64_t tn__cache_sharing(const tn_kv_cache *c) { return tn__sharing(c->memory_o
 tn_status tn_kv_cache_reorder(tn_kv_cache *c, const tn_tensor *index)
 {
     static const char *const who = "tn_kv_cache_reorder";
-    char                     text[192];
     if (tn__blocked()) return tn_error();
     if (!tn__not_null(who, "the cache", c) || !tn__not_null(who, "the index", index)) return tn_error();
     if (!tn__not_joined(who, c)) return tn_error();
     const tn_dtype dt = tn_dtype_of(index);
     if (tn_ndim(index) != 1 || (dt != TN_I64 && dt != TN_I32))
-        return tn_raise(TN_ESHAPE, "%s: the index must be integers [rows], got %s %s", who, tn_dtype_name(dt),
-                        tn_shape_text(tn_shape_of(index), text, sizeof text));
+        return tn__unexpected(who, index, true, "the index must be integers [rows]"), tn_error();
     const int64_t n = tn_numel(index), rows = tn_kv_cache_rows(c);
     if (n > c->c.batch)
         return tn_raise(TN_ESHAPE, "%s: the index has %lld rows, the cache at most %lld", who, (long long)n,

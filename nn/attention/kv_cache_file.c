@@ -1,4 +1,5 @@
 /* kv_cache_file.c — the positions of a cache's only row as tensors of a safetensors file. */
+#include "nn/attention/checks.h"
 #include "nn/attention/kv_cache_private.h"
 #include "nn/base/nn_private.h"
 
@@ -44,10 +45,12 @@ tn_status tn_kv_cache_take(tn_kv_cache *c, const tn_safetensors *f, int64_t stor
     static const char *const who = "tn_kv_cache_take";
     if (tn__blocked() || !tn__not_null(who, "the cache", c) || !tn__not_null(who, "the file", f)) return tn_error();
     const int64_t room = tn_size(tn__cache_tensor(c, 0), 3);
-    if (tn_kv_cache_rows(c)) return tn_raise(TN_ESTATE, "%s: the cache is not empty; call tn_kv_cache_clear", who);
-    if (length < 0 || length > stored || length > room)
-        return tn_raise(TN_EINVAL, "%s: length is %lld, of %lld positions in the file; the cache has room for %lld",
-                        who, (long long)length, (long long)stored, (long long)room);
+    if (!TN__NO_MISTAKE(who,
+                        TN__IF(tn_kv_cache_rows(c) != 0, TN_ESTATE, "the cache is not empty; call tn_kv_cache_clear"),
+                        TN__IF_N(length < 0 || length > stored || length > room, TN_EINVAL,
+                                 "length is %lld, of %lld positions in the file; the cache has room for %lld", length,
+                                 stored, room)))
+        return tn_error();
     const tn_scope s = tn_no_grad_begin();
     for (int i = 0; i < 2 && tn_error() == TN_OK; i++) {
         tn_tensor *to = tn__cache_tensor(c, i);

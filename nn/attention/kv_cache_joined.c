@@ -1,6 +1,7 @@
 /* kv_cache_joined.c — caches of one row each that a step extends together: texts of different lengths in one batch. The
  * step's products read the weights once for all rows; attention reads each row's own cache, as it does alone, so that a
  * row has the same bits with any others. */
+#include "nn/attention/checks.h"
 #include "nn/attention/kv_cache_private.h"
 #include "nn/base/nn_private.h"
 
@@ -12,13 +13,19 @@ static bool fits(tn_kv_cache *const *each, int64_t i)
     if (!c) return tn_raise_false(TN_EINVAL, "%s: cache %lld is NULL", who, (long long)i);
     if (!tn__not_joined(who, c)) return false;
     const tn_kv_cache_config *a = &c->c, *b = &first->c;
-    if (tn_kv_cache_rows(c) != 1 || c->layer[0].memory >= 0)
-        return tn_raise_false(
-            TN_ESTATE, "%s: cache %lld has %lld rows%s; it must have one that has read its first tokens", who,
-            (long long)i, (long long)tn_kv_cache_rows(c), c->layer[0].memory >= 0 ? " and a memory" : "");
-    if (a->layers != b->layers || a->heads != b->heads || a->head_dim != b->head_dim || a->dtype != b->dtype ||
-        a->int8 != b->int8)
-        return tn_raise_false(TN_ESHAPE, "%s: caches 0 and %lld are of different models", who, (long long)i);
+    const int64_t             rows = tn_kv_cache_rows(c);
+    const bool                memory = c->layer[0].memory >= 0;
+    const bool                same = a->layers == b->layers && a->heads == b->heads && a->head_dim == b->head_dim &&
+                      a->dtype == b->dtype && a->int8 == b->int8;
+    if (!TN__NO_MISTAKE(
+            who,
+            TN__IF_N(rows != 1 || memory, TN_ESTATE,
+                     memory ? "cache %lld has %lld rows and a memory; it must have one that has read its first "
+                              "tokens"
+                            : "cache %lld has %lld rows; it must have one that has read its first tokens",
+                     i, rows),
+            TN__IF_N(!same, TN_ESHAPE, "caches 0 and %lld are of different models", i)))
+        return false;
     for (int64_t k = 0; k < i; k++)
         if (each[k] == c)
             return tn_raise_false(TN_EINVAL, "%s: caches %lld and %lld are the same", who, (long long)k, (long long)i);

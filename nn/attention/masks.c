@@ -30,7 +30,6 @@ tn_tensor *tn_padding_mask(tn_tensor *tokens, int64_t padding)
 /* A mask with heads has the heads that m was created with. */
 bool tn__mha_mask(const tn_mha *m, int64_t batch, int64_t queries, int64_t keys, tn_tensor **attn_mask)
 {
-    char           text[192];
     const tn_shape s = tn_shape_of(*attn_mask);
     const int      n = s.n;
     const tn_dtype dt = tn_dtype_of(*attn_mask);
@@ -45,11 +44,9 @@ bool tn__mha_mask(const tn_mha *m, int64_t batch, int64_t queries, int64_t keys,
     if (ok && n == 3) ok = s.d[0] == batch * heads;
     if (ok && n == 4) ok = (s.d[0] == 1 || s.d[0] == batch) && (s.d[1] == 1 || s.d[1] == heads);
     if (!ok)
-        return tn_raise_false(
-            TN_ESHAPE,
-            "mha: attn_mask %s must be [T, S] = [%lld, %lld], or [B·heads, T, S] with B·heads = %lld, or "
-            "[B, heads, T, S]",
-            tn_shape_text(s, text, sizeof text), (long long)queries, (long long)keys, (long long)(batch * heads));
+        return tn__wrong_shape("mha", "attn_mask", *attn_mask,
+                               "[T, S] = [%lld, %lld], or [B·heads, T, S] with B·heads = %lld, or [B, heads, T, S]",
+                               (long long)queries, (long long)keys, (long long)(batch * heads));
     if (n == 3) *attn_mask = tn_reshape(*attn_mask, TN_SHAPE(batch, heads, queries, keys));
     return tn_error() == TN_OK;
 }

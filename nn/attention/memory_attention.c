@@ -1,6 +1,6 @@
 /* memory_attention.c — attention of a query to a memory: the memory's sum weighted by softmax(score(q, h_i)). The score
  * is a dot product (Luong) or a small network (Bahdanau). */
-#include "nn/attention.h"
+#include "nn/attention/checks.h"
 #include "nn/base/nn_private.h"
 
 /* ---- shared by both ---------------------------------------------------------------------------------------------- */
@@ -17,22 +17,19 @@ static bool memory_attention_fits(form *z, tn_memory_args *a)
     if (!tn__not_null(z->who, "query", a->query) || !tn__not_null(z->who, "memory", a->memory)) return false;
     const tn_shape q = tn_shape_of(a->query), h = tn_shape_of(a->memory);
     if ((q.n != 2 && q.n != 3) || q.d[q.n - 1] != z->query)
-        return tn_raise_false(TN_ESHAPE, "%s: query %s must be [B, T, %lld] or [B, %lld]", z->who,
-                              tn_shape_text(q, text, sizeof text), (long long)z->query, (long long)z->query);
+        return tn__wrong_shape(z->who, "query", a->query, "[B, T, %lld] or [B, %lld]", (long long)z->query,
+                               (long long)z->query);
     if (h.n != 3 || h.d[2] != z->memory)
-        return tn_raise_false(TN_ESHAPE, "%s: memory %s must be [B, S, %lld]", z->who,
-                              tn_shape_text(h, text, sizeof text), (long long)z->memory);
+        return tn__wrong_shape(z->who, "memory", a->memory, "[B, S, %lld]", (long long)z->memory);
     if (q.d[0] != h.d[0])
         return tn_raise_false(TN_ESHAPE, "%s: query %s and memory %s differ in batch size", z->who,
                               tn_shape_text(q, text, sizeof text), tn_shape_text(h, other, sizeof other));
     if (a->keys && !tn_shape_equal(tn_shape_of(a->keys), TN_SHAPE(h.d[0], h.d[1], z->keys)))
-        return tn_raise_false(TN_ESHAPE, "%s: keys %s must be [B, S, %lld], one per vector of memory %s", z->who,
-                              tn_shape_text(tn_shape_of(a->keys), text, sizeof text), (long long)z->keys,
-                              tn_shape_text(h, other, sizeof other));
+        return tn__wrong_shape(z->who, "keys", a->keys, "[B, S, %lld], one per vector of memory %s", (long long)z->keys,
+                               tn_shape_text(h, other, sizeof other));
     if (a->key_padding_mask && !tn_shape_equal(tn_shape_of(a->key_padding_mask), TN_SHAPE(h.d[0], h.d[1])))
-        return tn_raise_false(TN_ESHAPE, "%s: key_padding_mask %s must be [B, S] = [%lld, %lld]; true is padding",
-                              z->who, tn_shape_text(tn_shape_of(a->key_padding_mask), text, sizeof text),
-                              (long long)h.d[0], (long long)h.d[1]);
+        return tn__wrong_shape(z->who, "key_padding_mask", a->key_padding_mask,
+                               "[B, S] = [%lld, %lld]; true is padding", (long long)h.d[0], (long long)h.d[1]);
     z->one = q.n == 2;
     if (z->one) a->query = tn_unsqueeze(a->query, 1);
     return a->query != NULL;

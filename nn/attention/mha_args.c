@@ -24,13 +24,13 @@ bool tn__mha_complete(const char *who, tn_mha_config *c)
         !tn__at_least(who, "kv_heads", c->kv_heads, 0) || !tn__at_least(who, "head_dim", c->head_dim, 0) ||
         !tn__probability(who, "dropout", c->dropout) || !tn__floating(who, c->dtype))
         return false;
-    if (!c->head_dim && c->dim % c->heads)
-        return tn_raise_false(TN_EINVAL, "%s: %lld heads do not divide width %lld; .dim must be a multiple of .heads",
-                              who, (long long)c->heads, (long long)c->dim);
-    if (c->kv_heads && c->heads % c->kv_heads)
-        return tn_raise_false(TN_EINVAL, "%s: .kv_heads is %lld, but must divide .heads, which is %lld", who,
-                              (long long)c->kv_heads, (long long)c->heads);
-    return scores_fit(who, &c->scores) && tn__part_fits(who, c->positions);
+    return TN__NO_MISTAKE(
+               who,
+               TN__IF_N(!c->head_dim && c->dim % c->heads, TN_EINVAL,
+                        "%lld heads do not divide width %lld; .dim must be a multiple of .heads", c->heads, c->dim),
+               TN__IF_N(c->kv_heads && c->heads % c->kv_heads, TN_EINVAL,
+                        ".kv_heads is %lld, but must divide .heads, which is %lld", c->kv_heads, c->heads)) &&
+           scores_fit(who, &c->scores) && tn__part_fits(who, c->positions);
 }
 
 /* ---- a call ------------------------------------------------------------------------------------------------------ */
@@ -38,13 +38,11 @@ bool tn__mha_complete(const char *who, tn_mha_config *c)
 /* Checks that x is [B, n, dim]; returns B and n. */
 static bool input(const char *name, char letter, const tn_tensor *x, int64_t dim, int64_t *batch, int64_t *n)
 {
-    char text[192];
     if (!tn__not_null("mha", name, x)) return false;
     const tn_shape s = tn_shape_of(x);
     if (s.n != 3 || s.d[2] != dim)
-        return tn_raise_false(TN_ESHAPE, "mha: %s %s must be [B, %c, %lld]%s", name,
-                              tn_shape_text(s, text, sizeof text), letter, (long long)dim,
-                              s.n == 2 && s.d[1] == dim ? "; one sequence is a batch of 1: see tn_unsqueeze" : "");
+        return tn__wrong_shape("mha", name, x, "[B, %c, %lld]%s", letter, (long long)dim,
+                               s.n == 2 && s.d[1] == dim ? "; one sequence is a batch of 1: see tn_unsqueeze" : "");
     *batch = s.d[0], *n = s.d[1];
     return true;
 }
@@ -69,34 +67,32 @@ static bool unpadded_fits(const tn_mha_args *a, const tn__mha_sizes *z)
 {
     const tn_unpadded *q = a->unpadded, *k = a->keys_unpadded ? a->keys_unpadded : q;
     if (!q && !k) return true;
-    if (!q || !q->rows || !k->rows)
-        return tn_raise_false(TN_EINVAL, "mha: .unpadded has no rows; make it with tn_unpad, and check the error");
-    if (a->cache) return tn_raise_false(TN_EINVAL, "mha: .cache needs padded batches");
-    if (z->batch != 1 || z->queries != tn_numel(q->rows) || z->keys != tn_numel(k->rows))
-        return tn_raise_false(TN_ESHAPE,
-                              "mha: an unpadded query and key must be [1, N, dim] with %lld and %lld rows, as in "
-                              ".unpadded, but have batch size %lld and %lld and %lld rows",
-                              (long long)tn_numel(q->rows), (long long)tn_numel(k->rows), (long long)z->batch,
-                              (long long)z->queries, (long long)z->keys);
-    return true;
+    const int64_t nq = q ? tn_numel(q->rows) : 0, nk = tn_numel(k->rows);
+    return TN__NO_MISTAKE(
+        "mha",
+        TN__IF(!q || !q->rows || !k->rows, TN_EINVAL,
+               ".unpadded has no rows; make it with tn_unpad, and check the error"),
+        TN__IF(a->cache != NULL, TN_EINVAL, ".cache needs padded batches"),
+        TN__IF_N(
+            z->batch != 1 || z->queries != nq || z->keys != nk, TN_ESHAPE,
+            "an unpadded query and key must be [1, N, dim] with %lld and %lld rows, as in .unpadded, but have batch size "
+            "%lld and %lld and %lld rows",
+            nq, nk, z->batch, z->queries, z->keys));
 }
 
 static bool options_fit(const tn_mha *m, const tn_mha_args *a)
 {
-    if (a->layer && !a->cache)
-        return tn_raise_false(TN_EINVAL, "mha: .layer is %lld, but .cache is NULL", (long long)a->layer);
-    if (a->placed && !m->positions)
-        return tn_raise_false(TN_EINVAL, "mha: .placed needs a module created with .positions");
-    return true;
+    return TN__NO_MISTAKE(
+        "mha", TN__IF_N(a->layer && !a->cache, TN_EINVAL, ".layer is %lld, but .cache is NULL", a->layer),
+        TN__IF(a->placed && !m->positions, TN_EINVAL, ".placed needs a module created with .positions"),
+        TN__IF(a->memory && !a->cache, TN_EINVAL, ".memory is set, but .cache is NULL"));
 }
 
 bool tn__mha_fits(const tn_mha *m, const tn_mha_args *a, tn__mha_sizes *z)
 {
-    char                     text[192];
     int64_t                  batch, n;
     const tn__cached_lengths held = tn__cache_lengths(a->cache, a->layer);
     if (!options_fit(m, a) || !input("query", 'T', a->query, m->dim, &z->batch, &z->queries)) return false;
-    if (a->memory && !a->cache) return tn_raise_false(TN_EINVAL, "mha: .memory is set, but .cache is NULL");
     if (a->memory && held.memory >= 0) {
         z->recall = true, z->before = held.memory;
         if (!tn__cache_memory_is(a->cache, a->layer, a->key)) return false;
@@ -109,18 +105,15 @@ bool tn__mha_fits(const tn_mha *m, const tn_mha_args *a, tn__mha_sizes *z)
     }
     z->keys = z->before + z->given;
     if (!unpadded_fits(a, z)) return false;
-    if (m->scores.window && !a->causal && a->cache)
-        return tn_raise_false(TN_EINVAL, "mha: .scores.window is %lld, which with .cache needs .causal",
-                              (long long)m->scores.window);
-    if (m->positions && (a->memory || z->given != z->queries))
-        return tn_raise_false(TN_EINVAL,
-                              "mha: .positions need self-attention, but there are %lld queries and %lld keys",
-                              (long long)z->queries, (long long)z->given);
     if (a->key_padding_mask && !tn_shape_equal(tn_shape_of(a->key_padding_mask), TN_SHAPE(z->batch, z->keys)))
-        return tn_raise_false(TN_ESHAPE, "mha: key_padding_mask %s must be [B, S] = [%lld, %lld]; true is padding",
-                              tn_shape_text(tn_shape_of(a->key_padding_mask), text, sizeof text), (long long)z->batch,
-                              (long long)z->keys);
-    return true;
+        return tn__wrong_shape("mha", "key_padding_mask", a->key_padding_mask, "[B, S] = [%lld, %lld]; true is padding",
+                               (long long)z->batch, (long long)z->keys);
+    return TN__NO_MISTAKE("mha",
+                          TN__IF_N(m->scores.window && !a->causal && a->cache, TN_EINVAL,
+                                   ".scores.window is %lld, which with .cache needs .causal", m->scores.window),
+                          TN__IF_N(m->positions && (a->memory || z->given != z->queries), TN_EINVAL,
+                                   ".positions need self-attention, but there are %lld queries and %lld keys",
+                                   z->queries, z->given));
 }
 
 /* ---- positions --------------------------------------------------------------------------------------------------- */
@@ -150,15 +143,14 @@ bool tn__mha_replayable(const tn_mha *m, const tn_mha_args *a, const tn_placed *
 {
     const tn_rotary *rotary = tn_rotary_of(m);
     if (!tn_kv_cache_at(a->cache)) return true;
-    if (tn__joined_rows(a->cache) && p->queries != 1)
-        return tn_raise_false(TN_ESHAPE, "mha: joined caches take 1 token of each row, got %lld",
-                              (long long)p->queries);
-    if (a->causal && !a->attn_mask && !a->key_padding_mask && !a->memory && !others &&
-        !(m->base.training && m->dropout > 0) &&
-        (!m->positions || (rotary && p->made[0] == tn__cache_angles(a->cache, tn__mha_rope(m)))))
-        return true;
-    return tn_raise_false(
-        TN_EUNSUPPORTED,
-        "mha: a step with joined caches, or one that is recorded with a cache, must be causal self-attention in "
-        "tn_blocks, with rotary or no .positions, without masks, .weights, .placed, dropout and tn_look");
+    const bool plain = a->causal && !a->attn_mask && !a->key_padding_mask && !a->memory && !others &&
+                       !(m->base.training && m->dropout > 0) &&
+                       (!m->positions || (rotary && p->made[0] == tn__cache_angles(a->cache, tn__mha_rope(m))));
+    return TN__NO_MISTAKE(
+        "mha",
+        TN__IF_N(tn__joined_rows(a->cache) && p->queries != 1, TN_ESHAPE,
+                 "joined caches take 1 token of each row, got %lld", p->queries),
+        TN__IF(!plain, TN_EUNSUPPORTED,
+               "a step with joined caches, or one that is recorded with a cache, must be causal self-attention in "
+               "tn_blocks, with rotary or no .positions, without masks, .weights, .placed, dropout and tn_look"));
 }

@@ -4,6 +4,7 @@
  *
  * Only masked positions need logits: pass these rows, [masked, dim]. tn_mlm_head_loss computes the cross-entropy
  * without storing all logits. */
+#include "nn/attention/checks.h"
 #include "nn/base/nn_private.h"
 #include "nn/layers/fuse.h"
 #include "nn/transformer.h"
@@ -34,14 +35,12 @@ static const tn_class tn_mlm_head_class = {.size = sizeof(tn_class),
 
 tn_mlm_head *tn_mlm_head_create(tn_mlm_head_config c)
 {
-    char text[192];
     if (tn__blocked()) return NULL;
     if (!c.embedding)
         return tn_raise_null(TN_EINVAL,
                              "tn_mlm_head_new: .embedding is NULL; pass the embedding's weight [words, dim]");
     if (tn_ndim(c.embedding) != 2)
-        return tn_raise_null(TN_ESHAPE, "tn_mlm_head_new: .embedding must be [words, dim], got %s",
-                             tn_shape_text(tn_shape_of(c.embedding), text, sizeof text));
+        return tn__unexpected("tn_mlm_head_new", c.embedding, false, ".embedding must be [words, dim]"), NULL;
     const int64_t  words = tn_size(c.embedding, 0), dim = tn_size(c.embedding, 1);
     const tn_dtype dt = tn_dtype_of(c.embedding);
     if (!tn__floating("tn_mlm_head_new", dt) || !tn__at_least("tn_mlm_head_new", "in", c.in, 0)) return NULL;

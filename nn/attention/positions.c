@@ -1,19 +1,18 @@
 /* positions.c — adds an encoding of the position to each vector: sinusoids (Vaswani et al. 2017) or a learned table. */
+#include "nn/attention/checks.h"
 #include "nn/base/nn_private.h"
 
 #include <math.h>
 
 tn_tensor *tn_positions_forward(tn_positions *m, tn_tensor *x, int64_t start)
 {
-    char text[192];
     if (!tn_ready(m)) return NULL;
     tn_frame       f = tn_enter(m);
     const tn_shape s = tn_shape_of(x);
     const int      time = s.n == 3 && !m->time_first ? 1 : 0; /* x may also be one sequence, [T, dim] */
     if (!x || s.n < 2 || s.n > 3 || s.d[s.n - 1] != m->dim)
-        return tn_raise(TN_ESHAPE, "positions: the input must be %s with dim = %lld, got %s",
-                        m->time_first ? "[T, B, dim]" : "[B, T, dim]", (long long)m->dim,
-                        x ? tn_shape_text(s, text, sizeof text) : "NULL"),
+        return tn__unexpected("positions", x, false, "the input must be %s with dim = %lld",
+                              m->time_first ? "[T, B, dim]" : "[B, T, dim]", (long long)m->dim),
                tn_leave(f, NULL);
     if (start < 0 || s.d[time] > m->length || start > m->length - s.d[time])
         return tn_raise(TN_ESHAPE,

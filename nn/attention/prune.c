@@ -3,6 +3,7 @@
  * Head h has the rows h·D … (h+1)·D - 1 of each input projection and the same columns of the output projection:
  * y = Σ_h W_h head_h + b. Therefore a model without a head returns what it returned with that head's result set to 0,
  * and does not compute the head. */
+#include "nn/attention/checks.h"
 #include "nn/base/nn_private.h"
 #include "nn/look.h"
 
@@ -63,20 +64,19 @@ static int64_t choose(const tn_mha *m, int64_t n, const int64_t *heads, bool *ke
 static bool may_be_pruned(const tn_mha *m, int64_t n, const int64_t *heads)
 {
     const tn_tensor *w = m->in_proj_weight ? m->in_proj_weight : m->q_proj ? m->q_proj->weight : m->q_proj_weight;
-    if (n < 0 || (n && !heads)) return tn_raise_false(TN_EINVAL, "tn_mha_prune: the list of heads is NULL");
+    if (n && !tn__not_null("tn_mha_prune", "the list of heads", n < 0 ? NULL : heads)) return false;
     for (int64_t i = 0; i < n; i++)
         if (heads[i] < 0 || heads[i] >= m->made_heads)
             return tn_raise_false(TN_EINDEX, "tn_mha_prune: head %lld does not exist; heads are 0 to %lld",
                                   (long long)heads[i], (long long)m->made_heads - 1);
-    if (tn_is_packed(w) || tn_is_packed(m->out_proj->weight))
-        return tn_raise_false(TN_EUNSUPPORTED,
-                              "tn_mha_prune: the weights are packed (8 bits or f16); prune before packing");
-    if (m->q_norm && m->q_norm->shape.d[0] != m->head_dim)
-        return tn_raise_false(TN_EUNSUPPORTED,
-                              "tn_mha_prune: TN_QK_NORM_ALL norms all heads together; heads cannot be removed");
-    if (m->lora || m->out_proj->lora || (m->q_proj && (m->q_proj->lora || m->k_proj->lora || m->v_proj->lora)))
-        return tn_raise_false(TN_EUNSUPPORTED, "tn_mha_prune: the weights have adapters; call tn_lora_merge before");
-    return true;
+    const bool adapted =
+        m->lora || m->out_proj->lora || (m->q_proj && (m->q_proj->lora || m->k_proj->lora || m->v_proj->lora));
+    return TN__NO_MISTAKE("tn_mha_prune",
+                          TN__IF(tn_is_packed(w) || tn_is_packed(m->out_proj->weight), TN_EUNSUPPORTED,
+                                 "the weights are packed (8 bits or f16); prune before packing"),
+                          TN__IF(m->q_norm && m->q_norm->shape.d[0] != m->head_dim, TN_EUNSUPPORTED,
+                                 "TN_QK_NORM_ALL norms all heads together; heads cannot be removed"),
+                          TN__IF(adapted, TN_EUNSUPPORTED, "the weights have adapters; call tn_lora_merge before"));
 }
 
 static void cut_all(const tn_mha *m, const bool *keep, change *c)

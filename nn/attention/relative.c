@@ -6,6 +6,7 @@
  * Half of the buckets are for keys after the query; with .causal these keys use the bucket of distance 0. Of the n
  * buckets of one direction, the first n / 2 have one distance each. The width of the others grows with the logarithm of
  * the distance; the last one has all distances of at least `distance`. */
+#include "nn/attention/checks.h"
 #include "nn/base/nn_private.h"
 
 #include <math.h>
@@ -89,14 +90,11 @@ tn_tensor *tn_relative_positions_forward(tn_relative_positions *m, int64_t queri
 {
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
-    if (keys > INT32_MAX)
-        return tn_raise(TN_EINVAL, "relative_positions: %lld keys, at most %lld are supported", (long long)keys,
-                        (long long)INT32_MAX),
-               tn_leave(f, NULL);
-    if (queries < 0 || queries > keys)
-        return tn_raise(TN_EINVAL, "relative_positions: %lld queries, but must be from 0 to the number of keys, %lld",
-                        (long long)queries, (long long)keys),
-               tn_leave(f, NULL);
+    if (!TN__NO_MISTAKE("relative_positions",
+                        TN__IF_N(keys > INT32_MAX, TN_EINVAL, "%lld keys, at most %lld are supported", keys, INT32_MAX),
+                        TN__IF_N(queries < 0 || queries > keys, TN_EINVAL,
+                                 "%lld queries, but must be from 0 to the number of keys, %lld", queries, keys)))
+        return tn_leave(f, NULL);
     tn_tensor *each = tn_empty_of(TN_I64, TN_SHAPE(queries + keys)), *at = tn_empty_of(TN_I64, TN_SHAPE(queries, keys));
     int64_t   *bucket = each ? tn_data_mut(each) : NULL, *to = at ? tn_data_mut(at) : NULL; /* bucket: by distance */
     for (int64_t i = 0; bucket && i < queries + keys; i++) bucket[i] = bucket_of(m, i - keys + 1);

@@ -38,13 +38,11 @@ static bool rotary_place(void *self, tn_placed *p)
 
 static bool rotary_turn(void *self, const tn_placed *p, tn_tensor **q, tn_tensor **k)
 {
-    char             text[192];
     const tn_rotary *m = self;
     tn_tensor       *angles = p->made[0];
     if (!angles || tn_ndim(angles) < 2 || tn_size(angles, -1) != m->rope.dim)
-        return tn_raise_false(TN_ESHAPE, "rotary: angles must be [.., %lld], as returned by tn_mha_angles, got %s",
-                              (long long)m->rope.dim,
-                              angles ? tn_shape_text(tn_shape_of(angles), text, sizeof text) : "NULL");
+        return tn__unexpected("rotary", angles, false, "angles must be [.., %lld], as returned by tn_mha_angles",
+                              (long long)m->rope.dim);
     if (tn_ndim(angles) == 3) angles = tn_unsqueeze(angles, 1); /* [B, n, R]: different positions in each row */
     *q = tn_rope(*q, angles, m->rope.interleaved), *k = tn_rope(*k, angles, m->rope.interleaved);
     return tn_error() == TN_OK;

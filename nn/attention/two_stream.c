@@ -7,6 +7,7 @@
  * is added where the segments differ. R has a row for each distance S … 1 - T, so that the query at position i finds
  * key j in column T - i + j. For all T queries in order this shift is a view, Transformer-XL's: T columns are dropped
  * from the rows [T, T + S] read as [T + S, T]. Queries at chosen positions gather their columns. */
+#include "nn/attention/checks.h"
 #include "nn/base/nn_private.h"
 #include "nn/layers/fuse.h"
 #include "nn/two_stream.h"
@@ -254,38 +255,32 @@ static stream query_stream(const tn_two_stream *m, const tn_two_stream_args *a, 
 
 static bool expects(const char *what, tn_tensor *t, tn_shape want, bool mask)
 {
-    char text[192], other[192];
+    char text[192];
     if (!t || (tn_shape_equal(tn_shape_of(t), want) && (!mask || tn_dtype_of(t) == TN_BOOL))) return true;
-    return tn_raise_false(TN_ESHAPE, "two_stream: %s must be %s%s, got %s %s", what, mask ? "bool " : "",
-                          tn_shape_text(want, text, sizeof text), tn_dtype_name(tn_dtype_of(t)),
-                          tn_shape_text(tn_shape_of(t), other, sizeof other));
+    return tn__unexpected("two_stream", t, true, "%s must be %s%s", what, mask ? "bool " : "",
+                          tn_shape_text(want, text, sizeof text));
 }
 
 static bool fits(const tn_two_stream *m, const tn_two_stream_args *a)
 {
-    char text[192];
     if (!a->x || tn_ndim(a->x) != 3 || tn_size(a->x, 2) != m->dim)
-        return tn_raise_false(TN_ESHAPE, "two_stream: x must be [B, T, %lld], got %s", (long long)m->dim,
-                              a->x ? tn_shape_text(tn_shape_of(a->x), text, sizeof text) : "NULL");
-    if (!a->query != !a->targets)
-        return tn_raise_false(TN_EINVAL, "two_stream: .query and .targets must be set together");
+        return tn__unexpected("two_stream", a->x, false, "x must be [B, T, %lld]", (long long)m->dim);
     const int64_t b = tn_size(a->x, 0), t = tn_size(a->x, 1);
-    if (t < 1)
-        return tn_raise_false(TN_ESHAPE, "two_stream: x has no tokens, got %s",
-                              tn_shape_text(tn_shape_of(a->x), text, sizeof text));
-    if (a->memory && a->memory == (tn_tensor *const *)a->memory_out)
-        return tn_raise_false(TN_EINVAL, "two_stream: .memory_out must be another array than .memory");
+    if (t < 1) return tn__unexpected("two_stream", a->x, false, "x has no tokens");
+    if (!TN__NO_MISTAKE("two_stream",
+                        TN__IF(!a->query != !a->targets, TN_EINVAL, ".query and .targets must be set together"),
+                        TN__IF(a->memory && a->memory == (tn_tensor *const *)a->memory_out, TN_EINVAL,
+                               ".memory_out must be another array than .memory"),
+                        TN__IF_N(a->memory_length < 0 || a->reuse < 0, TN_EINVAL,
+                                 ".memory_length is %lld and .reuse %lld, but both must be at least 0",
+                                 a->memory_length, a->reuse)))
+        return false;
     const int64_t before = a->memory && a->memory[0] && tn_ndim(a->memory[0]) == 3 ? tn_size(a->memory[0], 1) : 0;
     for (int64_t i = 0; a->memory && i < tn_length(m->layers); i++)
         if (!a->memory[i] || !expects(".memory", a->memory[i], TN_SHAPE(b, before, m->dim), false))
             return tn_error() != TN_OK
                        ? false
                        : tn_raise_false(TN_EINVAL, "two_stream: .memory of layer %lld is NULL", (long long)i);
-    if (a->memory_length < 0 || a->reuse < 0)
-        return tn_raise_false(TN_EINVAL,
-                              "two_stream: .memory_length is %lld and .reuse %lld, but both must be at "
-                              "least 0",
-                              (long long)a->memory_length, (long long)a->reuse);
     return expects(".blocked", a->blocked, TN_SHAPE(b, t, t), true) &&
            expects(".key_padding_mask", a->key_padding_mask, TN_SHAPE(b, t), true) &&
            expects(".segments", a->segments, TN_SHAPE(b, t), false) &&
@@ -360,7 +355,8 @@ tn_tensor *tn_permutation_mask(tn_tensor *order, tn_tensor *targets, int64_t row
         !tn__at_least(who, "length", length, 1))
         return NULL;
     if (order && !tn_shape_equal(tn_shape_of(order), TN_SHAPE(rows, length)))
-        return tn_raise_null(TN_ESHAPE, "%s: order must be [%lld, %lld]", who, (long long)rows, (long long)length);
+        return tn__unexpected(who, order, false, "order must be [%lld, %lld]", (long long)rows, (long long)length),
+               NULL;
     const tn_scope s = tn_scope_begin();
     tn_tensor     *own = tn_empty_of(TN_I64, TN_SHAPE(2, rows, length)); /* what a token sees is below; its own rank */
     tn_tensor     *mask = tn_empty_of(TN_BOOL, TN_SHAPE(rows, length, length));

@@ -5,14 +5,10 @@
 tn_unpadded tn_unpad(tn_tensor *padding)
 {
     tn_unpadded u = {.batch = 0};
-    char        text[192];
     if (tn__blocked() || !tn__not_null("tn_unpad", "padding", padding)) return u;
     const tn_shape s = tn_shape_of(padding);
-    if (s.n != 2 || tn_dtype_of(padding) != TN_BOOL) {
-        tn_raise(TN_ESHAPE, "tn_unpad: the padding mask must be bool [B, T] (true: padding), got %s %s",
-                 tn_dtype_name(tn_dtype_of(padding)), tn_shape_text(s, text, sizeof text));
-        return u;
-    }
+    if (s.n != 2 || tn_dtype_of(padding) != TN_BOOL)
+        return tn__unexpected("tn_unpad", padding, true, "the padding mask must be bool [B, T] (true: padding)"), u;
     const tn_scope scope = tn_no_grad_begin();
     const uint8_t *is_padding = tn_data(tn_contiguous(padding));
     int64_t        n = 0;

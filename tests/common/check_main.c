@@ -1,4 +1,4 @@
-/* check_main.c — the runner, the fixture and the temporary files of every Check program. See check_main.h. */
+/* check_main.c — the main, the fixture and the temporary files of every Check program. See check_main.h. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 
@@ -161,24 +161,52 @@ static void end(void)
     ck_assert_msg(more == 0, "the test left %lld tensors alive", (long long)more);
 }
 
-TCase *tn_tcase(Suite *s, const char *name)
+/* ---- the tests, which register themselves before main ---- */
+
+typedef struct {
+    const TTest *test;
+    int          from, to, how;
+    SFun         begin, end;
+} entry;
+
+static entry *entries;
+static int    count;
+static SFun   around_begin, around_end;
+
+void tn_test_around(SFun first, SFun last) { around_begin = first, around_end = last; }
+
+void tn_test_add(const TTest *test, int from, int to, int how)
 {
-    TCase *c = tcase_create(name);
-    tcase_add_checked_fixture(c, begin, end);
-    suite_add_tcase(s, c);
-    return c;
+    entries = realloc(entries, (size_t)(count + 1) * sizeof *entries);
+    if (!entries) exit(EXIT_FAILURE);
+    entries[count++] = (entry){test, from, to, how, around_begin, around_end};
 }
 
-/* ---- the runner ---- */
+static void add(Suite *s, const entry *e)
+{
+    TCase *c = tcase_create(e->test->name);
+    if (!(e->how & TN_TEST_BARE)) {
+        tcase_add_checked_fixture(c, begin, end);
+        tcase_add_checked_fixture(c, e->begin, e->end);
+    }
+    _tcase_add_test(c, e->test, 0, 0, e->from, e->to);
+    suite_add_tcase(s, c);
+}
 
-int tn_check_main(Suite *s)
+/* A run without any test fails. */
+int main(void)
 {
     tn_test_locale();
+    Suite *s = suite_create(count ? entries[0].test->file : "tests");
+    for (int first = TN_TEST_FIRST; first >= 0; first -= TN_TEST_FIRST)
+        for (int i = 0; i < count; i++)
+            if ((entries[i].how & TN_TEST_FIRST) == first && tn_test_wanted(entries[i].test->name)) add(s, &entries[i]);
     SRunner *r = srunner_create(s);
     srunner_set_fork_status(r, CK_NOFORK);
     srunner_run_all(r, CK_NORMAL);
     int run = srunner_ntests_run(r), failed = srunner_ntests_failed(r);
     srunner_free(r);
+    free(entries);
     forget_files();
     if (tn_faults_of_memory() || tn_faults_of_files())
         printf("faults: %lld allocations and %lld calls on files were made to fail\n", (long long)tn_faults_of_memory(),

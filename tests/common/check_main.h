@@ -1,35 +1,61 @@
-/* check_main.h — the runner and the fixture of every Check program of Tenon.
+/* check_main.h — the tests of a Check program of Tenon, and their runner.
  *
- *     #include "tests/common/check_main.h"
+ *     #include "tests/common/check_main.h" // and with it errors.h, bits.h and the usual headers of C
  *
- *     START_TEST(one_and_one) { ck_assert_int_eq(1 + 1, 2); } END_TEST
+ *     TEST(one_and_one) { ck_assert_int_eq(1 + 1, 2); }
+ *     TEST_EACH(small_numbers, 10) { ck_assert_int_le(_i, 9); }
  *
- *     int main(void)
- *     {
- *         Suite *s = suite_create("sums");
- *         TCase *c = tn_tcase(s, "small");
- *         tcase_add_test(c, one_and_one);
- *         return tn_check_main(s);
- *     }
- *
+ * A test needs no list and no main: each registers itself, and all run in the order of the file.
  * Arguments select the tests whose name contains one of them: build/bin/tests/test_sha256sums one_and.
  * Tests run in one process, without fork, so that sanitizers and valgrind see all of them. */
 #ifndef TENON_TESTS_COMMON_CHECK_MAIN_H
 #define TENON_TESTS_COMMON_CHECK_MAIN_H
 
 #include <check.h>
-#include <stdbool.h>
+
+#include "tests/common/bits.h"
+#include "tests/common/errors.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 
 /* Check writes the position of every passed assertion to a pipe, for the parent of a child that crashes. These tests do
  * not fork, and sanitizers print a trace of a crash; the writes take up to a third of a test's time. */
 #define _mark_point(file, line) ((void)0)
 
-/* Runs the suite, prints the failures and returns the exit status of the program. A run without any test fails. */
-int tn_check_main(Suite *s);
+/* TEST runs once, TEST_EACH n times with _i from 0 to n - 1, TEST_ROWS once for each element of an array. n may be
+ * computed. Each run starts in a new scope without an error, and fails if it leaves an error or a live tensor, or changes
+ * the state of the process (process.h). BARE_TESTs run without that, outside any scope: tests that change the allocator.
+ * TENON_TEST_LOCALE sets the locale of the program. */
+#define TEST(name) TN_TEST(name, 0, 1, 0)
+#define TEST_EACH(name, n) TN_TEST(name, 0, n, 0)
+#define TEST_ROWS(name, rows) TN_TEST(name, 0, (int)(sizeof(rows) / sizeof *(rows)), 0)
+#define BARE_TEST(name) TN_TEST(name, 0, 1, TN_TEST_BARE)
+#define BARE_TEST_EACH(name, n) TN_TEST(name, 0, n, TN_TEST_BARE)
+/* Runs before the other tests of the file: a test that needs a process without threads. */
+#define FIRST_TEST(name) TN_TEST(name, 0, 1, TN_TEST_FIRST)
+enum { TN_TEST_BARE = 1, TN_TEST_FIRST = 2 };
+#define TN_TEST(name, from, to, how)                                        \
+    static void                              name##_test(int _i);           \
+    __attribute__((constructor)) static void name##_add(void)               \
+    {                                                                       \
+        static const TTest test = {#name, name##_test, __FILE__, __LINE__}; \
+        tn_test_add(&test, from, to, how);                                  \
+    }                                                                       \
+    static void name##_test(int _i CK_ATTRIBUTE_UNUSED)
+/* Calls begin before and end after each test that follows in the file, up to the next AROUND_TESTS, except bare tests.
+ * Both may be NULL. */
+#define AROUND_TESTS(begin, end) TN_AROUND(begin, end, __LINE__)
+#define TN_AROUND(begin, end, line) TN_AROUND_AT(begin, end, line)
+#define TN_AROUND_AT(begin, end, line)                                                               \
+    __attribute__((constructor)) static void around_##line(void) { tn_test_around((begin), (end)); } \
+    struct tn_test_nothing
 
-/* Adds a case to s. Each of its tests starts in a new scope without an error, and fails if it leaves an error or a live
- * tensor, or changes the state of the process (process.h). TENON_TEST_LOCALE sets the locale of the program. */
-TCase *tn_tcase(Suite *s, const char *name);
+void tn_test_add(const TTest *test, int from, int to, int how);
+void tn_test_around(SFun begin, SFun end);
 
 /* tn_test_data: the path of "golden/x.safetensors" in the project's tests folder. tn_test_file: the path of a file in a
  * temporary folder of this run, which is deleted at the end. All paths are valid until the program ends. */
@@ -77,11 +103,5 @@ void tn_test_locale(void);
 
 /* Returns true if the command line selects the test. */
 bool tn_test_wanted(const char *name);
-
-#undef tcase_add_test
-#undef tcase_add_loop_test
-#define tcase_add_test(c, test) tcase_add_loop_test(c, test, 0, 1)
-#define tcase_add_loop_test(c, test, from, to) \
-    (tn_test_wanted(#test) ? _tcase_add_test((c), (test), 0, 0, (from), (to)) : (void)0)
 
 #endif

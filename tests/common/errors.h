@@ -31,11 +31,20 @@ static inline void tn_test_error(const char *file, int line, tn_status code, con
 #define ck_error(code, text) tn_test_error(__FILE__, __LINE__, code, text, true)
 /* Asserts that an error with this code is set and that its text contains `part`, and clears it. */
 #define ck_error_has(code, part) tn_test_error(__FILE__, __LINE__, code, part, false)
-/* ck_error, and asserts that the result is NULL. */
-#define ck_refused(result, code, text) \
-    do {                               \
-        ck_assert_ptr_null(result);    \
-        ck_error(code, text);          \
+/* Asserts that an error with this code is set, and clears it. */
+#define ck_error_code(code) ck_error_has(code, "")
+/* ck_error, ck_error_has and ck_error_code, and asserts that the result is NULL or false. */
+#define ck_refused(result, code, text) TN_CK_BOTH(ck_assert(!(result)), ck_error(code, text))
+#define ck_refused_has(result, code, part) TN_CK_BOTH(ck_assert(!(result)), ck_error_has(code, part))
+#define ck_refused_code(result, code) TN_CK_BOTH(ck_assert(!(result)), ck_error_code(code))
+/* The same, and asserts that the function returns the code. */
+#define ck_fails(result, code, text) TN_CK_BOTH(ck_assert_int_eq(result, code), ck_error(code, text))
+#define ck_fails_has(result, code, part) TN_CK_BOTH(ck_assert_int_eq(result, code), ck_error_has(code, part))
+#define ck_fails_code(result, code) TN_CK_BOTH(ck_assert_int_eq(result, code), ck_error_code(code))
+#define TN_CK_BOTH(first, second) \
+    do {                          \
+        first;                    \
+        second;                   \
     } while (0)
 
 #endif

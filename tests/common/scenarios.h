@@ -1,7 +1,7 @@
 /* scenarios.h — a test program of scenarios that run with every allocation failing, and repeatedly for a second or for
  * TENON_SOAK_SECONDS. Each scenario returns a number computed from all of its results. Scenarios are written like user
  * code that checks for an error only at the end: calls continue with the results of failed calls. The including file
- * ends with scenarios_main. */
+ * ends with SCENARIOS. */
 #ifndef TENON_TESTS_COMMON_SCENARIOS_H
 #define TENON_TESTS_COMMON_SCENARIOS_H
 
@@ -20,27 +20,16 @@ typedef double (*scenario)(void);
 static double     digest(tn_tensor *t) { return t ? tn_item(tn_sum(tn_mul(tn_detach(t), tn_detach(t)))) : NAN; }
 static tn_tensor *ids(int64_t rows, int64_t n, int64_t below) { return tn_randint(TN_SHAPE(rows, n), 0, below); }
 
-static struct {
-    const scenario *run;
-    int             n;
-    const char     *name, *of;
-    int64_t         stride, slow; /* every stride-th allocation fails; slow: the stride if tn_test_slow */
-} told;
+static const scenario *scenarios_run;
 
 static double once(int i)
 {
     const tn_scope s = tn_scope_begin();
     tn_seed(3);
-    const double sum = told.run[i]();
+    const double sum = scenarios_run[i]();
     tn_scope_end(s);
     return sum;
 }
-
-START_TEST(every_allocation)
-{
-    tn_each_allocation_fails(once, _i, tn_test_slow() ? told.slow : tn_test_whole() ? 1 : told.stride, 5, 2);
-}
-END_TEST
 
 /* A model that trains during the whole soak, large enough for several threads. */
 static tn_gpt       *stays;
@@ -55,33 +44,27 @@ static void          learns_on(void)
     tn_scope_end(s);
 }
 
-START_TEST(stays_level)
+static void stays_level(const char *name, int n)
 {
     const char *seconds = getenv("TENON_SOAK_SECONDS");
     stays = tn_gpt_new(.vocab = 101, .dim = 64, .layers = 2, .heads = 4, .positions = 32);
     teacher = stays ? tn_adamw_new((tn_module *)stays, .lr = 1e-3) : NULL;
-    tn_soak(told.name, seconds ? atof(seconds) : tn_test_slow() ? 0 : 1, told.n, once, learns_on);
+    tn_soak(name, seconds ? atof(seconds) : tn_test_slow() ? 0 : 1, n, once, learns_on);
     tn_optimizer_free(teacher), tn_free(stays);
 }
-END_TEST
 
-START_TEST(total) { printf("%d scenarios %s\n", told.n, told.of); }
-END_TEST
-
-static int scenarios_main(const char *name, const char *of, int n, const scenario *run, int64_t stride, int64_t slow)
-{
-    Suite *s = suite_create(name);
-    TCase *f = tcase_create("faults"); /* outside any scope: the allocator changes */
-    told.name = name, told.run = run, told.n = n, told.of = of, told.stride = stride, told.slow = slow;
-    suite_add_tcase(s, f);
-    tcase_set_timeout(f, 300);
-    tcase_add_loop_test(f, every_allocation, 0, n);
-    tcase_add_test(f, total);
-    TCase *level = tcase_create("soak");
-    suite_add_tcase(s, level);
-    tcase_set_timeout(level, 0);
-    tcase_add_test(level, stays_level);
-    return tn_check_main(s);
-}
+/* The tests of an array of scenarios. Every stride-th allocation fails; slow: the stride if tn_test_slow. */
+#define SCENARIOS(name, scenarios, stride, slow)                                                        \
+    BARE_TEST_EACH(every_allocation, (int)(sizeof scenarios / sizeof *scenarios))                       \
+    {                                                                                                   \
+        scenarios_run = scenarios;                                                                      \
+        tn_each_allocation_fails(once, _i, tn_test_slow() ? slow : tn_test_whole() ? 1 : stride, 5, 2); \
+    }                                                                                                   \
+    BARE_TEST(soak)                                                                                     \
+    {                                                                                                   \
+        scenarios_run = scenarios;                                                                      \
+        stays_level(name, (int)(sizeof scenarios / sizeof *scenarios));                                 \
+    }                                                                                                   \
+    struct tn_test_nothing
 
 #endif

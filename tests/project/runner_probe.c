@@ -12,20 +12,15 @@
 #include <time.h>
 #include <unistd.h>
 
-START_TEST(passes) { ck_assert_int_eq(tn_numel(tn_zeros(TN_SHAPE(2, 3))), 6); }
-END_TEST
+TEST(passes) { ck_assert_int_eq(tn_numel(tn_zeros(TN_SHAPE(2, 3))), 6); }
 
-START_TEST(fails) { ck_assert_int_eq(tn_numel(tn_zeros(TN_SHAPE(2, 3))), 7); }
-END_TEST
+TEST(fails) { ck_assert_int_eq(tn_numel(tn_zeros(TN_SHAPE(2, 3))), 7); }
 
-START_TEST(leaks) { tn_keep(tn_zeros(TN_SHAPE(2))); }
-END_TEST
+TEST(leaks) { tn_keep(tn_zeros(TN_SHAPE(2))); }
 
-START_TEST(leaves_an_error) { tn_raise(TN_EINVAL, "probe: left behind"); }
-END_TEST
+TEST(leaves_an_error) { tn_raise(TN_EINVAL, "probe: left behind"); }
 
-START_TEST(rounds) { fesetround(FE_UPWARD); }
-END_TEST
+TEST(rounds) { fesetround(FE_UPWARD); }
 
 /* Repeated work for a soak, and faults that appear after several repetitions. */
 static double level(int i) { return i; }
@@ -73,38 +68,10 @@ static double         needs_more(int i)
     return i;
 }
 
-START_TEST(soak_level) { tn_soak("probe", 0.1, 2, level, NULL); }
-END_TEST
-START_TEST(soak_forgets_a_tensor) { tn_soak("probe", 0.1, 2, forgets_a_tensor, NULL); }
-END_TEST
-START_TEST(soak_forgets_a_file) { tn_soak("probe", 0.1, 2, forgets_a_file, NULL); }
-END_TEST
-START_TEST(soak_starts_threads) { tn_soak("probe", 0.1, 2, starts_threads, NULL); }
-END_TEST
-START_TEST(soak_forgets_a_thread) { tn_soak("probe", 0.1, 2, forgets_a_thread, NULL); }
-END_TEST
-START_TEST(soak_says_otherwise) { tn_soak("probe", 0.1, 2, says_otherwise, NULL); }
-END_TEST
-START_TEST(soak_needs_more) { tn_soak("probe", 0.1, 2, needs_more, NULL); }
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("probe");
-    TCase *c = tn_tcase(s, "probe");
-    tcase_add_test(c, passes);
-    tcase_add_test(c, fails);
-    tcase_add_test(c, leaks);
-    tcase_add_test(c, leaves_an_error);
-    tcase_add_test(c, rounds);
-    TCase *soaks = tcase_create("soaks");
-    suite_add_tcase(s, soaks);
-    tcase_add_test(soaks, soak_level);
-    tcase_add_test(soaks, soak_forgets_a_tensor);
-    tcase_add_test(soaks, soak_forgets_a_file);
-    tcase_add_test(soaks, soak_starts_threads);
-    tcase_add_test(soaks, soak_forgets_a_thread);
-    tcase_add_test(soaks, soak_says_otherwise);
-    tcase_add_test(soaks, soak_needs_more);
-    return tn_check_main(s);
-}
+BARE_TEST(soak_level) { tn_soak("probe", 0.1, 2, level, NULL); }
+BARE_TEST(soak_forgets_a_tensor) { tn_soak("probe", 0.1, 2, forgets_a_tensor, NULL); }
+BARE_TEST(soak_forgets_a_file) { tn_soak("probe", 0.1, 2, forgets_a_file, NULL); }
+BARE_TEST(soak_starts_threads) { tn_soak("probe", 0.1, 2, starts_threads, NULL); }
+BARE_TEST(soak_forgets_a_thread) { tn_soak("probe", 0.1, 2, forgets_a_thread, NULL); }
+BARE_TEST(soak_says_otherwise) { tn_soak("probe", 0.1, 2, says_otherwise, NULL); }
+BARE_TEST(soak_needs_more) { tn_soak("probe", 0.1, 2, needs_more, NULL); }

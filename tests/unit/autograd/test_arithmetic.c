@@ -2,10 +2,6 @@
  * the ends of their ranges, in-place results, and the gradients of powers and extremes where they are a convention. */
 #include "autograd/autograd.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
-
-#include <math.h>
-#include <string.h>
 
 enum { B, U, I, L, H, F, D, TYPES }; /* bool u8 i32 i64 bf16 f32 f64, from the narrowest to the widest */
 static const tn_dtype type[] = {TN_BOOL, TN_U8, TN_I32, TN_I64, TN_BF16, TN_F32, TN_F64};
@@ -35,7 +31,7 @@ static void holds(const tn_tensor *t, tn_dtype dt, int n, const int64_t *want)
 
 /* ---- promotion of two dtypes ------------------------------------------------------------------------------------- */
 
-START_TEST(all_pairs)
+TEST(all_pairs)
 {
     for (int a = 0; a < TYPES; a++)
         for (int b = 0; b < TYPES; b++) {
@@ -47,11 +43,10 @@ START_TEST(all_pairs)
             for (int i = 0; i < 6; i++) ck_assert_double_eq(tn_get(z, i), two);
         }
 }
-END_TEST
 
 /* Row: the tensor with dims; column: the 0-d one. The tensor with dims decides, unless the other has a higher kind
  * (bool, integer, floating); tn_scalar's f64 counts as f32 with integers. */
-START_TEST(all_pairs_with_a_single_number)
+TEST(all_pairs_with_a_single_number)
 {
     static const int meet[TYPES][TYPES] = {
         {B, U, I, L, H, F, F}, /* bool */
@@ -75,9 +70,8 @@ START_TEST(all_pairs_with_a_single_number)
                      TN_F64); /* both 0-d: the wider dtype */
     ck_assert_int_eq(tn_dtype_of(tn_add(tn_scalar_of(TN_I64, 1), tn_scalar_of(TN_BF16, 1))), TN_BF16);
 }
-END_TEST
 
-START_TEST(gradients_come_back_in_the_inputs_types)
+TEST(gradients_come_back_in_the_inputs_types)
 {
     tn_tensor *a = tn_requires_grad(tn_full_of(TN_F32, TN_SHAPE(2, 3), 3)),
               *b = tn_requires_grad(tn_full_of(TN_F64, TN_SHAPE(3), 2));
@@ -92,9 +86,8 @@ START_TEST(gradients_come_back_in_the_inputs_types)
     ck_assert_double_eq(tn_get(tn_grad(b), 2), 2 * 3 * 4 * 5);
     ck_assert_double_eq(tn_get(tn_grad(half), 1), 3 * 3 * 2 * 5);
 }
-END_TEST
 
-START_TEST(division_is_real)
+TEST(division_is_real)
 {
     tn_tensor *y = tn_div(I64(7, -7, 1), I64(2, 2, 0));
     ck_assert_int_eq(tn_dtype_of(y), TN_F32);
@@ -107,11 +100,10 @@ START_TEST(division_is_real)
     ck_assert_int_eq(tn_dtype_of(y), TN_F32);
     ck_assert_double_eq(tn_get(y, 1), -3.5);
 }
-END_TEST
 
 /* ---- integers ---------------------------------------------------------------------------------------------------- */
 
-START_TEST(integers_are_exact_and_wrap)
+TEST(integers_are_exact_and_wrap)
 {
     const int64_t big = ((int64_t)1 << 62) + 1;
     HOLDS(tn_add(I64(big, INT64_MAX, INT64_MIN), I64(2, 1, -1)), TN_I64, big + 2, INT64_MIN, INT64_MAX);
@@ -139,9 +131,8 @@ START_TEST(integers_are_exact_and_wrap)
     HOLDS(tn_add(NARROW(TN_BOOL, 0, 0, 1, 1), NARROW(TN_BOOL, 0, 1, 0, 1)), TN_BOOL, 0, 1, 1, 1);
     HOLDS(tn_maximum(NARROW(TN_BOOL, 0, 0, 1, 1), NARROW(TN_BOOL, 0, 1, 0, 1)), TN_BOOL, 0, 1, 1, 1);
 }
-END_TEST
 
-START_TEST(remainders)
+TEST(remainders)
 {
     HOLDS(tn_remainder(I64(7, -7, 7, -7, 6, -6, 0, INT64_MIN, INT64_MIN), I64(3, 3, -3, -3, 3, -3, 5, -1, INT64_MAX)),
           TN_I64, 1, 2, -2, -1, 0, 0, 0, 0, INT64_MAX - 1);
@@ -157,9 +148,8 @@ START_TEST(remainders)
     ck_refused(tn_remainder(tn_scalar_of(TN_I64, 1), tn_scalar_of(TN_I64, 0)), TN_EINVAL,
                "remainder: integer division by zero: the divisor is 0 at []");
 }
-END_TEST
 
-START_TEST(plain_numbers_never_widen)
+TEST(plain_numbers_never_widen)
 {
     for (int t = U; t < TYPES; t++) {
         tn_tensor *x = tn_full_of(type[t], TN_SHAPE(2), 3);
@@ -181,11 +171,10 @@ START_TEST(plain_numbers_never_widen)
     ck_refused(tn_clamp(NARROW(TN_U8, 1, 200), 300, 400), TN_EINVAL, "clamp: no u8 is between 300 and 400");
     ck_refused(tn_clamp(NARROW(TN_U8, 1, 200), -INFINITY, -1), TN_EINVAL, "clamp: no u8 is between -inf and -1");
 }
-END_TEST
 
 /* ---- in-place ops ------------------------------------------------------------------------------------------------ */
 
-START_TEST(in_place)
+TEST(in_place)
 {
     tn_tensor  *x = tn_full_of(TN_F32, TN_SHAPE(2, 3), 2), *row = tn_full_of(TN_F32, TN_SHAPE(3), 3);
     const void *memory = tn_data(x);
@@ -216,7 +205,6 @@ START_TEST(in_place)
     ck_refused(tn_masked_fill_(row, tn_zeros_of(TN_BOOL, TN_SHAPE(2, 3)), 1), TN_ESHAPE,
                "masked_fill_: the result has shape [2, 3] and cannot overwrite one of shape [3]");
 }
-END_TEST
 
 /* In-place ops on the tape have the gradients of the same ops with separate results. */
 static tn_tensor *bounded(tn_tensor *x, bool over) { return over ? tn_clamp_(x, 0.7, 1.2) : tn_clamp(x, 0.7, 1.2); }
@@ -226,7 +214,7 @@ static tn_tensor *filled(tn_tensor *x, bool over)
     return over ? tn_masked_fill_(x, mask, 3) : tn_masked_fill(x, mask, 3);
 }
 
-START_TEST(gradients_over_the_first_argument)
+TEST(gradients_over_the_first_argument)
 {
     static tn_tensor *(*const one[][2])(tn_tensor *) = {{tn_neg, tn_neg_},         {tn_exp, tn_exp_},
                                                         {tn_sqrt, tn_sqrt_},       {tn_tanh, tn_tanh_},
@@ -264,7 +252,6 @@ START_TEST(gradients_over_the_first_argument)
         "the exp");
     tn_clear_error();
 }
-END_TEST
 
 /* ---- gradients that are a convention ----------------------------------------------------------------------------- */
 
@@ -281,7 +268,7 @@ static void slopes(tn_tensor *(*f)(tn_tensor *, tn_tensor *), double a, double b
     }
 }
 
-START_TEST(powers)
+TEST(powers)
 {
     slopes(tn_pow, 0, 0, 0, 0);
     slopes(tn_pow, 0, 1, 1, 0);
@@ -304,9 +291,8 @@ START_TEST(powers)
     ck_assert_double_eq(tn_item(tn_grad_wrt(tn_pow_scalar(x, 1), x, false)), 1);
     ck_assert_double_eq(tn_item(tn_grad_wrt(tn_pow_scalar(x, 0.5), x, false)), INFINITY);
 }
-END_TEST
 
-START_TEST(extremes)
+TEST(extremes)
 {
     slopes(tn_maximum, 1, 2, 0, 1);
     slopes(tn_maximum, 2, 1, 1, 0);
@@ -324,32 +310,11 @@ START_TEST(extremes)
         ck_assert_double_eq(tn_item(f(f64(-INFINITY), f64(INFINITY))), k ? INFINITY : -INFINITY);
     }
 }
-END_TEST
 
-START_TEST(remainder_gradients)
+TEST(remainder_gradients)
 {
     slopes(tn_remainder, 7.5, 2, 1, -3);
     slopes(tn_remainder, -7.5, 2, 1, 4);
     slopes(tn_remainder, 7.5, -2, 1, 4);
     slopes(tn_div, 6, 3, 1.0 / 3, -6.0 / 9);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("arithmetic");
-    TCase *t = tn_tcase(s, "types");
-    tcase_add_test(t, all_pairs);
-    tcase_add_test(t, all_pairs_with_a_single_number);
-    tcase_add_test(t, gradients_come_back_in_the_inputs_types);
-    tcase_add_test(t, division_is_real);
-    tcase_add_test(t, integers_are_exact_and_wrap);
-    tcase_add_test(t, remainders);
-    tcase_add_test(t, plain_numbers_never_widen);
-    tcase_add_test(t, in_place);
-    tcase_add_test(t, gradients_over_the_first_argument);
-    tcase_add_test(t, powers);
-    tcase_add_test(t, extremes);
-    tcase_add_test(t, remainder_gradients);
-    return tn_check_main(s);
 }

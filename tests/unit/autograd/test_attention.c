@@ -1,11 +1,7 @@
 /* test_attention.c — attention against plain loops, and its masks: a masked key has no influence, whatever it holds; a
  * query whose keys are all masked gets 0 and gradient 0; all ways to express the same mask agree. */
 #include "autograd/autograd.h"
-#include "tests/common/bits.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
-
-#include <math.h>
 
 enum { B = 2, H = 3, T = 5, S = 7, D = 4, E = 6 };
 
@@ -86,7 +82,7 @@ static void check(tn_attention_args a, double scale)
             }
 }
 
-START_TEST(loops)
+TEST_EACH(loops, 20)
 {
     tn_seed((uint64_t)_i);
     for (int t = 0; t < 6; t++) {
@@ -109,7 +105,6 @@ START_TEST(loops)
         check(a, t == 3 ? 1.3 : t == 4 ? 0 : 0.5);
     }
 }
-END_TEST
 
 /* ---- masks ------------------------------------------------------------------------------------------------------- */
 
@@ -125,7 +120,7 @@ static tn_tensor *zero_rows(tn_tensor  *t,
 }
 
 /* All keys of queries 1 and 3 are masked, in each possible way. */
-START_TEST(nothing_to_attend)
+TEST(nothing_to_attend)
 {
     const bool none[T] = {false, true, false, true, false};
     tn_tensor *q = noise(TN_SHAPE(B, H, T, D)), *k = noise(TN_SHAPE(B, H, S, D)), *v = noise(TN_SHAPE(B, H, S, E));
@@ -173,7 +168,6 @@ START_TEST(nothing_to_attend)
     fine();
     zero_rows(gg, none);
 }
-END_TEST
 
 /* A masked key may hold anything: results and gradients have the same bits as with ordinary values there. */
 static void poison(tn_tensor *t, const tn_tensor *keys, int kind) /* t [B, H, S, X] */
@@ -185,7 +179,7 @@ static void poison(tn_tensor *t, const tn_tensor *keys, int kind) /* t [B, H, S,
     }
 }
 
-START_TEST(nan_behind_a_mask)
+TEST_EACH(nan_behind_a_mask, 12)
 {
     const tn_dtype    types[] = {TN_F64, TN_F32, TN_BF16}, dt = types[_i % 3];
     const int         way = _i / 3;
@@ -212,10 +206,9 @@ START_TEST(nan_behind_a_mask)
     }
     ck_assert(tn_item(tn_all(tn_isfinite(clean.gk))) == 1);
 }
-END_TEST
 
 /* A NaN stays one whatever its sign and payload, which files and uninitialised memory have. */
-START_TEST(any_nan)
+TEST_EACH(any_nan, 6)
 {
     const uint32_t bits[] = {0x7fc00000, 0xffc00000, 0x7fc00001, 0xffffffff, 0x7fffffff, 0x7f800001};
     tn_tensor     *x[3];
@@ -234,10 +227,9 @@ START_TEST(any_nan)
                   isnan(tn_get(tn_grad(x[2]), 0)));
     }
 }
-END_TEST
 
 /* With a mask that lets only some queries attend to the NaN, only those results are NaN. */
-START_TEST(nan_reaches_who_may_see_it)
+TEST_EACH(nan_reaches_who_may_see_it, 2)
 {
     const tn_dtype dt = (tn_dtype[]){TN_F64, TN_BF16}[_i];
     tn_tensor     *q = tn_to(noise(TN_SHAPE(1, T, D)), dt), *k = tn_to(noise(TN_SHAPE(1, S, D)), dt);
@@ -271,9 +263,8 @@ START_TEST(nan_reaches_who_may_see_it)
     for (int64_t i = 0; i < T * D; i++)
         ck_assert(i < 2 * D ? tn_get(o.gq, i) == tn_get(z.gq, i) : isnan(tn_get(o.gq, i)));
 }
-END_TEST
 
-START_TEST(masks_agree)
+TEST(masks_agree)
 {
     tn_tensor *q = noise(TN_SHAPE(B, H, T, D)), *k = noise(TN_SHAPE(B, H, S, D)), *v = noise(TN_SHAPE(B, H, S, E));
     tn_tensor *mask = bools(TN_SHAPE(B, 1, T, S), 0.5), *keys = bools(TN_SHAPE(B, S), 0.3);
@@ -288,10 +279,9 @@ START_TEST(masks_agree)
     same(apart, run((tn_attention_args){TN_ATTENTION_ARGS_DEFAULTS, .q = q, .k = k, .v = v,
                                         .attn_mask = tn_to(added, TN_F32)}));
 }
-END_TEST
 
 /* The gradient of an added mask is that of the scores, summed over what it was broadcast to. */
-START_TEST(added_mask_has_a_gradient)
+TEST(added_mask_has_a_gradient)
 {
     tn_tensor *q = noise(TN_SHAPE(B, H, T, D)), *k = noise(TN_SHAPE(B, H, S, D)), *v = noise(TN_SHAPE(B, H, S, E));
     tn_tensor *m = tn_uniform(TN_SHAPE(T, S), -1, 1),
@@ -308,11 +298,10 @@ START_TEST(added_mask_has_a_gradient)
     ck_assert(tn_item(tn_sum(tn_abs(tn_grad(m)))) > 0.01);
     ck_assert_double_eq_tol(tn_item(tn_sum(tn_grad(wide))), 0, 1e-12); /* a constant does not change a softmax */
 }
-END_TEST
 
 /* ---- dropout and weights ----------------------------------------------------------------------------------------- */
 
-START_TEST(dropout)
+TEST(dropout)
 {
     tn_tensor *q = leaf(noise(TN_SHAPE(B, H, T, D))), *k = leaf(noise(TN_SHAPE(B, H, S, D))),
               *v = leaf(noise(TN_SHAPE(B, H, S, E)));
@@ -348,10 +337,9 @@ START_TEST(dropout)
     fine();
     ck_assert(tn_item(tn_sum(tn_abs(gq))) > 0.01);
 }
-END_TEST
 
 /* Weights below 2^-100 are 0: products with them would be denormal, which is slow on Intel's CPUs. */
-START_TEST(tiny_weights_are_0)
+TEST(tiny_weights_are_0)
 {
     enum { KEYS = 120 };
     tn_tensor *k = tn_reshape(tn_neg(tn_to(tn_arange(KEYS), TN_F32)), TN_SHAPE(1, 1, KEYS, 1));
@@ -361,10 +349,9 @@ START_TEST(tiny_weights_are_0)
     for (int64_t s = 0; s < KEYS; s++) /* one row: the gradient of v is its weights */
         ck_assert_msg(s < 69 ? tn_get(g, s) > 1e-31 : s == 69 || tn_get(g, s) == 0, "key %d: %a", (int)s, tn_get(g, s));
 }
-END_TEST
 
 /* A call that fails half-way draws no random numbers, and the retry gives the bits of a first try. */
-START_TEST(a_failed_call_draws_nothing)
+TEST(a_failed_call_draws_nothing)
 {
     tn_tensor         *q = noise(TN_SHAPE(4, 60, 16)), *v = noise(TN_SHAPE(4, 60, 2000)), *first, *weights;
     tn_generator      *g = tn_current_generator();
@@ -396,11 +383,10 @@ START_TEST(a_failed_call_draws_nothing)
     tn_set_memory_limit(0);
     ck_assert(tn_same_bits(first, tn_attention(q, q, v, .dropout = 0.5)) && g->position == after);
 }
-END_TEST
 
 /* ---- the same bits in any surroundings --------------------------------------------------------------------------- */
 
-START_TEST(alone_and_among_others)
+TEST_EACH(alone_and_among_others, 2)
 {
     const tn_dtype dt = _i ? TN_F64 : TN_F32;
     enum { LONG = 150, WIDE = 40, MORE = 31 };
@@ -420,11 +406,9 @@ START_TEST(alone_and_among_others)
     tn_tensor *plain = tn_attention(q, k, v, .key_padding_mask = keys);
     ck_assert(tn_same_bits(
         plain, tn_attention(q, tn_cat(2, k, more), tn_cat(2, v, more), .key_padding_mask = tn_cat(1, keys, true_))));
-    fine();
 }
-END_TEST
 
-START_TEST(threads)
+TEST_EACH(threads, 2)
 {
     const tn_dtype dt = _i ? TN_F64 : TN_F32;
     tn_tensor     *q = tn_to(noise(TN_SHAPE(2, 2, 90, 33)), dt), *k = tn_to(noise(TN_SHAPE(2, 2, 110, 33)), dt);
@@ -441,25 +425,4 @@ START_TEST(threads)
         if (n == 1) first = o;
         same(first, o);
     }
-    tn_set_threads(0);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("attention");
-    TCase *c = tn_tcase(s, "attention");
-    tcase_add_loop_test(c, loops, 0, 20);
-    tcase_add_test(c, nothing_to_attend);
-    tcase_add_loop_test(c, any_nan, 0, 6);
-    tcase_add_loop_test(c, nan_behind_a_mask, 0, 12);
-    tcase_add_loop_test(c, nan_reaches_who_may_see_it, 0, 2);
-    tcase_add_test(c, masks_agree);
-    tcase_add_test(c, added_mask_has_a_gradient);
-    tcase_add_test(c, dropout);
-    tcase_add_test(c, tiny_weights_are_0);
-    tcase_add_test(c, a_failed_call_draws_nothing);
-    tcase_add_loop_test(c, alone_and_among_others, 0, 2);
-    tcase_add_loop_test(c, threads, 0, 2);
-    return tn_check_main(s);
 }

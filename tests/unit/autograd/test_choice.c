@@ -3,10 +3,6 @@
 #include "autograd/autograd.h"
 #include "autograd/rooms/registry.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
-
-#include <math.h>
-#include <string.h>
 
 static tn_tensor *reals(tn_dtype dt, int n, const double *v)
 {
@@ -30,7 +26,7 @@ static void reads(const tn_tensor *t, const char *bits)
 
 /* ---- comparisons and logic --------------------------------------------------------------------------------------- */
 
-START_TEST(comparisons)
+TEST(comparisons)
 {
     const tn_dtype types[] = {TN_F64, TN_F32, TN_BF16};
     for (int k = 0; k < 3; k++) {
@@ -46,9 +42,8 @@ START_TEST(comparisons)
         reads(tn_isfinite(a), "111100001");
     }
 }
-END_TEST
 
-START_TEST(comparisons_between_types)
+TEST(comparisons_between_types)
 {
     const int64_t big = (int64_t)1 << 53; /* f64 has no odd numbers above it */
     tn_tensor    *a = tn_full_of(TN_I64, TN_SHAPE(1), 0), *b = tn_full_of(TN_I64, TN_SHAPE(1), 0);
@@ -68,9 +63,8 @@ START_TEST(comparisons_between_types)
     ck_assert(!tn_needs_grad(tn_gt(x, tn_scalar(0))));
     ck_assert(!tn_needs_grad(tn_logical_not(x)));
 }
-END_TEST
 
-START_TEST(logic)
+TEST(logic)
 {
     tn_tensor *a = BITS(0, 0, 1, 1), *b = BITS(0, 1, 0, 1);
     reads(tn_logical_and(a, b), "0001");
@@ -84,9 +78,8 @@ START_TEST(logic)
           "11"); /* in f32, to which addition would convert, it is 0 */
     reads(tn_logical_xor(OF(TN_I64, 4, 4), OF(TN_I64, 2, 0)), "01");
 }
-END_TEST
 
-START_TEST(closeness)
+TEST(closeness)
 {
     const double inf = INFINITY;
     static const struct {
@@ -136,11 +129,10 @@ START_TEST(closeness)
     ck_assert(!tn_allclose(x, x, 1, 1)); /* an error is set */
     tn_clear_error();
 }
-END_TEST
 
 /* ---- choosing ---------------------------------------------------------------------------------------------------- */
 
-START_TEST(where_chooses)
+TEST(where_chooses)
 {
     tn_tensor *y = tn_where(BITS(1, 0, 1), F64(1, 2, NAN), F64(INFINITY, 5, 6));
     ck_assert_double_eq(tn_get(y, 0), 1);
@@ -169,9 +161,8 @@ START_TEST(where_chooses)
     ck_assert_double_eq(tn_get(tn_grad(b), 0), 1);
     ck_assert_double_eq(tn_get(tn_grad(b), 1), 0);
 }
-END_TEST
 
-START_TEST(masked_fill_fills)
+TEST(masked_fill_fills)
 {
     tn_tensor *x = tn_requires_grad(F64(1, NAN, 3)), *y = tn_masked_fill(x, BITS(0, 1, 1), -INFINITY);
     ck_assert_double_eq(tn_get(y, 0), 1);
@@ -190,10 +181,9 @@ START_TEST(masked_fill_fills)
     ck_refused(tn_masked_fill(F64(1, 2), OF(TN_U8, 1, 0), 0), TN_EDTYPE,
                "masked_fill: the mask must be bool, got u8; a comparison such as tn_gt(x, y) returns one");
 }
-END_TEST
 
 /* Every dtype, layouts and broadcasting, beyond one block of the skeleton, against a plain loop. */
-START_TEST(masked_select_selects)
+TEST(masked_select_selects)
 {
     const tn_dtype types[] = {TN_F32, TN_F64, TN_BF16, TN_I64, TN_I32, TN_U8, TN_BOOL};
     for (int k = 0; k < 7; k++)
@@ -228,9 +218,8 @@ START_TEST(masked_select_selects)
             tn_scope_end(s);
         }
 }
-END_TEST
 
-START_TEST(masked_select_ends)
+TEST(masked_select_ends)
 {
     ck_assert_int_eq(tn_numel(tn_masked_select(tn_ones(TN_SHAPE(3)), BITS(0, 0, 0))), 0);
     ck_assert_int_eq(tn_numel(tn_masked_select(tn_ones(TN_SHAPE(0, 3)), BITS(1, 1, 1))), 0);
@@ -244,9 +233,8 @@ START_TEST(masked_select_ends)
     ck_refused(tn_apply_args(&tn__op_masked_spread, &TN_SHAPE(2, 2), F64(1, 2, 3), BITS(1, 0)), TN_ESHAPE,
                "masked_spread: the mask is true at 2 places, but x is [3]");
 }
-END_TEST
 
-START_TEST(masked_select_gradients)
+TEST(masked_select_gradients)
 {
     tn_tensor *x = tn_requires_grad(F64(1, 2, 3, 4)), *mask = BITS(1, 0, 0, 1), *g;
     tn_tensor *y =
@@ -262,21 +250,4 @@ START_TEST(masked_select_gradients)
     tn_backward(tn_sum(tn_masked_select(x, tn_reshape(BITS(1, 0, 1, 1), TN_SHAPE(2, 2)))));
     ck_assert_double_eq(tn_get(tn_grad(x), 0), 2);
     ck_assert_double_eq(tn_get(tn_grad(x), 1), 1);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("choice");
-    TCase *t = tn_tcase(s, "choice");
-    tcase_add_test(t, comparisons);
-    tcase_add_test(t, comparisons_between_types);
-    tcase_add_test(t, logic);
-    tcase_add_test(t, closeness);
-    tcase_add_test(t, where_chooses);
-    tcase_add_test(t, masked_fill_fills);
-    tcase_add_test(t, masked_select_selects);
-    tcase_add_test(t, masked_select_ends);
-    tcase_add_test(t, masked_select_gradients);
-    return tn_check_main(s);
 }

@@ -3,12 +3,8 @@
 #include "autograd/autograd.h"
 #include "core/core.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 
-#include <math.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 static tn_tensor *leaf(double v) { return tn_requires_grad(tn_scalar_of(TN_F64, v)); }
 static tn_tensor *vector(int n, double from)
@@ -19,7 +15,7 @@ static tn_tensor *vector(int n, double from)
 
 /* ---- gradients --------------------------------------------------------------------------------------------------- */
 
-START_TEST(product_rule)
+TEST(product_rule)
 {
     tn_tensor *x = leaf(3), *y = leaf(4), *z = tn_add(tn_mul(x, y), tn_mul(x, x));
     ck_assert_int_eq(tn_backward(z), TN_OK);
@@ -27,9 +23,8 @@ START_TEST(product_rule)
     ck_assert_double_eq(tn_item(tn_grad(y)), 3);
     ck_assert_ptr_null(tn_grad(z));
 }
-END_TEST
 
-START_TEST(gradients_add_up)
+TEST(gradients_add_up)
 {
     tn_tensor *x = leaf(2);
     for (int i = 1; i <= 3; i++) {
@@ -39,9 +34,8 @@ START_TEST(gradients_add_up)
     tn_zero_grad(x);
     ck_assert_ptr_null(tn_grad(x));
 }
-END_TEST
 
-START_TEST(seeds_and_roots)
+TEST(seeds_and_roots)
 {
     tn_tensor *x = vector(3, 1), *seed = tn_arange_of(TN_F64, 10, 13, 1);
     ck_assert_int_eq(tn_backward(tn_mul(x, x), .seed = seed), TN_OK);
@@ -55,10 +49,9 @@ START_TEST(seeds_and_roots)
     ck_assert_double_eq(tn_get(tn_grad(x), 2), 12);
     ck_assert(!tn_shares_memory(tn_grad(x), seed));
 }
-END_TEST
 
 /* add passes one gradient to both: the leaves must not share its memory */
-START_TEST(leaves_own_their_gradients)
+TEST(leaves_own_their_gradients)
 {
     tn_tensor *a = vector(3, 1), *b = vector(3, 2);
     tn_backward(tn_sum(tn_add(a, b)));
@@ -67,17 +60,15 @@ START_TEST(leaves_own_their_gradients)
     tn_fill(tn_grad(a), 7);
     ck_assert_double_eq(tn_get(tn_grad(b), 0), 1);
 }
-END_TEST
 
-START_TEST(diamond)
+TEST(diamond)
 {
     tn_tensor *x = leaf(1.5), *a = tn_exp(x), *b = tn_mul(a, a), *c = tn_mul(a, b), *d = tn_add(b, c);
     tn_backward(d); /* e^2x + e^3x */
     ck_assert_double_eq_tol(tn_item(tn_grad(x)), 2 * exp(3) + 3 * exp(4.5), 1e-10);
 }
-END_TEST
 
-START_TEST(grad_of_chosen)
+TEST(grad_of_chosen)
 {
     tn_tensor *x = leaf(3), *w = leaf(5), *h = tn_mul(x, w), *y = tn_mul(h, h), *g[4];
     ck_assert_int_eq(tn_grad_of(y, 4, ((tn_tensor *[]){x, h, w, x}), g), TN_OK);
@@ -95,9 +86,8 @@ START_TEST(grad_of_chosen)
     g[0] = tn_grad_wrt(x, x, false); /* the gradient of x by itself */
     ck_assert_double_eq(tn_item(g[0]), 1);
 }
-END_TEST
 
-START_TEST(third_derivative)
+TEST(third_derivative)
 {
     tn_tensor *x = leaf(0.7),
               *y = tn_mul(tn_exp(x), tn_mul(x, x)); /* x²eˣ: ' (x²+2x)eˣ  '' (x²+4x+2)eˣ  ''' (x²+6x+6)eˣ */
@@ -106,10 +96,9 @@ START_TEST(third_derivative)
     ck_assert_double_eq_tol(tn_item(d2), (0.49 + 2.8 + 2) * exp(0.7), 1e-12);
     ck_assert_double_eq_tol(tn_item(d3), (0.49 + 4.2 + 6) * exp(0.7), 1e-12);
 }
-END_TEST
 
 /* A gradient penalty: the gradient is part of the loss, and the leaves collect. */
-START_TEST(penalty)
+TEST(penalty)
 {
     tn_tensor *x = leaf(2), *w = leaf(3), *y = tn_mul(w, tn_mul(x, x));
     tn_tensor *g = tn_grad_wrt(y, x, true);             /* 2wx */
@@ -117,9 +106,8 @@ START_TEST(penalty)
     ck_assert_double_eq(tn_item(tn_grad(w)), 8 * 3 * 4);
     ck_assert_double_eq(tn_item(tn_grad(x)), 8 * 9 * 2);
 }
-END_TEST
 
-START_TEST(no_grad_and_detach)
+TEST(no_grad_and_detach)
 {
     tn_tensor *x = leaf(2), *y;
     tn_scope   s = tn_no_grad_begin();
@@ -132,9 +120,8 @@ START_TEST(no_grad_and_detach)
     tn_backward(z);
     ck_assert_double_eq(tn_item(tn_grad(x)), 4);
 }
-END_TEST
 
-START_TEST(retained_gradients)
+TEST(retained_gradients)
 {
     tn_tensor *x = leaf(2), *h = tn_mul(x, x), *y = tn_mul(h, h);
     ck_assert_int_eq(tn_retain_grad(h), TN_OK);
@@ -149,13 +136,12 @@ START_TEST(retained_gradients)
     ck_assert_double_eq(tn_item(tn_grad(h)), 16);
     ck_assert_double_eq(tn_item(tn_grad(x)), 64);
 }
-END_TEST
 
 static tn_tensor *halve(tn_tensor *g, void *calls) { return ++*(int *)calls, tn_mul_scalar(g, 0.5); }
 static tn_tensor *look(tn_tensor *g, void *seen) { return *(double *)seen = tn_item(g), NULL; }
 static tn_tensor *wrong(tn_tensor *g, void *user) { return (void)g, (void)user, tn_zeros(TN_SHAPE(2, 2)); }
 
-START_TEST(hooks)
+TEST(hooks)
 {
     int        calls = 0;
     double     seen = 0;
@@ -171,11 +157,10 @@ START_TEST(hooks)
     tn_backward(tn_mul(z, z));
     ck_error(TN_ESHAPE, "mul: a hook returned f32 [2, 2] for a gradient that is f64 []");
 }
-END_TEST
 
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 
-START_TEST(needs_a_scalar)
+TEST(needs_a_scalar)
 {
     tn_backward(tn_mul(vector(3, 0), vector(3, 1)));
     ck_error(TN_ESHAPE,
@@ -193,9 +178,8 @@ START_TEST(needs_a_scalar)
     tn_requires_grad(tn_arange(3));
     ck_error(TN_EDTYPE, "tn_requires_grad: only floating tensors have gradients, this one is i64");
 }
-END_TEST
 
-START_TEST(spent_tapes)
+TEST(spent_tapes)
 {
     tn_tensor *x = leaf(2), *y = tn_mul(x, x);
     tn_backward(y, .retain = true);
@@ -205,9 +189,8 @@ START_TEST(spent_tapes)
     ck_error(TN_ESTATE,
              "tn_backward: the tape of mul was already read and freed; set .retain = true, or run the forward again");
 }
-END_TEST
 
-START_TEST(changed_in_place)
+TEST(changed_in_place)
 {
     tn_tensor *x = vector(3, 1), *a = tn_exp(x), *y = tn_mul(a, a);
     tn_relu_(a);
@@ -235,9 +218,8 @@ START_TEST(changed_in_place)
         "add_: 'w' collects gradients and cannot be overwritten on the tape; change it between tn_no_grad_begin() and "
         "tn_scope_end()");
 }
-END_TEST
 
-START_TEST(in_place_is_recorded)
+TEST(in_place_is_recorded)
 {
     tn_tensor *x = vector(3, 1), *y = tn_mul_scalar(x, 2);
     ck_assert_ptr_eq(tn_mul_(y, x), y); /* 2x² */
@@ -246,25 +228,22 @@ START_TEST(in_place_is_recorded)
     for (int i = 0; i < 3; i++)
         ck_assert_double_eq_tol(tn_get(tn_grad(x), i), 4 * (1 + i) * exp(2 * (1 + i) * (1 + i)), 1e-6);
 }
-END_TEST
 
 /* y = x · w saves x; then y is added to x: without care the node would own itself and never be freed */
-START_TEST(in_place_makes_no_cycle)
+TEST(in_place_makes_no_cycle)
 {
     tn_tensor *x = tn_exp(vector(3, 0)), *y = tn_exp(x);
     tn_add_(x, y);
     ck_assert_int_eq(tn_error(), TN_OK);
 }
-END_TEST
 
-START_TEST(old_views)
+TEST(old_views)
 {
     tn_tensor *w = vector(3, 1), *x = tn_zeros_of(TN_F64, TN_SHAPE(3)), *view = tn_reshape(x, TN_SHAPE(3, 1));
     tn_add_(x, w); /* now x and all other views of its memory are on the tape */
     tn_backward(tn_sum(tn_exp(view)));
     ck_assert_double_eq_tol(tn_get(tn_grad(w), 1), exp(2), 1e-12);
 }
-END_TEST
 
 /* ---- custom ops -------------------------------------------------------------------------------------------------- */
 
@@ -301,7 +280,7 @@ static const tn_op first_only = {.size = sizeof(tn_op),
 static const tn_op other_version = {
     .size = sizeof(tn_op) + 8, .name = "newer", .inputs = 1, .infer = like_input, .forward = cube_forward};
 
-START_TEST(user_ops)
+TEST(user_ops)
 {
     tn_tensor *x = vector(4, -1);
     tn_backward(tn_sum(tn_apply(&cube, x)));
@@ -311,19 +290,16 @@ START_TEST(user_ops)
              "one_way: has no backward, so it cannot be recorded; give the op one, or call it on tn_detach(x) or after "
              "tn_no_grad_begin()");
     ck_assert_ptr_nonnull(tn_apply(&one_way, tn_detach(x)));
-    ck_assert_ptr_null(tn_grad_wrt(tn_sum(tn_apply(&first_only, x)), x, true));
-    ck_error(TN_EUNSUPPORTED,
-             "first_only: has no backward made of ops, so its gradient cannot be differentiated; give the op a "
-             ".backward_ops");
+    ck_refused(tn_grad_wrt(tn_sum(tn_apply(&first_only, x)), x, true), TN_EUNSUPPORTED,
+               "first_only: has no backward made of ops, so its gradient cannot be differentiated; give the op a "
+               ".backward_ops");
     tn_apply(&other_version, x);
-    ck_assert_int_eq(tn_error(), TN_EUNSUPPORTED);
-    tn_clear_error();
+    ck_error_code(TN_EUNSUPPORTED);
     tn_apply(&cube, NULL);
     ck_error(TN_EINVAL, "cube: input 0 is NULL");
     tn_apply(&cube, x, x);
     ck_error(TN_EINVAL, "cube: takes 1 inputs, got 2");
 }
-END_TEST
 
 /* y = x₀: the gradients of inputs 0 and 2 are the same tensor */
 static void thrice_forward(tn_ctx *c) { tn_copy_from(c->out[0], c->in[0]); }
@@ -341,7 +317,7 @@ static const tn_op thrice = {.size = sizeof(tn_op),
 static tn_tensor  *hold(tn_tensor *g, void *held) { return *(tn_tensor **)held = tn_keep(g), NULL; }
 
 /* A gradient that no other code holds is passed on and overwritten, one that is held is not. */
-START_TEST(gradients_move)
+TEST(gradients_move)
 {
     tn_tensor *x = vector(3, 1), *y = vector(3, 2), *seed = tn_ones_of(TN_F64, TN_SHAPE(3)), *held = NULL;
     tn_backward(tn_apply(&thrice, x, x, y), .seed = seed);
@@ -362,7 +338,6 @@ START_TEST(gradients_move)
     ck_assert_double_eq(tn_get(tn_grad(x), 1), 14);
     ck_assert_double_eq(tn_get(tn_grad(y), 1), 21);
 }
-END_TEST
 
 /* ---- gradient checkpointing -------------------------------------------------------------------------------------- */
 
@@ -373,7 +348,7 @@ static tn_tensor *segment(tn_tensor *const *in, int n, void *user)
     return tn_exp(tn_mul(tn_mul(in[0], noise), tn_mul(in[1], (tn_tensor *)user)));
 }
 
-START_TEST(checkpoint)
+TEST(checkpoint)
 {
     tn_tensor *x0 = vector(3, 0), *w = vector(3, 0.25), *b = vector(3, 0.1), *want[3], *got[3];
     for (int pass = 0; pass < 2; pass++) {
@@ -398,7 +373,6 @@ START_TEST(checkpoint)
     }
     for (int i = 0; i < 3; i++) ck_assert_double_eq(tn_get(d[0], i), tn_get(d[1], i));
 }
-END_TEST
 
 static tn_tensor *captures(tn_tensor *const *in, int n, void *user) { return (void)n, tn_mul(in[0], user); }
 static tn_tensor *matmul_with(tn_tensor *const *in, int n, void *user) { return (void)n, tn_matmul(in[0], user); }
@@ -414,7 +388,7 @@ static void write_over(tn_tensor *w)
     tn_scope_end(s);
 }
 
-START_TEST(checkpoint_of_a_weight_that_changes)
+TEST(checkpoint_of_a_weight_that_changes)
 {
     const tn_segment segments[2] = {captures, product_of};
     for (int i = 0; i < 2; i++) {
@@ -439,9 +413,8 @@ START_TEST(checkpoint_of_a_weight_that_changes)
     ck_assert_int_ne(tn_backward(y), TN_OK);
     ck_error_has(TN_ESTATE, "backward: mul_scalar_ changed a leaf, which the function of tn_checkpoint used");
 }
-END_TEST
 
-START_TEST(checkpoint_mistakes)
+TEST(checkpoint_mistakes)
 {
     tn_tensor *x = vector(3, 0), *hidden = tn_exp(x);
     tn_backward(tn_sum(tn_checkpoint(captures, hidden, 1, &x)));
@@ -450,10 +423,8 @@ START_TEST(checkpoint_mistakes)
         "tn_checkpoint: the segment uses a result of exp that was recorded outside and is not among its inputs; pass "
         "it as an input");
     ck_assert_ptr_null(tn_grad(x));
-    ck_assert_ptr_null(tn_checkpoint(NULL, NULL, 1, &x));
-    ck_error(TN_EINVAL, "tn_checkpoint: needs a function and an array of inputs");
+    ck_refused(tn_checkpoint(NULL, NULL, 1, &x), TN_EINVAL, "tn_checkpoint: needs a function and an array of inputs");
 }
-END_TEST
 
 /* ---- failures ---------------------------------------------------------------------------------------------------- */
 
@@ -462,7 +433,7 @@ static tn_tensor *refuse(tn_tensor *g, void *user)
     return (void)g, (void)user, tn_raise(TN_EINVAL, "the hook says no"), NULL;
 }
 
-START_TEST(failed_backward)
+TEST(failed_backward)
 {
     tn_tensor *x = vector(3, 1), *w = vector(3, 2);
     tn_seed(9);
@@ -495,9 +466,8 @@ START_TEST(failed_backward)
     ck_assert_uint_eq(tn_current_generator()->position, 1);
     tn_clear_error();
 }
-END_TEST
 
-START_TEST(standing_error_stops_all)
+TEST(standing_error_stops_all)
 {
     tn_tensor *x = leaf(2), *y = tn_mul(x, x);
     tn_raise(TN_EINVAL, "mine");
@@ -508,9 +478,8 @@ START_TEST(standing_error_stops_all)
     tn_clear_error();
     ck_assert_int_eq(tn_backward(y), TN_OK);
 }
-END_TEST
 
-START_TEST(anomaly)
+TEST(anomaly)
 {
     tn_detect_anomaly(true);
     tn_tensor *x = tn_requires_grad(tn_full_of(TN_F64, TN_SHAPE(2, 2), 1));
@@ -530,9 +499,8 @@ START_TEST(anomaly)
     tn_detect_anomaly(false);
     ck_assert_ptr_nonnull(tn_log(x));
 }
-END_TEST
 
-START_TEST(dot)
+TEST(dot)
 {
     tn_tensor *x = tn_set_name(leaf(2), "the \"weight\""), *y = tn_exp(tn_mul(x, x));
     char      *text = NULL;
@@ -546,7 +514,6 @@ START_TEST(dot)
     ck_assert_ptr_nonnull(strstr(text, "the \\\"weight\\\""));
     free(text);
 }
-END_TEST
 
 /* ---- size and threads -------------------------------------------------------------------------------------------- */
 
@@ -567,7 +534,7 @@ static void *million(void *status)
     return NULL;
 }
 
-START_TEST(a_million_ops_in_a_small_stack)
+TEST(a_million_ops_in_a_small_stack)
 {
     pthread_attr_t attr;
     pthread_t      t;
@@ -579,7 +546,6 @@ START_TEST(a_million_ops_in_a_small_stack)
     pthread_attr_destroy(&attr);
     ck_assert(good);
 }
-END_TEST
 
 static void *foreign(void *y)
 {
@@ -591,7 +557,7 @@ static void *foreign(void *y)
 }
 static void *drop(void *y) { return tn_drop(y), NULL; }
 
-START_TEST(tapes_belong_to_threads)
+TEST(tapes_belong_to_threads)
 {
     tn_tensor *x = leaf(2), *y = tn_mul(x, x);
     pthread_t  t;
@@ -604,7 +570,6 @@ START_TEST(tapes_belong_to_threads)
     pthread_create(&t, NULL, drop, z); /* but any thread may free it */
     pthread_join(t, NULL);
 }
-END_TEST
 
 static void *worker(void *w)
 {
@@ -617,7 +582,7 @@ static void *worker(void *w)
     return NULL;
 }
 
-START_TEST(shared_parameters)
+TEST(shared_parameters)
 {
     tn_tensor *w = vector(64, 0);
     pthread_t  t[4];
@@ -625,10 +590,9 @@ START_TEST(shared_parameters)
     for (int i = 0; i < 4; i++) pthread_join(t[i], NULL);
     ck_assert_ptr_null(tn_grad(w));
 }
-END_TEST
 
 /* From the second step on, a step with the same shapes does not call the allocator. */
-START_TEST(steps_without_malloc)
+TEST(steps_without_malloc)
 {
     tn_tensor *w = tn_requires_grad(tn_ones(TN_SHAPE(40, 50)));
     uint64_t   calls = 0;
@@ -642,43 +606,4 @@ START_TEST(steps_without_malloc)
     }
     ck_assert_int_eq(tn_error(), TN_OK);
     if (TN_TEST_CACHE) ck_assert_uint_eq(tn_memory_now().mallocs, calls);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("engine");
-    TCase *t = tn_tcase(s, "engine");
-    tcase_set_timeout(t, 120);
-    tcase_add_test(t, product_rule);
-    tcase_add_test(t, gradients_add_up);
-    tcase_add_test(t, seeds_and_roots);
-    tcase_add_test(t, leaves_own_their_gradients);
-    tcase_add_test(t, diamond);
-    tcase_add_test(t, grad_of_chosen);
-    tcase_add_test(t, third_derivative);
-    tcase_add_test(t, penalty);
-    tcase_add_test(t, no_grad_and_detach);
-    tcase_add_test(t, retained_gradients);
-    tcase_add_test(t, hooks);
-    tcase_add_test(t, needs_a_scalar);
-    tcase_add_test(t, spent_tapes);
-    tcase_add_test(t, changed_in_place);
-    tcase_add_test(t, in_place_is_recorded);
-    tcase_add_test(t, in_place_makes_no_cycle);
-    tcase_add_test(t, old_views);
-    tcase_add_test(t, user_ops);
-    tcase_add_test(t, gradients_move);
-    tcase_add_test(t, checkpoint);
-    tcase_add_test(t, checkpoint_of_a_weight_that_changes);
-    tcase_add_test(t, checkpoint_mistakes);
-    tcase_add_test(t, failed_backward);
-    tcase_add_test(t, standing_error_stops_all);
-    tcase_add_test(t, anomaly);
-    tcase_add_test(t, dot);
-    tcase_add_test(t, a_million_ops_in_a_small_stack);
-    tcase_add_test(t, tapes_belong_to_threads);
-    tcase_add_test(t, shared_parameters);
-    tcase_add_test(t, steps_without_malloc);
-    return tn_check_main(s);
 }

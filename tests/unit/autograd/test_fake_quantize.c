@@ -3,14 +3,10 @@
 #include "autograd/autograd.h"
 #include "core/kernels/kernels.h"
 #include "core/q8.h"
-#include "tests/common/bits.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
-
-#include <math.h>
 
 /* Rows of any width and size, as the kernel that rounds a product's input reads them. */
-START_TEST(input)
+TEST(input)
 {
     const tn__int8_kernels *kernels = tn__int8(tn__kernels());
     uint8_t                 q[1 << 10];
@@ -28,9 +24,8 @@ START_TEST(input)
         }
     }
 }
-END_TEST
 
-START_TEST(weights)
+TEST(weights)
 {
     for (int64_t n = 1; n < 70; n += 1 + n / 5) {
         tn_tensor *w = tn_mul(tn_normal(TN_SHAPE(17, n), 0, 1), tn_exp(tn_normal(TN_SHAPE(17, 1), 0, 5)));
@@ -38,19 +33,16 @@ START_TEST(weights)
         fine();
     }
 }
-END_TEST
 
 /* The product of rounded factors is the product in int8, except for the rounding of its sums. */
-START_TEST(product)
+TEST(product)
 {
     tn_tensor *x = tn_normal(TN_SHAPE(7, 96), 0, 2), *w = tn_normal(TN_SHAPE(33, 96), 0, 1);
     tn_tensor *y = tn_linear(tn_fake_quantize(x), tn_fake_quantize_weight(w), NULL);
     ck_assert(tn_allclose(y, tn_linear(x, tn_int8_pack(w), NULL), 1e-5, 1e-5));
-    fine();
 }
-END_TEST
 
-START_TEST(special_values)
+TEST(special_values)
 {
     tn_tensor *x = tn_from_data(TN_F32, TN_SHAPE(4, 2),
                                 (float[]){1, NAN, INFINITY, 0, 0x1p-101f, -0x1p-102f, -127, 0.5f}),
@@ -58,11 +50,9 @@ START_TEST(special_values)
     for (int i = 0; i < 4; i++) ck_assert(isnan(tn_get(y, i)));
     ck_assert(tn_get(y, 4) == 0 && tn_get(y, 5) == 0);
     ck_assert(tn_get(y, 6) == (double)(-63 * (127.5f / 63)) && tn_get(y, 7) == 0); /* both mixed ones are -63 */
-    fine();
 }
-END_TEST
 
-START_TEST(straight_through)
+TEST_EACH(straight_through, 2)
 {
     const tn_dtype dt = _i ? TN_F64 : TN_F32;
     for (int weight = 0; weight < 2; weight++) {
@@ -82,17 +72,4 @@ START_TEST(straight_through)
         ck_assert(tn_allclose(two[0], tn_full_like(x, 2), 1e-6, 1e-6));
         fine();
     }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("fake quantize");
-    TCase *c = tn_tcase(s, "fake quantize");
-    tcase_add_test(c, input);
-    tcase_add_test(c, weights);
-    tcase_add_test(c, product);
-    tcase_add_test(c, special_values);
-    tcase_add_loop_test(c, straight_through, 0, 2);
-    return tn_check_main(s);
 }

@@ -4,9 +4,6 @@
 #include "nn/nn.h"
 #include "tests/common/check_main.h"
 
-#include <math.h>
-#include <string.h>
-
 static tn_tensor *leaf(tn_tensor *x)
 {
     tn_requires_grad(x);
@@ -42,11 +39,10 @@ static void beside_its_parts(tn_dtype dt, tn_shape s, double p, bool sum_is_used
 }
 
 /* Loop: the dtype, whether the sum is also used, and no dropout. */
-START_TEST(residual) { beside_its_parts(_i % 2 ? TN_F64 : TN_F32, TN_SHAPE(7, 5, 37), _i / 4 ? 0 : 0.3, _i & 2); }
-END_TEST
+TEST_EACH(residual, 8) { beside_its_parts(_i % 2 ? TN_F64 : TN_F32, TN_SHAPE(7, 5, 37), _i / 4 ? 0 : 0.3, _i & 2); }
 
 /* Results larger than the caches bypass them; rows that are aligned, and rows that are not. */
-START_TEST(larger_than_the_caches)
+TEST_EACH(larger_than_the_caches, tn_test_slow() ? 2 : 4)
 {
     const tn_dtype dt = _i % 2 ? TN_F64 : TN_F32;
     const int64_t  n = _i / 2 ? 1025 : 1024, rows = ((int64_t)64 << 20) / (4 * (int64_t)tn__dtype_bytes(dt)) / 1024 + 4;
@@ -62,9 +58,8 @@ START_TEST(larger_than_the_caches)
         same(tn_contiguous(tn_select(g[0], 0, r)), g[1], "a row's gradient");
     }
 }
-END_TEST
 
-START_TEST(only_the_sum_is_used)
+TEST(only_the_sum_is_used)
 {
     tn_tensor *x = leaf(tn_normal(TN_SHAPE(3, 9), 0, 1)), *h = leaf(tn_normal(TN_SHAPE(3, 9), 0, 1)), *sum, *g[2];
     ck_assert(tn_add_dropout_norm(x, h, NULL, NULL, .p = 0.5, .eps = 1e-5, .sum = &sum));
@@ -76,7 +71,6 @@ START_TEST(only_the_sum_is_used)
         ck_assert(tn_get(sum, i) == (double)((float)tn_get(x, i) + (float)(tn_get(h, i) * kept)));
     }
 }
-END_TEST
 
 static tn_tensor *seen(tn_module *m, tn_tensor *x, void *user)
 {
@@ -86,7 +80,7 @@ static tn_tensor *seen(tn_module *m, tn_tensor *x, void *user)
 }
 
 /* A layer with hooks on its parts calls the parts separately: the same bits. Loop: TN_NORM_FIRST. */
-START_TEST(hooks_see_the_parts)
+TEST_EACH(hooks_see_the_parts, 2)
 {
     int                           calls = 0;
     tn_transformer_encoder_layer *m = tn_transformer_encoder_layer_new(.dim = 12, .heads = 3, .ff = 20, .dropout = 0.2,
@@ -102,7 +96,6 @@ START_TEST(hooks_see_the_parts)
     ck_assert_int_eq(calls, 4);
     tn_free(m);
 }
-END_TEST
 
 /* ---- linear_cross_entropy ---------------------------------------------------------------------------------------- */
 
@@ -137,7 +130,7 @@ static void near_to(const tn_tensor *a, const tn_tensor *b, double tol, const ch
 }
 
 /* Loop: the dtype; mean or sum. */
-START_TEST(like_the_two_ops)
+TEST_EACH(like_the_two_ops, tn_test_slow() ? 2 : 4)
 {
     const tn_reduction r = _i / 2 ? TN_SUM : TN_MEAN;
     const double       tol = _i % 2 ? 1e-12 : 1e-5;
@@ -156,9 +149,8 @@ START_TEST(like_the_two_ops)
     ck_assert_int_ge(counted, rows - rows / 7 - 10);
     ck_assert_int_le(counted, rows - rows / 7);
 }
-END_TEST
 
-START_TEST(the_same_bits_for_any_threads)
+TEST(the_same_bits_for_any_threads)
 {
     static const int threads[] = {1, 2, 3, 7};
     tn_tensor       *y[4], *g[4][3];
@@ -170,12 +162,10 @@ START_TEST(the_same_bits_for_any_threads)
         same(y[0], y[i], "the loss");
         for (int k = 0; k < 3; k++) same(g[0][k], g[i][k], "a gradient");
     }
-    tn_set_threads(0);
 }
-END_TEST
 
 /* Memory holds a block of logits, the gradients of x and W, and little more; without gradients only the block. */
-START_TEST(holds_a_block)
+TEST(holds_a_block)
 {
     make_lm(TN_F32, ROWS);
     const double block = 832.0 * CLASSES * 4, weight = (double)CLASSES * IN * 4, all = (double)ROWS * CLASSES * 4;
@@ -190,10 +180,9 @@ START_TEST(holds_a_block)
         tn_scope_end(s);
     }
 }
-END_TEST
 
 /* An ignored row is not read; if all are ignored, the loss is 0. */
-START_TEST(ignored_rows_cost_nothing)
+TEST(ignored_rows_cost_nothing)
 {
     tn_tensor     *x = leaf(tn_normal(TN_SHAPE(4, 3), 0, 1)), *w = leaf(tn_normal(TN_SHAPE(6, 3), 0, 1)), *g[2];
     tn_tensor     *t = tn_from_data(TN_I64, TN_SHAPE(4), (int64_t[]){2, -100, 5, -100});
@@ -208,10 +197,9 @@ START_TEST(ignored_rows_cost_nothing)
     tn_tensor *none = tn_linear_cross_entropy(x, w, NULL, tn_full_of(TN_I64, TN_SHAPE(4), -100), .counted = &counted);
     ck_assert(tn_item(none) == 0 && counted == 0);
 }
-END_TEST
 
 /* Shares below 2^-100 have gradient 0: products with them would be denormal, which is slow on Intel's CPUs. */
-START_TEST(tiny_shares_have_no_gradient)
+TEST(tiny_shares_have_no_gradient)
 {
     enum { ALL = 120 };
     tn_tensor *x = tn_ones(TN_SHAPE(3, 1)), *t = tn_zeros_of(TN_I64, TN_SHAPE(3));
@@ -227,9 +215,8 @@ START_TEST(tiny_shares_have_no_gradient)
                           fused ? "linear_cross_entropy" : "cross_entropy", tn_get(g, c));
     }
 }
-END_TEST
 
-START_TEST(the_mlm_head_uses_it)
+TEST(the_mlm_head_uses_it)
 {
     tn_tensor   *e = tn_normal(TN_SHAPE(11, 8), 0, 1), *x = leaf(tn_normal(TN_SHAPE(5, 8), 0, 1)), *one, *other;
     tn_mlm_head *m = tn_mlm_head_new(.embedding = e);
@@ -243,23 +230,4 @@ START_TEST(the_mlm_head_uses_it)
                                          "remove them");
     tn_clear_error();
     tn_free(m);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("fused");
-    TCase *c = tn_tcase(s, "rows");
-    tcase_add_loop_test(c, residual, 0, 8);
-    tcase_add_loop_test(c, larger_than_the_caches, 0, tn_test_slow() ? 2 : 4);
-    tcase_add_test(c, only_the_sum_is_used);
-    tcase_add_loop_test(c, hooks_see_the_parts, 0, 2);
-    c = tn_tcase(s, "loss");
-    tcase_add_loop_test(c, like_the_two_ops, 0, tn_test_slow() ? 2 : 4);
-    tcase_add_test(c, the_same_bits_for_any_threads);
-    tcase_add_test(c, holds_a_block);
-    tcase_add_test(c, ignored_rows_cost_nothing);
-    tcase_add_test(c, tiny_shares_have_no_gradient);
-    tcase_add_test(c, the_mlm_head_uses_it);
-    return tn_check_main(s);
 }

@@ -4,10 +4,6 @@
 #include "autograd/autograd.h"
 #include "tests/common/check_main.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* The same call as in ops.py, on inputs x[0], x[1], … */
 #define CASES(G)                                                                                                       \
     G(add, tn_add(x[0], x[1]))                                                                                         \
@@ -359,6 +355,13 @@ static const struct {
 enum { COUNT = sizeof cases / sizeof *cases, INPUTS = 4 };
 
 static tn_safetensors *golden;
+static void            open_golden(void)
+{
+    golden = tn_safetensors_open(tn_test_data("golden/ops.safetensors"));
+    ck_assert_msg(golden != NULL, "%s", tn_error_message());
+}
+static void close_golden(void) { tn_safetensors_close(golden); }
+AROUND_TESTS(open_golden, close_golden);
 
 /* ---- the inputs -------------------------------------------------------------------------------------------------- */
 
@@ -411,7 +414,7 @@ static void compare(const char *name, const char *what, const tn_tensor *got, do
     }
 }
 
-START_TEST(ops)
+TEST_EACH(ops, COUNT)
 {
     const char *name = cases[_i].name, *spec = tn_safetensors_metadata(golden, name);
     ck_assert_msg(spec != NULL, "%s is not in ops.safetensors; run tests/golden/ops.py", name);
@@ -453,10 +456,9 @@ START_TEST(ops)
         tn_scope_end(s);
     }
 }
-END_TEST
 
 /* Each case of the file is called here. */
-START_TEST(nothing_is_left_out)
+TEST(nothing_is_left_out)
 {
     int missing = 0;
     for (int64_t i = 0; i < tn_safetensors_metadata_count(golden); i++) {
@@ -466,18 +468,4 @@ START_TEST(nothing_is_left_out)
         if (!found) printf("no call for golden case %s\n", key), missing++;
     }
     ck_assert_int_eq(missing, 0);
-}
-END_TEST
-
-int main(void)
-{
-    golden = tn_safetensors_open(tn_test_data("golden/ops.safetensors"));
-    if (!golden) return printf("%s\n", tn_error_message()), 1;
-    Suite *s = suite_create("golden");
-    TCase *t = tn_tcase(s, "ops");
-    tcase_add_loop_test(t, ops, 0, COUNT);
-    tcase_add_test(t, nothing_is_left_out);
-    int failed = tn_check_main(s);
-    tn_safetensors_close(golden);
-    return failed;
 }

@@ -1,11 +1,8 @@
 /* test_grad_rows.c — the gradient of a table, stored as the rows that were used: it equals the dense one, bit for bit,
  * when that is requested; its cost is that of its rows; and optimizers step these rows. */
 #include "optim/optim.h"
-#include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 #include "tests/common/faults.h"
-
-#include <math.h>
 
 enum { ROWS = 40, WIDTH = 70 };
 
@@ -35,7 +32,7 @@ static void use(tn_tensor *w, bool sparse, bool whole)
 
 static const tn_dtype floats[] = {TN_F32, TN_F64, TN_BF16};
 
-START_TEST(bits_of_the_dense_gradient)
+TEST_EACH(bits_of_the_dense_gradient, 3)
 {
     for (int threads = 1; threads <= 3; threads += 2)
         for (int whole = 0; whole < 2; whole++) {
@@ -56,11 +53,9 @@ START_TEST(bits_of_the_dense_gradient)
             ck_assert_ptr_null(tn_grad_rows(some, &rows));
             ck_assert_ptr_null(rows);
         }
-    tn_set_threads(0);
 }
-END_TEST
 
-START_TEST(few_rows_of_both_kinds_meet)
+TEST(few_rows_of_both_kinds_meet)
 {
     tn_tensor *dense = table(TN_F32), *some = table(TN_F32), *list = ints(3, (int64_t[]){7, 2, 7});
     for (int order = 0; order < 2; order++) { /* rows added to a dense gradient, and the reverse */
@@ -73,9 +68,8 @@ START_TEST(few_rows_of_both_kinds_meet)
         ck_assert(tn_same_bits(tn_grad(some), tn_grad(dense)));
     }
 }
-END_TEST
 
-START_TEST(no_rows)
+TEST(no_rows)
 {
     tn_tensor *w = table(TN_F32), *rows;
     tn_backward(tn_sum(tn_embedding(w, tn_zeros_of(TN_I64, TN_SHAPE(0, 3)), -1, true)));
@@ -86,7 +80,6 @@ START_TEST(no_rows)
     ck_assert(!tn_grad(w) && !tn_grad_rows(w, &rows) && !rows);
     ck_assert(!tn_grad_rows(NULL, &rows) && !rows);
 }
-END_TEST
 
 static tn_tensor *twice(tn_tensor *g, void *user)
 {
@@ -96,7 +89,7 @@ static tn_tensor *twice(tn_tensor *g, void *user)
 }
 
 /* Hooks, targets and anomaly mode receive the dense gradient. */
-START_TEST(hooks_targets_and_anomalies)
+TEST(hooks_targets_and_anomalies)
 {
     tn_tensor *w = table(TN_F64), *list = ints(3, (int64_t[]){7, 2, 7});
     int        calls = 0;
@@ -111,17 +104,15 @@ START_TEST(hooks_targets_and_anomalies)
     tn_detect_anomaly(true);
     tn_backward(tn_sum(tn_log(tn_mul_scalar(tn_embedding(v, list, -1, true), 0))));
     tn_detect_anomaly(false);
-    ck_assert_int_eq(tn_error(), TN_ENUMERIC);
-    tn_clear_error();
+    ck_error_code(TN_ENUMERIC);
     /* not a leaf: the gradient of its input is dense */
     tn_backward(tn_sum(tn_embedding(tn_mul_scalar(v, 3), list, -1, true)));
     ck_assert(!tn_grad_rows(v, NULL));
     ck_assert_double_eq(tn_get_at(tn_grad(v), TN_SHAPE(7, 3)), 6);
 }
-END_TEST
 
 /* tn_adopt gives a leaf another tensor: the collected gradient stays that of the old one, as with a dense gradient. */
-START_TEST(another_shape_is_adopted)
+TEST_EACH(another_shape_is_adopted, 2)
 {
     tn_tensor *w = table(TN_F32), *list = ints(2, (int64_t[]){39, 2});
     tn_backward(tn_sum(tn_embedding(w, list, -1, true)));
@@ -134,7 +125,6 @@ START_TEST(another_shape_is_adopted)
     tn_backward(tn_sum(tn_embedding(w, ints(1, (int64_t[]){1}), -1, true)));
     ck_assert_double_eq(tn_item(tn_sum(tn_grad(w))), (double)tn_size(w, 1));
 }
-END_TEST
 
 static tn_tensor *becomes_small(tn_tensor *g, void *w)
 {
@@ -145,7 +135,7 @@ static tn_tensor *becomes_small(tn_tensor *g, void *w)
 }
 
 /* tn_adopt in the middle of a backward pass: the rows of the gradient would be outside the new tensor. */
-START_TEST(another_shape_in_a_hook)
+TEST(another_shape_in_a_hook)
 {
     tn_tensor *w = table(TN_F32), *x = tn_requires_grad(tn_ones(TN_SHAPE(1))), *z = tn_mul_scalar(x, 2);
     tn_on_grad(z, becomes_small, w);
@@ -157,7 +147,6 @@ START_TEST(another_shape_in_a_hook)
     tn_clear_error();
     ck_assert(!tn_grad(w) && !tn_grad(x));
 }
-END_TEST
 
 static double all_of_it(int sparse_twice)
 {
@@ -178,11 +167,10 @@ static double seeded(int i)
     return all_of_it(i);
 }
 
-START_TEST(each_allocation_fails) { tn_each_allocation_fails(seeded, _i, 1, 5, 20); }
-END_TEST
+BARE_TEST_EACH(each_allocation_fails, 2) { tn_each_allocation_fails(seeded, _i, 1, 5, 20); }
 
 /* Nothing of the table's size is allocated, filled or added. */
-START_TEST(costs_what_the_rows_cost)
+TEST(costs_what_the_rows_cost)
 {
     tn_embedding *e = tn_embedding_new(.count = 200000, .dim = 16, .sparse = true);
     tn_optimizer *o = tn_sgd_new(e, .lr = 0.1, .clip.norm = 1);
@@ -200,7 +188,6 @@ START_TEST(costs_what_the_rows_cost)
     }
     tn_optimizer_free(o), tn_module_free(e);
 }
-END_TEST
 
 /* ---- optimizers -------------------------------------------------------------------------------------------------- */
 
@@ -234,7 +221,7 @@ static tn_embedding *trained(int kind, tn_dtype dt, bool sparse, bool lazy, bool
     return e;
 }
 
-START_TEST(steps_have_the_bits_of_dense_ones)
+TEST_EACH(steps_have_the_bits_of_dense_ones, KINDS)
 {
     for (size_t k = 0; k < 3; k++) {
         tn_embedding *dense = trained(_i, floats[k], false, false, false),
@@ -248,9 +235,8 @@ START_TEST(steps_have_the_bits_of_dense_ones)
         tn_module_free(dense), tn_module_free(some);
     }
 }
-END_TEST
 
-START_TEST(lazy_leaves_the_other_rows)
+TEST(lazy_leaves_the_other_rows)
 {
     tn_embedding *e = tn_embedding_new(.count = 30, .dim = 5, .sparse = true);
     tn_tensor    *before = tn_clone(tn_detach(e->weight));
@@ -269,10 +255,9 @@ START_TEST(lazy_leaves_the_other_rows)
     ck_assert_double_ne(tn_get_at(m, TN_SHAPE(4, 0)), 0);
     tn_optimizer_free(o), tn_module_free(e);
 }
-END_TEST
 
 /* The norm is that of the dense gradient, except for the order of its sum; a NaN is found and named. */
-START_TEST(clipping_by_norm)
+TEST(clipping_by_norm)
 {
     double norm[2];
     for (int sparse = 0; sparse < 2; sparse++) {
@@ -294,26 +279,4 @@ START_TEST(clipping_by_norm)
         tn_optimizer_free(o), tn_module_free(e);
     }
     ck_assert_double_eq_tol(norm[0], norm[1], 1e-12 * norm[0]);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("grad_rows");
-    TCase *c = tn_tcase(s, "gradients");
-    tcase_add_loop_test(c, bits_of_the_dense_gradient, 0, 3);
-    tcase_add_test(c, few_rows_of_both_kinds_meet);
-    tcase_add_test(c, no_rows);
-    tcase_add_test(c, hooks_targets_and_anomalies);
-    tcase_add_loop_test(c, another_shape_is_adopted, 0, 2);
-    tcase_add_test(c, another_shape_in_a_hook);
-    tcase_add_test(c, costs_what_the_rows_cost);
-    c = tn_tcase(s, "optimizers");
-    tcase_add_loop_test(c, steps_have_the_bits_of_dense_ones, 0, KINDS);
-    tcase_add_test(c, lazy_leaves_the_other_rows);
-    tcase_add_test(c, clipping_by_norm);
-    c = tcase_create("memory");
-    suite_add_tcase(s, c);
-    tcase_add_loop_test(c, each_allocation_fails, 0, 2);
-    return tn_check_main(s);
 }

@@ -3,10 +3,6 @@
 #include "autograd/autograd.h"
 #include "core/core.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
-
-#include <math.h>
-#include <string.h>
 
 /* y = a² b with a backward that has one mistake. */
 typedef enum { NOTHING, FACTOR, SIGN, ELEMENT, MISSING, SWAPPED, NOT_A_NUMBER, SECOND } mistake;
@@ -71,7 +67,7 @@ static const struct {
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 
-START_TEST(mistakes_are_found)
+TEST_EACH(mistakes_are_found, ROWS)
 {
     mistake    m = rows[_i].m;
     tn_tensor *in[2] = {tn_uniform_of(TN_F64, TN_SHAPE(2, 3), 0.5, 2), tn_uniform_of(TN_F64, TN_SHAPE(2, 3), 0.5, 2)};
@@ -89,10 +85,9 @@ START_TEST(mistakes_are_found)
     ck_assert_ptr_nonnull(strstr(tn_error_message(), " (relative "));
     tn_clear_error();
 }
-END_TEST
 
 /* The relative difference in the message: a factor of 1 + 1e-5 is a difference of 1e-5. */
-START_TEST(how_far_it_is_off)
+TEST(how_far_it_is_off)
 {
     mistake    m = FACTOR;
     tn_tensor *in[2] = {tn_full_of(TN_F64, TN_SHAPE(1), 1), tn_full_of(TN_F64, TN_SHAPE(1), 1)};
@@ -108,7 +103,6 @@ START_TEST(how_far_it_is_off)
     ck_assert_int_eq(tn_gradcheck(planted, .count = 2, .inputs = in, .user = &m, .rtol = 1e-4),
                      TN_OK); /* within the tolerance */
 }
-END_TEST
 
 static tn_tensor *drawing(tn_tensor *const *in, int n, void *user)
 {
@@ -122,7 +116,7 @@ static tn_tensor *chosen(tn_tensor *const *in, int n, void *user)
 
 /* Calls that would compare nothing are rejected. */
 static tn_tensor *of_one(tn_tensor *const *x, int n, void *user) { return (void)n, (void)user, tn_square(x[0]); }
-START_TEST(what_it_refuses)
+TEST(what_it_refuses)
 {
     tn_tensor *x = tn_ones_of(TN_F64, TN_SHAPE(2));
     const struct {
@@ -135,9 +129,8 @@ START_TEST(what_it_refuses)
     tn_gradcheck(of_one, .input = x, .inputs = &x, .count = 1);
     ck_error(TN_EINVAL, "tn_gradcheck: give its inputs as .input or as .count and .inputs, not both");
 }
-END_TEST
 
-START_TEST(what_surrounds_it_stays)
+TEST(what_surrounds_it_stays)
 {
     tn_tensor *x = tn_uniform(TN_SHAPE(20), 1, 2); /* f32 inputs: checked as f64 copies */
     tn_random_u32(NULL);
@@ -155,16 +148,4 @@ START_TEST(what_surrounds_it_stays)
     ck_assert_int_eq(tn_gradcheck(chosen, .count = 3, .inputs = in), TN_ENUMERIC);
     ck_assert_msg(!strncmp(tn_error_message(), "function: gradient of input 2 at [0]: ", 38), "%s", tn_error_message());
     tn_clear_error();
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("gradcheck");
-    TCase *t = tn_tcase(s, "gradcheck");
-    tcase_add_loop_test(t, mistakes_are_found, 0, ROWS);
-    tcase_add_test(t, how_far_it_is_off);
-    tcase_add_test(t, what_it_refuses);
-    tcase_add_test(t, what_surrounds_it_stays);
-    return tn_check_main(s);
 }

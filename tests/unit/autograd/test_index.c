@@ -3,13 +3,10 @@
 #include "autograd/autograd.h"
 #include "tests/common/check_main.h"
 
-#include <math.h>
-#include <string.h>
-
 static tn_tensor     *ints(int n, const int64_t *v) { return tn_from_data(TN_I64, TN_SHAPE(n), v); }
 static const tn_dtype all_types[] = {TN_F32, TN_F64, TN_BF16, TN_I64, TN_I32, TN_U8, TN_BOOL};
 
-START_TEST(every_number_type)
+TEST(every_number_type)
 {
     const int picked[4] = {2, 0, 0, 1};
     for (size_t k = 0; k < sizeof all_types / sizeof *all_types; k++) {
@@ -33,9 +30,8 @@ START_TEST(every_number_type)
         ck_assert_double_eq(tn_get_at(sum, TN_SHAPE(0, 0)), 1);
     }
 }
-END_TEST
 
-START_TEST(padding_gets_no_gradient)
+TEST(padding_gets_no_gradient)
 {
     tn_tensor *w = tn_requires_grad(tn_ones(TN_SHAPE(4, 2))),
               *i = tn_reshape(ints(6, (int64_t[]){0, 1, 3, 0, 1, 1}), TN_SHAPE(2, 3));
@@ -45,10 +41,9 @@ START_TEST(padding_gets_no_gradient)
         for (int r = 0; r < 4; r++) ck_assert_double_eq(tn_get_at(g, TN_SHAPE(r, 1)), r == 1 ? 3 : r == 3);
     }
 }
-END_TEST
 
 /* A table that is also a matrix: both uses are added in one gradient, in any order. */
-START_TEST(tied_table)
+TEST(tied_table)
 {
     tn_tensor *w = tn_requires_grad(tn_ones(TN_SHAPE(3, 2))), *i = ints(2, (int64_t[]){2, 2});
     tn_tensor *h = tn_embedding(w, i, -1, false);             /* [2, 2] */
@@ -56,9 +51,8 @@ START_TEST(tied_table)
     ck_assert_int_eq(tn_error(), TN_OK);
     for (int r = 0; r < 3; r++) ck_assert_double_eq(tn_get_at(tn_grad(w), TN_SHAPE(r, 0)), r == 2 ? 2 + 6 : 2);
 }
-END_TEST
 
-START_TEST(sort_is_stable_and_nan_is_largest)
+TEST(sort_is_stable_and_nan_is_largest)
 {
     const int   upward[7] = {4, 2, 6, 0, 3, 5, 1}, downward[7] = {1, 5, 0, 3, 2, 6, 4};
     const float v[7] = {2, NAN, 1, 2, -INFINITY, INFINITY, 1};
@@ -81,9 +75,8 @@ START_TEST(sort_is_stable_and_nan_is_largest)
     ck_assert_str_eq(tn_error_message(), "topk: k is -1, but must be at least 0");
     tn_clear_error();
 }
-END_TEST
 
-START_TEST(sort_of_many)
+TEST(sort_of_many)
 {
     const int  n = 20000;
     tn_tensor *x = tn_randint(TN_SHAPE(2, n), 0, 500);
@@ -95,9 +88,8 @@ START_TEST(sort_of_many)
                                               tn_get_i64(p.indices, (int64_t)r * n + i)));
         }
 }
-END_TEST
 
-START_TEST(nonzero_in_order)
+TEST(nonzero_in_order)
 {
     const float v[6] = {0, 3, -0.0f, NAN, 0, -1};
     tn_tensor  *at = tn_nonzero(tn_from_data(TN_F32, TN_SHAPE(2, 3), v));
@@ -107,10 +99,9 @@ START_TEST(nonzero_in_order)
     ck_assert(tn_shape_equal(tn_shape_of(tn_nonzero(tn_scalar(5))), TN_SHAPE(1, 0)));
     ck_assert(tn_shape_equal(tn_shape_of(tn_nonzero(tn_scalar(0))), TN_SHAPE(0, 0)));
 }
-END_TEST
 
 /* Many rows at one index: they are added in the order of the index, for any number of threads. */
-START_TEST(the_same_bits)
+TEST(the_same_bits)
 {
     tn_tensor *index = tn_randint(TN_SHAPE(900), 0, 7), *src = tn_uniform(TN_SHAPE(900, 300), -1, 1),
               *zero = tn_zeros(TN_SHAPE(7, 300));
@@ -131,19 +122,17 @@ START_TEST(the_same_bits)
     for (int64_t i = 0; i < 900 * 300; i++) want += tn_get(src, i);
     ck_assert_double_eq_tol(sum, want, 0.05);
 }
-END_TEST
 
-START_TEST(i32_indices)
+TEST(i32_indices)
 {
     const int32_t v[2] = {2, 0};
     tn_tensor    *i = tn_from_data(TN_I32, TN_SHAPE(2), v), *x = tn_requires_grad(tn_ones(TN_SHAPE(3)));
     tn_backward(tn_sum(tn_index_select(x, 0, i)));
     for (int k = 0; k < 3; k++) ck_assert_double_eq(tn_get(tn_grad(x), k), k != 1);
 }
-END_TEST
 
 /* Several slices in any order, along both dims, in all dtypes, also in place and converted. */
-START_TEST(slices_are_replaced)
+TEST_EACH(slices_are_replaced, 14)
 {
     const tn_dtype dt = all_types[_i % 7];
     const int      dim = _i / 7;
@@ -169,10 +158,9 @@ START_TEST(slices_are_replaced)
     for (int64_t i = 0; i < tn_numel(b); i++)
         ck_assert(tn_get(tn_grad(b), i) == (double)(dim ? i / 2 * 4 + (i % 2 ? 0 : 2) : (i / 4 ? 0 : 8) + i % 4));
 }
-END_TEST
 
 /* bf16 sums are rounded once: one of 1000 ones would end at 256 if each sum were rounded. */
-START_TEST(many_bf16_summands)
+TEST(many_bf16_summands)
 {
     tn_tensor *at = tn_zeros_of(TN_I64, TN_SHAPE(1000)), *zero = tn_zeros_of(TN_BF16, TN_SHAPE(2, 3));
     tn_tensor *one = tn_ones_of(TN_BF16, TN_SHAPE(1000, 3)), *x = tn_requires_grad(tn_ones_of(TN_BF16, TN_SHAPE(2, 3)));
@@ -181,22 +169,4 @@ START_TEST(many_bf16_summands)
                         1000);
     ck_assert_int_eq(tn_backward(tn_sum(tn_index_select(x, 0, at))), TN_OK);
     for (int i = 0; i < 6; i++) ck_assert_double_eq(tn_get(tn_grad(x), i), i < 3 ? 1000 : 0);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("index");
-    TCase *t = tn_tcase(s, "index");
-    tcase_add_test(t, every_number_type);
-    tcase_add_test(t, padding_gets_no_gradient);
-    tcase_add_test(t, tied_table);
-    tcase_add_test(t, sort_is_stable_and_nan_is_largest);
-    tcase_add_test(t, sort_of_many);
-    tcase_add_test(t, nonzero_in_order);
-    tcase_add_test(t, the_same_bits);
-    tcase_add_test(t, i32_indices);
-    tcase_add_loop_test(t, slices_are_replaced, 0, 14);
-    tcase_add_test(t, many_bf16_summands);
-    return tn_check_main(s);
 }

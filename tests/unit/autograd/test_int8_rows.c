@@ -1,11 +1,7 @@
 /* test_int8_rows.c — rows in 8 bits have the values of plain loops, and attention that reads keys and values from
  * them the bits, the weights and the gradients of attention over these values. */
 #include "autograd/autograd.h"
-#include "tests/common/bits.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
-
-#include <math.h>
 
 /* Each row rounded by plain loops: round(x / s) s with s = max |x| / 127. */
 static tn_tensor *rounded(tn_tensor *x)
@@ -26,7 +22,7 @@ static tn_tensor *rounded(tn_tensor *x)
 /* A value of -0 becomes 0. */
 static bool same_values(tn_tensor *a, tn_tensor *b) { return tn_same_bits(a, tn_add(b, tn_zeros(TN_SCALAR))); }
 
-START_TEST(values)
+TEST_EACH(values, 3)
 {
     tn_set_threads(1 + _i);
     for (int64_t n = 1; n < 300; n += n < 20 ? 1 : 37) {
@@ -45,10 +41,7 @@ START_TEST(values)
     tn_set(x, 0, NAN), tn_set(x, 4, INFINITY), tn_set(x, 6, 0x1p-101), tn_set(x, 7, 0), tn_set(x, 8, 0);
     tn_tensor *y = tn_int8_rows_unpack(tn_int8_rows(x));
     for (int64_t i = 0; i < 12; i++) ck_assert(i < 6 ? isnan(tn_get(y, i)) : tn_get(y, i) == (i < 9 ? 0 : 1));
-    fine();
-    tn_set_threads(0);
 }
-END_TEST
 
 /* Both results for the same arguments, whose k and v are floating. */
 static void both(tn_attention_args a, tn_tensor **got, tn_tensor **want)
@@ -64,7 +57,7 @@ static void both(tn_attention_args a, tn_tensor **got, tn_tensor **want)
 }
 
 /* Loop: number of threads. Widths, numbers of keys, masks, views and grouped heads. */
-START_TEST(attention)
+TEST_EACH(attention, 3)
 {
     static const int64_t keys[] = {1, 3, 127, 128, 129, 300}, dims[] = {1, 5, 8, 16, 33, 64, 80};
     tn_set_threads(1 + _i);
@@ -90,12 +83,10 @@ START_TEST(attention)
         ck_assert(tn_same_bits(tn_attention_run(a), got));
         tn_scope_end(scope);
     }
-    tn_set_threads(0);
 }
-END_TEST
 
 /* A value that is not finite, of a key that is masked, changes nothing; a query's own past only counts. */
-START_TEST(special_values)
+TEST(special_values)
 {
     tn_tensor *q = tn_normal(TN_SHAPE(1, 2, 9, 8), 0, 1), *k = tn_normal(TN_SHAPE(1, 2, 9, 8), 0, 1);
     tn_tensor *v = tn_normal(TN_SHAPE(1, 2, 9, 8), 0, 1), *got, *want;
@@ -109,9 +100,8 @@ START_TEST(special_values)
     }
     ck_assert_int_eq(nan, 8 * (9 - 5) + 8 * (9 - 7));
 }
-END_TEST
 
-START_TEST(unpadded_and_bf16)
+TEST(unpadded_and_bf16)
 {
     int64_t    at[] = {0, 3, 3, 140, 151};
     tn_tensor *q = tn_normal(TN_SHAPE(2, 151, 16), 0, 1), *k = tn_normal(TN_SHAPE(2, 151, 16), 0, 1);
@@ -124,12 +114,10 @@ START_TEST(unpadded_and_bf16)
     got = tn_attention(half, tn_int8_rows(k), tn_int8_rows(v), .int8 = true);
     want = tn_attention(tn_to(half, TN_F32), rounded(k), rounded(v));
     ck_assert(tn_dtype_of(got) == TN_BF16 && tn_same_bits(got, tn_to(want, TN_BF16)));
-    fine();
 }
-END_TEST
 
 /* Of q, by the kernels and by ops, and of that gradient. */
-START_TEST(gradients)
+TEST(gradients)
 {
     tn_tensor *q = tn_normal(TN_SHAPE(2, 150, 8), 0, 1), *k = tn_normal(TN_SHAPE(2, 140, 8), 0, 1), *g[4], *gg[2];
     tn_tensor *v = tn_normal(TN_SHAPE(2, 140, 6), 0, 1), *gy = tn_normal(TN_SHAPE(2, 150, 6), 0, 1);
@@ -144,9 +132,8 @@ START_TEST(gradients)
     ck_assert(tn_same_bits(g[0], g[1]) && tn_same_bits(g[2], g[3]) && tn_same_bits(gg[0], gg[1]));
     ck_assert(tn_allclose(g[1], g[3], 1e-4, 1e-5) && tn_item(tn_sum(tn_abs(gg[0]))) > 0);
 }
-END_TEST
 
-START_TEST(refused)
+TEST(refused)
 {
     tn_tensor *x = tn_ones(TN_SHAPE(3, 4)), *rows = tn_int8_rows(x), *wide = tn_to(x, TN_F64);
     ck_refused(tn_int8_rows(wide), TN_EDTYPE,
@@ -162,19 +149,4 @@ START_TEST(refused)
                "attention: q [3, 8] and k [3, 4] differ in their last dim");
     ck_refused(tn_attention(rows, rows, rows, .int8 = true), TN_EDTYPE,
                "attention: q must be floating, got u8; convert it with tn_to(q, TN_F32)");
-    fine();
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("rows in 8 bits");
-    TCase *c = tn_tcase(s, "int8_rows");
-    tcase_add_loop_test(c, values, 0, 3);
-    tcase_add_loop_test(c, attention, 0, 3);
-    tcase_add_test(c, special_values);
-    tcase_add_test(c, unpadded_and_bf16);
-    tcase_add_test(c, gradients);
-    tcase_add_test(c, refused);
-    return tn_check_main(s);
 }

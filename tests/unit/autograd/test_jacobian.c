@@ -1,9 +1,6 @@
 /* test_jacobian.c — tn_jacobian and tn_hvp: against formulas, for functions that do not depend on x, and mistakes. */
 #include "autograd/autograd.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
-
-#include <math.h>
 
 static tn_tensor *matrix(void)
 {
@@ -27,7 +24,7 @@ static tn_tensor *constant(tn_tensor *const *in, int n, void *user)
 static tn_tensor *linear(tn_tensor *const *in, int n, void *user) { return (void)n, (void)user, tn_sum(in[0]); }
 static tn_tensor *nothing(tn_tensor *const *in, int n, void *user) { return (void)in, (void)n, (void)user, NULL; }
 
-START_TEST(jacobians)
+TEST(jacobians)
 {
     tn_tensor *m = matrix(), *x = tn_from_data(TN_F64, TN_SHAPE(4), (double[]){0.5, -1, 2, 0.25});
     tn_tensor *j = tn_jacobian(vector_of, x, m), *inner = tn_matmul(m, tn_square(x));
@@ -45,9 +42,8 @@ START_TEST(jacobians)
     g = tn_jacobian(constant, x, NULL);
     ck_assert(tn_shape_equal(tn_shape_of(g), TN_SHAPE(2, 4)) && tn_item(tn_any(g)) == 0);
 }
-END_TEST
 
-START_TEST(hessians)
+TEST(hessians)
 {
     tn_tensor *m = matrix(), *v = tn_add_scalar(tn_square(m), -1), *h = tn_hvp(cubes, m, v, NULL);
     ck_assert_msg(h && tn_shape_equal(tn_shape_of(h), TN_SHAPE(3, 4)), "%s", tn_error_message());
@@ -55,9 +51,8 @@ START_TEST(hessians)
     h = tn_hvp(linear, m, v, NULL);
     ck_assert(tn_shape_equal(tn_shape_of(h), TN_SHAPE(3, 4)) && tn_item(tn_any(h)) == 0);
 }
-END_TEST
 
-START_TEST(mistakes)
+TEST(mistakes)
 {
     tn_tensor *m = matrix(), *many = tn_reshape(m, TN_SHAPE(1, 1, 1, 1, 1, 1, 3, 4));
     ck_refused(tn_jacobian(NULL, m, NULL), TN_EINVAL, "tn_jacobian: fn is NULL");
@@ -69,15 +64,4 @@ START_TEST(mistakes)
     const tn_scope s = tn_no_grad_begin();
     ck_refused(tn_jacobian(cubes, m, NULL), TN_ESTATE, "tn_jacobian: gradients are off, by tn_no_grad_begin()");
     tn_scope_end(s);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("jacobian");
-    TCase *t = tn_tcase(s, "jacobian");
-    tcase_add_test(t, jacobians);
-    tcase_add_test(t, hessians);
-    tcase_add_test(t, mistakes);
-    return tn_check_main(s);
 }

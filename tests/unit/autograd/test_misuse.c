@@ -6,9 +6,7 @@
 #include "tests/common/check_main.h"
 #include "tests/common/samples.h"
 
-#include <math.h>
 #include <limits.h>
-#include <string.h>
 
 /* ---- the state that must not change ------------------------------------------------------------------------------ */
 
@@ -57,6 +55,7 @@ static void begin(void)
     one = tn_scalar(1);
     for (int i = 0; i < 17; i++) many[i] = f;
 }
+AROUND_TESTS(begin, NULL);
 
 static void same(const char *call, const char *when, const state *before)
 {
@@ -118,7 +117,7 @@ static tn_tensor   *integers(tn_tensor *const *in, int n, void *user)
     return (void)n, (void)user, tn_to(in[0], TN_I64);
 }
 
-START_TEST(creation)
+TEST(creation)
 {
     BAD(tn_empty(TN_SHAPE(2, -1)), TN_ESHAPE, "tn_empty: [2, -1] has a negative size in dim 1");
     BAD(tn_empty((tn_shape){.n = 9}), TN_ESHAPE, "tn_empty: a shape has 0 to 8 dims, got 9");
@@ -199,9 +198,8 @@ START_TEST(creation)
     BAD(tn_borrow(TN_F64, TN_SHAPE(-1), numbers, NULL, NULL), TN_ESHAPE,
         "tn_borrow: [-1] has a negative size in dim 0");
 }
-END_TEST
 
-START_TEST(reading)
+TEST(reading)
 {
     FINE(tn_dtype_of(NULL) == TN_F32 && tn_ndim(NULL) == 0 && tn_numel(NULL) == 0 && tn_shape_of(NULL).n == 0);
     FINE(tn_strides_of(NULL).n == 0 && !tn_is_contiguous(NULL) && !tn_shares_memory(NULL, f) &&
@@ -250,9 +248,8 @@ START_TEST(reading)
     BAD(!tn_copy_out(f, TN_F32, NULL, 24), TN_EINVAL, "tn_copy_out: data is NULL");
     BAD(!tn_copy_out(f, (tn_dtype)7, numbers, 24), TN_EDTYPE, "tn_copy_out: 7 is not a dtype");
 }
-END_TEST
 
-START_TEST(writing)
+TEST(writing)
 {
     BAD(tn_data_mut(NULL), TN_EINVAL, "tn_data_mut: t is NULL");
     BAD(tn_data_mut(w), TN_ESTATE,
@@ -309,9 +306,8 @@ START_TEST(writing)
     BAD(tn_fill(w, 0), TN_ESTATE,
         "tn_fill: this tensor (w) requires grad; change it inside tn_no_grad_begin() and tn_scope_end()");
 }
-END_TEST
 
-START_TEST(random_numbers)
+TEST(random_numbers)
 {
     FINE(tn_random_below(&g, 0) == 0 && tn_random_below(&g, -5) == 0);
     BAD(tn_uniform(TN_SHAPE(-1), 0, 1), TN_ESHAPE, "tn_uniform: [-1] has a negative size in dim 0");
@@ -344,9 +340,8 @@ START_TEST(random_numbers)
     BAD(tn_permutation(INT64_MAX), TN_ESHAPE,
         "tn_permutation: [9223372036854775807] is too large: its bytes do not fit in 63 bits");
 }
-END_TEST
 
-START_TEST(the_rest_of_core)
+TEST(the_rest_of_core)
 {
     FINE((tn_error_push(NULL), tn_error_pop(NULL), true));
     FINE(tn_raise(TN_OK, "nothing") == TN_OK);
@@ -370,9 +365,8 @@ START_TEST(the_rest_of_core)
     BAD((tn_parallel_for(-1, 1, body, NULL), 0), TN_EINVAL, "tn_parallel_for: n is -1, but must not be negative");
     BAD((tn_parallel_for(1, 0, body, NULL), 0), TN_EINVAL, "tn_parallel_for: grain is 0, but must be at least 1");
 }
-END_TEST
 
-START_TEST(the_tape)
+TEST(the_tape)
 {
     FINE(!tn_needs_grad(NULL) && tn_grad(NULL) == NULL && tn_grad(f) == NULL &&
          (tn_zero_grad(NULL), tn_zero_grad(f), true));
@@ -457,9 +451,8 @@ START_TEST(the_tape)
     BAD(tn_gradcheck(segment, .input = f), TN_EINVAL, "tn_gradcheck: function returned NULL");
     BAD(tn_gradcheck(integers, .input = f), TN_EDTYPE, "tn_gradcheck: function returned i64, which has no gradient");
 }
-END_TEST
 
-START_TEST(lists)
+TEST(lists)
 {
     BAD(tn_cat_list(0, 0, NULL), TN_EINVAL, "cat: needs at least one tensor");
     BAD(tn_cat_list(0, 2, NULL), TN_EINVAL, "cat: the list of 2 inputs is NULL");
@@ -511,7 +504,6 @@ START_TEST(lists)
         "add: shapes [0, 3] and [2, 3] do not broadcast: dim -2 is 0 in one and 2 in the other");
     BAD(tn_copy_(small, f), TN_ESHAPE, "copy: [2, 3] does not broadcast to [2]");
 }
-END_TEST
 
 /* ---- the ops ----------------------------------------------------------------------------------------------------- */
 
@@ -547,7 +539,7 @@ static void     refused(const char *call)
 #define ALONG_A_DIM(X) X(cumsum) X(cumprod) X(softmax) X(log_softmax) X(glu)
 /* clang-format on */
 
-START_TEST(ops_by_name)
+TEST(ops_by_name)
 {
     tn_tensor *far = tn_ones(TN_SHAPE(7)), *ints = i3;
 #define X(name) REFUSED(tn_##name(NULL));
@@ -652,10 +644,9 @@ START_TEST(ops_by_name)
     REFUSED(tn_attention(NULL, f, f)), REFUSED(tn_attention(f, NULL, f)), REFUSED(tn_attention(f, f, NULL)),
         REFUSED(tn_attention(f, f, f, .dropout = 2)), REFUSED(tn_attention(f, f, far));
 }
-END_TEST
 
 /* Every op of the registry with NULL inputs, one input too many, one result too many, no list, or no `out`. */
-START_TEST(ops_of_the_registry)
+TEST_EACH(ops_of_the_registry, tn_op_count())
 {
     const tn_op *op = tn_op_at(_i);
     const int n = op->inputs == TN_ANY ? 2 : op->inputs, m = op->outputs == TN_ANY ? 1 : op->outputs ? op->outputs : 1;
@@ -669,28 +660,4 @@ START_TEST(ops_of_the_registry)
     if (op->inputs != TN_ANY) REFUSED(tn_op_call(op, n + 1, full, m, to, args));
     if (op->outputs != TN_ANY) REFUSED(tn_op_call(op, n, full, m + 1, to, args));
     if (!op->inplace) REFUSED(tn_op_apply_(op, args, n, full));
-}
-END_TEST
-
-static TCase *group(Suite *s, const char *name)
-{
-    TCase *c = tn_tcase(s, name);
-    tcase_add_checked_fixture(c, begin, NULL);
-    return c;
-}
-
-int main(void)
-{
-    Suite *s = suite_create("misuse");
-    TCase *c = group(s, "core"), *a = group(s, "autograd");
-    tcase_add_test(c, creation);
-    tcase_add_test(c, reading);
-    tcase_add_test(c, writing);
-    tcase_add_test(c, random_numbers);
-    tcase_add_test(c, the_rest_of_core);
-    tcase_add_test(a, the_tape);
-    tcase_add_test(a, lists);
-    tcase_add_test(a, ops_by_name);
-    tcase_add_loop_test(a, ops_of_the_registry, 0, tn_op_count());
-    return tn_check_main(s);
 }

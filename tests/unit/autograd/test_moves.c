@@ -1,12 +1,9 @@
 /* test_moves.c — copies and conversions, joining, cutting and moving: each result against index arithmetic, for all
  * dtypes. Checks that apply to every op are in test_ops.c. */
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 
 #include "autograd/autograd.h"
 #include "core/base/thread.h"
-#include <math.h>
-#include <string.h>
 
 enum { DTYPES = 7 };
 
@@ -62,7 +59,7 @@ static double converted(double v, tn_dtype from, tn_dtype to)
     return whole > most ? most : whole < least ? least : whole; /* INT64_MAX reads back as 2^63 */
 }
 
-START_TEST(conversions)
+TEST_EACH(conversions, DTYPES *DTYPES)
 {
     const tn_dtype from = (tn_dtype)(_i / DTYPES), to = (tn_dtype)(_i % DTYPES);
     double         v[64];
@@ -81,9 +78,8 @@ START_TEST(conversions)
         ck_assert(!memcmp(&(double){tn_get(strided, i)}, &is, sizeof is) || isnan(is));
     }
 }
-END_TEST
 
-START_TEST(conversions_pass_gradients)
+TEST(conversions_pass_gradients)
 {
     tn_tensor *x = tn_requires_grad(tn_from_data(TN_F64, TN_SHAPE(3), (double[]){1, 2, 3}));
     tn_tensor *y = tn_to(tn_to(tn_to(x, TN_F32), TN_BF16), TN_F64);
@@ -93,9 +89,8 @@ START_TEST(conversions_pass_gradients)
     ck_assert(tn_needs_grad(tn_to(x, TN_BF16)));
     for (tn_dtype dt = TN_I64; dt <= TN_BOOL; dt++) ck_assert(!tn_needs_grad(tn_to(x, dt)));
 }
-END_TEST
 
-START_TEST(what_need_not_be_copied_is_not)
+TEST(what_need_not_be_copied_is_not)
 {
     tn_tensor *x = tn_zeros(TN_SHAPE(4, 6)), *t = tn_transpose(x, 0, 1);
     ck_assert_ptr_eq(tn_contiguous(x), x);
@@ -107,11 +102,10 @@ START_TEST(what_need_not_be_copied_is_not)
     tn_tensor *row = tn_select(x, 0, 1);
     ck_assert_ptr_eq(tn_contiguous(row), row);
 }
-END_TEST
 
 /* A tensor large enough for full squares and for parts at their borders, in every order of its dims: copied from that
  * order, and to it. */
-START_TEST(large_copies)
+TEST_EACH(large_copies, DTYPES)
 {
     const tn_dtype dt = (tn_dtype)_i;
     const tn_shape s = TN_SHAPE(2, 9, 133, 5);
@@ -152,11 +146,10 @@ START_TEST(large_copies)
         tn_scope_end(scope);
     }
 }
-END_TEST
 
 /* ---- copy_ ------------------------------------------------------------------------------------------------------- */
 
-START_TEST(copy_over)
+TEST(copy_over)
 {
     tn_tensor *x = tn_ones_of(TN_I32, TN_SHAPE(2, 3));
     ck_assert_ptr_eq(tn_copy_(x, tn_from_data(TN_F32, TN_SHAPE(3), (float[]){1.9f, -1.9f, 7})), x);
@@ -176,9 +169,8 @@ START_TEST(copy_over)
     tn_copy_(row, row);
     ck_assert_int_eq(tn_get_i64(row, 5), 4);
 }
-END_TEST
 
-START_TEST(copy_on_the_tape)
+TEST(copy_on_the_tape)
 {
     tn_tensor *x = tn_requires_grad(tn_full(TN_SHAPE(2, 3), 2)),
               *src = tn_requires_grad(tn_full_of(TN_F64, TN_SHAPE(3), 5));
@@ -207,11 +199,10 @@ START_TEST(copy_on_the_tape)
     ck_refused(tn_copy_(tn_zeros(TN_SHAPE(3)), NULL), TN_EINVAL, "copy: input 1 is NULL");
     ck_refused(tn_copy_(NULL, src), TN_EINVAL, "copy_: the target is NULL");
 }
-END_TEST
 
 /* ---- cutting ----------------------------------------------------------------------------------------------------- */
 
-START_TEST(split_and_chunk)
+TEST(split_and_chunk)
 {
     tn_tensor *x = tn_view(tn_arange(30), TN_SHAPE(10, 3)), *out[16];
     for (int64_t part = 1; part <= 12; part++) {
@@ -261,7 +252,6 @@ START_TEST(split_and_chunk)
     tn_backward(tn_add(tn_sum(tn_mul_scalar(out[0], 2)), tn_sum(out[2])));
     for (int64_t i = 0; i < 7; i++) ck_assert_double_eq(tn_get(tn_grad(w), i), i < 3 ? 2 : i < 6 ? 0 : 1);
 }
-END_TEST
 
 /* ---- joining and moving, in every dtype -------------------------------------------------------------------------- */
 
@@ -284,7 +274,7 @@ static int64_t value(int64_t i, int64_t j) { return (i * 7 + j * 3) % 11 % 2 + (
             }                                                                                       \
     } while (0)
 
-START_TEST(moves)
+TEST_EACH(moves, 2 * DTYPES)
 {
     const tn_dtype dt = (tn_dtype)(_i / 2);
     tn_tensor     *x = tn_zeros_of(dt, _i % 2 ? TN_SHAPE(C, R) : TN_SHAPE(R, C)); /* odd: a transposed view */
@@ -323,9 +313,8 @@ START_TEST(moves)
               : NULL,
           R, C, value(i, j));
 }
-END_TEST
 
-START_TEST(odd_cases)
+TEST(odd_cases)
 {
     ck_refused(tn_cat_list(0, 0, NULL), TN_EINVAL, "cat: needs at least one tensor");
     ck_refused(tn_stack_list(0, 0, NULL), TN_EINVAL, "stack: needs at least one tensor");
@@ -359,22 +348,4 @@ START_TEST(odd_cases)
     ck_refused(tn_flip(NULL, TN_DIMS(0)), TN_EINVAL, "flip: input 0 is NULL");
     ck_refused(tn_repeat(NULL, TN_SCALAR), TN_EINVAL, "repeat: input 0 is NULL");
     ck_refused(tn_repeat_interleave(NULL, 1, 0), TN_EINVAL, "repeat_interleave: input 0 is NULL");
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("moves");
-    TCase *c = tn_tcase(s, "copies");
-    tcase_add_loop_test(c, conversions, 0, DTYPES * DTYPES);
-    tcase_add_test(c, conversions_pass_gradients);
-    tcase_add_test(c, what_need_not_be_copied_is_not);
-    tcase_add_loop_test(c, large_copies, 0, DTYPES);
-    tcase_add_test(c, copy_over);
-    tcase_add_test(c, copy_on_the_tape);
-    c = tn_tcase(s, "moves");
-    tcase_add_test(c, split_and_chunk);
-    tcase_add_loop_test(c, moves, 0, 2 * DTYPES);
-    tcase_add_test(c, odd_cases);
-    return tn_check_main(s);
 }

@@ -2,12 +2,9 @@
  * large and ordinary values, in f64, f32 and bf16, compared with the same function in long double; their slopes where
  * mathematics leaves a choice; and the same bits at any position of an element. */
 #include "autograd/autograd.h"
-#include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 
 #include <float.h>
-#include <math.h>
-#include <string.h>
 
 typedef long double real;
 
@@ -144,7 +141,7 @@ static bool reference_is_finer(void)
 
 static const tn_dtype types[] = {TN_F64, TN_F32, TN_BF16};
 
-START_TEST(values)
+TEST_EACH(values, FUNCTIONS)
 {
     const char *name = functions[_i].name;
     for (int k = 0; k < 2; k++) {
@@ -164,7 +161,6 @@ START_TEST(values)
         }
     }
 }
-END_TEST
 
 static double special(int f, int which, tn_dtype dt)
 {
@@ -175,7 +171,7 @@ static double special(int f, int which, tn_dtype dt)
     return functions[f].y[which];
 }
 
-START_TEST(zeros_infinities_nan)
+TEST_EACH(zeros_infinities_nan, FUNCTIONS)
 {
     const double at[] = {0, -0.0, INFINITY, -INFINITY};
     for (int k = 0; k < 3; k++) {
@@ -192,10 +188,9 @@ START_TEST(zeros_infinities_nan)
         else ck_assert_msg(isnan(of_nan), "%s(NaN) in %s: %g", functions[_i].name, tn_dtype_name(dt), of_nan);
     }
 }
-END_TEST
 
 /* bf16 is f32, rounded once: exactly. */
-START_TEST(bf16_is_rounded_f32)
+TEST_EACH(bf16_is_rounded_f32, FUNCTIONS)
 {
     tn_tensor *x = numbers(TN_BF16), *y = functions[_i].f(x), *wide = tn_to(functions[_i].f(tn_to(x, TN_F32)), TN_BF16);
     ck_assert_int_eq(tn_dtype_of(y), TN_BF16);
@@ -205,7 +200,6 @@ START_TEST(bf16_is_rounded_f32)
                       b);
     }
 }
-END_TEST
 
 /* ---- the position of an element changes nothing ------------------------------------------------------------------ */
 
@@ -216,7 +210,7 @@ static void same_bits(tn_tensor *whole, int64_t from, const tn_tensor *part, con
                   "%s: %lld elements from %lld are not those of the whole", name, (long long)n, (long long)from);
 }
 
-START_TEST(tails)
+TEST_EACH(tails, FUNCTIONS)
 {
     for (int k = 0; k < 3; k++) {
         tn_tensor *x = tn_uniform_of(types[k], TN_SHAPE(200), -3, 3), *y = functions[_i].f(x);
@@ -230,9 +224,8 @@ START_TEST(tails)
         }
     }
 }
-END_TEST
 
-START_TEST(tails_of_two)
+TEST(tails_of_two)
 {
     static const struct {
         const char *name;
@@ -264,7 +257,6 @@ START_TEST(tails_of_two)
             }
         }
 }
-END_TEST
 
 /* ---- slopes where mathematics leaves a choice, or a formula would compute inf · 0 -------------------------------- */
 
@@ -274,7 +266,7 @@ static double slope(tn_tensor *(*f)(tn_tensor *), double at, tn_dtype dt, bool o
     return g ? tn_item(g) : 0; /* NULL: zero */
 }
 
-START_TEST(slopes)
+TEST(slopes)
 {
     static const struct {
         const char *name;
@@ -352,10 +344,9 @@ START_TEST(slopes)
                               tn_dtype_name(types[k]), ops ? ", made of ops" : "", got, want);
             }
 }
-END_TEST
 
 /* A bound that f32 cannot represent: the slope there is 0 in f64 and f32, and correct on both sides of it. */
-START_TEST(slopes_at_a_rounded_bound)
+TEST(slopes_at_a_rounded_bound)
 {
     static const double bounds[] = {0.1, 0.3, 0.7, 1.1};
     for (int b = 0; b < 4; b++)
@@ -374,7 +365,6 @@ START_TEST(slopes_at_a_rounded_bound)
                 }
             }
 }
-END_TEST
 
 /* ---- mish: as softplus, tanh and a product its slope was NaN at 3e38, and 8 units wrong in bf16 ------------------ */
 
@@ -392,7 +382,7 @@ static real mish_halves(real x)
     return x < 0 && x > -5000 ? t + fabsl(mish_slope(x) - t) : mish_slope(x);
 }
 
-START_TEST(slope_of_mish)
+TEST(slope_of_mish)
 {
     for (int k = 0; k < 2; k++) {
         tn_tensor *v = tn_cat(0, numbers(types[k]), tn_uniform_of(types[k], TN_SHAPE(2000), -9, 9));
@@ -408,10 +398,9 @@ START_TEST(slope_of_mish)
         }
     }
 }
-END_TEST
 
 /* x, y and slope in bf16 as computed by PyTorch 2.15, to the last bit. */
-START_TEST(mish_in_bf16)
+TEST(mish_in_bf16)
 {
     static const double rows[][3] = {{-50, -9.63499978e-21, -9.4761811e-21},
                                      {-20, -4.12110239e-08, -3.91155481e-08},
@@ -446,10 +435,9 @@ START_TEST(mish_in_bf16)
         ck_assert_msg(got == g, "mish'(%g): %.9g, PyTorch %.9g", rows[i][0], got, g);
     }
 }
-END_TEST
 
 /* The ops that backwards are made of must not turn a finite second or third derivative into NaN. */
-START_TEST(third_derivatives)
+TEST(third_derivatives)
 {
     static const struct {
         tn_tensor *(*f)(tn_tensor *);
@@ -472,22 +460,4 @@ START_TEST(third_derivatives)
                           i, order + 1, at[i].at, got, at[i].want[order], tn_error_message());
         }
     }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("pointwise");
-    TCase *t = tn_tcase(s, "values");
-    tcase_add_loop_test(t, values, 0, FUNCTIONS);
-    tcase_add_loop_test(t, zeros_infinities_nan, 0, FUNCTIONS);
-    tcase_add_loop_test(t, bf16_is_rounded_f32, 0, FUNCTIONS);
-    tcase_add_loop_test(t, tails, 0, FUNCTIONS);
-    tcase_add_test(t, tails_of_two);
-    tcase_add_test(t, slopes);
-    tcase_add_test(t, slopes_at_a_rounded_bound);
-    tcase_add_test(t, slope_of_mish);
-    tcase_add_test(t, mish_in_bf16);
-    tcase_add_test(t, third_derivatives);
-    return tn_check_main(s);
 }

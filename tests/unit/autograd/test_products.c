@@ -2,11 +2,6 @@
  * registry's samples; and that a row has the same bits alone and among others. */
 #include "autograd/autograd.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
-#include "tests/common/bits.h"
-
-#include <math.h>
-#include <string.h>
 
 static tn_tensor *noise(tn_dtype dt, tn_shape s) { return tn_to(tn_uniform_of(TN_F64, s, -1, 1), dt); }
 
@@ -84,7 +79,7 @@ static const tn_shape matrices[][2] = {
 };
 enum { MATRICES = sizeof matrices / sizeof *matrices };
 
-START_TEST(matmul_loops)
+TEST_EACH(matmul_loops, MATRICES)
 {
     const tn_shape *s = matrices[_i];
     for (int la = 0; la < LAYOUTS; la++)
@@ -100,9 +95,8 @@ START_TEST(matmul_loops)
             tn_scope_end(scope);
         }
 }
-END_TEST
 
-START_TEST(matmul_vectors)
+TEST(matmul_vectors)
 {
     tn_tensor *v = noise(TN_F64, TN_SHAPE(6)), *m = noise(TN_F64, TN_SHAPE(2, 6, 3)), *w = noise(TN_F64, TN_SHAPE(3));
     tn_tensor *row = tn_matmul(v, m), *column = tn_matmul(m, w), *dot = tn_matmul(v, v);
@@ -113,9 +107,8 @@ START_TEST(matmul_vectors)
     is_product(tn_unsqueeze(column, 2), m, tn_unsqueeze(w, 1), 0x1p-53);
     is_product(tn_reshape(dot, TN_SHAPE(1, 1)), tn_unsqueeze(v, 0), tn_unsqueeze(v, 1), 0x1p-53);
 }
-END_TEST
 
-START_TEST(matmul_types)
+TEST(matmul_types)
 {
     tn_tensor *f32 = noise(TN_F32, TN_SHAPE(2, 3)), *f64 = noise(TN_F64, TN_SHAPE(3, 2)),
               *bf16 = noise(TN_BF16, TN_SHAPE(3, 2));
@@ -136,9 +129,8 @@ START_TEST(matmul_types)
     ck_assert_int_eq(tn_dtype_of(tn_grad(f32)), TN_F32);
     ck_assert_int_eq(tn_dtype_of(tn_grad(f64)), TN_F64);
 }
-END_TEST
 
-START_TEST(matmul_nan_stays_in_its_row)
+TEST(matmul_nan_stays_in_its_row)
 {
     tn_tensor *a = tn_ones(TN_SHAPE(3, 4)), *b = tn_ones(TN_SHAPE(4, 5));
     tn_set_at(a, TN_SHAPE(1, 2), NAN);
@@ -150,12 +142,11 @@ START_TEST(matmul_nan_stays_in_its_row)
             ck_assert(i == 1 ? isnan(v) : j == 3 ? v == (double)INFINITY : v == 4);
         }
 }
-END_TEST
 
 static const tn_dtype reals[] = {TN_F32, TN_F64, TN_BF16};
 
 /* Row i of y = f(x) is f(row i of x), to the bit, for f a product with a matrix or with a batch of them. */
-START_TEST(rows_alone)
+TEST_EACH(rows_alone, 3)
 {
     const tn_dtype dt = reals[_i];
     const int64_t  ks[] = {1, 7, 64, 300, 1100}, ms[] = {2, 5, 37, 100}, ns[] = {1, 9, 65, 130};
@@ -177,9 +168,8 @@ START_TEST(rows_alone)
         tn_scope_end(s);
     }
 }
-END_TEST
 
-START_TEST(threads)
+TEST_EACH(threads, 3)
 {
     const tn_dtype dt = reals[_i];
     tn_tensor     *x = tn_requires_grad(noise(dt, TN_SHAPE(3, 90, 150))),
@@ -196,19 +186,16 @@ START_TEST(threads)
             else first[i] = out[i];
         }
     }
-    tn_set_threads(0);
 }
-END_TEST
 
 /* ---- linear ------------------------------------------------------------------------------------------------------ */
 
-START_TEST(linear_is_matmul_and_add)
+TEST(linear_is_matmul_and_add)
 {
-    const tn_shape shapes[] = {{.n = 1, .d = {9}},
-                               {.n = 2, .d = {5, 9}},
-                               {.n = 3, .d = {2, 5, 9}},
-                               {.n = 5, .d = {2, 1, 3, 2, 9}},
-                               {.n = 3, .d = {2, 0, 9}}};
+    const tn_shape shapes[] = {
+        {.n = 1, .d = {9}},       {.n = 2, .d = {5, 9}}, {.n = 3, .d = {2, 5, 9}}, {.n = 5, .d = {2, 1, 3, 2, 9}},
+        {.n = 3, .d = {2, 0, 9}},
+    };
     for (int i = 0; i < 5; i++)
         for (int layout = 0; layout < LAYOUTS; layout++) {
             tn_tensor *x = laid_out(TN_F64, shapes[i], layout), *w = laid_out(TN_F64, TN_SHAPE(4, 9), layout);
@@ -224,10 +211,9 @@ START_TEST(linear_is_matmul_and_add)
             for (int k = 0; k < 3; k++) ck_assert(tn_allclose(g[k], h[k], 1e-13, 1e-13));
         }
 }
-END_TEST
 
 /* One op or two: the same bits forward, the same gradients up to rounding; without a tape nothing is saved. */
-START_TEST(linear_with_a_function)
+TEST(linear_with_a_function)
 {
     tn_tensor *(*const one[])(tn_tensor *, tn_tensor *, tn_tensor *) = {tn_linear_gelu, tn_linear_gelu_tanh,
                                                                         tn_linear_relu};
@@ -256,7 +242,6 @@ START_TEST(linear_with_a_function)
         tn_scope_end(free_of_tape);
     }
 }
-END_TEST
 
 /* ---- einsum ------------------------------------------------------------------------------------------------------ */
 
@@ -366,7 +351,7 @@ static const sum_ sums[] = {
 };
 enum { SUMS = sizeof sums / sizeof *sums };
 
-START_TEST(einsum_loops)
+TEST_EACH(einsum_loops, SUMS)
 {
     const sum_ *q = &sums[_i];
     const char *spelled = q->spelled ? q->spelled : q->equation, *out = strstr(spelled, "->") + 2;
@@ -388,10 +373,9 @@ START_TEST(einsum_loops)
         }
     }
 }
-END_TEST
 
 /* Equations without arithmetic allocate nothing. */
-START_TEST(einsum_views)
+TEST(einsum_views)
 {
     tn_tensor *x = noise(TN_F32, TN_SHAPE(3, 3));
     ck_assert(tn_shares_memory(tn_einsum("ij->ji", x), x));
@@ -399,10 +383,9 @@ START_TEST(einsum_views)
     tn_tensor *same = tn_einsum("ij->ij", x);
     ck_assert(same != x && tn_shares_memory(same, x));
 }
-END_TEST
 
 /* Errors in equations and shapes are samples of the room; here are the calls that samples cannot make. */
-START_TEST(einsum_errors)
+TEST(einsum_errors)
 {
     tn_tensor *x = noise(TN_F32, TN_SHAPE(2, 3)), *many[17];
     char       text[400], want[400];
@@ -434,24 +417,4 @@ START_TEST(einsum_errors)
     tn_tensor *y = tn_einsum_list("ij,ij,ij,ij,ij,ij,ij,ij,ij,ij,ij,ij,ij,ij,ij,ij,ij->ij", 17, many);
     fine();
     for (int64_t i = 0; i < 6; i++) ck_assert_double_eq_tol(tn_get(y, i), pow(tn_get(x, i), 17), 1e-5);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("products");
-    TCase *c = tn_tcase(s, "matmul");
-    tcase_add_loop_test(c, matmul_loops, 0, MATRICES);
-    tcase_add_test(c, matmul_vectors);
-    tcase_add_test(c, matmul_types);
-    tcase_add_test(c, matmul_nan_stays_in_its_row);
-    tcase_add_loop_test(c, rows_alone, 0, 3);
-    tcase_add_loop_test(c, threads, 0, 3);
-    tcase_add_test(c, linear_is_matmul_and_add);
-    tcase_add_test(c, linear_with_a_function);
-    c = tn_tcase(s, "einsum");
-    tcase_add_loop_test(c, einsum_loops, 0, SUMS);
-    tcase_add_test(c, einsum_views);
-    tcase_add_test(c, einsum_errors);
-    return tn_check_main(s);
 }

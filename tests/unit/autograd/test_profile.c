@@ -8,8 +8,6 @@
 #include "tests/common/faults.h"
 
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 static double now(void)
@@ -68,7 +66,7 @@ static void steps(net *m, tn_optimizer *opt, int n)
     }
 }
 
-START_TEST(rows_are_by_module_and_op)
+TEST(rows_are_by_module_and_op)
 {
     net          *m = net_new();
     tn_optimizer *opt = tn_adamw_new(m);
@@ -94,10 +92,9 @@ START_TEST(rows_are_by_module_and_op)
     tn_optimizer_free(opt);
     tn_free(m);
 }
-END_TEST
 
 /* attention is made of other ops: its forward includes them, its backward is counted as theirs. */
-START_TEST(an_op_counts_whole)
+TEST(an_op_counts_whole)
 {
     tn_tensor   *q = tn_requires_grad(tn_uniform(TN_SHAPE(2, 3, 4), -1, 1)), *w = NULL;
     const double start = now();
@@ -117,14 +114,13 @@ START_TEST(an_op_counts_whole)
     ck_assert_int_ge(backward, 1);
     tn_profile_free(p);
 }
-END_TEST
 
 static void spin(double seconds)
 {
     for (double end = now() + seconds; now() < end;) {}
 }
 
-START_TEST(a_span_counts_without_what_is_inside)
+TEST(a_span_counts_without_what_is_inside)
 {
     const double start = now();
     tn_profile  *p = tn_profile_begin();
@@ -142,10 +138,9 @@ START_TEST(a_span_counts_without_what_is_inside)
     ck_assert_double_le(total(p), now() - start); /* twice the inner one would be too much */
     tn_profile_free(p);
 }
-END_TEST
 
 /* Spans deeper than the limit: only names are lost. */
-START_TEST(spans_may_be_deep)
+TEST(spans_may_be_deep)
 {
     tn_profile *p = tn_profile_begin();
     for (int i = 0; i < 200; i++) tn_span_begin("deep");
@@ -157,9 +152,8 @@ START_TEST(spans_may_be_deep)
     tn_profile_free(p); /* also ends it */
     ck_assert_ptr_null(tn_profile_from_env());
 }
-END_TEST
 
-START_TEST(many_names)
+TEST(many_names)
 {
     char        name[32];
     tn_profile *p = tn_profile_begin();
@@ -179,7 +173,6 @@ START_TEST(many_names)
     ck_assert(!tn_profile_row_at(p, 1000, &none));
     tn_profile_free(p);
 }
-END_TEST
 
 static int count(const tn_json *events, const char *name, const char *kind)
 {
@@ -190,7 +183,7 @@ static int count(const tn_json *events, const char *name, const char *kind)
     return n;
 }
 
-START_TEST(the_trace_is_json)
+TEST(the_trace_is_json)
 {
     net        *m = net_new();
     tn_profile *p = tn_profile_begin();
@@ -218,7 +211,6 @@ START_TEST(the_trace_is_json)
     tn_profile_free(p);
     tn_free(m);
 }
-END_TEST
 
 static bool holds(FILE *f, const char *words)
 {
@@ -229,7 +221,7 @@ static bool holds(FILE *f, const char *words)
     return false;
 }
 
-START_TEST(the_environment_asks)
+TEST(the_environment_asks)
 {
     net        *m = net_new();
     FILE       *f = tmpfile();
@@ -253,11 +245,10 @@ START_TEST(the_environment_asks)
     fclose(f);
     tn_free(m);
 }
-END_TEST
 
 /* An op counts its inputs and results once, in the backward the gradients and what it saved, too; views move nothing,
  * and what broadcasting repeats counts once. "bytes" orders the table by them. */
-START_TEST(bytes_are_counted)
+TEST(bytes_are_counted)
 {
     char line[512];
     setenv("TENON_PROFILE", "bytes", 1);
@@ -280,7 +271,6 @@ START_TEST(bytes_are_counted)
     ck_assert_msg(strstr(line, "        9 ") != NULL, "%s", line); /* 9.6 MB */
     fclose(f);
 }
-END_TEST
 
 static void *elsewhere(void *p)
 {
@@ -295,7 +285,7 @@ static void *elsewhere(void *p)
     return refused ? p : NULL;
 }
 
-START_TEST(misuse)
+TEST(misuse)
 {
     tn_profile *p = tn_profile_begin();
     ck_assert_ptr_null(tn_profile_begin());
@@ -314,9 +304,8 @@ START_TEST(misuse)
     ck_assert_ptr_null(tn_profile_begin());
     tn_clear_error();
 }
-END_TEST
 
-START_TEST(another_thread)
+TEST(another_thread)
 {
     pthread_t   t;
     void       *refused;
@@ -327,10 +316,9 @@ START_TEST(another_thread)
     ck_assert_int_eq(row_of(p, "", "exp").calls, 0);
     tn_profile_free(p);
 }
-END_TEST
 
 /* Each call of the allocator fails once: then a step works or reports that memory is out, and the profile is freed. */
-START_TEST(without_memory)
+BARE_TEST(without_memory)
 {
     tn_faulty_memory_begin();
     int64_t reached = 0;
@@ -354,25 +342,4 @@ START_TEST(without_memory)
     }
     ck_assert_int_gt(reached, 10);
     tn_faulty_memory_end();
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("profile");
-    TCase *c = tn_tcase(s, "profile");
-    tcase_add_test(c, rows_are_by_module_and_op);
-    tcase_add_test(c, an_op_counts_whole);
-    tcase_add_test(c, a_span_counts_without_what_is_inside);
-    tcase_add_test(c, spans_may_be_deep);
-    tcase_add_test(c, many_names);
-    tcase_add_test(c, the_trace_is_json);
-    tcase_add_test(c, the_environment_asks);
-    tcase_add_test(c, bytes_are_counted);
-    tcase_add_test(c, misuse);
-    tcase_add_test(c, another_thread);
-    TCase *memory = tcase_create("memory"); /* starts with no tensor alive */
-    tcase_add_test(memory, without_memory);
-    suite_add_tcase(s, memory);
-    return tn_check_main(s);
 }

@@ -1,11 +1,7 @@
 /* test_rope.c — rotary positions against plain loops: both kinds of pairs, every scaling as Hugging Face's transformers
  * computes it, positions from an offset and from a tensor; the same bits for a position in any context. */
 #include "autograd/autograd.h"
-#include "tests/common/bits.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
-
-#include <math.h>
 
 enum { B = 2, H = 3, T = 5, D = 8, R = 6 };
 
@@ -48,7 +44,7 @@ static void check(tn_rope_config c, int64_t offset)
     }
 }
 
-START_TEST(loops)
+TEST(loops)
 {
     const tn_rope_config kinds[] = {
         TN_ROPE(.dim = R),
@@ -61,10 +57,9 @@ START_TEST(loops)
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         for (int64_t offset = 0; offset < 40; offset += 13) check(kinds[i], offset);
 }
-END_TEST
 
 /* One position alone, several, and given by a tensor: the same bits. */
-START_TEST(positions)
+TEST(positions)
 {
     const tn_rope_config c = TN_ROPE(.dim = R);
     tn_tensor *all = tn_rope_angles(c, 0, 40), *at = tn_from_data(TN_I64, TN_SHAPE(2, 2), (int64_t[]){3, 39, 0, 7});
@@ -78,9 +73,8 @@ START_TEST(positions)
     ck_assert(tn_same_bits(tn_rope_angles_at(c, tn_to(at, TN_I32)), named));
     ck_assert(tn_dtype_of(tn_rope(tn_zeros_of(TN_BF16, TN_SHAPE(40, R)), all, false)) == TN_BF16);
 }
-END_TEST
 
-START_TEST(refused)
+TEST(refused)
 {
     const struct {
         tn_rope_config c;
@@ -110,15 +104,4 @@ START_TEST(refused)
     ck_assert_ptr_null(tn_rope_angles_at(c, tn_ones(TN_SHAPE(2))));
     ck_assert_str_eq(tn_error_message(), "rope: positions must be i64 or i32, with fewer than 8 dims");
     tn_clear_error();
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("rope");
-    TCase *c = tn_tcase(s, "rotary positions");
-    tcase_add_test(c, loops);
-    tcase_add_test(c, positions);
-    tcase_add_test(c, refused);
-    return tn_check_main(s);
 }

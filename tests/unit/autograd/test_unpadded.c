@@ -2,11 +2,7 @@
  * dropout; a sequence alone and among others; gradients against differences; what is rejected. */
 #include "autograd/autograd.h"
 #include "autograd/tools.h"
-#include "tests/common/bits.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
-
-#include <math.h>
 
 static int64_t below(int64_t n) { return (int64_t)(tn_random_double(NULL) * (double)n); }
 
@@ -72,7 +68,7 @@ static void compare(const batch *q, const batch *k, outcome padded, outcome o, c
 }
 
 /* Attention of a sequence to itself and to another, causal or in a window, with dropout, heads that share keys. */
-START_TEST(same_bits_as_padded)
+TEST_EACH(same_bits_as_padded, 6)
 {
     const tn_dtype dt = (tn_dtype[]){TN_F32, TN_F64, TN_BF16}[_i % 3];
     char           what[100];
@@ -98,12 +94,10 @@ START_TEST(same_bits_as_padded)
         compare(&q, k, padded, run(u, unpadded(&q, seed), &at), what);
         ck_assert_uint_eq(tn_current_generator()->position, drawn);
     }
-    tn_set_threads(0);
 }
-END_TEST
 
 /* q, k and v in one tensor [1, rows, 3, heads, width], and its gradient. */
-START_TEST(three_in_one)
+TEST(three_in_one)
 {
     const batch b = random_batch(7, 140);
     tn_tensor  *x[3], *turned[3], *seed = noise(&b, TN_F32, 2, 24, 0);
@@ -123,10 +117,9 @@ START_TEST(three_in_one)
     for (int i = 0; i < 3; i++)
         ck_assert(tn_same_bits(tn_clone(tn_permute(tn_select(tn_select(g, 0, 0), 1, i), TN_DIMS(1, 0, 2))), o.g[i]));
 }
-END_TEST
 
 /* A sequence alone has the same bits as among others. */
-START_TEST(alone)
+TEST(alone)
 {
     const batch b = random_batch(6, 200);
     tn_tensor  *q = unpadded(&b, noise(&b, TN_F32, 2, 16, 0)), *y = tn_attention(q, q, q, .offsets = b.offsets);
@@ -134,9 +127,7 @@ START_TEST(alone)
         tn_tensor *one = tn_narrow(q, 1, at, b.length[i]);
         ck_assert(tn_same_bits(tn_attention(one, one, one), tn_clone(tn_narrow(y, 1, at, b.length[i]))));
     }
-    fine();
 }
-END_TEST
 
 /* ---- gradients --------------------------------------------------------------------------------------------------- */
 
@@ -154,7 +145,7 @@ static tn_tensor *attention_of(tn_tensor *const *in, int n, void *user)
                         .window = k->causal ? 2 : 0, .dropout = k->dropout);
 }
 
-START_TEST(differences)
+TEST_EACH(differences, 4)
 {
     tn_tensor *offsets = tn_from_data(TN_I64, TN_SHAPE(4), (int64_t[]){0, 3, 3, 7});
     tn_tensor *others = tn_from_data(TN_I64, TN_SHAPE(4), (int64_t[]){0, 2, 3, 5});
@@ -169,7 +160,6 @@ START_TEST(differences)
     ck_assert_msg(tn_gradcheck(attention_of, .user = &k, .count = 3, .inputs = in, .second = true) == TN_OK, "%s",
                   tn_error_message());
 }
-END_TEST
 
 /* ---- mistakes ---------------------------------------------------------------------------------------------------- */
 
@@ -179,7 +169,7 @@ END_TEST
         ck_error(code, text);           \
     } while (0)
 
-START_TEST(rejected)
+TEST(rejected)
 {
     tn_tensor *q = tn_ones(TN_SHAPE(2, 5, 3)), *mask = tn_zeros_of(TN_BOOL, TN_SHAPE(5, 5)), *w;
 #define OFFSETS(...)                                                                              \
@@ -210,17 +200,4 @@ START_TEST(rejected)
     tn_tensor *y = tn_sum(tn_attention(q, q, q, .offsets = good, .dropout = 0.5)), *g;
     ck_refused_by(TN_EUNSUPPORTED, "attention: gradients of gradients of an unpadded batch with dropout; pad it",
                   tn_grad_of(y, 1, &q, &g, .create_graph = true));
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("unpadded");
-    TCase *c = tn_tcase(s, "unpadded");
-    tcase_add_loop_test(c, same_bits_as_padded, 0, 6);
-    tcase_add_test(c, three_in_one);
-    tcase_add_test(c, alone);
-    tcase_add_loop_test(c, differences, 0, 4);
-    tcase_add_test(c, rejected);
-    return tn_check_main(s);
 }

@@ -188,7 +188,7 @@ static void randomise(float (*x)[WIDE])
         for (int64_t i = 0; i < WIDE; i++) x[r][i] = bf16((float)noise());
 }
 
-START_TEST(chains)
+TEST_EACH(chains, ISAS)
 {
     static const int64_t     sizes[][4] = {{1, 1, 1, 1},      {3, 33, 5, 17},   {33, 65, 33, 40}, {70, 70, 16, 64},
                                            {65, 129, 40, 31}, {97, 197, 33, 7}, {1, 150, 64, 32}, {129, 2, 48, 16}};
@@ -218,13 +218,4 @@ START_TEST(chains)
         tn_set_threads(0), tn__self.shrink = 0;
         tn_scope_end(s);
     }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("attention to the bit");
-    TCase *c = tn_tcase(s, "chains");
-    tcase_add_loop_test(c, chains, 0, ISAS);
-    return tn_check_main(s);
 }

@@ -9,12 +9,8 @@
 #include "core/products/gemm.h"
 #include "core/tensor/convert.h"
 #include "core/kernels/kernels.h"
-#include "tests/common/bits.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 
-#include <math.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -48,6 +44,7 @@ static void unmap_regions(void)
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     for (int r = 0; r < OPERANDS; r++) munmap(operand[r].begin - page, operand[r].bytes + 2 * page);
 }
+AROUND_TESTS(map_regions, unmap_regions);
 
 /* [rows, cols] of noise, by rows or by columns, at one end of its region. */
 static tn_tensor *placed(int r, bool at_end, bool columns, tn_dtype dt, int64_t rows, int64_t cols)
@@ -132,7 +129,7 @@ static void check_sizes(const tn__kernel_table *table, int x, int64_t t, int64_t
     expect(GQ, gq, far, "gq"), expect(GK, gk, far, "gk");
 }
 
-START_TEST(tails)
+TEST_EACH(tails, 5)
 {
     static const char *const isas[] = {"baseline", "avx2", "avx512", "avx512bf16", "amx"};
     const tn__kernel_table  *table = tn__kernels_of(isas[_i]);
@@ -146,7 +143,6 @@ START_TEST(tails)
             if (n % 16 == 0 || n >= 127) check_sizes(table, x, n, n, 5, 4);
         }
 }
-END_TEST
 
 /* ---- the borders of blocks --------------------------------------------------------------------------------------- */
 
@@ -172,7 +168,7 @@ static outcome run(tn_attention_args a, bool ops)
 }
 
 /* The gradients of the kernels equal those of the ops, and the result equals that of the weights. */
-START_TEST(as_ops_make_it)
+TEST_EACH(as_ops_make_it, 12)
 {
     static const int64_t sizes[][3] = {{64, 128, 16}, {65, 129, 17}, {130, 127, 3}, {3, 300, 33}, {200, 260, 8}};
     for (int n = tn_test_slow() ? 3 : 0; n < 5; n++) {
@@ -198,7 +194,6 @@ START_TEST(as_ops_make_it)
         }
     }
 }
-END_TEST
 
 /* ---- the same bits ----------------------------------------------------------------------------------------------- */
 
@@ -209,7 +204,7 @@ static void same(outcome a, outcome b)
 }
 
 /* A matrix alone (cut into queries and keys, for more threads) and among others (one task each), with any threads. */
-START_TEST(cuts)
+TEST_EACH(cuts, 3)
 {
     const tn_dtype dt = (tn_dtype[]){TN_F32, TN_F64, TN_BF16}[_i];
     enum { N = 9, LONG = 330, WIDE = 24 };
@@ -247,11 +242,10 @@ START_TEST(cuts)
         for (int i = 0; i < 3; i++) ck_assert(tn_same_bits(alone[i], tn_narrow(g[i], 0, 4, 1)));
     }
 }
-END_TEST
 
 /* With a window, too, a query has the same bits alone and among others, whatever precedes and follows the keys that it
  * sees, even NaN. */
-START_TEST(windows)
+TEST_EACH(windows, 3)
 {
     static const int64_t sizes[] = {1, 7, 64, 128, 129, 300};
     enum { LONG = 420, WIDE = 8 };
@@ -275,13 +269,12 @@ START_TEST(windows)
     tn_tensor *y = tn_attention(q, k, v, .causal = true, .past = INT64_MAX, .window = 5);
     ck_assert(tn_item(tn_sum(tn_abs(y))) == 0); /* the window is after all keys */
     fine();
-    ck_assert(!tn_attention(q, k, v, .past = 2));
-    ck_error(TN_EINVAL, "attention: past is 2, but must be 0, or at least 1 together with causal");
+    ck_refused(tn_attention(q, k, v, .past = 2), TN_EINVAL,
+               "attention: past is 2, but must be 0, or at least 1 together with causal");
 }
-END_TEST
 
 /* Padding after the last key, of any length, changes no bit of any gradient, and its own is 0. */
-START_TEST(padding)
+TEST(padding)
 {
     enum { REAL = 140, MORE = 200, T = 70, WIDE = 16 };
     tn_tensor *q = noise(TN_SHAPE(1, 2, T, WIDE)), *k = noise(TN_SHAPE(1, 2, REAL, WIDE)),
@@ -298,11 +291,10 @@ START_TEST(padding)
         ck_assert_double_eq(tn_item(tn_sum(tn_abs(tn_narrow(b.g[i], 2, REAL, MORE)))), 0);
     }
 }
-END_TEST
 
 /* ---- three in one ------------------------------------------------------------------------------------------------ */
 
-START_TEST(three_in_one)
+TEST_EACH(three_in_one, 3)
 {
     const tn_dtype dt = (tn_dtype[]){TN_F32, TN_F64, TN_BF16}[_i];
     const int64_t  b = 2, t = 70, h = 3, d = 20;
@@ -320,7 +312,6 @@ START_TEST(three_in_one)
     fine();
     ck_assert(tn_is_contiguous(g[0]) && tn_same_bits(g[0], g[1]));
 }
-END_TEST
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
@@ -345,27 +336,9 @@ static double extra(bool weights)
     return bytes;
 }
 
-START_TEST(memory)
+TEST(memory)
 {
     tn_set_threads(2);
     const double streamed = extra(false), matrices = extra(true);
     ck_assert_msg(streamed < matrices / 10, "%g bytes, and with matrices %g", streamed, matrices);
-    tn_set_threads(0);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("attention in blocks");
-    TCase *c = tn_tcase(s, "blocks");
-    tcase_add_loop_test(c, as_ops_make_it, 0, 12);
-    tcase_add_loop_test(c, windows, 0, 3);
-    tcase_add_loop_test(c, cuts, 0, 3);
-    tcase_add_test(c, padding);
-    tcase_add_loop_test(c, three_in_one, 0, 3);
-    tcase_add_test(c, memory);
-    TCase *g = tn_tcase(s, "guard pages");
-    tcase_add_unchecked_fixture(g, map_regions, unmap_regions);
-    tcase_add_loop_test(g, tails, 0, 5);
-    return tn_check_main(s);
 }

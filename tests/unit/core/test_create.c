@@ -1,11 +1,8 @@
 /* test_create.c — new tensors of every kind, and invalid requests. */
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 
 #include "core/tensor/tensor.h"
 #include <float.h>
-#include <math.h>
-#include <string.h>
 
 /* For loops: Check's own assertions each write to a pipe, whether they hold or not. */
 #define EACH(holds) ((holds) ? (void)0 : ck_abort_msg("%s", #holds))
@@ -24,7 +21,7 @@ static void all_are(const tn_tensor *t, tn_dtype dt, tn_shape s, double value)
 
 /* ---- constant ------------------------------------------------------------------------------------------------- */
 
-START_TEST(constants)
+TEST_EACH(constants, TYPES)
 {
     const tn_shape shapes[] = {TN_SCALAR,
                                TN_SHAPE(0),
@@ -53,9 +50,8 @@ START_TEST(constants)
     }
     all_are(tn_scalar_of(dt, 1), dt, TN_SCALAR, 1);
 }
-END_TEST
 
-START_TEST(short_forms)
+TEST(short_forms)
 {
     const tn_shape s = TN_SHAPE(3, 2);
     ck_assert_int_eq(tn_dtype_of(tn_empty(s)), TN_F32);
@@ -64,17 +60,15 @@ START_TEST(short_forms)
     all_are(tn_full(s, -2.5), TN_F32, s, -2.5);
     all_are(tn_scalar(0.1), TN_F64, TN_SCALAR, 0.1);
 }
-END_TEST
 
-START_TEST(a_like_of_a_view_is_contiguous)
+TEST(a_like_of_a_view_is_contiguous)
 {
     tn_tensor *base = tn_zeros(TN_SHAPE(3, 4));
     tn__layout l = {.shape = {.n = 2, .d = {4, 3}}, .stride = {1, 4}};
     all_are(tn_ones_like(tn__alias(base, &l)), TN_F32, TN_SHAPE(4, 3), 1);
 }
-END_TEST
 
-START_TEST(special_values)
+TEST(special_values)
 {
     ck_assert(isnan(tn_item(tn_full(TN_SHAPE(1), NAN))));
     ck_assert_double_eq(tn_item(tn_full(TN_SHAPE(1), -INFINITY)), -INFINITY);
@@ -90,9 +84,8 @@ START_TEST(special_values)
     ck_assert_double_eq(tn_item(tn_full_of(TN_BOOL, TN_SHAPE(1), 0.25)), 1);
     ck_assert_double_eq(tn_item(tn_full_of(TN_BOOL, TN_SHAPE(1), NAN)), 1);
 }
-END_TEST
 
-START_TEST(values_that_do_not_fit)
+TEST(values_that_do_not_fit)
 {
     const tn_shape s = TN_SHAPE(2);
     ck_refused(tn_full_of(TN_U8, s, 256), TN_EINVAL, "tn_full_of: value 256 does not fit u8, which holds 0 to 255");
@@ -110,9 +103,8 @@ START_TEST(values_that_do_not_fit)
     ck_refused(tn_full_like(tn_zeros_of(TN_U8, s), 1000), TN_EINVAL,
                "tn_full_like: value 1000 does not fit u8, which holds 0 to 255");
 }
-END_TEST
 
-START_TEST(bad_shapes_and_types)
+TEST(bad_shapes_and_types)
 {
     const tn_shape nine = {.n = 9, .d = {1, 1, 1, 1, 1, 1, 1, 1}}, minus = {.n = -1, .d = {0}};
     const int64_t  huge = (int64_t)1 << 62;
@@ -136,13 +128,10 @@ START_TEST(bad_shapes_and_types)
     ck_refused(tn_empty_like(NULL), TN_EINVAL, "tn_empty_like: t is NULL");
 
     const int64_t terabytes = (int64_t)1 << 44;
-    ck_assert_ptr_null(tn_empty_of(TN_F64, TN_SHAPE(terabytes)));
-    ck_assert_int_eq(tn_error(), TN_ENOMEM);
-    tn_clear_error();
+    ck_refused_code(tn_empty_of(TN_F64, TN_SHAPE(terabytes)), TN_ENOMEM);
 }
-END_TEST
 
-START_TEST(nothing_is_made_while_an_error_stands)
+TEST(nothing_is_made_while_an_error_stands)
 {
     tn_tensor *t = tn_zeros(TN_SHAPE(2));
     double     data[2] = {0};
@@ -162,11 +151,10 @@ START_TEST(nothing_is_made_while_an_error_stands)
     ck_assert_str_eq(tn_error_message(), "planted (12 later calls skipped)");
     tn_clear_error();
 }
-END_TEST
 
 /* ---- counted -------------------------------------------------------------------------------------------------- */
 
-START_TEST(arange)
+TEST(arange)
 {
     tn_tensor *t = tn_arange(100000);
     ck_assert_int_eq(tn_dtype_of(t), TN_I64);
@@ -175,9 +163,8 @@ START_TEST(arange)
     ck_assert_int_eq(tn_numel(tn_arange(0)), 0);
     ck_refused(tn_arange(-1), TN_EINVAL, "tn_arange: n is -1, but must not be negative");
 }
-END_TEST
 
-START_TEST(arange_with_steps)
+TEST(arange_with_steps)
 {
     static const struct {
         tn_dtype dt;
@@ -222,9 +209,8 @@ START_TEST(arange_with_steps)
     ck_refused(tn_arange_of(TN_U8, -1, 3, 1), TN_EINVAL,
                "tn_arange_of: start -1 does not fit u8, which holds 0 to 255");
 }
-END_TEST
 
-START_TEST(linspace)
+TEST(linspace)
 {
     static const struct {
         double  start, end;
@@ -260,9 +246,8 @@ START_TEST(linspace)
                "tn_linspace_of: end 256 does not fit u8, which holds 0 to 255");
     ck_refused(tn_linspace_of(TN_BOOL, 0, 1, 3), TN_EDTYPE, "tn_linspace_of: dtype bool cannot count");
 }
-END_TEST
 
-START_TEST(eye)
+TEST_EACH(eye, TYPES)
 {
     static const int64_t sizes[][2] = {{3, 3}, {2, 5}, {5, 2}, {1, 1}, {0, 4}, {4, 0}};
     for (int k = 0; k < 6; k++) {
@@ -275,11 +260,10 @@ START_TEST(eye)
     }
     ck_assert_int_eq(tn_dtype_of(tn_eye(2, 2)), TN_F32);
 }
-END_TEST
 
 /* ---- from host memory -------------------------------------------------------------------------------------------- */
 
-START_TEST(from_data)
+TEST(from_data)
 {
     float          f[6] = {1, 2, 3, 4, 5, 6};
     const uint16_t b[2] = {0x3f80, 0xc000};
@@ -308,13 +292,12 @@ START_TEST(from_data)
                "tn_from_data: data is NULL, but the shape has 3 elements");
     ck_refused(tn_from_data(TN_F32, TN_SHAPE(-3), f), TN_ESHAPE, "tn_from_data: [-3] has a negative size in dim 0");
 }
-END_TEST
 
 static int   releases;
 static void *released[2];
 static void  release(void *data, void *user) { releases++, released[0] = data, released[1] = user; }
 
-START_TEST(borrow)
+TEST(borrow)
 {
     double     data[6] = {1, 2, 3, 4, 5, 6};
     int        user;
@@ -340,10 +323,9 @@ START_TEST(borrow)
     ck_assert_ptr_nonnull(tn_borrow(TN_F64, TN_SHAPE(0), NULL, NULL, NULL));
     tn_scope_end(s);
 }
-END_TEST
 
 /* Memory that could not be borrowed stays with the caller: release is not called. */
-START_TEST(borrow_that_fails)
+TEST(borrow_that_fails)
 {
     double data[2] = {1, 2};
     releases = 0;
@@ -372,28 +354,4 @@ START_TEST(borrow_that_fails)
     ck_assert_ptr_null(tn_borrow(TN_F64, TN_SHAPE(2), data, release, NULL));
     tn_clear_error();
     ck_assert_int_eq(releases, 0);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("create");
-    TCase *c = tn_tcase(s, "constant");
-    tcase_add_loop_test(c, constants, 0, TYPES);
-    tcase_add_test(c, short_forms);
-    tcase_add_test(c, a_like_of_a_view_is_contiguous);
-    tcase_add_test(c, special_values);
-    tcase_add_test(c, values_that_do_not_fit);
-    tcase_add_test(c, bad_shapes_and_types);
-    tcase_add_test(c, nothing_is_made_while_an_error_stands);
-    c = tn_tcase(s, "counted");
-    tcase_add_test(c, arange);
-    tcase_add_test(c, arange_with_steps);
-    tcase_add_test(c, linspace);
-    tcase_add_loop_test(c, eye, 0, TYPES);
-    c = tn_tcase(s, "host memory");
-    tcase_add_test(c, from_data);
-    tcase_add_test(c, borrow);
-    tcase_add_test(c, borrow_that_fails);
-    return tn_check_main(s);
 }

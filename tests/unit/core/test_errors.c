@@ -4,7 +4,6 @@
 #include "tests/common/check_main.h"
 
 #include <pthread.h>
-#include <string.h>
 
 static void says(tn_status code, const char *text)
 {
@@ -13,7 +12,7 @@ static void says(tn_status code, const char *text)
     tn_clear_error();
 }
 
-START_TEST(the_first_stands)
+TEST(the_first_stands)
 {
     ck_assert_str_eq(tn_error_message(), "");
     ck_assert_int_eq(tn_raise(TN_EINDEX, "first %d", 1), TN_EINDEX);
@@ -24,10 +23,9 @@ START_TEST(the_first_stands)
     ck_assert_int_eq(tn_error(), TN_OK);
     for (int s = TN_OK; s <= TN_ENUMERIC; s++) ck_assert(!strncmp(tn_status_name((tn_status)s), "TN_", 3));
 }
-END_TEST
 
 /* An error may be wrapped in another text. */
-START_TEST(a_new_error_may_quote_the_old)
+TEST(a_new_error_may_quote_the_old)
 {
     tn_raise(TN_EIO, "the disk is full, and so on and so forth");
     const char *old = tn_error_message();
@@ -35,7 +33,6 @@ START_TEST(a_new_error_may_quote_the_old)
     tn_raise(TN_EIO, "while saving: %s; %s", old, old + 4);
     says(TN_EIO, "while saving: the disk is full, and so on and so forth; disk is full, and so on and so forth");
 }
-END_TEST
 
 typedef struct {
     int       calls;
@@ -56,7 +53,7 @@ static void veto(tn_status code, const char *message, void *user)
     ck_assert_ptr_nonnull(tn_ones(TN_SHAPE(2))); /* it may use the library */
 }
 
-START_TEST(hooks_listen_and_cannot_veto)
+TEST(hooks_listen_and_cannot_veto)
 {
     heard h = {0};
     tn_on_error(listen, &h);
@@ -67,8 +64,7 @@ START_TEST(hooks_listen_and_cannot_veto)
     ck_assert_int_eq(h.code, TN_ESHAPE);
     ck_assert_str_eq(h.text,
                      "encoder: mul: shapes [2] and [3] do not broadcast: dim -1 is 2 in one and 3 in the other");
-    ck_assert_int_eq(tn_error(), TN_ESHAPE);
-    tn_clear_error();
+    ck_error_code(TN_ESHAPE);
     tn_on_error(veto, NULL);
     ck_assert_ptr_null(tn_zeros(TN_SHAPE(-1)));
     tn_on_error(NULL, NULL);
@@ -77,9 +73,8 @@ START_TEST(hooks_listen_and_cannot_veto)
     ck_assert_int_eq(h.calls, 1);
     tn_clear_error();
 }
-END_TEST
 
-START_TEST(put_aside_and_brought_back)
+TEST(put_aside_and_brought_back)
 {
     tn_error_state outer, inner;
     tn_raise(TN_EIO, "outer");
@@ -98,9 +93,8 @@ START_TEST(put_aside_and_brought_back)
     tn_error_pop(&outer);
     ck_assert_int_eq(tn_error(), TN_OK);
 }
-END_TEST
 
-START_TEST(paths)
+TEST(paths)
 {
     char long_name[600];
     memset(long_name, 'n', sizeof long_name - 1);
@@ -124,7 +118,6 @@ START_TEST(paths)
     tn_path_pop();
     tn_clear_error();
 }
-END_TEST
 
 static void *alone(void *unused)
 {
@@ -134,7 +127,7 @@ static void *alone(void *unused)
     return NULL;
 }
 
-START_TEST(each_thread_has_its_own)
+TEST(each_thread_has_its_own)
 {
     pthread_t t;
     tn_raise(TN_EINVAL, "mine");
@@ -142,31 +135,15 @@ START_TEST(each_thread_has_its_own)
     pthread_join(t, NULL);
     says(TN_EINVAL, "mine");
 }
-END_TEST
 
 static bool refuses(tn_ctx *c) { return tn_infer_fail(c, TN_EUNSUPPORTED, "not %s %d times", "seven", 7); }
 static void no_forward(tn_ctx *c) { (void)c; }
 
-START_TEST(ops_complain_by_name)
+TEST(ops_complain_by_name)
 {
     const tn_op op = {.size = sizeof(tn_op), .name = "picky", .inputs = 1, .infer = refuses, .forward = no_forward};
     tn_path_push("head");
     ck_assert_ptr_null(tn_apply(&op, tn_ones(TN_SHAPE(2))));
     tn_path_pop();
     says(TN_EUNSUPPORTED, "head: picky: not seven 7 times");
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("errors");
-    TCase *t = tn_tcase(s, "errors");
-    tcase_add_test(t, the_first_stands);
-    tcase_add_test(t, a_new_error_may_quote_the_old);
-    tcase_add_test(t, hooks_listen_and_cannot_veto);
-    tcase_add_test(t, put_aside_and_brought_back);
-    tcase_add_test(t, paths);
-    tcase_add_test(t, each_thread_has_its_own);
-    tcase_add_test(t, ops_complain_by_name);
-    return tn_check_main(s);
 }

@@ -46,7 +46,7 @@ static void check_new(const tn__kernel_table *t, tn_dtype dt, tn_dtype ct, int64
     free(a.data), free(b.data), free(c.data);
 }
 
-START_TEST(sizes)
+TEST_EACH(sizes, ISAS)
 {
     static const int64_t side[] = {0, 1, 2, 3, 5, 7, 9, 31, 35, 63, 64, 65, 127, 257};
     static const double  alphas[] = {1, 1, 0, 0.7}, betas[] = {0, 1, 1.3};
@@ -64,9 +64,8 @@ START_TEST(sizes)
                   betas[pick(3)]);
     }
 }
-END_TEST
 
-START_TEST(layouts)
+TEST_EACH(layouts, ISAS)
 {
     static const double     alphas[] = {0, 1, 0.7}, betas[] = {0, 1, 1.3};
     const tn__kernel_table *t = tn__kernels_of(isas[_i]);
@@ -78,7 +77,6 @@ START_TEST(layouts)
             check_new(t, types[dt], types[dt], 11, 37, 6, la, lb, lc, alphas[ab % 3], betas[ab / 3]);
     }
 }
-END_TEST
 
 /* Sizes that reach every path of the code: one and several blocks of k; b in place, packed, shared; a in place and
  * packed by rows and columns; strip by strip and panel by panel; a row alone, a column alone; few and many tasks. Each
@@ -90,7 +88,7 @@ static const struct {
              {260, 1024, 600}, {1200, 20, 150}, {2100, 70, 1100}, {600, 300, 390}};
 enum { PATHS = sizeof paths / sizeof *paths };
 
-START_TEST(threads)
+TEST_EACH(threads, ISAS)
 {
     static const int        counts[] = {1, 2, 3, 7};
     const tn__kernel_table *t = tn__kernels_of(isas[_i]);
@@ -127,10 +125,9 @@ START_TEST(threads)
         free(a.data), free(b.data), free(c.data), free(first), free(old);
     }
 }
-END_TEST
 
 /* Columns of an a that is too large to be packed before the tasks. */
-START_TEST(columns_of_a_large_a)
+TEST_EACH(columns_of_a_large_a, ISAS)
 {
     enum { M = 2056, N = 66, K = 4200 };
     const tn__kernel_table *t = tn__kernels_of(isas[_i]);
@@ -147,10 +144,9 @@ START_TEST(columns_of_a_large_a)
         free(a.data), free(b.data), free(c.data);
     }
 }
-END_TEST
 
 /* Rows of b anywhere, also several times, in one and in several blocks of k, in place: the chains are the same. */
-START_TEST(rows_anywhere)
+TEST_EACH(rows_anywhere, ISAS)
 {
     const tn__kernel_table *t = tn__kernels_of(isas[_i]);
     if (!t || !t->gemm_f32->tile_of_rows) return;
@@ -179,12 +175,10 @@ START_TEST(rows_anywhere)
             }
         free(a.data), free(b.data), free(pool.data), free(c.data), free(bias.data), free(b_at);
     }
-    tn_set_threads(0);
 }
-END_TEST
 
 /* A row, a column or a corner of the result computed alone has the bits that it has among others. */
-START_TEST(parts)
+TEST_EACH(parts, ISAS)
 {
     const tn__kernel_table *t = tn__kernels_of(isas[_i]);
     if (!t) return;
@@ -215,7 +209,6 @@ START_TEST(parts)
         free(a.data), free(b.data), free(all.data), free(part.data);
     }
 }
-END_TEST
 
 /* ---- tensors ---- */
 
@@ -277,7 +270,7 @@ static void check_batch(double alpha, const tn_tensor *a, const tn_tensor *b, do
     }
 }
 
-START_TEST(batches)
+TEST(batches)
 {
     for (int x = 0; x < 6; x++) {
         const tn_dtype dt = types[x % 3];
@@ -320,11 +313,10 @@ START_TEST(batches)
         check_batch(alpha, noisy(dt, TN_SHAPE(2, 3, 0)), noisy(dt, TN_SHAPE(0, 4)), beta, noisy(dt, TN_SHAPE(2, 3, 4)));
     }
 }
-END_TEST
 
 /* Batches of small matrices, larger than L2 in total, so that each task prefetches the next matrix, with sizes that are
  * no multiples of a vector or a tile. */
-START_TEST(small_matrices)
+TEST(small_matrices)
 {
     static const int64_t of[][4] = {{45, 37, 43, 41}, {480, 16, 17, 9}, {25, 50, 50, 64}};
     for (int x = 0; x < 3 * 3 * 3; x++) {
@@ -335,11 +327,9 @@ START_TEST(small_matrices)
         check_batch(1, x / 3 % 3 == 2 ? swapped(a, 1, 2) : a, x / 3 % 3 == 1 ? swapped(b, 1, 2) : b, 0,
                     noisy(TN_F32, TN_SHAPE(count, m, n)));
     }
-    tn_set_threads(0);
 }
-END_TEST
 
-START_TEST(not_numbers)
+TEST(not_numbers)
 {
     for (int x = 0; x < 3; x++) {
         tn_tensor *a = noisy(types[x], TN_SHAPE(70, 90)), *b = noisy(types[x], TN_SHAPE(90, 50));
@@ -367,9 +357,8 @@ START_TEST(not_numbers)
         for (int64_t i = 0; i < 3500; i++) expect(isnan(tn_get(c, i)));
     }
 }
-END_TEST
 
-START_TEST(no_memory)
+TEST(no_memory)
 {
     tn_tensor *a = noisy(TN_F32, TN_SHAPE(300, 600)), *b = noisy(TN_F32, TN_SHAPE(600, 200)),
               *c = tn_ones(TN_SHAPE(300, 200));
@@ -386,7 +375,6 @@ START_TEST(no_memory)
     tn__gemm(1, a, b, 0, c);
     ck_assert_mem_eq(tn_data(c), tn_data(d), 240000);
 }
-END_TEST
 
 /* The ratio of the busiest of `team` threads' work to the mean, if tasks are distributed in equal runs. */
 static double busiest(int team, int64_t m, int64_t n, int64_t k, bool turned)
@@ -416,7 +404,7 @@ static double busiest(int team, int64_t m, int64_t n, int64_t k, bool turned)
 }
 
 /* Lots of several tasks make no thread busier than lots of the least size: 22 tasks on 8 threads are not 11 lots. */
-START_TEST(lots)
+TEST(lots)
 {
     for (int team = 1; team <= 16; team++)
         for (int64_t tasks = 1; tasks <= 200; tasks++)
@@ -429,9 +417,8 @@ START_TEST(lots)
     ck_assert_int_eq(tn__cost_grain(1, 22, 8), 1);
     ck_assert_int_eq(tn__cost_grain(1, 3, 2), 2);
 }
-END_TEST
 
-START_TEST(even) /* on two threads; with more, each may get a panel or a strip more than another */
+TEST(even) /* on two threads; with more, each may get a panel or a strip more than another */
 {
     const int64_t of[][3] = {{2048, 1024, 256}, {2048, 256, 1024}, {2048, 768, 256},  {2048, 256, 256},
                              {256, 1024, 2048}, {768, 256, 2048},  {256, 256, 2048},  {307, 30522, 256},
@@ -445,26 +432,4 @@ START_TEST(even) /* on two threads; with more, each may get a panel or a strip m
                               (long long)of[i][1], (long long)of[i][2], team, more);
             }
     tn_set_threads(0);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("gemm");
-    TCase *c = tn_tcase(s, "kernels");
-    tcase_set_timeout(c, 0);
-    tcase_add_loop_test(c, sizes, 0, ISAS);
-    tcase_add_loop_test(c, layouts, 0, ISAS);
-    tcase_add_loop_test(c, threads, 0, ISAS);
-    tcase_add_loop_test(c, columns_of_a_large_a, 0, ISAS);
-    tcase_add_loop_test(c, rows_anywhere, 0, ISAS);
-    tcase_add_loop_test(c, parts, 0, ISAS);
-    tcase_add_test(c, lots);
-    tcase_add_test(c, even);
-    c = tn_tcase(s, "tensors");
-    tcase_add_test(c, batches);
-    tcase_add_test(c, small_matrices);
-    tcase_add_test(c, not_numbers);
-    tcase_add_test(c, no_memory);
-    return tn_check_main(s);
 }

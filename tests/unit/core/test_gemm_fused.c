@@ -106,7 +106,7 @@ static void check_case(fused_case *f, int samples)
     free(was.data);
 }
 
-START_TEST(every_combination)
+TEST_EACH(every_combination, ISAS)
 {
     const tn__kernel_table *t = tn__kernels_of(isas[_i]);
     if (!t) return;
@@ -121,10 +121,9 @@ START_TEST(every_combination)
         }
     }
 }
-END_TEST
 
 /* Several blocks of k, shared and packed operands, matrix times vector, many tasks; and a row alone. */
-START_TEST(paths)
+TEST_EACH(paths, ISAS)
 {
     static const struct {
         int64_t m, n, k;
@@ -165,10 +164,9 @@ START_TEST(paths)
         case_free(&f);
     }
 }
-END_TEST
 
 /* A bias added to an a of distant columns that is too large to be packed once for all tasks. */
-START_TEST(groups)
+TEST_EACH(groups, ISAS)
 {
     static const int        columns[] = {COLUMNS, ROWS, ROWS, ROWS, ROWS, ROWS};
     const tn__kernel_table *t = tn__kernels_of(isas[_i]);
@@ -181,10 +179,9 @@ START_TEST(groups)
         case_free(&f);
     }
 }
-END_TEST
 
 /* Batches that are one taller or wider matrix, and batches that are not because of their neighbours in memory. */
-START_TEST(batches)
+TEST(batches)
 {
     enum { B = 3, M = 5, N = 7, K = 4 };
     for (int x = 0; x < 3 * 2 * 2 * 3; x++) {
@@ -224,10 +221,9 @@ START_TEST(batches)
         free(a.data), free(b.data), free(bias.data), free(c.data), free(pre.data), free(old.data), free(want.data);
     }
 }
-END_TEST
 
 /* For tensors: a bias that broadcasts, and a tensor to add. */
-START_TEST(tensors)
+TEST(tensors)
 {
     tn_tensor *a = tn_uniform(TN_SHAPE(2, 3, 5, 7), -1, 1), *b = tn_uniform(TN_SHAPE(7, 9), -1, 1);
     tn_tensor *bias = tn_uniform(TN_SHAPE(9), -1, 1), *more = tn_uniform(TN_SHAPE(3, 1, 9), -1, 1);
@@ -239,18 +235,4 @@ START_TEST(tensors)
         expect(same(tn_get(pre, i), (double)v));
         expect(same(tn_get(c, i), (double)((v <= 0 ? 0 : v) + (float)tn_get(more, i / 45 % 3 * 9 + i % 9))));
     }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("gemm fused");
-    TCase *c = tn_tcase(s, "kernels");
-    tcase_set_timeout(c, 0);
-    tcase_add_loop_test(c, every_combination, 0, ISAS);
-    tcase_add_loop_test(c, paths, 0, ISAS);
-    tcase_add_loop_test(c, groups, 0, ISAS);
-    tcase_add_test(c, batches);
-    tcase_add_test(c, tensors);
-    return tn_check_main(s);
 }

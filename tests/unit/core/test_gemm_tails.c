@@ -33,6 +33,7 @@ static void unmap_regions(void)
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     for (int r = 0; r < REGIONS; r++) munmap(region[r].begin - page, region[r].bytes + 2 * page);
 }
+AROUND_TESTS(map_regions, unmap_regions);
 
 static matrix placed(int r, bool at_end, tn_dtype dt, int64_t rows, int64_t cols, int layout)
 {
@@ -58,7 +59,7 @@ static void check_sample(const tn__kernel_table *t, tn_dtype dt, bool at_end, in
     for (int i = 0; i < 3; i++) expect(same(at(&c, is[i], js[i]), expected(fused(t), 1, &a, &b, 0, &c, is[i], js[i])));
 }
 
-START_TEST(tails)
+TEST_EACH(tails, ISAS)
 {
     static const tn_dtype   types[] = {TN_F32, TN_F64, TN_BF16};
     const tn__kernel_table *t = tn__kernels_of(isas[_i]);
@@ -78,14 +79,4 @@ START_TEST(tails)
             check_sample(t, dt, end, 1 + pick(20), s, 1 + pick(20), layouts);
         }
     }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("gemm tails");
-    TCase *c = tn_tcase(s, "guard pages");
-    tcase_add_unchecked_fixture(c, map_regions, unmap_regions);
-    tcase_add_loop_test(c, tails, 0, ISAS);
-    return tn_check_main(s);
 }

@@ -2,11 +2,8 @@
  * violations are errors that name the position. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 
 #include "autograd/autograd.h"
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- files of other programs ------------------------------------------------------------------------------------- */
 
@@ -17,7 +14,7 @@ static tn_gguf *golden(void)
     return g;
 }
 
-START_TEST(reads_values)
+TEST(reads_values)
 {
     tn_gguf *g = golden();
     ck_assert_str_eq(tn_gguf_string_or(g, "general.architecture", ""), "test");
@@ -53,15 +50,12 @@ START_TEST(reads_values)
     const tn_tensor *floats = tn_gguf_numbers(g, "floats"), *ints = tn_gguf_numbers(g, "ints");
     ck_assert(tn_dtype_of(floats) == TN_F32 && ((const float *)tn_data(floats))[2] == 3.25F);
     ck_assert(tn_dtype_of(ints) == TN_I32 && ((const int32_t *)tn_data(ints))[1] == -2);
-    ck_assert_ptr_null(tn_gguf_numbers(g, "words"));
-    ck_error_has(TN_EFORMAT, "words is not an array of numbers");
+    ck_refused_has(tn_gguf_numbers(g, "words"), TN_EFORMAT, "words is not an array of numbers");
     ck_assert(!tn_gguf_strings_of(g, "ints").count);
     ck_error_has(TN_EFORMAT, "ints is not an array of strings");
-    ck_assert_ptr_null(tn_gguf_numbers(g, "absent"));
-    ck_error_has(TN_EINDEX, "absent is missing, expected an array of numbers");
+    ck_refused_has(tn_gguf_numbers(g, "absent"), TN_EINDEX, "absent is missing, expected an array of numbers");
     tn_gguf_close(g);
 }
-END_TEST
 
 static bool same(const tn_tensor *a, const tn_tensor *b)
 {
@@ -70,7 +64,7 @@ static bool same(const tn_tensor *a, const tn_tensor *b)
            !memcmp(tn_data(a), tn_data(b), (size_t)tn_numel(a) * tn_dtype_size(tn_dtype_of(a)));
 }
 
-START_TEST(reads_tensors)
+TEST(reads_tensors)
 {
     static const char *const names[] = {"F16", "Q4_0", "Q8_0", "Q4_K", "Q5_K", "Q6_K"};
     tn_gguf                 *g = golden();
@@ -93,18 +87,16 @@ START_TEST(reads_tensors)
     ck_assert(tn_dtype_of(tn_safetensors_get(f, "BF16")) == TN_BF16);
     ck_assert(tn_gguf_get_as(g, "Q8_0", TN_I32) == NULL);
     ck_error_has(TN_EDTYPE, "dtype is i32, but must be f32 or bf16");
-    ck_assert_ptr_null(tn_safetensors_get(f, "other"));
-    ck_error_has(TN_EUNSUPPORTED, "tensor 'other' is of type Q4_1, which Tenon does not load");
-    ck_assert_ptr_null(tn_gguf_get_packed(g, "Q8_00"));
-    ck_error_has(TN_EINDEX, "did you mean 'Q8_0'?");
+    ck_refused_has(tn_safetensors_get(f, "other"), TN_EUNSUPPORTED,
+                   "tensor 'other' is of type Q4_1, which Tenon does not load");
+    ck_refused_has(tn_gguf_get_packed(g, "Q8_00"), TN_EINDEX, "did you mean 'Q8_0'?");
     tn_tensor *p = tn_gguf_get_packed(g, "other");
     ck_assert(p && tn_size(p, 0) == 1 && tn_size(p, 1) == 20);
     tn_gguf_close(g);
 }
-END_TEST
 
 /* Q8_0 is written as gguf writes it, to the bit. */
-START_TEST(writes_q8_0)
+TEST(writes_q8_0)
 {
     tn_gguf        *g = golden();
     tn_gguf_writer *w = tn_gguf_writer_new();
@@ -117,7 +109,6 @@ START_TEST(writes_q8_0)
     tn_gguf_close(again), tn_gguf_close(g);
     tn_gguf_writer_free(w);
 }
-END_TEST
 
 static tn_tensor *written(const char *packed)
 {
@@ -162,26 +153,22 @@ static tn_tensor *written(const char *packed)
     return t;
 }
 
-START_TEST(writes_and_reads)
+TEST(writes_and_reads)
 {
     written(NULL), written("F32"), written("BF16"), written("Q8_0");
     tn_gguf_writer *w = tn_gguf_writer_new();
-    ck_assert_ptr_null(tn_gguf_write(w, "Q4_0"));
-    ck_error_has(TN_EINVAL, "packed is 'Q4_0', but must be F32, BF16 or Q8_0");
+    ck_refused_has(tn_gguf_write(w, "Q4_0"), TN_EINVAL, "packed is 'Q4_0', but must be F32, BF16 or Q8_0");
     tn_gguf_put_u32(w, "n", -1), ck_error_has(TN_EINVAL, "n is -1, but must be a u32");
     tn_gguf_put_u32(w, "", 1), ck_error_has(TN_EINVAL, "a key must have 1 to 65535 bytes");
     tn_gguf_add_string(w, "", 0), ck_error_has(TN_ESTATE, "no array of strings is open");
     tn_gguf_open_strings(w, "words", 2);
     tn_gguf_put_u32(w, "n", 1), ck_error_has(TN_ESTATE, "2 strings of the open array are missing");
-    ck_assert_ptr_null(tn_gguf_write(w, NULL));
-    ck_error_has(TN_ESTATE, "2 strings of the open array");
+    ck_refused_has(tn_gguf_write(w, NULL), TN_ESTATE, "2 strings of the open array");
     tn_gguf_add_string(w, "x", 1), tn_gguf_add_string(w, "y", 1);
     tn_safetensors_put(tn_gguf_writer_tensors(w), "five", tn_ones(TN_SHAPE(1, 1, 1, 1, 1)));
-    ck_assert_ptr_null(tn_gguf_write(w, NULL));
-    ck_error_has(TN_EUNSUPPORTED, "GGUF has no tensors of more than 4 dims");
+    ck_refused_has(tn_gguf_write(w, NULL), TN_EUNSUPPORTED, "GGUF has no tensors of more than 4 dims");
     tn_gguf_writer_free(w);
 }
-END_TEST
 
 /* ---- format violations ------------------------------------------------------------------------------------------- */
 
@@ -389,7 +376,7 @@ static const malformed rows[] = {
 #define TAKE(member) \
     if (r->member) m.member = r->member == ZERO ? 0 : r->member
 
-START_TEST(refuses)
+TEST_ROWS(refuses, rows)
 {
     const malformed *r = &rows[_i];
     malformed        m = good;
@@ -421,9 +408,8 @@ START_TEST(refuses)
     ck_error_has(r->status, r->says);
     ck_assert_msg(tn_memory_now().live <= before + (1 << 16), "row %d keeps memory", _i);
 }
-END_TEST
 
-START_TEST(accepts)
+TEST(accepts)
 {
     make(&good);
     ck_assert_msg(reads(file.n), "%s", tn_error_message());
@@ -436,9 +422,8 @@ START_TEST(accepts)
     ck_assert_msg(reads(file.n), "%s", tn_error_message());
     ck_assert(sizeof rows / sizeof *rows >= 100);
 }
-END_TEST
 
-START_TEST(every_truncation_and_bit)
+TEST(every_truncation_and_bit)
 {
     make(&good);
     const size_t n = file.n, data = 64 - 40;
@@ -456,10 +441,9 @@ START_TEST(every_truncation_and_bit)
     }
     ck_assert_int_gt(refused, (int)(n - 64) * 4);
 }
-END_TEST
 
 /* A header longer than the first part that is read, from a file. */
-START_TEST(long_header)
+TEST(long_header)
 {
     tn_gguf_writer *w = tn_gguf_writer_new();
     char            word[32];
@@ -478,20 +462,4 @@ START_TEST(long_header)
     ck_assert(same(tn_safetensors_get(tn_gguf_tensors(g), "x"), tn_ones(TN_SHAPE(2, 3))));
     tn_gguf_close(g);
     tn_gguf_writer_free(w);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("gguf");
-    TCase *c = tn_tcase(s, "gguf");
-    tcase_add_test(c, reads_values);
-    tcase_add_test(c, reads_tensors);
-    tcase_add_test(c, writes_q8_0);
-    tcase_add_test(c, writes_and_reads);
-    tcase_add_test(c, accepts);
-    tcase_add_loop_test(c, refuses, 0, (int)(sizeof rows / sizeof *rows));
-    tcase_add_test(c, every_truncation_and_bit);
-    tcase_add_test(c, long_header);
-    return tn_check_main(s);
 }

@@ -2,17 +2,13 @@
  * remains, and the retry gives the same bytes. And files that are not regular are neither read nor replaced. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 
 #include "core/core.h"
 #include "tests/common/faults.h"
 #include "tests/common/layouts.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- saving and loading ------------------------------------------------------------------------------------------ */
@@ -144,14 +140,13 @@ static void save_with_faults(int format, int code, bool for_ever, bool old)
     unlink(path);
 }
 
-START_TEST(saving)
+TEST_EACH(saving, FORMATS)
 {
     for (int c = 0; c < CODES; c++)
         for (int i = 0; i < 4; i++) save_with_faults(_i, codes[c], i & 1, i >> 1);
 }
-END_TEST
 
-START_TEST(loading)
+TEST_EACH(loading, FORMATS)
 {
     const char *path = tn_test_file(formats[_i].name);
     ck_assert_int_eq(formats[_i].save(path), TN_OK);
@@ -178,10 +173,9 @@ START_TEST(loading)
             }
     unlink(path);
 }
-END_TEST
 
 /* Even the clean-up fails: at worst a temporary name remains. */
-START_TEST(nothing_can_be_removed)
+TEST(nothing_can_be_removed)
 {
     for (int format = 0; format < FORMATS; format++) {
         char folder[300];
@@ -202,21 +196,18 @@ START_TEST(nothing_can_be_removed)
         }
     }
 }
-END_TEST
 
-START_TEST(interrupted_for_ever)
+TEST(interrupted_for_ever)
 {
     const char *path = tn_test_file("interrupted.bin");
     ck_assert_int_eq(save_bytes(path), TN_OK);
     tn_faulty_files_begin();
     tn_fail_file(0, EINTR, true);
-    ck_assert_ptr_null(tn_file_read(path, 10));
-    ck_error_has(TN_EIO, "interrupted.bin': cannot open: interrupted repeatedly (errno 4)");
+    ck_refused_has(tn_file_read(path, 10), TN_EIO, "interrupted.bin': cannot open: interrupted repeatedly (errno 4)");
     tn_faulty_files_end();
 }
-END_TEST
 
-START_TEST(messages)
+TEST(messages)
 {
     static const struct {
         const char *call;
@@ -244,10 +235,9 @@ START_TEST(messages)
         tn_faulty_files_end();
     }
 }
-END_TEST
 
 /* If a file system cannot reserve space or sync a folder, saving still works. */
-START_TEST(what_is_only_a_precaution)
+TEST(what_is_only_a_precaution)
 {
     static const struct {
         const char *call;
@@ -269,11 +259,10 @@ START_TEST(what_is_only_a_precaution)
         ck_assert(load_bytes(path));
     }
 }
-END_TEST
 
 /* ---- real failures ----------------------------------------------------------------------------------------------- */
 
-START_TEST(a_limit_on_file_sizes)
+TEST(a_limit_on_file_sizes)
 {
     const char   *path = tn_test_file("limited.npy");
     struct rlimit old, small;
@@ -285,22 +274,20 @@ START_TEST(a_limit_on_file_sizes)
     tn_status s = tn_npy_save(path, tn_ones(TN_SHAPE(1000)));
     setrlimit(RLIMIT_FSIZE, &old);
     ck_assert_int_eq(set, 0);
-    ck_assert_int_eq(s, TN_EIO);
-    ck_error_has(
-        TN_EIO,
+    ck_fails_has(
+        s, TN_EIO,
         "cannot reserve 4128 bytes: the file would be larger than the process or the file system allows (errno 27)");
     ck_assert_int_eq(tn_names_beside(path), beside);
     ck_assert_int_eq(tn_numel(tn_npy_load(path)), 8);
     ck_assert_int_eq(tn_npy_save(path, tn_ones(TN_SHAPE(1000))), TN_OK);
 }
-END_TEST
 
 static int open_full(void *user, const char *path, int flags, unsigned mode)
 {
     return flags & O_CREAT ? open("/dev/full", O_WRONLY) : tn_system_io()->open(user, path, flags, mode);
 }
 
-START_TEST(a_full_device)
+TEST(a_full_device)
 {
     if (access("/dev/full", W_OK)) return; /* not available on this system */
     const char *path = tn_test_file("full.npy");
@@ -310,19 +297,16 @@ START_TEST(a_full_device)
     tn_set_io(&io);
     tn_status s = tn_npy_save(path, tn_ones(TN_SHAPE(1000)));
     tn_set_io(NULL);
-    ck_assert_int_eq(s, TN_EIO);
-    ck_error_has(TN_EIO, "full.npy': cannot write: no space left on the device (errno 28)");
+    ck_fails_has(s, TN_EIO, "full.npy': cannot write: no space left on the device (errno 28)");
     ck_assert_int_eq(tn_numel(tn_npy_load(path)), 8);
 
-    ck_assert_int_eq(tn_npy_save("/dev/full", tn_ones(TN_SHAPE(8))), TN_EINVAL);
-    ck_error_has(TN_EINVAL,
+    ck_fails_has(tn_npy_save("/dev/full", tn_ones(TN_SHAPE(8))), TN_EINVAL,
                  "tn_npy_save: '/dev/full': there is a device of this name; only a regular file is replaced");
     struct stat st;
     ck_assert(!stat("/dev/full", &st) && S_ISCHR(st.st_mode));
 }
-END_TEST
 
-START_TEST(what_is_no_regular_file)
+TEST(what_is_no_regular_file)
 {
     const char *folder = tn_test_file("folder"), *pipe_name = tn_test_file("pipe"), *link_name = tn_test_file("link"),
                *target = tn_test_file("target");
@@ -331,45 +315,32 @@ START_TEST(what_is_no_regular_file)
     ck_assert_int_eq(save_npy(target), TN_OK);
     ck_assert_int_eq(symlink("target", link_name), 0);
 
-    ck_assert_ptr_null(tn_npy_load(folder));
-    ck_error_has(TN_EINVAL, "folder': this is a folder; only regular files are read");
+    ck_refused_has(tn_npy_load(folder), TN_EINVAL, "folder': this is a folder; only regular files are read");
     ck_assert_ptr_null(tn_safetensors_open(pipe_name)); /* and does not wait for a writer */
     ck_error_has(TN_EINVAL, "pipe': this is a pipe; only regular files are read");
-    ck_assert_ptr_null(tn_json_load("/dev/null"));
-    ck_error_has(TN_EINVAL, "tn_json_load: '/dev/null': this is a device; only regular files are read");
-    ck_assert_ptr_null(tn_file_read(tn_test_file("none"), 10));
-    ck_error_has(TN_EIO, "none': cannot open: no such file or folder (errno 2)");
-    ck_assert_ptr_null(tn_npy_load(tn_test_file("target/x")));
-    ck_error_has(TN_EIO, "cannot open: a part of the path is not a folder");
-    ck_assert_ptr_null(tn_npy_load(""));
-    ck_error_has(TN_EINVAL, "tn_npy_load: '': the path is empty");
-    ck_assert_ptr_null(tn_npy_load(NULL));
-    ck_error_has(TN_EINVAL, "tn_npy_load: the path is NULL");
+    ck_refused_has(tn_json_load("/dev/null"), TN_EINVAL,
+                   "tn_json_load: '/dev/null': this is a device; only regular files are read");
+    ck_refused_has(tn_file_read(tn_test_file("none"), 10), TN_EIO,
+                   "none': cannot open: no such file or folder (errno 2)");
+    ck_refused_has(tn_npy_load(tn_test_file("target/x")), TN_EIO, "cannot open: a part of the path is not a folder");
+    ck_refused_has(tn_npy_load(""), TN_EINVAL, "tn_npy_load: '': the path is empty");
+    ck_refused_has(tn_npy_load(NULL), TN_EINVAL, "tn_npy_load: the path is NULL");
     ck_assert(load_npy(link_name)); /* reading follows links, as everything does */
 
-    ck_assert_int_eq(save_npy(folder), TN_EINVAL);
-    ck_error_has(TN_EINVAL, "folder': there is a folder of this name");
-    ck_assert_int_eq(save_npy(pipe_name), TN_EINVAL);
-    ck_error_has(TN_EINVAL, "pipe': there is a pipe of this name");
-    ck_assert_int_eq(save_npy(link_name), TN_EINVAL);
-    ck_error_has(TN_EINVAL,
+    ck_fails_has(save_npy(folder), TN_EINVAL, "folder': there is a folder of this name");
+    ck_fails_has(save_npy(pipe_name), TN_EINVAL, "pipe': there is a pipe of this name");
+    ck_fails_has(save_npy(link_name), TN_EINVAL,
                  "there is a symbolic link of this name; only a regular file is replaced (pass the link's target)");
-    ck_assert_int_eq(save_npy(tn_test_file("folder/")), TN_EINVAL);
-    ck_error_has(TN_EINVAL, "folder/': this names a folder, not a file");
-    ck_assert_int_eq(save_npy(tn_test_file("none/x.npy")), TN_EIO);
-    ck_error_has(TN_EIO, "none/x.npy': cannot open its folder: no such file or folder");
-    ck_assert_int_eq(save_npy(""), TN_EINVAL);
-    ck_error_has(TN_EINVAL, "the path is empty");
-    ck_assert_int_eq(save_npy(NULL), TN_EINVAL);
-    ck_error_has(TN_EINVAL, "tn_npy_save: the path is NULL");
-    ck_assert_int_eq(tn_file_write(target, NULL, 3), TN_EINVAL);
-    ck_error_has(TN_EINVAL, "data is NULL, but bytes is 3");
-    ck_assert_ptr_null(tn_file_read(target, 10));
-    ck_error_has(TN_EINVAL, "more than the limit of 10");
+    ck_fails_has(save_npy(tn_test_file("folder/")), TN_EINVAL, "folder/': this names a folder, not a file");
+    ck_fails_has(save_npy(tn_test_file("none/x.npy")), TN_EIO,
+                 "none/x.npy': cannot open its folder: no such file or folder");
+    ck_fails_has(save_npy(""), TN_EINVAL, "the path is empty");
+    ck_fails_has(save_npy(NULL), TN_EINVAL, "tn_npy_save: the path is NULL");
+    ck_fails_has(tn_file_write(target, NULL, 3), TN_EINVAL, "data is NULL, but bytes is 3");
+    ck_refused_has(tn_file_read(target, 10), TN_EINVAL, "more than the limit of 10");
 }
-END_TEST
 
-START_TEST(paths_of_all_kinds)
+TEST(paths_of_all_kinds)
 {
     char        name[300], path[600], here[4096];
     const char *folder = tn_test_file("in");
@@ -393,9 +364,8 @@ START_TEST(paths_of_all_kinds)
         strstr(tn_error_message(), "in/a 'b'\\x0a\\xff\xc3\xa9': line 1, column 1 (byte 0): the byte 0x93"));
     tn_clear_error();
 }
-END_TEST
 
-START_TEST(permissions_stay)
+TEST(permissions_stay)
 {
     const char *path = tn_test_file("private.npy");
     struct stat st;
@@ -407,25 +377,22 @@ START_TEST(permissions_stay)
     ck_assert(!stat(path, &st) && (st.st_mode & 0777) == 0600);
     umask(mask);
 }
-END_TEST
 
-START_TEST(a_file_that_shrinks)
+TEST(a_file_that_shrinks)
 {
     const char *path = tn_test_file("shrinks.safetensors");
     ck_assert_int_eq(save_safetensors(path), TN_OK);
     tn_safetensors *f = tn_safetensors_open(path);
     ck_assert_int_eq(truncate(path, 210), 0);
-    ck_assert_ptr_null(tn_safetensors_get(f, "a"));
-    ck_error_has(TN_EIO, "it ends at byte 210, but had");
+    ck_refused_has(tn_safetensors_get(f, "a"), TN_EIO, "it ends at byte 210, but had");
     ck_assert_int_eq(save_safetensors(path), TN_OK); /* a new file of this name: the open one stays the old one */
     ck_assert_ptr_null(tn_safetensors_get(f, "a"));
     tn_clear_error();
     tn_safetensors_close(f);
     ck_assert(load_safetensors(path));
 }
-END_TEST
 
-START_TEST(no_more_files)
+TEST(no_more_files)
 {
     const char   *path = tn_test_file("many.npy");
     struct rlimit old, none;
@@ -435,13 +402,11 @@ START_TEST(no_more_files)
     setrlimit(RLIMIT_NOFILE, &none);
     tn_tensor *t = tn_npy_load(path);
     setrlimit(RLIMIT_NOFILE, &old);
-    ck_assert_ptr_null(t);
-    ck_error_has(TN_EIO, "cannot open: this process has too many files open");
+    ck_refused_has(t, TN_EIO, "cannot open: this process has too many files open");
     ck_assert(load_npy(path));
 }
-END_TEST
 
-START_TEST(errno_stays)
+TEST(errno_stays)
 {
     errno = 4321;
     tn_npy_load(tn_test_file("not there"));
@@ -451,37 +416,12 @@ START_TEST(errno_stays)
     ck_assert(load_safetensors(tn_test_file("errno.safetensors")));
     ck_assert_int_eq(errno, 4321);
 }
-END_TEST
 
-START_TEST(an_incomplete_io)
+TEST(an_incomplete_io)
 {
     tn_io io = *tn_system_io();
     io.fsync = NULL;
-    ck_assert_int_eq(tn_set_io(&io), TN_EINVAL);
-    ck_error_has(TN_EINVAL, "tn_set_io: every member must be set; copy *tn_system_io() and change what you need");
+    ck_fails_has(tn_set_io(&io), TN_EINVAL,
+                 "tn_set_io: every member must be set; copy *tn_system_io() and change what you need");
     ck_assert_int_eq(save_npy(tn_test_file("still.npy")), TN_OK);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("io_faults");
-    TCase *c = tn_tcase(s, "faults");
-    tcase_add_loop_test(c, saving, 0, FORMATS);
-    tcase_add_loop_test(c, loading, 0, FORMATS);
-    tcase_add_test(c, nothing_can_be_removed);
-    tcase_add_test(c, interrupted_for_ever);
-    tcase_add_test(c, messages);
-    tcase_add_test(c, what_is_only_a_precaution);
-    c = tn_tcase(s, "system");
-    tcase_add_test(c, a_limit_on_file_sizes);
-    tcase_add_test(c, a_full_device);
-    tcase_add_test(c, what_is_no_regular_file);
-    tcase_add_test(c, paths_of_all_kinds);
-    tcase_add_test(c, permissions_stay);
-    tcase_add_test(c, a_file_that_shrinks);
-    tcase_add_test(c, no_more_files);
-    tcase_add_test(c, errno_stays);
-    tcase_add_test(c, an_incomplete_io);
-    return tn_check_main(s);
 }

@@ -8,19 +8,15 @@
 
 #include "core/kernels/kernels.h"
 #include <errno.h>
-#include <math.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 static const char *const isas[] = {"baseline", "avx2", "avx512", "avx512bf16", "amx", "exact"};
 enum { ISAS = 5, TABLES = 6 };
 
-START_TEST(tables)
+TEST(tables)
 {
     ck_assert_ptr_nonnull(tn__kernels_of("baseline"));
     ck_assert_ptr_null(tn__kernels_of("avx"));
@@ -32,10 +28,9 @@ START_TEST(tables)
     ck_assert_ptr_eq(tn__kernels(), tn__kernels_of(tn__isa_name()));
     ck_assert_ptr_nonnull(strstr(tn_build_info(), tn__isa_name()));
 }
-END_TEST
 
 /* The result of both settings on this CPU. A process chooses once, so the next test starts other processes. */
-START_TEST(as_told)
+TEST(as_told)
 {
     const char *setting = getenv("TENON_ISA"), *exact = getenv("TENON_EXACT"), *name = isas[0], *reason = "the best";
     bool        known = false;
@@ -52,11 +47,10 @@ START_TEST(as_told)
     ck_assert_int_eq(tn_has_bf16(), !strcmp(name, "avx512bf16") || !strcmp(name, "amx"));
     ck_assert_msg(strstr(tn__isa_reason(), reason) != NULL, "the reason is \"%s\"", tn__isa_reason());
 }
-END_TEST
 
 /* f32 to bf16 by each table: every way to round (each upper half of a number, with lower halves on both sides of the
  * middle and on it), and every length. Elements after the end are unchanged. */
-START_TEST(narrows)
+TEST(narrows)
 {
     static const uint32_t low[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff};
     static float          x[6 * 256];
@@ -79,7 +73,6 @@ START_TEST(narrows)
         }
     }
 }
-END_TEST
 
 /* ---- multiply-adds ----------------------------------------------------------------------------------------------- */
 
@@ -103,7 +96,7 @@ static float any_float(void)
 
 /* a · b + c of the products' kernels: rounded once, for any exponents and many sums just beside or on the middle of two
  * floats; infinities, NaN, zeros with their signs and denormals included. */
-START_TEST(rounds_once)
+TEST(rounds_once)
 {
     enum { N = 16, TIMES = 40000 };
     float a, b[N], c[N], y[N];
@@ -132,7 +125,6 @@ START_TEST(rounds_once)
         ck_assert_msg(!t || halves > TIMES / 10, "rounding twice gives the same: %d differ", halves);
     }
 }
-END_TEST
 
 #ifdef __x86_64__ /* elsewhere there is no choice */
 /* One test in a separate process, with or without a setting. */
@@ -151,18 +143,17 @@ static void child(char *test, const char *name, const char *value, char *other)
                   test);
 }
 
-START_TEST(settings)
+TEST(settings)
 {
     static const char *const all[] = {NULL,         "",    "baseline", "avx2",  "avx512",
                                       "avx512bf16", "amx", "AVX2",     "avx51", "avx5122"};
     static char              exact[][16] = {"TENON_EXACT=1", "TENON_EXACT=0", "TENON_EXACT="};
     for (size_t i = 0; i < 3 * (sizeof all / sizeof *all); i++) child("as_told", "TENON_ISA", all[i / 3], exact[i % 3]);
 }
-END_TEST
 
 /* A program whose signal stack is too small for AMX's registers does not get them: it runs without AMX, and errno is
  * unchanged. */
-START_TEST(small_stack)
+TEST(small_stack)
 {
     static char stack[8192], no_exact[] = "TENON_EXACT=";
     if (getenv("SMALL_STACK")) {
@@ -173,20 +164,4 @@ START_TEST(small_stack)
         ck_assert_int_eq(errno, EDOM);
     } else child("small_stack", "SMALL_STACK", "1", no_exact);
 }
-END_TEST
 #endif
-
-int main(void)
-{
-    Suite *s = suite_create("isa");
-    TCase *c = tn_tcase(s, "choice");
-    tcase_add_test(c, tables);
-    tcase_add_test(c, as_told);
-    tcase_add_test(c, narrows);
-    tcase_add_test(c, rounds_once);
-#ifdef __x86_64__
-    tcase_add_test(c, settings);
-    tcase_add_test(c, small_stack);
-#endif
-    return tn_check_main(s);
-}

@@ -1,13 +1,9 @@
 /* test_json_write.c — the JSON writer: its output and its errors; files; memory that fails. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 
 #include "core/core.h"
 #include "tests/common/faults.h"
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 static uint64_t state = 88172645463325252u;
 static uint64_t rnd(void)
@@ -18,7 +14,7 @@ static uint64_t rnd(void)
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-START_TEST(writes)
+TEST(writes)
 {
     for (int indent = 0; indent <= 2; indent += 2) {
         tn_json_writer *w = tn_json_writer_new(indent);
@@ -63,10 +59,9 @@ START_TEST(writes)
         tn_json_writer_free(w);
     }
 }
-END_TEST
 
 /* A call that fails changes nothing: valid calls after it are written as if it had not happened. */
-START_TEST(writer_refuses)
+TEST(writer_refuses)
 {
     tn_json_writer *w = tn_json_writer_new(0);
     tn_json_text(w, NULL);
@@ -137,12 +132,10 @@ START_TEST(writer_refuses)
     tn_clear_error();
     tn_json_writer_free(NULL);
     tn_json_writer_clear(NULL);
-    ck_assert_int_eq(tn_json_put_null(NULL, NULL), TN_EINVAL);
-    ck_error(TN_EINVAL, "tn_json_put_null: the writer is NULL");
+    ck_fails(tn_json_put_null(NULL, NULL), TN_EINVAL, "tn_json_put_null: the writer is NULL");
     ck_assert_ptr_null(tn_json_text(NULL, NULL));
     tn_clear_error();
 }
-END_TEST
 
 /* Random trees, written, read and written again. */
 static void put_random(tn_json_writer *w, bool member, int depth, int *left)
@@ -171,7 +164,7 @@ static void put_random(tn_json_writer *w, bool member, int depth, int *left)
     tn_json_close(w);
 }
 
-START_TEST(random_trees)
+TEST(random_trees)
 {
     tn_json_writer *w = tn_json_writer_new(0), *indented = tn_json_writer_new(3), *again = tn_json_writer_new(0);
     for (int i = 0; i < (tn_test_slow() ? 20 : 500); i++) {
@@ -198,9 +191,8 @@ START_TEST(random_trees)
     tn_json_writer_free(indented);
     tn_json_writer_free(again);
 }
-END_TEST
 
-START_TEST(files)
+TEST(files)
 {
     const char     *path = tn_test_file("config.json");
     tn_json_writer *w = tn_json_writer_new(2);
@@ -227,11 +219,10 @@ START_TEST(files)
     ck_assert_ptr_nonnull(strstr(tn_error_message(), "config.json': line 2, column 4 (byte 7): the text ends"));
     tn_clear_error();
 }
-END_TEST
 
 /* ---- memory that fails ------------------------------------------------------------------------------------------- */
 
-START_TEST(memory_fails)
+TEST(memory_fails)
 {
     char text[4000], *p = text;
     p += sprintf(p, "{\"a\":[1,{\"b\":\"c\"}]");
@@ -281,10 +272,9 @@ START_TEST(memory_fails)
     tn_faulty_memory_end();
     free(expected);
 }
-END_TEST
 
 /* A tree that cannot be copied completely is not copied at all. */
-START_TEST(a_copy_is_whole)
+TEST(a_copy_is_whole)
 {
     char *text = malloc(200000), *p = text;
     p += sprintf(p, "[0");
@@ -304,19 +294,4 @@ START_TEST(a_copy_is_whole)
     tn_json_free(v);
     tn_faulty_memory_end();
     free(text);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("json_write");
-    TCase *c = tn_tcase(s, "writer");
-    tcase_add_test(c, writes);
-    tcase_add_test(c, writer_refuses);
-    tcase_add_test(c, random_trees);
-    tcase_add_test(c, files);
-    c = tn_tcase(s, "memory");
-    tcase_add_test(c, memory_fails);
-    tcase_add_test(c, a_copy_is_whole);
-    return tn_check_main(s);
 }

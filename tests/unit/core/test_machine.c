@@ -4,9 +4,6 @@
 #include "core/base/caches.h"
 #include "core/base/parallel.h"
 #include "core/system/system.h"
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 static const char *machine(const char *name, const char *path, const char *content)
 {
@@ -25,7 +22,7 @@ static const char *machine(const char *name, const char *path, const char *conte
     return root;
 }
 
-START_TEST(cgroup_2)
+TEST(cgroup_2)
 {
     static const struct {
         const char *text;
@@ -57,9 +54,8 @@ START_TEST(cgroup_2)
     machine("v2-up", "/proc/self/cgroup", "0::/../../other\n");
     ck_assert_int_eq(tn__cgroup_cpus(machine("v2-up", "/sys/fs/cgroup/cpu.max", "400000 100000\n")), 4);
 }
-END_TEST
 
-START_TEST(cgroup_1)
+TEST(cgroup_1)
 {
     const char *lines = "9:name=systemd:/\n7:cpuset:/x\n4:cpu,cpuacct:/box/one\n3:memory:/x\n0::/\n";
     machine("v1", "/proc/self/cgroup", lines);
@@ -78,9 +74,8 @@ START_TEST(cgroup_1)
     ck_assert_int_eq(tn__cgroup_cpus(machine("v1-box", "/proc/self/cgroup", "no colons\n\n:\n1:cpu\n")), 0);
     ck_assert_int_eq(tn__cgroup_cpus(tn_test_file("no such machine")), 0);
 }
-END_TEST
 
-START_TEST(cores)
+TEST(cores)
 {
     const unsigned char all[2] = {0xff, 0x00}, odd[2] = {0xaa, 0}, half[2] = {0x0f, 0}, none[2] = {0, 0};
     const char         *root = tn_test_file("cores");
@@ -102,9 +97,8 @@ START_TEST(cores)
     }
     ck_assert_int_eq(tn__cores(tn_test_file("old cores"), half, 16), 3);
 }
-END_TEST
 
-START_TEST(omp_num_threads)
+TEST(omp_num_threads)
 {
     static const struct {
         const char *text;
@@ -114,9 +108,8 @@ START_TEST(omp_num_threads)
         {"x", 0}, {"4x", 0},  {NULL, 0},  {"007", 7},  {",2", 0}, {"4 2", 0}, {"99999999999999999999", 1 << 20}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) ck_assert_int_eq(tn__env_threads(rows[i].text), rows[i].n);
 }
-END_TEST
 
-START_TEST(the_default_is_the_least)
+TEST(the_default_is_the_least)
 {
     const tn__cpu_limits c = tn__cpus();
     ck_assert_int_ge(c.use, 1);
@@ -128,9 +121,8 @@ START_TEST(the_default_is_the_least)
     ck_assert_int_ge(c.allowed, c.cores);
     ck_assert_int_eq(tn_threads(), c.use < 512 ? c.use : 512);
 }
-END_TEST
 
-START_TEST(caches)
+TEST(caches)
 {
     static const char *const wrong[] = {
         "",           "32K",         "32K,512K",          "32K,512K,32M,",           "32K;512K;32M",
@@ -151,9 +143,8 @@ START_TEST(caches)
     ck_assert(!strstr(tn_build_info(), "(set by TENON_CACHES)") == !tn__caches_set());
     ck_assert(!strstr(tn_build_info(), "TENON_CACHES was ignored") == (!wish || !*wish || tn__caches_set()));
 }
-END_TEST
 
-START_TEST(build_info)
+TEST(build_info)
 {
     char start[32];
     snprintf(start, sizeof start, "%d.%d.%d", TN_VERSION_MAJOR, TN_VERSION_MINOR, TN_VERSION_PATCH);
@@ -165,19 +156,4 @@ START_TEST(build_info)
     ck_assert_ptr_nonnull(strstr(tn_build_info(), "1 thread: set by tn_set_threads (affinity "));
     tn_set_threads(0);
     ck_assert_ptr_nonnull(strstr(tn_build_info(), ": the default (affinity "));
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("machine");
-    TCase *c = tn_tcase(s, "how many");
-    tcase_add_test(c, cgroup_2);
-    tcase_add_test(c, cgroup_1);
-    tcase_add_test(c, cores);
-    tcase_add_test(c, omp_num_threads);
-    tcase_add_test(c, the_default_is_the_least);
-    tcase_add_test(c, caches);
-    tcase_add_test(c, build_info);
-    return tn_check_main(s);
 }

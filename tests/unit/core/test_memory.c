@@ -8,9 +8,7 @@
 #include "tests/common/faults.h"
 
 #include <errno.h>
-#include <math.h>
 #include <pthread.h>
-#include <string.h>
 
 /* ---- scenarios: each returns a number computed from all its results; NaN if it failed ---------------------------- */
 
@@ -148,7 +146,7 @@ static double from_the_start(int i)
 
 static int64_t points;
 
-START_TEST(every_allocation)
+BARE_TEST_EACH(every_allocation, SCENARIOS)
 {
     tn_faulty_memory_begin();
     const double want = from_the_start(_i);
@@ -179,17 +177,15 @@ START_TEST(every_allocation)
     }
     tn_faulty_memory_end();
 }
-END_TEST
 
-START_TEST(total)
+BARE_TEST(total)
 {
     printf("%d scenarios, %lld failed allocations\n", SCENARIOS, (long long)points);
     ck_assert_int_ge(points, tn_test_slow() ? 333 : 1000);
 }
-END_TEST
 
 /* A step that fails half way is repeated with the same draws: generators are reset to the start of the tape. */
-START_TEST(a_failed_step_can_be_repeated)
+BARE_TEST(a_failed_step_can_be_repeated)
 {
     tn_faulty_memory_begin();
     double want = NAN;
@@ -219,11 +215,10 @@ START_TEST(a_failed_step_can_be_repeated)
     }
     tn_faulty_memory_end();
 }
-END_TEST
 
 /* ---- the cache and its statistics -------------------------------------------------------------------------------- */
 
-START_TEST(accounts)
+TEST(accounts)
 {
     tn_zeros(TN_SCALAR); /* allocates the scope stack */
     tn_trim();
@@ -253,9 +248,8 @@ START_TEST(accounts)
     tn_trim();
     ck_assert_uint_eq(tn_memory_now().cached, 0);
 }
-END_TEST
 
-START_TEST(limits)
+TEST(limits)
 {
     tn_memory now = tn_memory_now();
     tn_set_memory_limit(now.live + 100000);
@@ -274,12 +268,10 @@ START_TEST(limits)
     ck_assert_uint_eq(tn_memory_now().cached, 0);
     tn_set_cache_limit(SIZE_MAX);
     tn_empty(TN_SHAPE(1LL << 40, 8)); /* 2^45 bytes: more than any machine has */
-    ck_assert_int_eq(tn_error(), TN_ENOMEM);
-    tn_clear_error();
+    ck_error_code(TN_ENOMEM);
 }
-END_TEST
 
-START_TEST(allocator_only_when_empty)
+TEST(allocator_only_when_empty)
 {
     tn_tensor *t = tn_keep(tn_zeros(TN_SHAPE(3)));
     ck_assert_int_eq(tn_set_allocator(NULL), TN_ESTATE);
@@ -287,9 +279,8 @@ START_TEST(allocator_only_when_empty)
     tn_clear_error();
     tn_drop(t);
 }
-END_TEST
 
-START_TEST(an_allocator_that_changes_errno)
+TEST(an_allocator_that_changes_errno)
 {
     tn_faulty_memory_begin();
     const tn_scope s = tn_scope_begin();
@@ -306,7 +297,6 @@ START_TEST(an_allocator_that_changes_errno)
     errno = 0;
     tn_faulty_memory_end();
 }
-END_TEST
 
 static void *another(void *unused)
 {
@@ -318,7 +308,7 @@ static void *another(void *unused)
     return t; /* its scope stack and its cache are freed with it, the tensor stays */
 }
 
-START_TEST(threads_leave_nothing)
+TEST(threads_leave_nothing)
 {
     tn_memory before = tn_memory_now();
     for (int i = 0; i < 10; i++) {
@@ -331,7 +321,6 @@ START_TEST(threads_leave_nothing)
     }
     ck_assert_uint_eq(tn_memory_now().live, before.live);
 }
-END_TEST
 
 typedef struct {
     pthread_barrier_t made, seen;
@@ -350,7 +339,7 @@ static void *makes_and_waits(void *user)
 }
 
 /* A running thread may withhold its last 64 KiB; one that has ended may not, whichever thread frees its tensors. */
-START_TEST(accounts_of_another_thread)
+TEST(accounts_of_another_thread)
 {
     static handover h;
     const size_t    each = 1000; /* minimum */
@@ -373,7 +362,6 @@ START_TEST(accounts_of_another_thread)
     ck_assert_int_eq(tn_memory_now().tensors, before.tensors);
     ck_assert_uint_eq(tn_memory_now().live, before.live);
 }
-END_TEST
 
 static void *makes_until_it_may_not(void *made)
 {
@@ -386,7 +374,7 @@ static void *makes_until_it_may_not(void *made)
 }
 
 /* Sizes of which no cached block fits the next: without the limit all would stay cached. */
-START_TEST(a_limit_counts_the_cache)
+TEST(a_limit_counts_the_cache)
 {
     const int64_t sizes[] = {1 << 20, 3 << 19, 1 << 19, 3 << 18, 1 << 18, 3 << 17};
     enum { SIZES = sizeof sizes / sizeof *sizes };
@@ -409,10 +397,9 @@ START_TEST(a_limit_counts_the_cache)
     }
     tn_set_memory_limit(0);
 }
-END_TEST
 
 /* With a limit every byte is reported immediately, so several threads cannot exceed it together. */
-START_TEST(a_limit_is_for_all_threads)
+TEST(a_limit_is_for_all_threads)
 {
     pthread_t t;
     int       here = 0, there = 0;
@@ -425,26 +412,4 @@ START_TEST(a_limit_is_for_all_threads)
     ck_assert_int_ge(there, 5);
     ck_assert_int_lt(1000 * (here + there), 60000);
     tn_scope_end(s);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("memory");
-    TCase *f = tcase_create("faults"); /* outside any scope: the allocator changes */
-    suite_add_tcase(s, f);
-    tcase_set_timeout(f, 300);
-    tcase_add_loop_test(f, every_allocation, 0, SCENARIOS);
-    if (tn_test_wanted("every_allocation") && tn_test_wanted("total")) tcase_add_test(f, total);
-    tcase_add_test(f, a_failed_step_can_be_repeated);
-    TCase *t = tn_tcase(s, "accounts");
-    tcase_add_test(t, accounts);
-    tcase_add_test(t, limits);
-    tcase_add_test(t, allocator_only_when_empty);
-    tcase_add_test(t, an_allocator_that_changes_errno);
-    tcase_add_test(t, threads_leave_nothing);
-    tcase_add_test(t, accounts_of_another_thread);
-    tcase_add_test(t, a_limit_counts_the_cache);
-    tcase_add_test(t, a_limit_is_for_all_threads);
-    return tn_check_main(s);
 }

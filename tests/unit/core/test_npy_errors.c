@@ -1,40 +1,10 @@
 /* test_npy_errors.c — violations of the npy format are errors that name the position. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
+#include "tests/common/file_bytes.h"
 
 #include "core/core.h"
 #include "tests/common/layouts.h"
-#include <stdlib.h>
-#include <string.h>
-
-typedef struct {
-    size_t        n;
-    unsigned char data[20000];
-} bytes;
-
-/* A file of version `major` with this header, exactly as given, and n bytes 0, 1, 2 … */
-static const bytes *npy(int major, const char *dict, int n)
-{
-    static bytes f;
-    size_t       len = strlen(dict);
-    memcpy(f.data, "\x93NUMPY", 6);
-    f.data[6] = (unsigned char)major, f.data[7] = 0;
-    f.n = major == 1 ? 10 : 12;
-    for (size_t i = 8; i < f.n; i++) f.data[i] = (unsigned char)(len >> 8 * (i - 8));
-    memcpy(f.data + f.n, dict, len);
-    f.n += len;
-    for (int i = 0; i < n; i++) f.data[f.n++] = (unsigned char)i;
-    return &f;
-}
-
-static tn_tensor *read_exact(const void *data, size_t n) /* so that a sanitizer detects a read past the end */
-{
-    void *exact = malloc(n ? n : 1);
-    memcpy(exact, data, n);
-    tn_tensor *t = tn_npy_read(exact, n);
-    free(exact);
-    return t;
-}
 
 /* ---- invalid files ----------------------------------------------------------------------------------------------- */
 
@@ -158,7 +128,7 @@ static bool contains(const char *text, const char *alternatives) /* "a|b": eithe
     return false;
 }
 
-START_TEST(refuses)
+TEST_ROWS(refuses, malformed)
 {
     const bytes *f = npy(malformed[_i].major, malformed[_i].dict, malformed[_i].data);
     ck_assert_ptr_null(read_exact(f->data, f->n));
@@ -168,9 +138,8 @@ START_TEST(refuses)
     ck_assert(!strncmp(tn_error_message(), "tn_npy_read: ", 13));
     tn_clear_error();
 }
-END_TEST
 
-START_TEST(refuses_what_is_no_npy)
+TEST(refuses_what_is_no_npy)
 {
     const struct {
         const char *text;
@@ -193,30 +162,20 @@ START_TEST(refuses_what_is_no_npy)
         ck_assert_msg(strstr(tn_error_message(), rows[i].says) != NULL, "%s\nnot %s", tn_error_message(), rows[i].says);
         tn_clear_error();
     }
-    ck_assert_ptr_null(tn_npy_read(NULL, 5));
-    ck_assert_int_eq(tn_error(), TN_EINVAL);
-    tn_clear_error();
-    ck_assert_ptr_null(tn_npy_read(NULL, 0));
-    ck_assert_int_eq(tn_error(), TN_EFORMAT);
-    tn_clear_error();
+    ck_refused_code(tn_npy_read(NULL, 5), TN_EINVAL);
+    ck_refused_code(tn_npy_read(NULL, 0), TN_EFORMAT);
 }
-END_TEST
 
-START_TEST(every_truncation)
+TEST(every_truncation)
 {
     tn_tensor *f = tn_npy_write(tn__sample(TN_F32, 1));
     int64_t    n = tn_numel(f);
-    for (int64_t i = 0; i < n; i++) {
-        ck_assert_ptr_null(read_exact(tn_data(f), (size_t)i));
-        ck_assert_int_eq(tn_error(), TN_EFORMAT);
-        tn_clear_error();
-    }
+    for (int64_t i = 0; i < n; i++) { ck_refused_code(read_exact(tn_data(f), (size_t)i), TN_EFORMAT); }
     ck_assert_ptr_nonnull(read_exact(tn_data(f), (size_t)n));
 }
-END_TEST
 
 /* Each bit of a header, flipped: the file is read, or rejected with an error; nothing else happens. */
-START_TEST(every_bit_of_the_header)
+TEST(every_bit_of_the_header)
 {
     tn_tensor     *f = tn_npy_write(tn__sample(TN_I64, 2));
     unsigned char *p = tn_data_mut(f);
@@ -232,16 +191,4 @@ START_TEST(every_bit_of_the_header)
         p[i / 8] ^= (unsigned char)(1 << i % 8);
     }
     ck_assert_int_gt(refusals, 500);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("npy_refused");
-    TCase *c = tn_tcase(s, "refused");
-    tcase_add_loop_test(c, refuses, 0, (int)(sizeof malformed / sizeof *malformed));
-    tcase_add_test(c, refuses_what_is_no_npy);
-    tcase_add_test(c, every_truncation);
-    tcase_add_test(c, every_bit_of_the_header);
-    return tn_check_main(s);
 }

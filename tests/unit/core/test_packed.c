@@ -3,7 +3,6 @@
 #include "autograd/autograd.h"
 #include "core/core.h"
 #include "core/products/gemm_plan.h"
-#include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 #include "tests/common/faults.h"
 
@@ -19,7 +18,7 @@ static tn_tensor *random_of(tn_dtype dt, tn_shape s) { return tn_to(tn_normal(s,
 /* x Wᵀ with a W that was not used before. */
 static tn_tensor *first_use(tn_tensor *x, tn_tensor *w) { return tn_linear(x, tn_clone(w), NULL); }
 
-START_TEST(same_bits)
+TEST_EACH(same_bits, 3)
 {
     for (int threads = 1; threads <= 3; threads += 2)
         for (int s = 0; s < SIZES; s += tn_test_slow() ? 3 : 1) {
@@ -37,9 +36,7 @@ START_TEST(same_bits)
                 }
             }
         }
-    tn_set_threads(0);
 }
-END_TEST
 
 static tn_tensor *w;
 static void       seen(tn_tensor *x, int64_t m, const char *what)
@@ -49,7 +46,7 @@ static void       seen(tn_tensor *x, int64_t m, const char *what)
                       "after %s, %lld rows, time %d", what, (long long)m, time);
 }
 
-START_TEST(every_change_is_seen)
+TEST_EACH(every_change_is_seen, 2)
 {
     const int64_t m = _i ? 5 : 1;
     tn_tensor    *x = random_of(TN_F32, TN_SHAPE(5, 100));
@@ -73,10 +70,9 @@ START_TEST(every_change_is_seen)
     for (int i = 0; i < 9000; i++) own[i] = (float)(i % 7);
     seen(x, m, "a write behind the library's back");
 }
-END_TEST
 
 /* Parts of one matrix count as separate matrices, more of them than are kept. */
-START_TEST(parts)
+TEST(parts)
 {
     tn_tensor *all = random_of(TN_F32, TN_SHAPE(600, 64)), *x = random_of(TN_F32, TN_SHAPE(3, 64)), *y[6];
     for (int i = 0; i < 6; i++) y[i] = first_use(x, tn_narrow(all, 0, 100 * i, 100));
@@ -87,10 +83,9 @@ START_TEST(parts)
         ck_assert(tn_same_bits(tn_linear(x, tn_narrow(all, 0, 0, 100), NULL), y[0]));
     }
 }
-END_TEST
 
 /* The memory is freed with the matrix, and allocated only after some uses. */
-START_TEST(memory)
+TEST(memory)
 {
     const tn_scope s = tn_scope_begin();
     tn_tensor     *x = random_of(TN_F32, TN_SHAPE(1, 512)), *m = random_of(TN_F32, TN_SHAPE(512, 512));
@@ -109,10 +104,9 @@ START_TEST(memory)
     tn_scope_end(s);
     ck_assert_uint_lt(tn_memory_now().live, before);
 }
-END_TEST
 
 /* One row and a few in turn: one form serves both. Rows of which there are more read another. */
-START_TEST(one_form)
+TEST_EACH(one_form, 3)
 {
     tn_tensor   *x = random_of(TN_F32, TN_SHAPE(9, 512)), *m = random_of(TN_F32, TN_SHAPE(512, 512));
     const size_t before = tn_memory_now().live, bytes = 512 * 512 * 4;
@@ -128,7 +122,6 @@ START_TEST(one_form)
         if (i == 4 * USES - 1) ck_assert(used > 2 * bytes && used < 2 * bytes + 8192);
     }
 }
-END_TEST
 
 static tn_tensor *shared_x, *shared_y;
 static void      *many(void *fails)
@@ -141,7 +134,7 @@ static void      *many(void *fails)
     return NULL;
 }
 
-START_TEST(threads_meet)
+TEST(threads_meet)
 {
     pthread_t thread[3];
     int       fails[3] = {0};
@@ -151,7 +144,6 @@ START_TEST(threads_meet)
     for (int i = 0; i < 3; i++) pthread_join(thread[i], NULL);
     for (int i = 0; i < 3; i++) ck_assert_int_eq(fails[i], 0);
 }
-END_TEST
 
 static double often(int m)
 {
@@ -164,7 +156,7 @@ static double often(int m)
     return sum;
 }
 /* Memory for a copy is optional: without it the products are computed as before. */
-START_TEST(each_allocation_fails)
+TN_TEST(each_allocation_fails, 1, 3, TN_TEST_BARE)
 {
     int answers = 0;
     tn_set_threads(1);
@@ -185,15 +177,13 @@ START_TEST(each_allocation_fails)
     }
     ck_assert_int_ge(answers, 2); /* the list of copies, the copy, and a call that freed it */
     tn_faulty_memory_end();
-    tn_set_threads(0);
 }
-END_TEST
 
 /* Plans for the kernels of every instruction set of this build, also those that this CPU lacks. */
 extern const tn__kernel_table                       tn__table_baseline;
 __attribute__((weak)) extern const tn__kernel_table tn__table_avx2, tn__table_avx512, tn__table_avx512bf16,
     tn__table_amx;
-START_TEST(every_table)
+TEST_EACH(every_table, 3)
 {
     const tn__kernel_table *const tables[] = {&tn__table_baseline, &tn__table_avx2, &tn__table_avx512,
                                               &tn__table_avx512bf16, &tn__table_amx};
@@ -210,22 +200,4 @@ START_TEST(every_table)
             ck_assert(!one || tn__gemm_kept_bytes(&plan, true) >= 70 * 90 * (size_t)plan.unit_bytes);
             ck_assert(tn__gemm_kept_bytes(&plan, false) >= 70 * 90 * tn__dtype_bytes(floats[_i]));
         }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("packed");
-    TCase *c = tn_tcase(s, "kept");
-    tcase_add_loop_test(c, same_bits, 0, 3);
-    tcase_add_loop_test(c, every_change_is_seen, 0, 2);
-    tcase_add_test(c, parts);
-    tcase_add_test(c, memory);
-    tcase_add_loop_test(c, one_form, 0, 3);
-    tcase_add_test(c, threads_meet);
-    tcase_add_loop_test(c, every_table, 0, 3);
-    c = tcase_create("faults");
-    suite_add_tcase(s, c);
-    tcase_add_loop_test(c, each_allocation_fails, 1, 3);
-    return tn_check_main(s);
 }

@@ -21,7 +21,7 @@ enum { STEPS = 29, EARLY = 16, SETTLED = 10, WINDOW = 6, DIM = 64, WORDS = 9000 
 /* A layer, a vocabulary's loss in blocks (of 22 MB), AdamW: memory freed by a step is reused by the next. Blocks of a
  * class change owners at first, and a larger use of a block touches the rest of it once; after that no page is new. On
  * a busy machine that takes longer, because tasks change threads: the quietest of a few windows of steps counts. */
-START_TEST(no_faults_after_the_first_steps)
+TEST(no_faults_after_the_first_steps)
 {
     tn_transformer_encoder_layer *m = tn_transformer_encoder_layer_new(.dim = DIM, .heads = 4, .ff = 256);
     const int64_t                 tokens = tn_test_slow() ? 10 : 120;
@@ -48,13 +48,4 @@ START_TEST(no_faults_after_the_first_steps)
     if (TN_TEST_CACHE && !tn_test_slow()) ck_assert_int_le(least, 20); /* one block is 16 a step, 96 a window */
     tn_optimizer_free(o);
     tn_free(head), tn_free(m);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("pages");
-    TCase *c = tn_tcase(s, "steps");
-    tcase_add_test(c, no_faults_after_the_first_steps);
-    return tn_check_main(s);
 }

@@ -9,10 +9,7 @@
 #include "core/products/q8.h"
 #include "autograd/autograd.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 
-#include <math.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -52,7 +49,7 @@ static void fill(int kind, uint8_t *at, size_t bytes, bool most)
     tn_scope_end(s);
 }
 
-START_TEST(numbers)
+TEST(numbers)
 {
     const tn_scope s = tn_scope_begin();
     tn_gguf       *g = tn_gguf_open(tn_test_data("golden/packed.gguf"));
@@ -71,7 +68,6 @@ START_TEST(numbers)
     tn_gguf_close(g);
     tn_scope_end(s);
 }
-END_TEST
 
 /* ---- products ---------------------------------------------------------------------------------------------------- */
 
@@ -120,7 +116,7 @@ static tn_tensor *product(int kind, tn_tensor *x, const uint8_t *blocks, int64_t
     return y;
 }
 
-START_TEST(products)
+TEST_EACH(products, ISAS *KINDS)
 {
     static const int64_t    ms[] = {1, 2, 3, 4, 5, 8, 9, 50}, ns[] = {1, 15, 16, 17, 65, 130};
     static uint8_t          blocks[MOST * 8];
@@ -156,10 +152,9 @@ START_TEST(products)
         tn_scope_end(s);
     }
 }
-END_TEST
 
 /* Rounding the activations changes a product by less than 1 % of its size. */
-START_TEST(loss)
+TEST(loss)
 {
     static uint8_t blocks[MOST];
     for (int kind = 0; kind < KINDS; kind++) {
@@ -178,10 +173,9 @@ START_TEST(loss)
         tn_scope_end(s);
     }
 }
-END_TEST
 
 /* The gradient of x is that of the weight unpacked. */
-START_TEST(gradient)
+TEST(gradient)
 {
     static uint8_t blocks[MOST];
     for (int kind = 0; kind < KINDS; kind++) {
@@ -200,9 +194,8 @@ START_TEST(gradient)
         tn_scope_end(s);
     }
 }
-END_TEST
 
-START_TEST(without_scale)
+TEST(without_scale)
 {
     static uint8_t blocks[MOST];
     for (int kind = 0; kind < KINDS; kind++) {
@@ -222,10 +215,9 @@ START_TEST(without_scale)
         tn_scope_end(s);
     }
 }
-END_TEST
 
 /* The kernels read and write nothing outside their operands. */
-START_TEST(tails)
+TEST_EACH(tails, ISAS)
 {
     const tn__kernel_table *t = tn__kernels_of(isas[_i]);
     const size_t            page = (size_t)sysconf(_SC_PAGESIZE), room = 16 * page;
@@ -256,10 +248,9 @@ START_TEST(tails)
     }
     for (int r = 0; r < 3; r++) ck_assert(!munmap(at[r], room + 2 * page));
 }
-END_TEST
 
 /* tn_q4_pack: the blocks of ggml's quantize_row_q4_0_ref, of views and dtypes, in any number of threads. */
-START_TEST(from_floats)
+TEST(from_floats)
 {
     static uint8_t blocks[MOST];
     const tn_scope s = tn_no_grad_begin();
@@ -292,35 +283,30 @@ START_TEST(from_floats)
     tn_set_threads(0);
     tn_tensor *bad = tn_ones(TN_SHAPE(2, 32));
     tn_set(bad, 40, 6e5);
-    ck_assert_ptr_null(tn_q4_pack(bad));
-    ck_error(TN_EINVAL, "tn_q4_pack: the weights [2, 32] hold NaN, an infinity, or more than 5.2e5, which has no scale "
-                        "in f16");
+    ck_refused(tn_q4_pack(bad), TN_EINVAL,
+               "tn_q4_pack: the weights [2, 32] hold NaN, an infinity, or more than 5.2e5, which has no scale "
+               "in f16");
     tn_set(bad, 40, -NAN);
-    ck_assert_ptr_null(tn_q4_pack(bad));
-    ck_error_has(TN_EINVAL, "hold NaN");
+    ck_refused_has(tn_q4_pack(bad), TN_EINVAL, "hold NaN");
     tn_scope_end(s);
 }
-END_TEST
 
-START_TEST(refused)
+TEST(refused)
 {
     const tn_scope s = tn_scope_begin();
     uint8_t        all[288] = {0};
-    ck_assert_ptr_null(tn_blocks_pack("Q4_1", TN_F32, TN_SHAPE(1, 32), all, 20));
-    ck_error_has(TN_EINVAL, "the type is Q4_1, but must be Q4_0, Q4_K, Q5_K, Q6_K, Q8_0 or F16");
-    ck_assert_ptr_null(tn_blocks_pack("Q4_K", TN_F32, TN_SHAPE(2, 128), all, 144));
-    ck_error_has(TN_ESHAPE, "the width of the weights [2, 128] must be a multiple of 256, which share a scale");
-    ck_assert_ptr_null(tn_blocks_pack("Q4_K", TN_F32, TN_SHAPE(1, 256), all, 143));
-    ck_error_has(TN_EINVAL, "bytes is 143, but weights [1, 256] need 144");
-    ck_assert_ptr_null(tn_blocks_pack("Q4_0", TN_F32, TN_SHAPE(1, 32), NULL, 18));
-    ck_error_has(TN_EINVAL, "blocks is NULL");
+    ck_refused_has(tn_blocks_pack("Q4_1", TN_F32, TN_SHAPE(1, 32), all, 20), TN_EINVAL,
+                   "the type is Q4_1, but must be Q4_0, Q4_K, Q5_K, Q6_K, Q8_0 or F16");
+    ck_refused_has(tn_blocks_pack("Q4_K", TN_F32, TN_SHAPE(2, 128), all, 144), TN_ESHAPE,
+                   "the width of the weights [2, 128] must be a multiple of 256, which share a scale");
+    ck_refused_has(tn_blocks_pack("Q4_K", TN_F32, TN_SHAPE(1, 256), all, 143), TN_EINVAL,
+                   "bytes is 143, but weights [1, 256] need 144");
+    ck_refused_has(tn_blocks_pack("Q4_0", TN_F32, TN_SHAPE(1, 32), NULL, 18), TN_EINVAL, "blocks is NULL");
     all[1] = 0x7c; /* an infinity in f16 */
-    ck_assert_ptr_null(tn_blocks_pack("F16", TN_F32, TN_SHAPE(1, 2), all, 4));
-    ck_error_has(TN_EINVAL, "of F16 hold NaN or an infinity");
+    ck_refused_has(tn_blocks_pack("F16", TN_F32, TN_SHAPE(1, 2), all, 4), TN_EINVAL, "of F16 hold NaN or an infinity");
     tn_tensor *w = tn_blocks_pack("Q4_K", TN_F32, TN_SHAPE(2, 256), all, 288);
     ok();
-    ck_assert_int_eq(tn_q8_to_blocks(w, all, 288), TN_EINVAL);
-    ck_error_has(TN_EINVAL, "the weight is in Q4_K");
+    ck_fails_has(tn_q8_to_blocks(w, all, 288), TN_EINVAL, "the weight is in Q4_K");
     for (int byte = 0; byte < 25; byte++) /* a header that does not match the tensor */
         for (int bit = 0; bit < 8; bit++) {
             tn_tensor *t = tn_clone(w);
@@ -328,20 +314,4 @@ START_TEST(refused)
             if (tn_is_packed(t)) ck_assert_msg(byte == 8 || byte == 24, "byte %d, bit %d", byte, bit);
         }
     tn_scope_end(s);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("weights of 4 to 6 bits");
-    TCase *c = tn_tcase(s, "q4");
-    tcase_add_test(c, numbers);
-    tcase_add_loop_test(c, products, 0, ISAS * KINDS);
-    tcase_add_test(c, loss);
-    tcase_add_test(c, gradient);
-    tcase_add_test(c, without_scale);
-    tcase_add_loop_test(c, tails, 0, ISAS);
-    tcase_add_test(c, from_floats);
-    tcase_add_test(c, refused);
-    return tn_check_main(s);
 }

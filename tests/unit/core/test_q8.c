@@ -9,10 +9,7 @@
 #include "core/products/q8.h"
 #include "autograd/autograd.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 
-#include <math.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -37,7 +34,7 @@ static void reference(const float *x, int64_t n, uint8_t *to)
 static tn_tensor *weights(int64_t out, int64_t in) { return tn_normal(TN_SHAPE(out, in), 0, 0.05); }
 static size_t     blocks_of(int64_t out, int64_t in) { return (size_t)(out * in / GROUP * BLOCK); }
 
-START_TEST(numbers)
+TEST(numbers)
 {
     static uint8_t ours[130 * 96 / GROUP * BLOCK], theirs[sizeof ours];
     const int64_t  sizes[][2] = {{1, 32}, {3, 64}, {63, 32}, {64, 96}, {65, 32}, {130, 96}};
@@ -75,33 +72,24 @@ START_TEST(numbers)
         tn_scope_end(s);
     }
 }
-END_TEST
 
-START_TEST(refused)
+TEST(refused)
 {
     char       all[BLOCK] = {0};
     tn_scope   s = tn_scope_begin();
     tn_tensor *w = weights(4, 32), *q = tn_q8_pack(w), *t;
-    ck_assert_ptr_null(tn_q8_pack(weights(4, 40)));
-    ck_error_has(TN_ESHAPE, "the width of the weights [4, 40] must be a multiple of 32");
-    ck_assert_ptr_null(tn_q8_pack(tn_zeros(TN_SHAPE(32))));
-    ck_error_has(TN_ESHAPE, "must be [out, in], got [32]");
-    ck_assert_ptr_null(tn_q8_pack(tn_zeros_of(TN_I64, TN_SHAPE(1, 32))));
-    ck_error_has(TN_EDTYPE, "not i64");
+    ck_refused_has(tn_q8_pack(weights(4, 40)), TN_ESHAPE, "the width of the weights [4, 40] must be a multiple of 32");
+    ck_refused_has(tn_q8_pack(tn_zeros(TN_SHAPE(32))), TN_ESHAPE, "must be [out, in], got [32]");
+    ck_refused_has(tn_q8_pack(tn_zeros_of(TN_I64, TN_SHAPE(1, 32))), TN_EDTYPE, "not i64");
     tn_set(w, 40, NAN);
-    ck_assert_ptr_null(tn_q8_pack(w));
-    ck_error_has(TN_EINVAL, "hold NaN");
+    ck_refused_has(tn_q8_pack(w), TN_EINVAL, "hold NaN");
     tn_set(w, 40, 9e6);
-    ck_assert_ptr_null(tn_q8_pack(w));
-    ck_error_has(TN_EINVAL, "8.3e6");
-    ck_assert_ptr_null(tn_q8_from_blocks(TN_F32, TN_SHAPE(2, 32), all, BLOCK));
-    ck_error_has(TN_EINVAL, "bytes is 34, but weights [2, 32] need 68");
-    ck_assert_ptr_null(tn_q8_from_blocks(TN_F32, TN_SHAPE(INT64_MAX / 2, 64), all, BLOCK));
-    ck_error_has(TN_ESHAPE, "are too large");
-    ck_assert_int_eq(tn_q8_to_blocks(q, all, BLOCK), TN_EINVAL);
-    ck_error_has(TN_EINVAL, "expected 136 bytes");
-    ck_assert_ptr_null(tn_unpack(w));
-    ck_error_has(TN_EINVAL, "not a packed weight");
+    ck_refused_has(tn_q8_pack(w), TN_EINVAL, "8.3e6");
+    ck_refused_has(tn_q8_from_blocks(TN_F32, TN_SHAPE(2, 32), all, BLOCK), TN_EINVAL,
+                   "bytes is 34, but weights [2, 32] need 68");
+    ck_refused_has(tn_q8_from_blocks(TN_F32, TN_SHAPE(INT64_MAX / 2, 64), all, BLOCK), TN_ESHAPE, "are too large");
+    ck_fails_has(tn_q8_to_blocks(q, all, BLOCK), TN_EINVAL, "expected 136 bytes");
+    ck_refused_has(tn_unpack(w), TN_EINVAL, "not a packed weight");
     /* a header that does not match the tensor */
     ck_assert(tn_is_packed(q) && !tn_is_packed(w) && !tn_is_packed(NULL));
     for (int byte = 0; byte < 25; byte++)
@@ -115,10 +103,9 @@ START_TEST(refused)
     ok();
     tn_scope_end(s);
 }
-END_TEST
 
 /* Rounded from f32, at any width; unchanged if they were f16 in f32. */
-START_TEST(halves)
+TEST(halves)
 {
     char           text[64];
     const tn_scope s = tn_scope_begin();
@@ -138,12 +125,11 @@ START_TEST(halves)
         ck_assert_int_eq(tn_weight_dtype(tn_f16_pack(tn_to(w, TN_F64))), TN_F64);
     }
     tn_tensor *w = weights(2, 40), *h = tn_f16_pack(w);
-    ck_assert_int_eq(tn_q8_to_blocks(h, text, sizeof text), TN_EINVAL);
-    ck_error_has(TN_EINVAL, "tn_q8_to_blocks: the weight is in f16");
+    ck_fails_has(tn_q8_to_blocks(h, text, sizeof text), TN_EINVAL, "tn_q8_to_blocks: the weight is in f16");
     for (int i = 0; i < 3; i++) {
         tn_set(w, 40, i == 0 ? NAN : i == 1 ? -INFINITY : 65520);
-        ck_assert_ptr_null(tn_f16_pack(w));
-        ck_error_has(TN_EINVAL, "tn_f16_pack: the weights [2, 40] hold NaN, an infinity, or more than 65504");
+        ck_refused_has(tn_f16_pack(w), TN_EINVAL,
+                       "tn_f16_pack: the weights [2, 40] hold NaN, an infinity, or more than 65504");
     }
     for (int byte = 0; byte < 25; byte++) /* a header that does not match the tensor */
         for (int bit = 0; bit < 8; bit++) {
@@ -154,7 +140,6 @@ START_TEST(halves)
     ok();
     tn_scope_end(s);
 }
-END_TEST
 
 /* ---- products ---------------------------------------------------------------------------------------------------- */
 
@@ -180,7 +165,7 @@ static tn_tensor *plain(const tn__kernel_table *t, const tn_tensor *x, const tn_
     return y;
 }
 
-START_TEST(products)
+TEST_EACH(products, 2 * ISAS)
 {
     static const int64_t ms[] = {1, 2, 3, 5, 6, 7, 12, 13, 16, 17, 40}, ns[] = {1, 15, 63, 64, 65, 200},
                          ks[] = {32, 96, 1280};
@@ -221,10 +206,9 @@ START_TEST(products)
         tn_scope_end(s);
     }
 }
-END_TEST
 
 /* The kernels read and write nothing outside their operands. */
-START_TEST(tails)
+TEST_EACH(tails, ISAS)
 {
     const tn__kernel_table *t = tn__kernels_of(isas[_i]);
     const size_t            page = (size_t)sysconf(_SC_PAGESIZE), room = 16 * page;
@@ -265,10 +249,9 @@ START_TEST(tails)
         }
     for (int r = 0; r < 3; r++) munmap(at[r], room + 2 * page);
 }
-END_TEST
 
 /* All f16 values, by each table, and nothing read after the last. */
-START_TEST(tails_f16)
+TEST_EACH(tails_f16, ISAS)
 {
     const tn__kernel_table *t = tn__kernels_of(isas[_i]);
     const size_t            page = (size_t)sysconf(_SC_PAGESIZE), bytes = 2 << 16;
@@ -297,10 +280,9 @@ START_TEST(tails_f16)
     }
     munmap(at, bytes + page);
 }
-END_TEST
 
 /* All f16 scales, by each table: a hostile file can cause wrong numbers, nothing worse. */
-START_TEST(scales)
+TEST_EACH(scales, ISAS)
 {
     static uint8_t          block[TN__Q8_BLOCK];
     static float            to[GROUP * TN__Q8_PANEL];
@@ -317,11 +299,10 @@ START_TEST(scales)
         }
     }
 }
-END_TEST
 
 /* ---- ops --------------------------------------------------------------------------------------------------------- */
 
-START_TEST(ops)
+TEST(ops)
 {
     const tn_scope s = tn_scope_begin();
     tn_tensor     *w = weights(70, 64), *q = tn_q8_pack(w), *wide = tn_unpack(q), *bias = tn_normal(TN_SHAPE(70), 0, 1);
@@ -342,19 +323,17 @@ START_TEST(ops)
     tn_tensor *none = tn_linear(tn_zeros(TN_SHAPE(0, 64)), q, NULL);
     ck_assert(tn_shape_equal(tn_shape_of(none), TN_SHAPE(0, 70)));
     ok();
-    ck_assert_ptr_null(tn_linear(tn_zeros(TN_SHAPE(2, 32)), q, NULL));
-    ck_error_has(TN_ESHAPE, "linear_q8: x [2, 32] does not fit weight [70, 64] ([out, in]): its last dim must be 64");
-    ck_assert_ptr_null(tn_linear(x, q, tn_zeros(TN_SHAPE(3))));
-    ck_error_has(TN_ESHAPE, "bias [3] does not fit weight [70, 64] ([out, in]): it must be [70]");
-    ck_assert_ptr_null(tn_linear(tn_to(x, TN_F64), q, NULL));
-    ck_error_has(TN_EDTYPE, "x is f64, but weights in 8 bits or f16 need x in f32 or bf16");
-    ck_assert_ptr_null(tn_embedding(q, tn_full_of(TN_I64, TN_SHAPE(1), 70), -1, false));
-    ck_error_has(TN_EINDEX, "embedding_q8: index 70 at [0] is outside 0 … 69");
-    ck_assert_ptr_null(tn_matmul(x, q));
-    ck_error_has(TN_ESHAPE, "matmul");
+    ck_refused_has(tn_linear(tn_zeros(TN_SHAPE(2, 32)), q, NULL), TN_ESHAPE,
+                   "linear_q8: x [2, 32] does not fit weight [70, 64] ([out, in]): its last dim must be 64");
+    ck_refused_has(tn_linear(x, q, tn_zeros(TN_SHAPE(3))), TN_ESHAPE,
+                   "bias [3] does not fit weight [70, 64] ([out, in]): it must be [70]");
+    ck_refused_has(tn_linear(tn_to(x, TN_F64), q, NULL), TN_EDTYPE,
+                   "x is f64, but weights in 8 bits or f16 need x in f32 or bf16");
+    ck_refused_has(tn_embedding(q, tn_full_of(TN_I64, TN_SHAPE(1), 70), -1, false), TN_EINDEX,
+                   "embedding_q8: index 70 at [0] is outside 0 … 69");
+    ck_refused_has(tn_matmul(x, q), TN_ESHAPE, "matmul");
     tn_scope_end(s);
 }
-END_TEST
 
 /* The gradient of f(x Wᵀ + b) with a random cotangent; *bias: of b. */
 static tn_tensor *gradient(int f, tn_tensor *x, tn_tensor *w, tn_tensor *b, tn_tensor *cotangent, tn_tensor **bias)
@@ -367,7 +346,7 @@ static tn_tensor *gradient(int f, tn_tensor *x, tn_tensor *w, tn_tensor *b, tn_t
 }
 
 /* Backward through packed weights: the gradients of x and bias equal those with the unpacked weights. */
-START_TEST(gradients)
+TEST(gradients)
 {
     tn_seed(7);
     tn_tensor *x = tn_normal(TN_SHAPE(3, 5, 64), 0, 1), *w = tn_normal(TN_SHAPE(70, 64), 0, 1),
@@ -390,21 +369,4 @@ START_TEST(gradients)
     tn_backward(tn_sum(g));
     ck_assert(tn_allclose(tn_grad(one), tn_sum(tn_unpack(packed[0]), .dims = TN_DIMS(0)), 1e-4, 1e-4));
     ok();
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("weights of 8 bits");
-    TCase *c = tn_tcase(s, "q8");
-    tcase_add_test(c, numbers);
-    tcase_add_test(c, refused);
-    tcase_add_test(c, halves);
-    tcase_add_loop_test(c, products, 0, 2 * ISAS); /* of 8 bits, then of f16 */
-    tcase_add_loop_test(c, tails_f16, 0, ISAS);
-    tcase_add_loop_test(c, tails, 0, ISAS);
-    tcase_add_loop_test(c, scales, 0, ISAS);
-    tcase_add_test(c, ops);
-    tcase_add_test(c, gradients);
-    return tn_check_main(s);
 }

@@ -4,8 +4,6 @@
 #include "core/core.h"
 #include "core/tensor/random.h"
 #include <float.h>
-#include <math.h>
-#include <stdlib.h>
 
 /* For loops: Check's own assertions each write to a pipe, whether they hold or not. */
 #define EACH(holds) ((holds) ? (void)0 : ck_abort_msg("%s", #holds))
@@ -64,7 +62,7 @@ static double correlation(const tn_tensor *t, int64_t lag)
 
 static const tn_dtype reals[] = {TN_F32, TN_F64};
 
-START_TEST(uniform_is_uniform)
+TEST_EACH(uniform_is_uniform, 2)
 {
     tn_seed(1000 + (uint64_t)_i);
     tn_tensor   *t = tn_uniform_of(reals[_i], TN_SHAPE(many()), 0, 1);
@@ -74,9 +72,8 @@ START_TEST(uniform_is_uniform)
     ck_assert_double_lt(fabs(moment(t, 0.5, 2) - 1.0 / 12) * n / sqrt(1.0 / 180), 5);
     for (int64_t lag = 1; lag <= 8; lag++) ck_assert_double_lt(fabs(correlation(t, lag)), 5);
 }
-END_TEST
 
-START_TEST(normal_is_normal)
+TEST_EACH(normal_is_normal, 2)
 {
     tn_seed(2000 + (uint64_t)_i);
     tn_tensor   *t = tn_normal_of(reals[_i], TN_SHAPE(many()), 0, 1);
@@ -93,10 +90,9 @@ START_TEST(normal_is_normal)
     ck_assert_double_lt(fabs((double)three - 0.0026998 * (double)many()), 5 * sqrt(0.0027 * (double)many()));
     ck_assert_double_lt(fabs((double)four - 6.3342e-5 * (double)many()), 5 * sqrt(6.4e-5 * (double)many()) + 1);
 }
-END_TEST
 
 /* Box and Muller again, with the C library: ours, from + - · / and sqrt, differs by a few last bits at most. */
-START_TEST(normal_is_box_and_muller)
+TEST(normal_is_box_and_muller)
 {
     const double turn = 8 * atan(1);
     tn_seed(77);
@@ -110,9 +106,8 @@ START_TEST(normal_is_box_and_muller)
         EACH(fabs(tn_get(t, i + 1) - r * sin(turn * a)) <= 8e-16 * (1 + r));
     }
 }
-END_TEST
 
-START_TEST(mean_and_std)
+TEST(mean_and_std)
 {
     tn_seed(4);
     tn_tensor *z = tn_normal_of(TN_F64, TN_SHAPE(1001), 0, 1);
@@ -123,9 +118,8 @@ START_TEST(mean_and_std)
     for (int64_t i = 0; i < 1001; i++) EACH(tn_get(y, i) == -3 + 0.25 * tn_get(z, i));
     for (int64_t i = 0; i < 9; i++) ck_assert_double_eq(tn_get(same, i), 1.5);
 }
-END_TEST
 
-START_TEST(uniform_keeps_its_bounds)
+TEST(uniform_keeps_its_bounds)
 {
     static const struct {
         tn_dtype dt;
@@ -160,7 +154,6 @@ START_TEST(uniform_keeps_its_bounds)
     t = tn_uniform(TN_SHAPE(100), 2.5, 2.5);
     for (int64_t i = 0; i < 100; i++) EACH(tn_get(t, i) == 2.5);
 }
-END_TEST
 
 /* The sum of (found - expected)²/expected over equally likely cells has mean cells - 1 and variance 2 (cells - 1). */
 static double chi_square(const int64_t *found, int cells, int64_t n)
@@ -171,7 +164,7 @@ static double chi_square(const int64_t *found, int cells, int64_t n)
     return (sum - (cells - 1)) / sqrt(2.0 * (cells - 1));
 }
 
-START_TEST(randint_is_fair)
+TEST(randint_is_fair)
 {
     static const struct {
         int64_t low;
@@ -189,10 +182,9 @@ START_TEST(randint_is_fair)
         ck_assert_double_lt(fabs(chi_square(found, rows[r].range, many())), 6);
     }
 }
-END_TEST
 
 /* Of 3·2^62 numbers, x mod n without rejection would return the first third twice as often as the others. */
-START_TEST(no_bias_for_huge_ranges)
+TEST(no_bias_for_huge_ranges)
 {
     int64_t found[3] = {0};
     tn_seed(8);
@@ -219,9 +211,8 @@ START_TEST(no_bias_for_huge_ranges)
     for (int64_t i = 0; i < 1000; i++) negative += tn_get_i64(t, i) < 0;
     ck_assert(negative > 400 && negative < 600);
 }
-END_TEST
 
-START_TEST(bernoulli_is_fair)
+TEST(bernoulli_is_fair)
 {
     static const double   p[] = {0, 1e-3, 0.25, 0.5, 0.9, 1};
     static const tn_dtype types[] = {TN_F32, TN_F64, TN_BF16, TN_I64, TN_I32, TN_U8, TN_BOOL};
@@ -242,9 +233,8 @@ START_TEST(bernoulli_is_fair)
         }
     }
 }
-END_TEST
 
-START_TEST(permutations_are_permutations)
+TEST(permutations_are_permutations)
 {
     static const int64_t sizes[] = {0, 1, 2, 5, 512, 513, 20000};
     for (int s = 0; s < 7; s++) {
@@ -262,9 +252,8 @@ START_TEST(permutations_are_permutations)
         free(seen);
     }
 }
-END_TEST
 
-START_TEST(permutations_are_fair) /* each of the 24 of 4, and each position of 513 for the first element */
+TEST(permutations_are_fair) /* each of the 24 of 4, and each position of 513 for the first element */
 {
     int64_t found[24] = {0};
     tn_seed(3);
@@ -291,23 +280,4 @@ START_TEST(permutations_are_fair) /* each of the 24 of 4, and each position of 5
         tn_scope_end(s);
     }
     ck_assert_double_lt(fabs(chi_square(place, 9, 9000)), 6);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("random");
-    TCase *c = tn_tcase(s, "distributions");
-    tcase_set_timeout(c, 120);
-    tcase_add_loop_test(c, uniform_is_uniform, 0, 2);
-    tcase_add_loop_test(c, normal_is_normal, 0, 2);
-    tcase_add_test(c, normal_is_box_and_muller);
-    tcase_add_test(c, mean_and_std);
-    tcase_add_test(c, uniform_keeps_its_bounds);
-    tcase_add_test(c, randint_is_fair);
-    tcase_add_test(c, no_bias_for_huge_ranges);
-    tcase_add_test(c, bernoulli_is_fair);
-    tcase_add_test(c, permutations_are_permutations);
-    tcase_add_test(c, permutations_are_fair);
-    return tn_check_main(s);
 }

@@ -8,8 +8,6 @@
 #include "core/kernels/kernels.h"
 #include "tests/common/check_main.h"
 
-#include <math.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -39,6 +37,7 @@ static void unmap_places(void)
 {
     for (int p = 0; p < ROOMS; p++) munmap(place[p].begin - place[p].bytes, 3 * place[p].bytes);
 }
+AROUND_TESTS(map_places, unmap_places);
 static void *room(int p, int64_t n, size_t size, bool front)
 {
     memset(place[p].begin, 0x55, place[p].bytes);
@@ -60,13 +59,11 @@ static const tn__dropped drop = {7, UINT64_MAX - 3, false, 0x5fffffffu, 1.6};
 #define TN__TEMPLATE "tests/common/rows_case.h"
 #include "core/real.h"
 
-START_TEST(f32) { rows_f32(); }
-END_TEST
-START_TEST(f64) { rows_f64(); }
-END_TEST
+TEST(f32) { rows_f32(); }
+TEST(f64) { rows_f64(); }
 
 /* The words that dropout uses are Philox's, wherever a row starts; and many blocks at once equal single blocks. */
-START_TEST(words)
+TEST(words)
 {
     uint32_t all[4 * 300], one[4];
     for (int isa = 0; isa < ISAS; isa++) {
@@ -83,16 +80,4 @@ START_TEST(words)
             ck_assert(blocks > 60 || untouched(0, 4 * blocks, sizeof *to, false));
         }
     }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("rows");
-    TCase *c = tn_tcase(s, "kernels");
-    tcase_add_unchecked_fixture(c, map_places, unmap_places);
-    tcase_add_test(c, f32);
-    tcase_add_test(c, f64);
-    tcase_add_test(c, words);
-    return tn_check_main(s);
 }

@@ -2,14 +2,9 @@
  * errors for an index that does not match its files, or names files that it must not. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 
 #include "models/models.h"
 #include "tests/common/faults.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static char folder[600];
@@ -62,7 +57,7 @@ static void refused(const char *index, tn_status code, const char *part)
     ck_error_has(code, part);
 }
 
-START_TEST(read_as_one_file)
+TEST(read_as_one_file)
 {
     setup();
     const char *good[] = {"{" MAP "}", "{\"metadata\": {\"total_size\": 24}, " MAP "}",
@@ -82,9 +77,8 @@ START_TEST(read_as_one_file)
         tn_safetensors_close(f);
     }
 }
-END_TEST
 
-START_TEST(what_is_not_so_is_refused)
+TEST(what_is_not_so_is_refused)
 {
     setup();
     const struct {
@@ -132,10 +126,9 @@ START_TEST(what_is_not_so_is_refused)
     put("z.safetensors", "cut off");
     refused("{\"weight_map\": {\"a\": \"z.safetensors\"}}", TN_EFORMAT, "z.safetensors'");
 }
-END_TEST
 
 /* As in Hugging Face's cache: snapshots/1/x.safetensors -> ../../blobs/0a1b. */
-START_TEST(links)
+TEST(links)
 {
     setup();
     const char *index = "{\"weight_map\": {\"a\": \"x.safetensors\", \"b\": \"x.safetensors\"}}";
@@ -167,7 +160,6 @@ START_TEST(links)
         tn_clear_error();
     }
 }
-END_TEST
 
 static double sum(int i)
 {
@@ -180,7 +172,7 @@ static double sum(int i)
     return v;
 }
 
-START_TEST(faults)
+TEST(faults)
 {
     setup();
     put("m.safetensors.index.json", "{" MAP "}");
@@ -200,10 +192,9 @@ START_TEST(faults)
     }
     tn_faulty_files_end();
 }
-END_TEST
 
 /* A model's folder whose weights are in two files: the same model. */
-START_TEST(a_model_in_two_files)
+TEST(a_model_in_two_files)
 {
     setup();
     tn_seed(1);
@@ -244,17 +235,4 @@ START_TEST(a_model_in_two_files)
     tn_safetensors_writer_free(w[0]), tn_safetensors_writer_free(w[1]);
     tn_json_writer_free(index);
     tn_free(m);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("safetensors_index");
-    TCase *c = tn_tcase(s, "index");
-    tcase_add_test(c, read_as_one_file);
-    tcase_add_test(c, what_is_not_so_is_refused);
-    tcase_add_test(c, links);
-    tcase_add_test(c, faults);
-    tcase_add_test(c, a_model_in_two_files);
-    return tn_check_main(s);
 }

@@ -2,17 +2,12 @@
  * how to accept it, and wherever a save is interrupted, the folder can be read: it has the old file or the new one. */
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 
 #include "core/files/io.h"
 #include "core/base/checksums.h"
 #include "tests/common/crash_disk.h"
 #include "tests/common/faults.h"
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static char folder[400], file[420], sums[420];
@@ -65,7 +60,7 @@ static void put(const char *path, const char *text, size_t n)
     fclose(f);
 }
 
-START_TEST(known_answers) /* of FIPS 180-4 */
+TEST(known_answers) /* of FIPS 180-4 */
 {
     static const struct {
         const char *text;
@@ -87,9 +82,8 @@ START_TEST(known_answers) /* of FIPS 180-4 */
             ck_assert_str_eq(hex, v[i].sum);
         }
 }
-END_TEST
 
-START_TEST(no_bit_flips_unseen)
+TEST(no_bit_flips_unseen)
 {
     char text[1000], line[1000];
     begin();
@@ -118,9 +112,8 @@ START_TEST(no_bit_flips_unseen)
     }
     end();
 }
-END_TEST
 
-START_TEST(the_way_out)
+TEST(the_way_out)
 {
     static const char edited[] = "{\"layers\": 3}\n";
     char              line[1000], more[1200];
@@ -147,9 +140,8 @@ START_TEST(the_way_out)
                  "delete this line or the file");
     end();
 }
-END_TEST
 
-START_TEST(lines_that_are_none)
+TEST(lines_that_are_none)
 {
     static const char *const bad[] = {"  config.json\n", "x\n{config.json}\n", "e3b0c442  config.json\n",
                                       "SHA256 (config.json) = e3b0c442\n"};
@@ -185,10 +177,9 @@ START_TEST(lines_that_are_none)
     ck_error_has(TN_EINVAL, "SHA256SUMS': this is a pipe; only regular files are read");
     end();
 }
-END_TEST
 
 /* Saves a file again, with one call failing, or all calls from there on. */
-START_TEST(a_save_that_fails)
+TEST(a_save_that_fails)
 {
     begin();
     for (int for_ever = 0; for_ever < 2; for_ever++)
@@ -213,11 +204,9 @@ START_TEST(a_save_that_fails)
                 if (at >= calls) break;
             }
     end();
-    fine();
 }
-END_TEST
 
-START_TEST(the_power_fails)
+TEST(the_power_fails)
 {
     tn_generator chance = {.seed = 5};
     int64_t      tried = 0;
@@ -239,18 +228,4 @@ START_TEST(the_power_fails)
     tn_crash_disk_end();
     ck_assert_int_gt(calls, 15);
     printf("power failures: %lld states of a small file and its sum, each can be read\n", (long long)tried);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("sums");
-    TCase *c = tn_tcase(s, "sums");
-    tcase_add_test(c, known_answers);
-    tcase_add_test(c, no_bit_flips_unseen);
-    tcase_add_test(c, the_way_out);
-    tcase_add_test(c, lines_that_are_none);
-    tcase_add_test(c, a_save_that_fails);
-    tcase_add_test(c, the_power_fails);
-    return tn_check_main(s);
 }

@@ -5,9 +5,6 @@
 #include "core/core.h"
 #include <fenv.h>
 #include <float.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Runs with a sanitizer check memory: they do not need a million random numbers. */
 static bool small(void) { return TN_TEST_SANITIZED || tn_test_slow(); }
@@ -32,7 +29,7 @@ static int encode(uint32_t c, char *to)
     return 4;
 }
 
-START_TEST(every_code_point)
+TEST(every_code_point)
 {
     uint32_t step = small() ? 97 : 1;
     for (uint32_t c = 0; c < 0x120000; c += step) {
@@ -51,7 +48,6 @@ START_TEST(every_code_point)
         tn_json_free(v);
     }
 }
-END_TEST
 
 /* The valid bytes at the start of p[0 … 4), by decoding. */
 static size_t well_formed(const unsigned char p[4])
@@ -74,7 +70,7 @@ static size_t well_formed(const unsigned char p[4])
 }
 
 /* All sequences of three bytes, each with a few fourth bytes; and the position of an error in a long text. */
-START_TEST(every_short_sequence)
+TEST(every_short_sequence)
 {
     static const unsigned char fourth[] = {0x80, 'a'};
     uint32_t                   step = small() ? 251 : 1;
@@ -92,7 +88,6 @@ START_TEST(every_short_sequence)
             ck_assert_uint_eq(tn_utf8_valid(text, n), bad);
         }
 }
-END_TEST
 
 /* ---- numbers as text --------------------------------------------------------------------------------------------- */
 
@@ -114,7 +109,7 @@ static int significant(const char *text)
     return n - zeros;
 }
 
-START_TEST(doubles_read_and_written)
+TEST(doubles_read_and_written)
 {
     int  n = small() ? 3000 : tn_test_whole() ? 1000000 : 200000;
     char text[64], other[64];
@@ -145,9 +140,8 @@ START_TEST(doubles_read_and_written)
         }
     }
 }
-END_TEST
 
-START_TEST(hard_numbers)
+TEST(hard_numbers)
 {
     static const char *const hard[] = {
         "0",
@@ -246,9 +240,8 @@ START_TEST(hard_numbers)
         check_read(text);
     }
 }
-END_TEST
 
-START_TEST(written_as_expected)
+TEST(written_as_expected)
 {
     static const struct {
         double      v;
@@ -309,10 +302,9 @@ START_TEST(written_as_expected)
         if (significant(text) > 9) ck_abort_msg("%s is too long", text);
     }
 }
-END_TEST
 
 /* The program's rounding mode has no effect on texts. */
-START_TEST(rounding_modes_change_nothing)
+TEST(rounding_modes_change_nothing)
 {
     static const int         modes[] = {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
     static const char *const texts[] = {"0.1",   "-0.1", "1e23", "123456789012345678", "1.7976931348623157e308",
@@ -335,19 +327,4 @@ START_TEST(rounding_modes_change_nothing)
             ck_assert(strtod(text[m], NULL) == expected);
         }
     }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("text");
-    TCase *c = tn_tcase(s, "utf8");
-    tcase_add_test(c, every_code_point);
-    tcase_add_test(c, every_short_sequence);
-    c = tn_tcase(s, "numbers");
-    tcase_add_test(c, doubles_read_and_written);
-    tcase_add_test(c, hard_numbers);
-    tcase_add_test(c, written_as_expected);
-    tcase_add_test(c, rounding_modes_change_nothing);
-    return tn_check_main(s);
 }

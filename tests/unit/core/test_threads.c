@@ -4,7 +4,6 @@
 #define _GNU_SOURCE /* setrlimit and its arguments */
 #endif
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 
 #include "core/base/parallel.h"
 #include "core/system/system.h"
@@ -13,8 +12,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sched.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -80,11 +77,10 @@ static int child_of_a_serial_process(void)
     if (!loop_works()) return 1;
     return threads_meet(2) ? 0 : 2;
 }
-START_TEST(a_child_forked_before_the_first_team_has_threads)
+FIRST_TEST(a_child_forked_before_the_first_team_has_threads)
 {
     ck_assert_int_eq(in_child(child_of_a_serial_process), 0);
 }
-END_TEST
 
 static void *nothing(void *x) { return x; }
 static bool  a_thread_can_be_had(void)
@@ -123,13 +119,12 @@ static int child_without_threads(void)
     }
     return tn_error() == TN_OK ? 0 : 3;
 }
-START_TEST(without_threads_loops_are_serial)
+FIRST_TEST(without_threads_loops_are_serial)
 {
     const int status = in_child(child_without_threads);
     if (status == CANNOT_REFUSE) fprintf(stderr, "not tested: threads cannot be refused here\n");
     else ck_assert_int_eq(status, 0);
 }
-END_TEST
 
 static int child_of_a_parallel_process(void)
 {
@@ -142,7 +137,7 @@ static int child_of_a_parallel_process(void)
     tn_scope_end(s);
     return threads_meet(2) ? 0 : 4;
 }
-START_TEST(a_child_forked_after_a_team_makes_its_own)
+FIRST_TEST(a_child_forked_after_a_team_makes_its_own)
 {
     if (TN_TEST_TSAN) {
         fprintf(stderr, "SKIPPED: ThreadSanitizer does not support threads in a child\n");
@@ -160,7 +155,6 @@ START_TEST(a_child_forked_after_a_team_makes_its_own)
     ck_assert(loop_works()); /* and the parent continues as before */
     ck_assert(threads_meet(2));
 }
-END_TEST
 
 /* ---- blocks --------------------------------------------------------------------------------------------------- */
 
@@ -177,7 +171,7 @@ static void note(int64_t from, int64_t to, void *user)
     else atomic_fetch_add(&t->runs[from / t->grain], to - from == t->grain ? 1 : 1000);
 }
 
-START_TEST(blocks_depend_on_the_grain_alone)
+TN_TEST(blocks_depend_on_the_grain_alone, 1, 8, 0)
 {
     static const int64_t sizes[][2] = {{1, 1}, {5, 10}, {10, 10}, {11, 10}, {999, 1}, {1000, 7}, {100000, 101}};
     tn_set_threads(_i);
@@ -193,14 +187,13 @@ START_TEST(blocks_depend_on_the_grain_alone)
         }
     }
 }
-END_TEST
 
 static void count_huge(int64_t from, int64_t to, void *user)
 {
     int64_t *sum = user;
     sum[from / (INT64_MAX / 2)] = to - from;
 }
-START_TEST(the_ends_of_int64)
+TEST(the_ends_of_int64)
 {
     int64_t sum[3] = {0};
     tn_set_threads(2);
@@ -213,10 +206,8 @@ START_TEST(the_ends_of_int64)
     ck_assert_int_eq(sum[0], INT64_MAX);
     tn_parallel_for(0, 1, count_huge, NULL); /* no blocks, no calls */
 }
-END_TEST
 
-START_TEST(loops_run_at_the_same_time) { ck_assert(threads_meet(2)); }
-END_TEST
+TEST(loops_run_at_the_same_time) { ck_assert(threads_meet(2)); }
 
 static void pause_ms(int64_t ms)
 {
@@ -231,16 +222,15 @@ static void       slow_worker(int64_t from, int64_t to, void *user)
     (void)from, (void)to, (void)user;
     pause_ms(tn__worker() && !atomic_fetch_add(&by_worker, 1) ? 500 : 1);
 }
-START_TEST(a_slow_thread_is_helped)
+TEST(a_slow_thread_is_helped)
 {
     atomic_store(&by_worker, 0);
     tn_set_threads(2);
     tn_parallel_for(64, 1, slow_worker, NULL);
     ck_assert_int_le(by_worker, 1);
 }
-END_TEST
 
-START_TEST(idle_workers_sleep)
+TEST(idle_workers_sleep)
 {
     tn_set_threads(4);
     ck_assert(loop_works());
@@ -249,9 +239,8 @@ START_TEST(idle_workers_sleep)
     pause_ms(400);
     ck_assert_double_lt((double)(clock() - before) / CLOCKS_PER_SEC, 0.1);
 }
-END_TEST
 
-START_TEST(any_team_after_any_other)
+TEST(any_team_after_any_other)
 {
     static const int sizes[] = {1, 2, 3, 7, 2, 5, 1, 7, 4, 6, 2};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -260,7 +249,6 @@ START_TEST(any_team_after_any_other)
         ck_assert(loop_works());
     }
 }
-END_TEST
 
 /* ---- one CPU for each thread ------------------------------------------------------------------------------------- */
 
@@ -272,7 +260,7 @@ static bool several_cpus(cpu_set_t *allowed)
     return false;
 }
 
-START_TEST(a_thread_leaves_a_cpu)
+TEST(a_thread_leaves_a_cpu)
 {
     cpu_set_t before, after;
     if (!several_cpus(&before)) return;
@@ -291,7 +279,6 @@ START_TEST(a_thread_leaves_a_cpu)
     ck_assert_int_eq(sched_getaffinity(0, sizeof after, &after), 0);
     ck_assert(CPU_EQUAL(&before, &after));
 }
-END_TEST
 
 /* A worker that arrives late may just be moving, with a narrower affinity; false if the affinity stays so. */
 static bool keeps_affinity(int thread, const cpu_set_t *allowed)
@@ -323,7 +310,7 @@ static void note_worker(int64_t from, int64_t to, void *user)
 }
 
 /* The system would move it, too, but late, and not at all if the other CPUs are busy. */
-START_TEST(a_worker_leaves_the_callers_cpu)
+TEST(a_worker_leaves_the_callers_cpu)
 {
     cpu_set_t allowed;
     if (!several_cpus(&allowed)) return;
@@ -338,7 +325,6 @@ START_TEST(a_worker_leaves_the_callers_cpu)
     for (atomic_store(&worker_id, 0); !atomic_load(&worker_id);) tn_parallel_for(8, 1, note_worker, NULL);
     ck_assert(keeps_affinity(worker_id, &allowed));
 }
-END_TEST
 
 static void sleep_in_worker(int64_t from, int64_t to, void *user)
 {
@@ -349,7 +335,7 @@ static void sleep_in_worker(int64_t from, int64_t to, void *user)
 }
 
 /* A worker that sleeps does not run, as one that the system has suspended. */
-START_TEST(a_suspended_worker_is_fetched)
+TEST(a_suspended_worker_is_fetched)
 {
     cpu_set_t allowed;
     if (!several_cpus(&allowed)) return;
@@ -363,7 +349,6 @@ START_TEST(a_suspended_worker_is_fetched)
     for (atomic_store(&worker_id, 0); !atomic_load(&worker_id);) tn_parallel_for(8, 1, sleep_in_worker, NULL);
     ck_assert(keeps_affinity(worker_id, &allowed));
 }
-END_TEST
 
 /* ---- nested --------------------------------------------------------------------------------------------------- */
 
@@ -387,7 +372,7 @@ static void outside(int64_t from, int64_t to, void *user)
     if (tn__worker() != w) atomic_fetch_add(&n->bad, 1);
 }
 
-START_TEST(a_loop_inside_a_loop_is_serial)
+TN_TEST(a_loop_inside_a_loop_is_serial, 1, 8, 0)
 {
     tn_set_threads(_i);
     nest n = {.threads = tn_threads()};
@@ -397,9 +382,8 @@ START_TEST(a_loop_inside_a_loop_is_serial)
     ck_assert_int_eq(tn__worker(), 0);
     ck_assert_int_eq(tn_threads(), n.threads);
 }
-END_TEST
 
-START_TEST(inside_a_users_region_loops_are_serial)
+TEST(inside_a_users_region_loops_are_serial)
 {
 #ifdef _OPENMP
     atomic_int bad = 0, right = 0;
@@ -418,9 +402,8 @@ START_TEST(inside_a_users_region_loops_are_serial)
     fprintf(stderr, "SKIPPED: OpenMP is not installed\n");
 #endif
 }
-END_TEST
 
-START_TEST(the_processs_settings_stay)
+TEST(the_processs_settings_stay)
 {
 #ifdef _OPENMP
     const int max = omp_get_max_threads(), dynamic = omp_get_dynamic(), levels = omp_get_max_active_levels();
@@ -435,7 +418,6 @@ START_TEST(the_processs_settings_stay)
     fprintf(stderr, "SKIPPED: OpenMP is not installed\n");
 #endif
 }
-END_TEST
 
 /* ---- bodies that use the library ------------------------------------------------------------------------------- */
 
@@ -444,7 +426,7 @@ static void fails_late(int64_t from, int64_t to, void *user)
     (void)to, (void)user;
     if (from >= 5) tn_raise(TN_EINDEX, "block %d", (int)from);
 }
-START_TEST(an_error_in_a_body_reaches_the_caller)
+TN_TEST(an_error_in_a_body_reaches_the_caller, 1, 8, 0)
 {
     tn_set_threads(_i);
     tn_path_push("encoder");
@@ -459,10 +441,8 @@ START_TEST(an_error_in_a_body_reaches_the_caller)
 
     tn_raise(TN_EIO, "planted"); /* the first error stays */
     tn_parallel_for(20, 1, fails_late, NULL);
-    ck_assert_int_eq(tn_error(), TN_EIO);
-    tn_clear_error();
+    ck_error_code(TN_EIO);
 }
-END_TEST
 
 static void makes_tensors(int64_t from, int64_t to, void *user)
 {
@@ -472,7 +452,7 @@ static void makes_tensors(int64_t from, int64_t to, void *user)
     tn_path_push("forgotten");
     if (!tn_grad_enabled() && more) kept[from] = tn_keep(t);
 }
-START_TEST(what_a_body_makes_goes_with_its_block)
+TN_TEST(what_a_body_makes_goes_with_its_block, 1, 8, 0)
 {
     tn_tensor    *kept[16] = {NULL};
     const int64_t before = tn_memory_now().tensors;
@@ -490,9 +470,8 @@ START_TEST(what_a_body_makes_goes_with_its_block)
     tn_raise(TN_EINVAL, "no path");
     ck_error(TN_EINVAL, "no path");
 }
-END_TEST
 
-START_TEST(errors)
+TEST(errors)
 {
     tn_parallel_for(-1, 1, add, NULL);
     ck_error(TN_EINVAL, "tn_parallel_for: n is -1, but must not be negative");
@@ -511,7 +490,6 @@ START_TEST(errors)
     tn_clear_error();
     ck_assert_int_eq(tn_threads(), n);
 }
-END_TEST
 
 /* ---- several user threads ---------------------------------------------------------------------------------------- */
 
@@ -547,7 +525,7 @@ static void *run_user(void *u)
     return NULL;
 }
 
-START_TEST(eight_threads_at_once)
+TEST(eight_threads_at_once)
 {
     user_thread u[8], alone[8];
     for (int i = 0; i < 8; i++) {
@@ -562,14 +540,13 @@ START_TEST(eight_threads_at_once)
         ck_assert_mem_eq(u[i].sum, alone[i].sum, sizeof u[i].sum);
     }
 }
-END_TEST
 
 static void *ask_threads(void *to)
 {
     *(int *)to = tn_threads();
     return NULL;
 }
-START_TEST(the_number_is_the_threads_own)
+TEST(the_number_is_the_threads_own)
 {
     pthread_t t;
     int       theirs = 0;
@@ -581,7 +558,6 @@ START_TEST(the_number_is_the_threads_own)
     ck_assert_int_eq(theirs, usual);
     ck_assert_int_eq(tn_threads(), usual + 1);
 }
-END_TEST
 
 /* A host that changes the rounding mode after workers exist: they round as it does, with the bits of one thread. */
 static void thirds(int64_t from, int64_t to, void *user)
@@ -589,7 +565,7 @@ static void thirds(int64_t from, int64_t to, void *user)
     volatile double one = 1, three = 3;
     for (int64_t i = from; i < to; i++) ((double *)user)[i] = one / three;
 }
-START_TEST(workers_round_as_their_caller)
+TEST(workers_round_as_their_caller)
 {
     static const int ways[] = {FE_UPWARD, FE_DOWNWARD, FE_TONEAREST};
     enum { N = 64 };
@@ -604,40 +580,4 @@ START_TEST(workers_round_as_their_caller)
         fesetround(FE_TONEAREST);
         for (int i = 0; i < N; i++) ck_assert_double_eq(all[i], want);
     }
-    tn_set_threads(0);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("threads");
-    /* These run first: two need a process without a team, and in a child the memory of workers is lost. */
-    TCase *c = tn_tcase(s, "children");
-    tcase_set_timeout(c, 120);
-    tcase_add_test(c, a_child_forked_before_the_first_team_has_threads);
-    tcase_add_test(c, without_threads_loops_are_serial);
-    tcase_add_test(c, a_child_forked_after_a_team_makes_its_own);
-    c = tn_tcase(s, "loops");
-    tcase_set_timeout(c, 120);
-    tcase_add_loop_test(c, blocks_depend_on_the_grain_alone, 1, 8);
-    tcase_add_test(c, the_ends_of_int64);
-    tcase_add_test(c, loops_run_at_the_same_time);
-    tcase_add_test(c, a_slow_thread_is_helped);
-    tcase_add_test(c, idle_workers_sleep);
-    tcase_add_test(c, a_thread_leaves_a_cpu);
-    tcase_add_test(c, a_worker_leaves_the_callers_cpu);
-    tcase_add_test(c, a_suspended_worker_is_fetched);
-    tcase_add_test(c, any_team_after_any_other);
-    tcase_add_loop_test(c, a_loop_inside_a_loop_is_serial, 1, 8);
-    tcase_add_test(c, inside_a_users_region_loops_are_serial);
-    tcase_add_test(c, the_processs_settings_stay);
-    tcase_add_loop_test(c, an_error_in_a_body_reaches_the_caller, 1, 8);
-    tcase_add_loop_test(c, what_a_body_makes_goes_with_its_block, 1, 8);
-    tcase_add_test(c, errors);
-    tcase_add_test(c, workers_round_as_their_caller);
-    c = tn_tcase(s, "users");
-    tcase_set_timeout(c, 120);
-    tcase_add_test(c, eight_threads_at_once);
-    tcase_add_test(c, the_number_is_the_threads_own);
-    return tn_check_main(s);
 }

@@ -1,41 +1,15 @@
 /* test_transfer.c — all elements at once: to and from host memory, from another tensor, one value. */
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
+#include "tests/common/elements.h"
 
 #include "core/tensor/convert.h"
 #include "core/tensor/tensor.h"
-#include <string.h>
-
-static const tn_dtype types[] = {TN_F32, TN_F64, TN_BF16, TN_I64, TN_I32, TN_U8, TN_BOOL};
-enum { TYPES = sizeof types / sizeof *types };
 
 /* For loops: Check's own assertions each write to a pipe, whether they hold or not. */
 #define EACH(holds) ((holds) ? (void)0 : ck_abort_msg("%s", #holds))
 
-static void refused(tn_status got, tn_status code, const char *text)
-{
-    ck_assert_int_eq(got, code);
-    ck_error(code, text);
-}
-
-static uint32_t version(const tn_tensor *t) { return t->storage->version; }
-
-/* A view of [4, 3] in column order, with a gap before, after and between: elements 0 … 11 by position. */
-static tn_tensor *odd_view(tn_dtype dt)
-{
-    tn_tensor *base = tn_full_of(dt, TN_SHAPE(40), dt == TN_BOOL ? 1 : 99);
-    tn__layout l = {.shape = {.n = 2, .d = {4, 3}}, .stride = {2, 10}, .offset = 5};
-    tn_tensor *t = tn__alias(base, &l);
-    double     v[12];
-    for (int i = 0; i < 12; i++) v[i] = dt == TN_BOOL ? i % 2 : i;
-    ck_assert_int_eq(tn_copy_in(t, TN_F64, v, sizeof v), TN_OK);
-    return t;
-}
-
-static double value_of(tn_dtype dt, int64_t i) { return (double)(dt == TN_BOOL ? i % 2 : i); }
-
 /* From any dtype to any other and back, through a strided view and through misaligned memory. */
-START_TEST(copy_in_and_out)
+TEST_EACH(copy_in_and_out, TYPES)
 {
     const tn_dtype mine = types[_i];
     for (int k = 0; k < TYPES; k++) {
@@ -69,9 +43,8 @@ START_TEST(copy_in_and_out)
         }
     }
 }
-END_TEST
 
-START_TEST(copies_of_many)
+TEST(copies_of_many)
 {
     static float  in[70001], out[70001];
     static double wide[70001];
@@ -83,9 +56,8 @@ START_TEST(copies_of_many)
     ck_assert_int_eq(tn_copy_out(t, TN_F64, wide, sizeof wide), TN_OK);
     for (int i = 0; i < 70001; i++) EACH(wide[i] == (double)in[i]);
 }
-END_TEST
 
-START_TEST(copies_refuse)
+TEST(copies_refuse)
 {
     tn_tensor *t = tn_ones(TN_SHAPE(2, 3));
     double     v[7] = {0};
@@ -109,9 +81,8 @@ START_TEST(copies_refuse)
     ck_assert_int_eq(tn_copy_from(none, tn_scalar(1)), TN_OK);
     ck_assert_int_eq(tn_fill(none, 1), TN_OK);
 }
-END_TEST
 
-START_TEST(copy_from_broadcasts_and_converts)
+TEST_EACH(copy_from_broadcasts_and_converts, TYPES)
 {
     const tn_dtype dt = types[_i];
     tn_tensor     *t = odd_view(dt), *row = tn_arange(3);
@@ -131,9 +102,8 @@ START_TEST(copy_from_broadcasts_and_converts)
     for (int64_t i = 0; i < 40; i++) outside += tn_get(base, i) == (dt == TN_BOOL ? 1 : 99);
     ck_assert_int_eq(outside, dt == TN_BOOL ? 40 : 28);
 }
-END_TEST
 
-START_TEST(copy_from_overlapping_memory) /* as if all were read before any is written */
+TEST(copy_from_overlapping_memory) /* as if all were read before any is written */
 {
     for (int step = -1; step <= 1; step++) {
         tn_tensor *base = tn_linspace_of(TN_F64, 0, 49999, 50000);
@@ -159,9 +129,8 @@ START_TEST(copy_from_overlapping_memory) /* as if all were read before any is wr
     ck_assert_uint_eq(tn_memory_now().peak, live);
     for (int64_t i = 0; i < 8; i++) ck_assert_double_eq(tn_get(a, i), tn_get(b, i));
 }
-END_TEST
 
-START_TEST(copy_from_without_memory)
+TEST(copy_from_without_memory)
 {
     tn_tensor *base = tn_linspace_of(TN_F64, 0, 99999, 100000);
     tn__layout to = {.shape = {.n = 1, .d = {99999}}, .stride = {1}, .offset = 1}, from = to;
@@ -175,9 +144,8 @@ START_TEST(copy_from_without_memory)
     ck_assert_uint_eq(version(base), 0);
     for (int64_t i = 0; i < 100000; i++) EACH(tn_get(base, i) == (double)i);
 }
-END_TEST
 
-START_TEST(fill)
+TEST_EACH(fill, TYPES)
 {
     tn_tensor *t = odd_view(types[_i]);
     uint32_t   v = version(t);
@@ -188,19 +156,4 @@ START_TEST(fill)
     tn_tensor *large = tn_zeros_of(types[_i], TN_SHAPE(100000));
     ck_assert_int_eq(tn_fill(large, 1), TN_OK);
     for (int64_t i = 0; i < 100000; i++) EACH(tn_get(large, i) == 1);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("transfer");
-    TCase *c = tn_tcase(s, "copies");
-    tcase_add_loop_test(c, copy_in_and_out, 0, TYPES);
-    tcase_add_test(c, copies_of_many);
-    tcase_add_test(c, copies_refuse);
-    tcase_add_loop_test(c, copy_from_broadcasts_and_converts, 0, TYPES);
-    tcase_add_test(c, copy_from_overlapping_memory);
-    tcase_add_test(c, copy_from_without_memory);
-    tcase_add_loop_test(c, fill, 0, TYPES);
-    return tn_check_main(s);
 }

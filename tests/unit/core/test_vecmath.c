@@ -15,10 +15,6 @@
 #include <errno.h>
 #include <fenv.h>
 #include <float.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -105,7 +101,7 @@ static const struct {
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
-START_TEST(units)
+TEST(units)
 {
     ck_assert_double_eq(units_off(1, 1), 0);
     ck_assert_double_eq(units_off(nextafterf(1, 2), 1), 1);
@@ -120,7 +116,6 @@ START_TEST(units)
     ck_assert(isinf(units_off(NAN, 1)) && isinf(units_off(1, NAN)) && units_off(NAN, NAN) == 0);
     ck_assert(units_off(INFINITY, -INFINITY) > 1e6 && units_off(1, 2) > 1e6);
 }
-END_TEST
 
 /* ---- precision --------------------------------------------------------------------------------------------------- */
 
@@ -164,7 +159,7 @@ static uint64_t stride(const char *name)
     return tn_test_slow() ? 200003 : 509;
 }
 
-START_TEST(accuracy)
+TEST_EACH(accuracy, FUNCTIONS)
 {
     static float   x[CHUNK];
     verdict        v = {0, 0};
@@ -185,9 +180,8 @@ START_TEST(accuracy)
     printf("%-15s at most %.3f units of the last place%s, at %.9g\n", functions[_i].name, v.worst,
            step == 1 ? ", of all numbers" : "", (double)v.at);
 }
-END_TEST
 
-START_TEST(specials)
+TEST_EACH(specials, FUNCTIONS)
 {
     const float x[] = {0, -0.0f, INFINITY, -INFINITY, NAN, -NAN};
     for (int isa = 0; isa < ISAS; isa++) {
@@ -200,10 +194,9 @@ START_TEST(specials)
                           (double)x[i], isas[isa], (double)y[i]);
     }
 }
-END_TEST
 
 /* Denormal numbers, as arguments and as results, are exact like others. */
-START_TEST(below_the_normal_numbers)
+TEST(below_the_normal_numbers)
 {
     for (int isa = 0; isa < ISAS; isa++) {
         const tn__kernel_table *t = tn__kernels_of(isas[isa]);
@@ -225,7 +218,6 @@ START_TEST(below_the_normal_numbers)
         for (int i = 0; i < 4; i++) ck_assert(same(y[i], h[i] / 2));
     }
 }
-END_TEST
 
 /* ---- position of an element -------------------------------------------------------------------------------------- */
 
@@ -251,6 +243,7 @@ static void unmap_places(void)
 {
     for (int p = 0; p < PLACES; p++) munmap(place[p].begin - place[p].bytes, 3 * place[p].bytes);
 }
+AROUND_TESTS(map_places, unmap_places);
 
 /* Memory for n elements: adjacent to the page after it, or `offset` elements from the page before; all else is 0x55. */
 static void *room(int p, int64_t n, size_t size, int64_t offset)
@@ -272,7 +265,7 @@ static void numbers(float *x) /* MOST of many kinds */
     x[7] = NAN, x[20] = INFINITY, x[33] = -INFINITY, x[47] = 0x1p-140f, x[48] = -100, x[77] = 1e30f, x[128] = -1e30f;
 }
 
-START_TEST(tails)
+TEST_EACH(tails, FUNCTIONS)
 {
     float x[MOST], y[MOST];
     numbers(x);
@@ -297,10 +290,9 @@ START_TEST(tails)
         }
     }
 }
-END_TEST
 
 /* gx = gy · slope, where gx may be gy; gy is not read beyond its end either. */
-START_TEST(slopes)
+TEST(slopes)
 {
     float x[MOST], gy[MOST], slope[MOST];
     numbers(x);
@@ -322,11 +314,10 @@ START_TEST(slopes)
         }
     }
 }
-END_TEST
 
 /* ---- rows ------------------------------------------------------------------------------------------------------- */
 
-START_TEST(rows)
+TEST(rows)
 {
     float x[700], y[700];
     for (int isa = 0; isa < ISAS; isa++) {
@@ -367,7 +358,6 @@ START_TEST(rows)
         ck_assert(t->f32->highest(40, x) == 3 && t->f32->exp_sum(40, y, x, 3) == 1 && y[39] == 1 && y[0] == 0);
     }
 }
-END_TEST
 
 /* ---- f64 -------------------------------------------------------------------------------------------------------- */
 
@@ -380,7 +370,7 @@ static bool reference_is_finer(void)
     return 1 + tiny != 1;
 }
 
-START_TEST(doubles)
+TEST_EACH(doubles, 3)
 {
     static long double (*const exact[])(long double) = {expl, tanhl, r_sigmoid_l};
     static const double      at_specials[][4] = {{1, 1, INFINITY, 0}, {0, -0.0, 1, -1}, {0.5, 0.5, 1, 0}};
@@ -429,11 +419,10 @@ START_TEST(doubles)
     }
     printf("%-15s in f64: %.3f units where it is not the nearest number\n", name[_i], worst);
 }
-END_TEST
 
 /* ---- nothing else ------------------------------------------------------------------------------------------------ */
 
-START_TEST(leaves_the_rest_alone)
+TEST_EACH(leaves_the_rest_alone, FUNCTIONS)
 {
     float          x[MOST], y[MOST];
     const int      mode = fegetround();
@@ -447,23 +436,4 @@ START_TEST(leaves_the_rest_alone)
     ck_assert_int_eq(errno, 77);
     ck_assert_int_eq(fegetround(), mode);
     ck_assert(small / 2 > 0); /* denormals are not disabled */
-}
-END_TEST
-
-int main(void)
-{
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    Suite *s = suite_create("vecmath");
-    TCase *c = tn_tcase(s, "functions");
-    tcase_add_unchecked_fixture(c, map_places, unmap_places);
-    tcase_add_test(c, units);
-    tcase_add_loop_test(c, accuracy, 0, FUNCTIONS);
-    tcase_add_loop_test(c, specials, 0, FUNCTIONS);
-    tcase_add_test(c, below_the_normal_numbers);
-    tcase_add_loop_test(c, tails, 0, FUNCTIONS);
-    tcase_add_test(c, slopes);
-    tcase_add_test(c, rows);
-    tcase_add_loop_test(c, doubles, 0, 3);
-    tcase_add_loop_test(c, leaves_the_rest_alone, 0, FUNCTIONS);
-    return tn_check_main(s);
 }

@@ -2,8 +2,6 @@
 #include "tests/common/check_main.h"
 
 #include "core/kernels/kernels.h"
-#include <math.h>
-#include <string.h>
 
 enum { WIDTH = 32, MOST = TN__WORD_PAIRS_OUT };
 static const char *const isas[] = {"baseline", "avx2", "avx512"};
@@ -74,7 +72,7 @@ static void one_step(const tn__word_pairs_kernels *kernels, int ins, int outs, b
     }
 }
 
-START_TEST(a_step_is_that_of_the_formula)
+TEST(a_step_is_that_of_the_formula)
 {
     static const int outs[] = {1, 2, 3, 6, 7, 13, TN__WORD_PAIRS_OUT};
     for (int isa = 0; isa < 3; isa++) {
@@ -83,10 +81,9 @@ START_TEST(a_step_is_that_of_the_formula)
             for (size_t j = 0; j < sizeof outs / sizeof *outs; j++) one_step(t->word_pairs, ins, outs[j], j % 2);
     }
 }
-END_TEST
 
 /* The formula is the gradient: compared with differences of the loss, in f64. */
-START_TEST(the_formula_is_the_gradient)
+TEST(the_formula_is_the_gradient)
 {
     static rows r;
     fill(&r, 7);
@@ -103,10 +100,9 @@ START_TEST(the_formula_is_the_gradient)
         ck_assert_double_eq_tol((up - down) / here, want, 1e-4);
     }
 }
-END_TEST
 
 /* A row that occurs twice is updated twice. */
-START_TEST(the_same_row_twice)
+TEST(the_same_row_twice)
 {
     for (int isa = 0; isa < 3; isa++) {
         const tn__kernel_table *t = tn__kernels_of(isas[isa]);
@@ -125,9 +121,8 @@ START_TEST(the_same_row_twice)
         ck_assert_mem_eq(once.o, twice.o, 3 * sizeof *once.o);
     }
 }
-END_TEST
 
-START_TEST(means_and_sums)
+TEST(means_and_sums)
 {
     for (int isa = 0; isa < 3; isa++) {
         const tn__kernel_table *t = tn__kernels_of(isas[isa]);
@@ -147,10 +142,9 @@ START_TEST(means_and_sums)
         }
     }
 }
-END_TEST
 
 /* The parts of softmax: sums of products, and both sides updated by given slopes, more[i] in addition to in[i]. */
-START_TEST(dots_and_slopes)
+TEST(dots_and_slopes)
 {
     static const int ins[] = {1, TN__WORD_PAIRS_IN}, outs[] = {1, 5, TN__WORD_PAIRS_OUT};
     for (int c = 0; c < 3 * 2 * 3; c++) {
@@ -189,10 +183,9 @@ START_TEST(dots_and_slopes)
             }
     }
 }
-END_TEST
 
 /* GloVe's step: AdaGrad on weight/2 · (w·c + b + b' - log x)². */
-START_TEST(glove)
+TEST(glove)
 {
     for (int isa = 0; isa < 3; isa++) {
         const tn__kernel_table *t = tn__kernels_of(isas[isa]);
@@ -213,18 +206,4 @@ START_TEST(glove)
                 ck_assert_double_eq_tol((double)x[2 + i][k], (double)old[2 + i][k] + g * g, 1e-5);
             }
     }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("pairs_kernels");
-    TCase *c = tn_tcase(s, "kernels");
-    tcase_add_test(c, a_step_is_that_of_the_formula);
-    tcase_add_test(c, the_formula_is_the_gradient);
-    tcase_add_test(c, the_same_row_twice);
-    tcase_add_test(c, means_and_sums);
-    tcase_add_test(c, dots_and_slopes);
-    tcase_add_test(c, glove);
-    return tn_check_main(s);
 }

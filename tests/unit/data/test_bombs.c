@@ -6,9 +6,6 @@
 
 #include "data/data.h"
 #include "tests/common/faults.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 /* Fills n bytes, an odd number; a remainder stays 'a'. */
@@ -132,7 +129,9 @@ static double cpu(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-START_TEST(take_time_as_their_size)
+AROUND_TESTS(tn_faulty_files_begin, tn_faulty_files_end);
+
+TEST_EACH(take_time_as_their_size, BOMBS)
 {
     const size_t n = tn_test_slow() ? (1 << 19) + 1 : getenv("TENON_TEST_EXHAUSTIVE") ? 100000001 : 1000001;
     char        *text = malloc(n + 1);
@@ -155,15 +154,4 @@ START_TEST(take_time_as_their_size)
                   peak / 1e6, mb);
     ck_assert_msg(tn_test_slow() || seconds < 1 + mb * 5, "%s: %.3f s for %.0f MB", bombs[_i].name, seconds, mb);
     free(text);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("bombs");
-    TCase *c = tn_tcase(s, "bombs");
-    tcase_set_timeout(c, 300);
-    tcase_add_checked_fixture(c, tn_faulty_files_begin, tn_faulty_files_end); /* without waiting for the disk */
-    tcase_add_loop_test(c, take_time_as_their_size, 0, BOMBS);
-    return tn_check_main(s);
 }

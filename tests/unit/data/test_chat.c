@@ -2,13 +2,11 @@
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
-#include "tests/common/errors.h"
-#include <string.h>
 
 enum { MOST = 8 };
 
 /* Templates of the usual families: the texts of jinja2, and errors where the template raises one. */
-START_TEST(equals_golden)
+TEST(equals_golden)
 {
     tn_json  *golden = tn_json_load(tn_test_data("golden/chat.json"));
     tn_string text = {0};
@@ -46,7 +44,6 @@ START_TEST(equals_golden)
     tn_string_free(&text);
     tn_json_free(golden);
 }
-END_TEST
 
 static const char *run(const char *template, tn_string *to)
 {
@@ -59,7 +56,7 @@ static const char *run(const char *template, tn_string *to)
 }
 
 /* Expressions and statements with the results of jinja2 3.1, in the environment of transformers. */
-START_TEST(expressions)
+TEST(expressions)
 {
     static const struct {
         const char *template, *text;
@@ -131,9 +128,8 @@ START_TEST(expressions)
     }
     tn_string_free(&s);
 }
-END_TEST
 
-START_TEST(refuses)
+TEST(refuses)
 {
     static const struct {
         const char *template, *error;
@@ -211,10 +207,9 @@ START_TEST(refuses)
     tn_chat_free(c);
     tn_string_free(&s);
 }
-END_TEST
 
 /* The limit of a text counts what one call appends, and a search takes linear time. */
-START_TEST(many_in_one_text)
+TEST(many_in_one_text)
 {
     const char *letters = "{% set n = namespace(s='a') %}{% for i in range(19) %}{% set n.s = n.s ~ n.s %}{% endfor %}"
                           "{{ (n.s[:262144] ~ 'b') in n.s }}{{ n.s }}";
@@ -224,16 +219,4 @@ START_TEST(many_in_one_text)
     ck_assert_uint_eq(to.bytes, 40 * ((1 << 19) + 5));
     tn_chat_free(c);
     tn_string_free(&to);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("chat");
-    TCase *c = tn_tcase(s, "chat");
-    tcase_add_test(c, equals_golden);
-    tcase_add_test(c, expressions);
-    tcase_add_test(c, refuses);
-    tcase_add_test(c, many_in_one_text);
-    return tn_check_main(s);
 }

@@ -3,12 +3,9 @@
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
-#include "tests/common/errors.h"
 #include "tests/common/faults.h"
 #include "tests/common/positions.h"
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { PAD, CLS, SEP, MASK, WORDS = 10, VOCABULARY = 300 };
 
@@ -72,7 +69,7 @@ static uint64_t ids_of(const tn_corpus *c)
     return h;
 }
 
-START_TEST(made_once_and_found_again)
+TEST(made_once_and_found_again)
 {
     const char *files[] = {file("a", "\xef\xbb\xbfw1 w2\nw3\n\n\nw4 w5 w6\n \nw7"),
                            file("b", "w8\r\n\t\r\nw9 w10\n???\n")};
@@ -100,9 +97,8 @@ START_TEST(made_once_and_found_again)
     ck_assert(c && tn_corpus_made(c) && ids_of(c) != before);
     tn_corpus_close(c);
 }
-END_TEST
 
-START_TEST(damage_is_seen)
+TEST(damage_is_seen)
 {
     const char *files[] = {story("a", 5)}, *cache = tn_test_file("cache");
     tn_corpus  *c = open_corpus(1, files, 1, false);
@@ -135,9 +131,8 @@ START_TEST(damage_is_seen)
     }
     free(bytes);
 }
-END_TEST
 
-START_TEST(sentences_by_rule)
+TEST(sentences_by_rule)
 {
     const char *files[] = {file("a",
                                 "w1 w2. w3 Mr. W. A. w4 met Dr. w5? \"W6 w6?\" Now w7 e.g. w8 is 3.5 w9\nw10 goes\non. "
@@ -168,15 +163,10 @@ START_TEST(sentences_by_rule)
     tn_corpus_close(c);
     free(endless);
 }
-END_TEST
 
-static void refused(tn_corpus *c, tn_status code, const char *part)
-{
-    ck_assert_ptr_null(c);
-    ck_error_has(code, part);
-}
+static void refused(tn_corpus *c, tn_status code, const char *part) { ck_refused_has(c, code, part); }
 
-START_TEST(refuses)
+TEST(refuses)
 {
     const char *files[] = {file("a", "")}, *cache = tn_test_file("cache");
     remove(cache);
@@ -205,7 +195,6 @@ START_TEST(refuses)
     FILE *f = fopen(cache, "rb");
     ck_assert_ptr_null(f); /* no partial file is left */
 }
-END_TEST
 
 /* ---- batches ----------------------------------------------------------------------------------------------------- */
 
@@ -299,7 +288,7 @@ static counts epoch_of(tn_mlm *b, const tn_mlm_config *config)
     return k;
 }
 
-START_TEST(full_sentences)
+TEST(full_sentences)
 {
     const char   *files[] = {story("a", 80)};
     tn_corpus    *c = open_corpus(1, files, 1, false);
@@ -332,9 +321,8 @@ START_TEST(full_sentences)
     tn_mlm_free(b);
     tn_corpus_close(c);
 }
-END_TEST
 
-START_TEST(sentence_pairs)
+TEST(sentence_pairs)
 {
     const char   *files[] = {story("a", 80)};
     tn_corpus    *c = open_corpus(1, files, 1, false);
@@ -353,14 +341,13 @@ START_TEST(sentence_pairs)
     tn_corpus_close(c);
     files[0] = file("a", "w1\nw2\n");
     c = open_corpus(1, files, 1, false);
-    ck_assert_ptr_null(tn_mlm_create(c, config));
-    ck_error(TN_EINVAL, "tn_mlm_new: .pairs takes sentences from other documents and needs at least two, separated by "
-                        "empty lines");
+    ck_refused(tn_mlm_create(c, config), TN_EINVAL,
+               "tn_mlm_new: .pairs takes sentences from other documents and needs at least two, separated by "
+               "empty lines");
     tn_corpus_close(c);
 }
-END_TEST
 
-START_TEST(whole_words)
+TEST_EACH(whole_words, 2)
 {
     const char   *files[] = {story("a", 40)};
     tn_corpus    *c = open_corpus(1, files, 1, false);
@@ -387,10 +374,9 @@ START_TEST(whole_words)
     tn_mlm_free(b);
     tn_corpus_close(c);
 }
-END_TEST
 
 /* Two segments of one document, in order or not: `next` gives the order. */
-START_TEST(order_of_pairs)
+TEST(order_of_pairs)
 {
     const char   *files[] = {story("a", 1)};
     tn_corpus    *c = open_corpus(1, files, 1, false);
@@ -420,15 +406,13 @@ START_TEST(order_of_pairs)
                   (long long)swapped, (long long)rows);
     tn_mlm_free(b);
     config.pairs = false;
-    ck_assert_ptr_null(tn_mlm_create(c, config));
-    ck_error(TN_EINVAL, "tn_mlm_new: .order needs .pairs");
+    ck_refused(tn_mlm_create(c, config), TN_EINVAL, "tn_mlm_new: .order needs .pairs");
     tn_corpus_close(c);
 }
-END_TEST
 
 /* As many masked tokens as without spans, but more of them adjacent: with spans of 1, 2 and 3 of probabilities 6/11,
  * 3/11 and 2/11, one token in 18/11 is the last of its span, and the next one may be masked at random too. */
-START_TEST(spans)
+TEST(spans)
 {
     const char   *files[] = {story("a", 80)};
     tn_corpus    *c = open_corpus(1, files, 1, false);
@@ -450,15 +434,13 @@ START_TEST(spans)
     ck_assert_msg(beside[0] > 0.05 && beside[0] < 0.2, "%g", beside[0]);
     ck_assert_msg(beside[1] > 0.3 && beside[1] < 0.6, "%g", beside[1]);
     config.spans = 65;
-    ck_assert_ptr_null(tn_mlm_create(c, config));
-    ck_error(TN_EINVAL, "tn_mlm_new: .spans is 65, expected 0 to 64");
+    ck_refused(tn_mlm_create(c, config), TN_EINVAL, "tn_mlm_new: .spans is 65, expected 0 to 64");
     tn_corpus_close(c);
 }
-END_TEST
 
 /* For XLNet: rows end in sep cls, cls has a segment of its own, no token is replaced; the tokens to predict, sep and
  * cls have the ranks 0, 1, … of their row, in a random order, and all others -1. */
-START_TEST(permuted)
+TEST(permuted)
 {
     const char   *files[] = {story("a", 40)};
     tn_corpus    *c = open_corpus(1, files, 1, false);
@@ -495,11 +477,9 @@ START_TEST(permuted)
                   (long long)after, (long long)rows);
     tn_mlm_free(b);
     config.pairs = true;
-    ck_assert_ptr_null(tn_mlm_create(c, config));
-    ck_error(TN_EINVAL, "tn_mlm_new: .permuted excludes .pairs");
+    ck_refused(tn_mlm_create(c, config), TN_EINVAL, "tn_mlm_new: .permuted excludes .pairs");
     tn_corpus_close(c);
 }
-END_TEST
 
 static uint64_t digest(tn_mlm *b, int n)
 {
@@ -518,7 +498,7 @@ static uint64_t digest(tn_mlm *b, int n)
     return h;
 }
 
-START_TEST(positions_resume_exactly)
+TEST(positions_resume_exactly)
 {
     const char   *files[] = {story("a", 40)};
     tn_corpus    *c = open_corpus(1, files, 1, false);
@@ -557,19 +537,16 @@ START_TEST(positions_resume_exactly)
     }
     tn_corpus_close(c);
 }
-END_TEST
 
-START_TEST(misuse)
+TEST(misuse)
 {
     const char   *files[] = {story("a", 4)};
     tn_corpus    *c = open_corpus(1, files, 1, false);
     tn_mlm_config config = plain();
     config.mask = 300;
-    ck_assert_ptr_null(tn_mlm_create(c, config));
-    ck_error(TN_EINDEX, "tn_mlm_new: .mask is token 300, outside 0 … 299");
+    ck_refused(tn_mlm_create(c, config), TN_EINDEX, "tn_mlm_new: .mask is token 300, outside 0 … 299");
     config = plain(), config.max_tokens = 3;
-    ck_assert_ptr_null(tn_mlm_create(c, config));
-    ck_error(TN_EINVAL, "tn_mlm_new: .max_tokens is 3, expected 4 to 16384");
+    ck_refused(tn_mlm_create(c, config), TN_EINVAL, "tn_mlm_new: .max_tokens is 3, expected 4 to 16384");
     config = plain();
     tn_mlm         *b = tn_mlm_create(c, config);
     const tn_source source = tn_mlm_source(b);
@@ -577,12 +554,10 @@ START_TEST(misuse)
     ck_error_has(TN_EINDEX, "tn_mlm_source: the checkpoint is at batch 1000, but an epoch has ");
     seek(&source, -1, 0);
     ck_error(TN_EINVAL, "tn_mlm_source: epoch and batch must be at least 0");
-    ck_assert_ptr_null(tn_mlm_create(NULL, config));
-    ck_error(TN_EINVAL, "tn_mlm_new: c is NULL");
+    ck_refused(tn_mlm_create(NULL, config), TN_EINVAL, "tn_mlm_new: c is NULL");
     tn_mlm_free(b);
     tn_corpus_close(c);
 }
-END_TEST
 
 /* ---- faults ------------------------------------------------------------------------------------------------------ */
 
@@ -618,8 +593,7 @@ static void no_memory_with(int ahead, bool pairs)
                 if (!round || tn_memory_calls() <= at) break;
                 continue;
             }
-            ck_assert_int_eq(tn_error(), TN_ENOMEM);
-            tn_clear_error();
+            ck_error_code(TN_ENOMEM);
         }
         if (round) tn_faulty_memory_end();
         else tn_trim();
@@ -627,15 +601,14 @@ static void no_memory_with(int ahead, bool pairs)
     ck_assert_int_ge(failures, 20);
 }
 
-START_TEST(no_memory)
+TEST(no_memory)
 {
     no_memory_with(0, false);
     no_memory_with(0, true);
     no_memory_with(2, true);
 }
-END_TEST
 
-START_TEST(no_disk)
+TEST(no_disk)
 {
     const char *files[] = {story("a", 6)}, *cache = tn_test_file("cache");
     remove(cache);
@@ -650,8 +623,7 @@ START_TEST(no_disk)
         tn_faulty_files_end();
         if (c && tn_error() == TN_OK && at > 40) break;
         if (!c) {
-            ck_assert_int_eq(tn_error(), TN_EIO);
-            tn_clear_error();
+            ck_error_code(TN_EIO);
             /* the cache exists only if it is complete */
             tn_corpus *whole = open_corpus(1, files, 1, false);
             ck_assert(whole && tn_corpus_sentences(whole) > 20);
@@ -660,31 +632,4 @@ START_TEST(no_disk)
         }
     }
     ck_assert_int_ge(failures, 15);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("corpus");
-    TCase *c = tn_tcase(s, "cache");
-    tcase_set_timeout(c, 60);
-    tcase_add_test(c, made_once_and_found_again);
-    tcase_add_test(c, damage_is_seen);
-    tcase_add_test(c, sentences_by_rule);
-    tcase_add_test(c, refuses);
-    c = tn_tcase(s, "batches");
-    tcase_set_timeout(c, 60);
-    tcase_add_test(c, full_sentences);
-    tcase_add_test(c, sentence_pairs);
-    tcase_add_loop_test(c, whole_words, 0, 2);
-    tcase_add_test(c, order_of_pairs);
-    tcase_add_test(c, spans);
-    tcase_add_test(c, permuted);
-    tcase_add_test(c, positions_resume_exactly);
-    tcase_add_test(c, misuse);
-    c = tn_tcase(s, "faults");
-    tcase_set_timeout(c, 120);
-    tcase_add_test(c, no_memory);
-    tcase_add_test(c, no_disk);
-    return tn_check_main(s);
 }

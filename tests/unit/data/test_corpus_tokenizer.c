@@ -2,10 +2,6 @@
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
-#include "tests/common/bits.h"
-#include "tests/common/errors.h"
-#include <stdio.h>
-#include <string.h>
 
 static const char *file(const char *name, const char *text)
 {
@@ -15,7 +11,7 @@ static const char *file(const char *name, const char *text)
 }
 
 /* A tokenizer gives the corpus and its batches what the caller would otherwise collect. */
-START_TEST(of_a_tokenizer)
+TEST(of_a_tokenizer)
 {
     const char              *texts[] = {file("pets", "the old cats ran.\na dog sees the cats.\n\nthe sea is old.\n")};
     tn_tokenizer            *t = tn_tokenizer_train(1, texts, .vocab_size = 60, .min_count = 1);
@@ -47,21 +43,20 @@ START_TEST(of_a_tokenizer)
     static const char *const names[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[HIDE]", NULL};
     tn_tokenizer *maskless = tn_tokenizer_train(1, texts, .vocab_size = 60, .min_count = 1, .special = names);
     ck_assert_int_eq(tn_error(), TN_OK);
-    ck_assert(!tn_mlm_new(c, .tokenizer = maskless));
-    ck_error(TN_EUNSUPPORTED, "the tokenizer has no [MASK]; masked language models need [PAD], [CLS], [SEP] and [MASK] "
-                              "in the vocabulary");
+    ck_refused(tn_mlm_new(c, .tokenizer = maskless), TN_EUNSUPPORTED,
+               "the tokenizer has no [MASK]; masked language models need [PAD], [CLS], [SEP] and [MASK] "
+               "in the vocabulary");
     ck_assert_int_ne((int64_t)tn_tokenizer_checksum(t), (int64_t)tn_tokenizer_checksum(maskless));
     tn_corpus_close(c);
     c = tn_corpus_open(.files = texts, .n = 1, .cache = tn_test_file("pets.tokens"), .tokenizer = maskless);
     ck_assert_int_eq(tn_error(), TN_OK);
     ck_assert(tn_corpus_made(c)); /* encoded again */
     tn_tokenizer *small = tn_tokenizer_train(1, texts, .vocab_size = 30);
-    ck_assert(!tn_mlm_new(c, .tokenizer = small));
-    ck_error(TN_EINVAL, "tn_mlm_new: .tokenizer has 30 tokens, but that of the corpus has 45");
+    ck_refused(tn_mlm_new(c, .tokenizer = small), TN_EINVAL,
+               "tn_mlm_new: .tokenizer has 30 tokens, but that of the corpus has 45");
     tn_corpus_close(c), tn_encoding_free(e), tn_tokenizer_free(t), tn_tokenizer_free(maskless),
         tn_tokenizer_free(small);
 }
-END_TEST
 
 /* Adds to seen[id] the original tokens of an epoch; returns their number. */
 static int64_t tokens_of(tn_mlm *b, int *seen)
@@ -83,7 +78,7 @@ static int64_t tokens_of(tn_mlm *b, int *seen)
 }
 
 /* The two parts of a corpus have each sentence once, and none in common; the cut may be within a document. */
-START_TEST(parts_of_a_corpus)
+TEST(parts_of_a_corpus)
 {
     char text[4000] = "", *p = text;
     enum { WORDS = 100 };
@@ -101,20 +96,11 @@ START_TEST(parts_of_a_corpus)
         if (*tn_tokenizer_token(t, id) == 'w' && strlen(tn_tokenizer_token(t, id)) == 3)
             ck_assert_msg(seen[id] + both[id] == 1, "token %d", (int)id);
     tn_mlm_free(train), tn_mlm_free(held);
-    ck_assert(!tn_mlm_new(c, .tokenizer = t, .from = 0.5, .to = 0.5));
-    ck_error(TN_EINVAL, "tn_mlm_new: .from is 0.5 and .to 0.5, expected 0 ≤ from < to ≤ 1");
-    ck_assert(!tn_mlm_new(c, .tokenizer = t, .pairs = true, .from = 0.5));
-    ck_error(TN_EINVAL, "tn_mlm_new: .pairs takes sentences from the whole corpus; unset .from and .to");
-    ck_assert(!tn_mlm_new(c, .tokenizer = t, .from = 0.9999));
-    ck_error(TN_EINVAL, "tn_mlm_new: no sentence starts between .from and .to");
+    ck_refused(tn_mlm_new(c, .tokenizer = t, .from = 0.5, .to = 0.5), TN_EINVAL,
+               "tn_mlm_new: .from is 0.5 and .to 0.5, expected 0 ≤ from < to ≤ 1");
+    ck_refused(tn_mlm_new(c, .tokenizer = t, .pairs = true, .from = 0.5), TN_EINVAL,
+               "tn_mlm_new: .pairs takes sentences from the whole corpus; unset .from and .to");
+    ck_refused(tn_mlm_new(c, .tokenizer = t, .from = 0.9999), TN_EINVAL,
+               "tn_mlm_new: no sentence starts between .from and .to");
     tn_corpus_close(c), tn_tokenizer_free(t);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("corpus_tokenizer");
-    tcase_add_test(tn_tcase(s, "parts"), parts_of_a_corpus);
-    tcase_add_test(tn_tcase(s, "all"), of_a_tokenizer);
-    return tn_check_main(s);
 }

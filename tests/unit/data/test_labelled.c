@@ -2,10 +2,7 @@
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
-#include "tests/common/bits.h"
-#include "tests/common/errors.h"
 #include "tests/common/faults.h"
-#include <string.h>
 
 static tn_labelled *read(const char *text, tn_labelled_config c)
 {
@@ -88,16 +85,15 @@ static const struct {
      "5'11\" tall=1;6' tall=0;a\"=1;3\"\" pipe=0;b=in\"ch;"},
 };
 
-START_TEST(forms)
+TEST_ROWS(forms, good)
 {
     tn_labelled *l = read(good[_i].text, good[_i].how);
     fine();
     ck_assert_str_eq(shown(l), good[_i].shown);
     tn_labelled_free(l);
 }
-END_TEST
 
-START_TEST(an_answer_knows_its_byte)
+TEST(an_answer_knows_its_byte)
 {
     tn_labelled *l = read(good[24].text, good[24].how);
     ck_assert_int_eq(tn_labelled_at(l, 0).start[0], 3);
@@ -105,7 +101,6 @@ START_TEST(an_answer_knows_its_byte)
     ck_assert_str_eq(tn_labelled_at(l, 7).id, "");
     tn_labelled_free(l);
 }
-END_TEST
 
 /* ---- rejected texts ---------------------------------------------------------------------------------------------- */
 
@@ -180,7 +175,7 @@ static const struct {
     NO_ENDING("inf"),
 };
 
-START_TEST(bad_lines)
+TEST_ROWS(bad_lines, bad)
 {
     tn_labelled_config how = bad[_i].how;
     const char        *first;
@@ -194,44 +189,38 @@ START_TEST(bad_lines)
     if (bad[_i].says) ck_assert_str_eq(first, bad[_i].says);
     tn_labelled_free(l);
 }
-END_TEST
 
-START_TEST(refused)
+TEST(refused)
 {
     ck_assert_ptr_null(READ("a\tx\n", .form = "xml"));
     tn_clear_error();
-    ck_assert_ptr_null(READ("a\tx\n", .form = "tsv", .label = "gold"));
-    ck_error(TN_EINVAL, " has no column 'gold'; its first line has 2");
+    ck_refused(READ("a\tx\n", .form = "tsv", .label = "gold"), TN_EINVAL,
+               " has no column 'gold'; its first line has 2");
     static const char *const one = ": column 1 would be both the text and the label; name two columns";
-    ck_assert_ptr_null(READ("good film\nbad\n", .form = "csv"));
-    ck_error_has(TN_EINVAL, one);
-    ck_assert_ptr_null(READ("a\tb\tx\n", .form = "tsv", .label = "1"));
-    ck_error_has(TN_EINVAL, one);
-    ck_assert_ptr_null(READ("a,x\n", .form = "csv", .pairs = true));
-    ck_error_has(TN_EINVAL, ": column 2 would be both the second text and the label; name two columns");
-    ck_assert_ptr_null(READ("a\tb\tx\n", .form = "tsv", .pair = "1"));
-    ck_error_has(TN_EINVAL, ": column 1 would be both the text and the second text; name two columns");
-    ck_assert_ptr_null(READ("{\"l\": \"a\"}\n", .form = "jsonl", .text = "l", .label = "l"));
-    ck_error_has(TN_EINVAL, ": the member \"l\" would be both the text and the label; name two members");
-    ck_assert_ptr_null(READ("a x\n", .kind = TN_LABELLED_WORDS, .text = "2"));
-    ck_error(TN_EINVAL, "tn_labelled_parse: .text, .pair and .pairs have no effect for this .kind; remove it");
-    ck_assert_ptr_null(READ("a x\n", .kind = TN_LABELLED_WORDS, .problem = TN_MULTI_LABEL));
-    ck_error(TN_EINVAL, "tn_labelled_parse: .problem has no effect for this .kind; remove it");
-    ck_assert_ptr_null(READ("{}", .kind = TN_LABELLED_ANSWERS, .label = "x"));
-    ck_error(TN_EINVAL, "tn_labelled_parse: .label has no effect for this .kind; remove it");
-    ck_assert_ptr_null(READ("a\tx\n", .bio = true));
-    ck_error(TN_EINVAL, "tn_labelled_parse: .bio has no effect for this .kind; remove it");
-    ck_assert_ptr_null(READ("a\tx\n", .label = "2", .no_label = true));
-    ck_error(TN_EINVAL, "tn_labelled_parse: .label with .no_label has no effect for this .kind; remove it");
+    ck_refused_has(READ("good film\nbad\n", .form = "csv"), TN_EINVAL, one);
+    ck_refused_has(READ("a\tb\tx\n", .form = "tsv", .label = "1"), TN_EINVAL, one);
+    ck_refused_has(READ("a,x\n", .form = "csv", .pairs = true), TN_EINVAL,
+                   ": column 2 would be both the second text and the label; name two columns");
+    ck_refused_has(READ("a\tb\tx\n", .form = "tsv", .pair = "1"), TN_EINVAL,
+                   ": column 1 would be both the text and the second text; name two columns");
+    ck_refused_has(READ("{\"l\": \"a\"}\n", .form = "jsonl", .text = "l", .label = "l"), TN_EINVAL,
+                   ": the member \"l\" would be both the text and the label; name two members");
+    ck_refused(READ("a x\n", .kind = TN_LABELLED_WORDS, .text = "2"), TN_EINVAL,
+               "tn_labelled_parse: .text, .pair and .pairs have no effect for this .kind; remove it");
+    ck_refused(READ("a x\n", .kind = TN_LABELLED_WORDS, .problem = TN_MULTI_LABEL), TN_EINVAL,
+               "tn_labelled_parse: .problem has no effect for this .kind; remove it");
+    ck_refused(READ("{}", .kind = TN_LABELLED_ANSWERS, .label = "x"), TN_EINVAL,
+               "tn_labelled_parse: .label has no effect for this .kind; remove it");
+    ck_refused(READ("a\tx\n", .bio = true), TN_EINVAL,
+               "tn_labelled_parse: .bio has no effect for this .kind; remove it");
+    ck_refused(READ("a\tx\n", .label = "2", .no_label = true), TN_EINVAL,
+               "tn_labelled_parse: .label with .no_label has no effect for this .kind; remove it");
     ck_assert_ptr_null(READ("{\"data\":", .kind = TN_LABELLED_ANSWERS));
     tn_clear_error();
     ck_assert_ptr_null(READ("a,b\n", .kind = TN_LABELLED_CHOICES));
     tn_clear_error();
-    ck_assert_ptr_null(tn_labelled_parse("a\0b", 3, .form = "tsv"));
-    ck_error(TN_EFORMAT, "byte 1 is NUL; expected text in UTF-8");
-    ck_assert_ptr_null(tn_labelled_load("not there"));
-    ck_assert_int_eq(tn_error(), TN_EIO);
-    tn_clear_error();
+    ck_refused(tn_labelled_parse("a\0b", 3, .form = "tsv"), TN_EFORMAT, "byte 1 is NUL; expected text in UTF-8");
+    ck_refused_code(tn_labelled_load("not there"), TN_EIO);
     const char *path = tn_test_file("empty.tsv");
     ck_assert_int_eq(tn_file_write(path, "a\tx\rb\ty\r", 8), TN_OK);
     ck_assert_ptr_null(tn_labelled_load(path));
@@ -242,10 +231,9 @@ START_TEST(refused)
     ck_assert(strstr(tn_error_message(), "contains no examples"));
     tn_clear_error();
 }
-END_TEST
 
 /* Every prefix of every valid text, and each text with one byte changed, is read or rejected. */
-START_TEST(pieces_of_files)
+TEST(pieces_of_files)
 {
     char text[1024];
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
@@ -260,9 +248,8 @@ START_TEST(pieces_of_files)
         }
     }
 }
-END_TEST
 
-START_TEST(labels)
+TEST(labels)
 {
     tn_labelled *l = READ("a\t10\nb\t9\nc\tx\nd\t-1\ne\t9\n", .form = "tsv"), *other;
     tn_labels   *s = tn_labels_of(l);
@@ -275,12 +262,10 @@ START_TEST(labels)
     }
     ck_assert_int_eq(tn_labels_find(s, "y"), -1);
     other = READ("a\tx\nb\ty\n", .form = "tsv");
-    ck_assert_int_eq(tn_labelled_only(other, s), TN_EFORMAT);
-    ck_error(TN_EFORMAT, "line 2: the label 'y' is not among the 4 of the training set");
+    ck_fails(tn_labelled_only(other, s), TN_EFORMAT, "line 2: the label 'y' is not among the 4 of the training set");
     tn_labelled_free(other);
     other = READ("a\tx\nb\ty\nc\tx\nd\tz\n", .form = "tsv", .skip = 1);
-    ck_assert_int_eq(tn_labelled_only(other, s), TN_EFORMAT);
-    ck_error_has(TN_EFORMAT, "line 4: the label 'z' is not among");
+    ck_fails_has(tn_labelled_only(other, s), TN_EFORMAT, "line 4: the label 'z' is not among");
     ck_assert_str_eq(shown(other), "a=x;c=x;d=z;");
     tn_labelled_free(other);
     other = READ("a\tx\nb\ty\n", .form = "tsv", .skip = 1);
@@ -293,15 +278,13 @@ START_TEST(labels)
     ck_assert_int_eq(tn_labelled_skipped(other, NULL), 1);
     tn_labelled_free(l), tn_labelled_free(other), tn_labels_free(s);
     static const char *const twice[] = {"a", "a"};
-    ck_assert_ptr_null(tn_labels_new(2, twice));
-    ck_error(TN_EINVAL, "tn_labels_new: 'a' is given twice");
+    ck_refused(tn_labels_new(2, twice), TN_EINVAL, "tn_labels_new: 'a' is given twice");
 }
-END_TEST
 
 /* ---- examples from memory ---------------------------------------------------------------------------------------- */
 
 /* Examples copied one by one are those of the file, however often the memory of all strings moves. */
-START_TEST(added_from_memory)
+TEST(added_from_memory)
 {
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         tn_labelled_config c = TN_WITH(tn_labelled_config, TN_NO_DEFAULTS_, .kind = good[i].how.kind,
@@ -327,9 +310,8 @@ START_TEST(added_from_memory)
     for (int64_t k = 0; k < 300; k++) ck_assert_str_eq(tn_labelled_at(l, k + 1).text[0], words_to_add[k % 3]);
     tn_labelled_free(l);
 }
-END_TEST
 
-START_TEST(added_wrongly)
+TEST(added_wrongly)
 {
     static const char *const none[] = {"a", " "}, *const cat[] = {"who", "a cat", "b"};
     static const char *const bad_labels[] = {"", "2"};
@@ -378,11 +360,10 @@ START_TEST(added_wrongly)
     ck_error(TN_EINVAL, "tn_labelled_add: .text is NULL");
     tn_labelled_add(NULL, (tn_example){.texts = 0});
     ck_error(TN_EINVAL, "tn_labelled_add: l is NULL");
-    ck_assert(!tn_labelled_new(.form = "tsv"));
-    ck_error(TN_EINVAL, "tn_labelled_new: .form, .text, .pair, .label, .pairs and .bio describe files; remove them");
+    ck_refused(tn_labelled_new(.form = "tsv"), TN_EINVAL,
+               "tn_labelled_new: .form, .text, .pair, .label, .pairs and .bio describe files; remove them");
     tn_labelled_free(l);
 }
-END_TEST
 
 static double add_some(int n)
 {
@@ -397,8 +378,7 @@ static double add_some(int n)
     tn_labelled_free(l);
     return sum;
 }
-START_TEST(no_memory_to_add) { tn_each_allocation_fails(add_some, 200, 1, 1, 10); }
-END_TEST
+TEST(no_memory_to_add) { tn_each_allocation_fails(add_some, 200, 1, 1, 10); }
 
 /* ---- features ---------------------------------------------------------------------------------------------------- */
 
@@ -409,6 +389,7 @@ static void          make_tokens(void)
     tokens = tn_tokenizer_train_text(text, strlen(text), .vocab_size = 60, .min_count = 1);
 }
 static void free_tokens(void) { tn_tokenizer_free(tokens); }
+AROUND_TESTS(make_tokens, free_tokens);
 
 /* Batches of one epoch; each example once. */
 static void whole_epoch(tn_features *f, int64_t n)
@@ -433,7 +414,7 @@ static void whole_epoch(tn_features *f, int64_t n)
     ck_assert_int_eq(rows, n);
 }
 
-START_TEST(texts_as_features)
+TEST(texts_as_features)
 {
     tn_labelled *l = READ("the cat\tx\nthe dogs ran to a hat\ty\na\tx\n", .form = "tsv");
     tn_labels   *s = tn_labels_of(l);
@@ -446,21 +427,19 @@ START_TEST(texts_as_features)
     ck_assert_int_eq(tn_features_source(f).batches, 2);
     whole_epoch(f, 3), whole_epoch(f, 3);
     tn_features_free(f);
-    ck_assert_ptr_null(tn_features_new(l, tokens, NULL));
-    ck_error(TN_EINVAL, "tn_features_new: the labels are NULL; tn_labels_of returns them");
-    ck_assert_ptr_null(tn_features_new(l, tokens, s, .length = 3));
-    ck_error(TN_EINVAL, "tn_features_new: .length is 3, but must be from 8 to 1048576");
-    ck_assert_ptr_null(tn_features_new(l, tokens, s, .problem = (tn_problem_type)9));
-    ck_error(TN_EINVAL, "tn_features_new: .problem 9 does not exist");
-    ck_assert_ptr_null(tn_features_new(l, tokens, s, .problem = TN_REGRESSION));
-    ck_error_has(TN_EINVAL,
-                 ".problem is TN_REGRESSION, but the labelled texts have TN_SINGLE_LABEL; set both to the same");
+    ck_refused(tn_features_new(l, tokens, NULL), TN_EINVAL,
+               "tn_features_new: the labels are NULL; tn_labels_of returns them");
+    ck_refused(tn_features_new(l, tokens, s, .length = 3), TN_EINVAL,
+               "tn_features_new: .length is 3, but must be from 8 to 1048576");
+    ck_refused(tn_features_new(l, tokens, s, .problem = (tn_problem_type)9), TN_EINVAL,
+               "tn_features_new: .problem 9 does not exist");
+    ck_refused_has(tn_features_new(l, tokens, s, .problem = TN_REGRESSION), TN_EINVAL,
+                   ".problem is TN_REGRESSION, but the labelled texts have TN_SINGLE_LABEL; set both to the same");
     tn_labelled_free(l), tn_labels_free(s);
 }
-END_TEST
 
 /* A word's first token has its tag; a word without tokens is unknown; a long sentence continues in another feature. */
-START_TEST(words_as_features)
+TEST(words_as_features)
 {
     tn_labelled *l =
         READ("the A\ndogs B\n\xe2\x80\x8b C\nmat A\nsat A\nhat A\nran A\nwho A\n", .kind = TN_LABELLED_WORDS);
@@ -485,10 +464,9 @@ START_TEST(words_as_features)
     ck_assert_int_eq(tags, 8);
     tn_features_free(f), tn_labelled_free(l), tn_labels_free(s);
 }
-END_TEST
 
 /* A batch of sentences has as many tokens as .batch average ones, so that a word has the same weight in each. */
-START_TEST(sentences_by_their_pieces)
+TEST(sentences_by_their_pieces)
 {
     char text[1024] = "";
     for (int i = 0; i < 12; i++) strcat(text, "the A\n\n");
@@ -508,14 +486,12 @@ START_TEST(sentences_by_their_pieces)
         ck_assert_msg(tn_numel(b.x) <= all / 2, "%lld pieces, of %lld in 16 sentences", (long long)tn_numel(b.x),
                       (long long)all);
     ck_assert_int_eq(rows, 16);
-    fine();
     tn_features_free(f), tn_labelled_free(l), tn_labels_free(s);
 }
-END_TEST
 
 /* The sentences of a step are drawn together, of any lengths; its batches have similar lengths and give the number of
  * words that their loss averages. No sentence is omitted, and each step has the same number of batches. */
-START_TEST(steps_in_parts)
+TEST(steps_in_parts)
 {
     char   text[8192];
     size_t at = 0;
@@ -556,10 +532,9 @@ START_TEST(steps_in_parts)
         tn_features_free(f), tn_labelled_free(l), tn_labelled_free(all), tn_labels_free(s);
     }
 }
-END_TEST
 
 /* A budget of tokens instead of a number of texts: full batches, a longer text alone. */
-START_TEST(budget_of_tokens)
+TEST(budget_of_tokens)
 {
     char   text[8192];
     size_t at = 0;
@@ -582,16 +557,15 @@ START_TEST(budget_of_tokens)
         ck_assert(batches <= 37 && (budget < 50 || batches < 10));
         tn_features_free(f);
     }
-    ck_assert_ptr_null(tn_features_new(l, tokens, s, .tokens = -1));
-    ck_error(TN_EINVAL, "tn_features_new: .tokens is -1, but must be from 0 to 1073741824");
-    ck_assert_ptr_null(tn_features_new(l, tokens, s, .tokens = 8, .batch = 8, .parts = 2));
-    ck_error(TN_EINVAL, "tn_features_new: .tokens has no effect with .parts; unset one of them");
+    ck_refused(tn_features_new(l, tokens, s, .tokens = -1), TN_EINVAL,
+               "tn_features_new: .tokens is -1, but must be from 0 to 1073741824");
+    ck_refused(tn_features_new(l, tokens, s, .tokens = 8, .batch = 8, .parts = 2), TN_EINVAL,
+               "tn_features_new: .tokens has no effect with .parts; unset one of them");
     tn_labelled_free(l), tn_labels_free(s);
 }
-END_TEST
 
 /* Windows overlap, and each that contains the answer gives its position, without the spaces at its ends. */
-START_TEST(answers_as_features)
+TEST_EACH(answers_as_features, 2)
 {
     static const char *const said[] = {"\"the dogs\",\"answer_start\":23", "\" the dogs \",\"answer_start\":22"};
     char                     text[300];
@@ -621,9 +595,8 @@ START_TEST(answers_as_features)
     ck_assert_int_gt(shown_in, 0);
     tn_features_free(f), tn_labelled_free(l);
 }
-END_TEST
 
-START_TEST(choices_as_features)
+TEST(choices_as_features)
 {
     tn_labelled *l =
         READ("sent1,sent2,ending0,ending1,ending2,label\nthe cat,the,sat,ran,dogs,2\na hat,who,is,to,on,0\n",
@@ -637,10 +610,9 @@ START_TEST(choices_as_features)
     ck_assert_int_eq(tn_get_i64(b.y, 0) + tn_get_i64(b.y, 1), 2);
     tn_features_free(f), tn_labelled_free(l);
 }
-END_TEST
 
 /* A run resumes at its position. */
-START_TEST(a_position_is_found_again)
+TEST(a_position_is_found_again)
 {
     tn_labelled *l = READ("the\tx\ncat\ty\na\tx\nhat\ty\nto\tx\n", .form = "tsv");
     tn_labels   *s = tn_labels_of(l);
@@ -660,35 +632,6 @@ START_TEST(a_position_is_found_again)
         ck_assert(more == tn_source_next(&y, &d));
         if (more) ck_assert(tn_same_bits(b.x, d.x));
     }
-    fine();
     tn_json_free(at), tn_json_writer_free(w);
     tn_features_free(a), tn_features_free(c), tn_labelled_free(l), tn_labels_free(s);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("labelled");
-    TCase *c = tn_tcase(s, "files");
-    tcase_add_loop_test(c, forms, 0, sizeof good / sizeof *good);
-    tcase_add_test(c, an_answer_knows_its_byte);
-    tcase_add_loop_test(c, bad_lines, 0, sizeof bad / sizeof *bad);
-    tcase_add_test(c, refused);
-    tcase_add_test(c, pieces_of_files);
-    tcase_add_test(c, labels);
-    c = tn_tcase(s, "memory");
-    tcase_add_test(c, added_from_memory);
-    tcase_add_test(c, added_wrongly);
-    tcase_add_test(c, no_memory_to_add);
-    c = tn_tcase(s, "features");
-    tcase_add_unchecked_fixture(c, make_tokens, free_tokens);
-    tcase_add_test(c, texts_as_features);
-    tcase_add_test(c, words_as_features);
-    tcase_add_test(c, sentences_by_their_pieces);
-    tcase_add_test(c, steps_in_parts);
-    tcase_add_test(c, budget_of_tokens);
-    tcase_add_loop_test(c, answers_as_features, 0, 2);
-    tcase_add_test(c, choices_as_features);
-    tcase_add_test(c, a_position_is_found_again);
-    return tn_check_main(s);
 }

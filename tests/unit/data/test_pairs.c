@@ -2,11 +2,8 @@
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
-#include "tests/common/errors.h"
 #include "tests/common/faults.h"
 #include "tests/common/positions.h"
-#include <stdlib.h>
-#include <string.h>
 
 /* One token per byte: its value. "!" is rejected. */
 static tn_status bytes_of(void *user, tn_text line, tn_ids *to)
@@ -36,7 +33,7 @@ static tn_pairs *pairs_of(const char *source, const char *target, tn_pairs_confi
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-START_TEST(reads_two_files_or_one)
+TEST(reads_two_files_or_one)
 {
     tn_pairs *two = pairs_of("ab\nc\r\n\nlong line", "x\nyz\nw\nv\n", plain);
     tn_pairs *one = tn_pairs_tsv_load_run(file("t", "ab\tx\nc\tyz\r\n\tw\nlong line\tv"), plain);
@@ -50,19 +47,17 @@ START_TEST(reads_two_files_or_one)
     c.max_tokens = 4, c.max_ratio = 1.5;
     one = tn_pairs_load_run(tn_test_file("a"), tn_test_file("b"), c);
     ck_assert(tn_pairs_count(one) == 0 && tn_pairs_dropped(one) == 4);
-    ck_assert_ptr_null(tn_pairs_batches_new(one));
-    ck_error(TN_EINVAL, "tn_pairs_batches_new: no pairs are left");
+    ck_refused(tn_pairs_batches_new(one), TN_EINVAL, "tn_pairs_batches_new: no pairs are left");
     tn_pairs_free(one);
     tn_pairs_free(two);
     two = pairs_of("", "", plain);
     ck_assert(two && tn_pairs_count(two) == 0);
     tn_pairs_free(two);
 }
-END_TEST
 
 /* A byte order mark at the start is not part of the first line. */
 #define MARK "\xef\xbb\xbf"
-START_TEST(byte_order_marks)
+TEST(byte_order_marks)
 {
     static const char *const texts[] = {MARK "x\r\n" MARK "y", MARK, "\xef\xbb", "\n"};
     tn_pairs                *p = pairs_of(MARK "xy\nz\n", MARK "z\nxy\n", plain);
@@ -83,15 +78,10 @@ START_TEST(byte_order_marks)
         tn_lines_free(l);
     }
 }
-END_TEST
 
-static void refused(tn_pairs *p, tn_status code, const char *part)
-{
-    ck_assert_ptr_null(p);
-    ck_error_has(code, part);
-}
+static void refused(tn_pairs *p, tn_status code, const char *part) { ck_refused_has(p, code, part); }
 
-START_TEST(refuses)
+TEST(refuses)
 {
     refused(pairs_of("a\nb\nc\n", "x\ny\n", plain), TN_EFORMAT, "/b' ends after line 2; line i of one must");
     refused(pairs_of("a\n", "x\ny\nz\n", plain), TN_EFORMAT, "/b': the file has 3 lines, but its counterpart '");
@@ -107,7 +97,6 @@ START_TEST(refuses)
     refused(pairs_of("a\n", "x\n", (tn_pairs_config){.zero_ = 0}), TN_EINVAL,
             ".source and .target need an encoder each");
 }
-END_TEST
 
 /* ---- batches ----------------------------------------------------------------------------------------------------- */
 
@@ -148,7 +137,7 @@ static void check_row(const tn_batch *b, int64_t row)
     }
 }
 
-START_TEST(batches_hold_every_pair_once)
+TEST(batches_hold_every_pair_once)
 {
     tn_pairs         *p = many();
     tn_pairs_batches *b = tn_pairs_batches_new(p, .tokens = 200, .examples = 12, .seed = 5);
@@ -185,9 +174,8 @@ START_TEST(batches_hold_every_pair_once)
     tn_pairs_batches_free(b);
     tn_pairs_free(p);
 }
-END_TEST
 
-START_TEST(in_order_and_alone)
+TEST(in_order_and_alone)
 {
     tn_pairs            *p = pairs_of("aaaa\nbbbbbbbbbbbbbbbb\nc\nd\n", "w\nx\ny\nz\n", plain);
     tn_pairs_batches    *b = tn_pairs_batches_new(p, .tokens = 8, .in_order = true);
@@ -204,7 +192,6 @@ START_TEST(in_order_and_alone)
     tn_pairs_batches_free(b);
     tn_pairs_free(p);
 }
-END_TEST
 
 /* The content of the next `n` batches as one number. */
 static uint64_t digest(const tn_source *from, int n)
@@ -221,7 +208,7 @@ static uint64_t digest(const tn_source *from, int n)
     return h;
 }
 
-START_TEST(positions_resume_exactly)
+TEST(positions_resume_exactly)
 {
     tn_pairs               *p = many();
     tn_pairs_batches_config how = {.tokens = 300, .seed = 9};
@@ -256,9 +243,8 @@ START_TEST(positions_resume_exactly)
     tn_pairs_batches_free(b);
     tn_pairs_free(p);
 }
-END_TEST
 
-START_TEST(no_memory)
+TEST(no_memory)
 {
     const char *a = file("a", "ab\nc\nlong line\n"), *t = file("b", "x\nyz\nw\n");
     int         failures = 0;
@@ -285,26 +271,8 @@ START_TEST(no_memory)
         tn_scope_end(s);
         tn_fail_memory(-1, false);
         if (more) break;
-        ck_assert_int_eq(tn_error(), TN_ENOMEM);
-        tn_clear_error();
+        ck_error_code(TN_ENOMEM);
     }
     tn_faulty_memory_end();
     ck_assert_int_ge(failures, 15);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("parallel");
-    TCase *c = tn_tcase(s, "reading");
-    tcase_add_test(c, reads_two_files_or_one);
-    tcase_add_test(c, byte_order_marks);
-    tcase_add_test(c, refuses);
-    c = tn_tcase(s, "batches");
-    tcase_set_timeout(c, 60);
-    tcase_add_test(c, batches_hold_every_pair_once);
-    tcase_add_test(c, in_order_and_alone);
-    tcase_add_test(c, positions_resume_exactly);
-    tcase_add_test(c, no_memory);
-    return tn_check_main(s);
 }

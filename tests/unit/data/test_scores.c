@@ -3,11 +3,7 @@
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
-#include "tests/common/errors.h"
 #include "tests/common/faults.h"
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- entities ---------------------------------------------------------------------------------------------------- */
 
@@ -18,7 +14,7 @@ static void add(tn_entities *e, const char *gold, const char *predicted)
 
 /* Pairs of gold and predicted; "" ends a sentence. The table was made by a Perl program that follows the rules of
  * conlleval.pl. */
-START_TEST(as_conlleval_prints)
+TEST(as_conlleval_prints)
 {
     static const char *const pairs[][2] = {
         {"O", "O"},         {"B-PER", "B-PER"},
@@ -62,7 +58,6 @@ START_TEST(as_conlleval_prints)
     tn_string_free(&table);
     tn_entities_free(e);
 }
-END_TEST
 
 enum { TAGS = 5, LENGTH = 3, SEQUENCES = 125 };
 static const char *const tag_names[TAGS] = {"O", "B-a", "I-a", "B-b", "I-b"};
@@ -87,7 +82,7 @@ static int chunks_of(const int tag[LENGTH], bool strict, chunk to[LENGTH])
 }
 
 /* All pairs of sentences of three tokens. */
-START_TEST(as_sets_of_chunks)
+TEST_EACH(as_sets_of_chunks, 2)
 {
     const bool strict = _i;
     for (int g = 0; g < SEQUENCES; g++) {
@@ -110,9 +105,8 @@ START_TEST(as_sets_of_chunks)
         }
     }
 }
-END_TEST
 
-START_TEST(entities_misuse)
+TEST(entities_misuse)
 {
     tn_entities *e = tn_entities_new(TN_ENTITIES_STRICT);
     tn_text      t = tn_text_of("O");
@@ -128,14 +122,12 @@ START_TEST(entities_misuse)
     ck_assert_int_eq(tn_entities_of(e, NULL).gold, 0);
     tn_entities_text(e, NULL);
     ck_error(TN_EINVAL, "tn_entities_text: to is NULL");
-    ck_assert_ptr_null(tn_entities_new((tn_entities_rule)2));
-    ck_error(TN_EINVAL, "tn_entities_new: rule is not a tn_entities_rule");
+    ck_refused(tn_entities_new((tn_entities_rule)2), TN_EINVAL, "tn_entities_new: rule is not a tn_entities_rule");
     tn_entities_free(e);
     tn_entities_free(NULL);
     tn_entities_end_sentence(NULL);
     ck_assert_int_eq(tn_entities_of(NULL, NULL).gold, 0);
 }
-END_TEST
 
 static bool whole_way(tn_string *table) /* many types, so that all arrays grow */
 {
@@ -152,7 +144,7 @@ static bool whole_way(tn_string *table) /* many types, so that all arrays grow *
     return tn_error() == TN_OK;
 }
 
-START_TEST(no_memory)
+TEST(no_memory)
 {
     tn_string table = {0};
     int       failures = 0;
@@ -164,18 +156,16 @@ START_TEST(no_memory)
         tn_fail_memory(-1, false);
         tn_string_free(&table);
         if (done) break;
-        ck_assert_int_eq(tn_error(), TN_ENOMEM);
-        tn_clear_error();
+        ck_error_code(TN_ENOMEM);
         ck_assert_int_eq(tn_memory_blocks(), 0);
     }
     tn_faulty_memory_end();
     ck_assert_int_ge(failures, 10);
 }
-END_TEST
 
 /* ---- labels and numbers ------------------------------------------------------------------------------------------ */
 
-START_TEST(labels)
+TEST(labels)
 {
     for (int round = 0; round < 200; round++) {
         enum { N = 23, KINDS = 4 };
@@ -212,9 +202,8 @@ START_TEST(labels)
     ck_assert(isnan(tn_f1((tn_f1_mean)3, 0, NULL, NULL)));
     ck_error(TN_EINVAL, "tn_f1: how is not a tn_f1_mean");
 }
-END_TEST
 
-START_TEST(numbers)
+TEST(numbers)
 {
     enum { N = 5 };
     const double x[N] = {1, 2, 2, 4, 5}, y[N] = {2, 1, 1, 3, 9};
@@ -235,19 +224,4 @@ START_TEST(numbers)
     ck_assert(isnan(tn_spearman(2, (double[]){NAN, 1}, y)) && isnan(tn_pearson(2, (double[]){INFINITY, 1}, y)));
     ck_assert(isnan(tn_spearman(N, x, NULL)));
     ck_error(TN_EINVAL, "tn_spearman: one of the arrays is NULL, and n is 5");
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("scores");
-    TCase *c = tn_tcase(s, "entities");
-    tcase_add_test(c, as_conlleval_prints);
-    tcase_add_loop_test(c, as_sets_of_chunks, 0, 2);
-    tcase_add_test(c, entities_misuse);
-    tcase_add_test(c, no_memory);
-    c = tn_tcase(s, "agreement");
-    tcase_add_test(c, labels);
-    tcase_add_test(c, numbers);
-    return tn_check_main(s);
 }

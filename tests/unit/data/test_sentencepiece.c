@@ -3,11 +3,7 @@
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
-#include "tests/common/errors.h"
 #include "tests/common/faults.h"
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 #define S "\xe2\x96\x81"
 
@@ -45,7 +41,7 @@ static void gives(const tn_tokenizer *t, const char *text, const char *expected,
     tn_encoding_free(e);
 }
 
-START_TEST(merges_by_scores)
+TEST(merges_by_scores)
 {
     tn_tokenizer *t = small((tn_from_vocab_args){TN_FROM_VOCAB_ARGS_DEFAULTS});
     ck_assert_msg(t != NULL, "%s", tn_error_message());
@@ -65,9 +61,8 @@ START_TEST(merges_by_scores)
     gives(t, "the cat", "<s> t he " S "cat </s>", false);
     tn_tokenizer_free(t);
 }
-END_TEST
 
-START_TEST(unigram_of_pieces)
+TEST(unigram_of_pieces)
 {
     tn_from_vocab_args how = {TN_FROM_VOCAB_ARGS_DEFAULTS};
     how.kind = TN_UNIGRAM;
@@ -76,10 +71,9 @@ START_TEST(unigram_of_pieces)
     gives(t, "ttt caf\xc3\xa9", S "t t t " S "c a <0x66> \xc3\xa9", true);
     tn_tokenizer_free(t);
 }
-END_TEST
 
 /* "▁tat": t (-9), a (-12), at (-5), ▁t (0), ▁ (-15), ... */
-START_TEST(other_ways)
+TEST(other_ways)
 {
     tn_from_vocab_args how = {TN_FROM_VOCAB_ARGS_DEFAULTS};
     how.kind = TN_UNIGRAM;
@@ -108,9 +102,8 @@ START_TEST(other_ways)
     ck_assert_double_eq_tol(first / 4000.0, (0.7788 + 0.3499) / 1.4687, 0.025);
     tn_encoding_free(e), tn_tokenizer_free(t);
 }
-END_TEST
 
-START_TEST(decodes_number_by_number)
+TEST(decodes_number_by_number)
 {
     tn_tokenizer *t = small((tn_from_vocab_args){TN_FROM_VOCAB_ARGS_DEFAULTS});
     tn_encoding  *e = tn_encoding_new();
@@ -141,33 +134,30 @@ START_TEST(decodes_number_by_number)
     tn_string_free(&all), tn_string_free(&one);
     tn_encoding_free(e), tn_tokenizer_free(t);
 }
-END_TEST
 
-START_TEST(pieces_refused)
+TEST(pieces_refused)
 {
     const char *const twice[] = {"a", "b", "a"}, *const broken[] = {"a", "\xff"};
     const float   infinite[] = {0, (float)(1e300 * 1e300)};
     const int32_t types[] = {1, 7};
-    ck_assert_ptr_null(tn_tokenizer_from_vocab(3, twice));
-    ck_error(TN_EFORMAT, "tn_tokenizer_from_vocab: the token 'a' has two ids, 0 and 2");
-    ck_assert_ptr_null(tn_tokenizer_from_vocab(2, broken));
-    ck_error(TN_EFORMAT, "tn_tokenizer_from_vocab: token 1, '\\xff', is not UTF-8");
-    ck_assert_ptr_null(tn_tokenizer_from_vocab(2, twice, .scores = infinite));
-    ck_error(TN_EFORMAT, "tn_tokenizer_from_vocab: the score of token 1 is not a finite number");
-    ck_assert_ptr_null(tn_tokenizer_from_vocab(2, twice, .types = types));
-    ck_error(TN_EFORMAT, "tn_tokenizer_from_vocab: token 1 has the type 7, expected 1 to 6");
+    ck_refused(tn_tokenizer_from_vocab(3, twice), TN_EFORMAT,
+               "tn_tokenizer_from_vocab: the token 'a' has two ids, 0 and 2");
+    ck_refused(tn_tokenizer_from_vocab(2, broken), TN_EFORMAT,
+               "tn_tokenizer_from_vocab: token 1, '\\xff', is not UTF-8");
+    ck_refused(tn_tokenizer_from_vocab(2, twice, .scores = infinite), TN_EFORMAT,
+               "tn_tokenizer_from_vocab: the score of token 1 is not a finite number");
+    ck_refused(tn_tokenizer_from_vocab(2, twice, .types = types), TN_EFORMAT,
+               "tn_tokenizer_from_vocab: token 1 has the type 7, expected 1 to 6");
     static const char *const merges[] = {"a b"};
-    ck_assert_ptr_null(tn_tokenizer_from_vocab(2, twice, .kind = TN_BYTE_BPE, .merges = merges));
-    ck_error(TN_EINVAL, "tn_tokenizer_from_vocab: .n_merges is 0, but .merges is set");
-    ck_assert_ptr_null(tn_tokenizer_from_vocab(2, twice, .kind = TN_SENTENCE_BPE, .merges = merges, .n_merges = 1));
-    ck_error(TN_EINVAL, "tn_tokenizer_from_vocab: .merges, .splitter and .whole_words are for TN_BYTE_BPE");
-    ck_assert_ptr_null(tn_tokenizer_from_vocab(2, twice, .kind = TN_BYTE_BPE, .scores = infinite));
-    ck_error(TN_EINVAL,
-             "tn_tokenizer_from_vocab: .scores are for TN_SENTENCE_BPE and TN_UNIGRAM; set .merges for TN_BYTE_BPE");
-    ck_assert_ptr_null(tn_tokenizer_from_vocab(2, twice, .first = 2));
-    ck_error(TN_EINVAL, "tn_tokenizer_from_vocab: the first token is 2, the last -1, but there are 2 tokens");
+    ck_refused(tn_tokenizer_from_vocab(2, twice, .kind = TN_BYTE_BPE, .merges = merges), TN_EINVAL,
+               "tn_tokenizer_from_vocab: .n_merges is 0, but .merges is set");
+    ck_refused(tn_tokenizer_from_vocab(2, twice, .kind = TN_SENTENCE_BPE, .merges = merges, .n_merges = 1), TN_EINVAL,
+               "tn_tokenizer_from_vocab: .merges, .splitter and .whole_words are for TN_BYTE_BPE");
+    ck_refused(tn_tokenizer_from_vocab(2, twice, .kind = TN_BYTE_BPE, .scores = infinite), TN_EINVAL,
+               "tn_tokenizer_from_vocab: .scores are for TN_SENTENCE_BPE and TN_UNIGRAM; set .merges for TN_BYTE_BPE");
+    ck_refused(tn_tokenizer_from_vocab(2, twice, .first = 2), TN_EINVAL,
+               "tn_tokenizer_from_vocab: the first token is 2, the last -1, but there are 2 tokens");
 }
-END_TEST
 
 /* ---- byte-level kinds by name ------------------------------------------------------------------------------------ */
 
@@ -197,21 +187,19 @@ static void splits(const char *splitter, const char *text, const char *expected)
     tn_encoding_free(e), tn_tokenizer_free(t);
 }
 
-START_TEST(splits_by_name)
+TEST(splits_by_name)
 {
     const char *text = "I'LL  see 12345\t#x \n\n it's\r\n!!\n\n end  ";
     splits("gpt2", text, "I|'|LL| | see| 12345|\t|#|x| \n\n| it|'s|\r|\n|!!|\n\n| end|  ");
     splits("gpt4", text, "I|'LL| | see| |123|45|\t|#x| \n\n| it|'s|\r\n|!!\n\n| end|  ");
     splits("qwen2", text, "I|'LL| | see| |1|2|3|4|5|\t|#x| \n\n| it|'s|\r\n|!!\n\n| end|  ");
     splits("llama-bpe", "\xc2\xa0x 'T\xc5\xbf'\xc5\xbf", "\xc2\xa0x| '|T\xc5\xbf|'\xc5\xbf");
-    ck_assert_ptr_null(tn_tokenizer_from_vocab(1, (const char *[]){"a"}, .kind = TN_BYTE_BPE, .splitter = "x"));
-    ck_error(TN_EUNSUPPORTED,
-             "tn_tokenizer_from_vocab: .splitter is 'x', expected \"gpt2\", \"gpt4\", \"qwen2\" or \"smollm\"");
+    ck_refused(tn_tokenizer_from_vocab(1, (const char *[]){"a"}, .kind = TN_BYTE_BPE, .splitter = "x"), TN_EUNSUPPORTED,
+               "tn_tokenizer_from_vocab: .splitter is 'x', expected \"gpt2\", \"gpt4\", \"qwen2\" or \"smollm\"");
 }
-END_TEST
 
 /* A form before the split, and the effect of a token's flags on the text around it. */
-START_TEST(added_tokens_and_a_form)
+TEST(added_tokens_and_a_form)
 {
     const char *json =
         "{\"added_tokens\":[{\"id\":7,\"content\":\"<m>\",\"lstrip\":true,\"rstrip\":true},"
@@ -227,10 +215,9 @@ START_TEST(added_tokens_and_a_form)
     gives(t, "e\xcc\x81 a", "\xc3\x83 \xc2\xa9 \xc4\xa0 a", true); /* becomes one letter */
     tn_tokenizer_free(t);
 }
-END_TEST
 
 /* A charsmap that deletes U+0001: the text starts at the first character that remains, as in tokenizers 0.23.3. */
-START_TEST(deleted_at_the_start)
+TEST(deleted_at_the_start)
 {
     static const char *const scheme[] = {"first", "always"};
     static const struct {
@@ -257,10 +244,9 @@ START_TEST(deleted_at_the_start)
         tn_tokenizer_free(t);
     }
 }
-END_TEST
 
 /* SmolLM's: each number is a word, and white space before it is not cut. */
-START_TEST(digits_apart)
+TEST(digits_apart)
 {
     static const char json[] =
         "{\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Digits\",\"individual_digits\":true},"
@@ -286,12 +272,11 @@ START_TEST(digits_apart)
     }
     tn_tokenizer_free(t);
 }
-END_TEST
 
 #define XY "-15.515828132629395"
 /* The nearest f64 of the scores give "xy", whose score is the sum of the others, and with it a tie, which the first one
  * wins. tokenizers 0.23 reads -15.515828132629395 as its neighbour, and gives "x y". The file is written as it was. */
-START_TEST(scores_as_tokenizers_reads_them)
+TEST(scores_as_tokenizers_reads_them)
 {
     static const char json[] =
         "{\"pre_tokenizer\":null,\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"<unk>\",0.0],"
@@ -306,7 +291,6 @@ START_TEST(scores_as_tokenizers_reads_them)
     ck_assert(file && strstr(tn_data(file), XY) && strstr(tn_data(file), "-1.5e-07"));
     tn_tokenizer_free(t);
 }
-END_TEST
 
 /* ---- .model ------------------------------------------------------------------------------------------------------ */
 
@@ -358,7 +342,7 @@ static void same_parts(const tn_tokenizer *a, const tn_tokenizer *b)
     ck_assert(m.first == w.first && m.last == w.last && m.space == w.space);
 }
 
-START_TEST(model_there_and_back)
+TEST_EACH(model_there_and_back, 2)
 {
     tn_from_vocab_args how = {TN_FROM_VOCAB_ARGS_DEFAULTS};
     how.kind = _i ? TN_UNIGRAM : TN_SENTENCE_BPE;
@@ -380,7 +364,6 @@ START_TEST(model_there_and_back)
     tn_tokenizer_free(model);
     tn_tokenizer_free(t);
 }
-END_TEST
 
 static tn_string the_model;
 
@@ -398,7 +381,7 @@ static void loads_or_says(const char *bytes, size_t n, bool must_fail)
     ck_assert_uint_eq(tn_memory_now().live, before);
 }
 
-START_TEST(broken_models)
+TEST(broken_models)
 {
     tn_tokenizer *t = small((tn_from_vocab_args){TN_FROM_VOCAB_ARGS_DEFAULTS});
     const char   *path = saved(t, "whole");
@@ -416,7 +399,6 @@ START_TEST(broken_models)
     tn_string_free(&the_model);
     tn_tokenizer_free(t);
 }
-END_TEST
 
 static const struct {
     const char *bytes;
@@ -460,7 +442,7 @@ static const struct {
      "precompiled_charsmap has 8 bytes"},
 };
 
-START_TEST(models_refused)
+TEST_ROWS(models_refused, refused)
 {
     const char *path = tn_test_file("refused.model");
     ck_assert_int_eq(tn_file_write(path, refused[_i].bytes, refused[_i].n), TN_OK);
@@ -469,7 +451,6 @@ START_TEST(models_refused)
                   tn_error_message(), refused[_i].says);
     tn_clear_error();
 }
-END_TEST
 
 /* ---- training Unigram -------------------------------------------------------------------------------------------- */
 
@@ -485,7 +466,7 @@ static tn_tokenizer *trained(int threads, int64_t size)
     return t;
 }
 
-START_TEST(trains_unigram)
+TEST(trains_unigram)
 {
     tn_tokenizer *t = trained(1, 330), *again = trained(3, 330);
     ck_assert_msg(t && again, "%s", tn_error_message());
@@ -514,7 +495,6 @@ START_TEST(trains_unigram)
                   tn_error_message());
     tn_clear_error();
 }
-END_TEST
 
 /* ---- without memory ---------------------------------------------------------------------------------------------- */
 
@@ -554,7 +534,7 @@ static bool all_of_it(const char *dir)
 
 static int no_sync(void *user, int fd) { return (void)user, (void)fd, 0; } /* slow, and not tested here */
 
-START_TEST(memory_fails)
+TEST(memory_fails)
 {
     tn_io io = *tn_system_io();
     io.fsync = no_sync;
@@ -579,29 +559,4 @@ START_TEST(memory_fails)
     tn_faulty_memory_end();
     tn_set_threads(0);
     tn_set_io(NULL);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("sentencepiece");
-    TCase *c = tn_tcase(s, "of pieces");
-    tcase_add_test(c, merges_by_scores);
-    tcase_add_test(c, unigram_of_pieces);
-    tcase_add_test(c, other_ways);
-    tcase_add_test(c, decodes_number_by_number);
-    tcase_add_test(c, pieces_refused);
-    tcase_add_test(c, splits_by_name);
-    tcase_add_test(c, added_tokens_and_a_form);
-    tcase_add_test(c, deleted_at_the_start);
-    tcase_add_test(c, digits_apart);
-    tcase_add_test(c, scores_as_tokenizers_reads_them);
-    c = tn_tcase(s, "models");
-    tcase_add_loop_test(c, model_there_and_back, 0, 2);
-    tcase_add_test(c, broken_models);
-    tcase_add_loop_test(c, models_refused, 0, (int)(sizeof refused / sizeof *refused));
-    c = tn_tcase(s, "training");
-    tcase_add_test(c, trains_unigram);
-    tcase_add_test(c, memory_fails);
-    return tn_check_main(s);
 }

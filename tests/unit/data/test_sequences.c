@@ -1,9 +1,7 @@
 /* test_sequences.c — sources for language models: windows at random positions and in order, T5's spans, columns,
  * sentences with their neighbours. Shards and resuming: test_source.c. */
 #include "data/data.h"
-#include "tests/common/bits.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 #include "tests/common/faults.h"
 
 enum { N = 26 };
@@ -12,6 +10,7 @@ static void    write_text(void)
 {
     for (int i = 0; i < N; i++) text[i] = 100 + i;
 }
+AROUND_TESTS(write_text, NULL);
 
 /* x and y of row r are the tokens from position `at` on, and those after them. */
 static void is_window(const tn_batch *b, int64_t r, int64_t at)
@@ -26,7 +25,7 @@ static void is_window(const tn_batch *b, int64_t r, int64_t at)
 /* ---- windows ----------------------------------------------------------------------------------------------------- */
 
 /* Positions come from the current generator, one draw per row. */
-START_TEST(windows_at_random)
+TEST(windows_at_random)
 {
     tn_windows  *w = tn_windows_new(text, N, .batch = 3, .length = 5);
     tn_source    s = tn_windows_source(w);
@@ -41,9 +40,8 @@ START_TEST(windows_at_random)
     tn_use_generator(before);
     tn_windows_free(w);
 }
-END_TEST
 
-START_TEST(windows_in_order)
+TEST(windows_in_order)
 {
     tn_windows *w = tn_windows_new(text, N, .batch = 2, .length = 5, .in_order = true);
     tn_source   s = tn_windows_source(w);
@@ -64,9 +62,7 @@ START_TEST(windows_in_order)
     is_window(&b, 0, 0), is_window(&b, 1, 10);
     ck_assert(!tn_source_next(&s, &b));
     tn_windows_free(w);
-    fine();
 }
-END_TEST
 
 /* ---- spans: T5's corruption -------------------------------------------------------------------------------------- */
 
@@ -84,7 +80,7 @@ static int64_t with_sentinels(int64_t n, const int64_t *ids, const bool *noise, 
     return count;
 }
 
-START_TEST(sentinels_of_the_reference)
+TEST(sentinels_of_the_reference)
 {
     static const int64_t ids[] = {10, 11, 12, 13, 14, 15}, inputs[] = {999, 12, 13, 998, 15};
     static const bool    noise[] = {true, true, false, false, true, false};
@@ -92,10 +88,9 @@ START_TEST(sentinels_of_the_reference)
     ck_assert_int_eq(with_sentinels(6, ids, noise, true, 999, got), 5);
     ck_assert(!memcmp(got, inputs, sizeof inputs));
 }
-END_TEST
 
 /* Sizes of T5's random_spans_helper, and rows of T5's formulas for a mask whose first and last tokens are as there. */
-START_TEST(spans_as_in_the_reference)
+TEST_EACH(spans_as_in_the_reference, 3)
 {
     static const struct {
         int64_t length;
@@ -145,10 +140,9 @@ START_TEST(spans_as_in_the_reference)
     memset(marks, 0, sizeof marks);
     tn_spans_free(w);
 }
-END_TEST
 
 /* The two divisions are uniform: of 5 tokens that stay, in 2 parts, each first length from 1 to 4 is equally likely. */
-START_TEST(spans_are_uniform)
+TEST(spans_are_uniform)
 {
     tn_spans *w = tn_spans_new(text, N, .batch = 1, .length = 8, .noise = 0.45, .span = 2, .end = 1, .sentinel = 99,
                                .sentinels = 9);
@@ -168,10 +162,9 @@ START_TEST(spans_are_uniform)
     for (int k = 1; k <= 4; k++) ck_assert_msg(count[k] > 880 && count[k] < 1120, "%d: %d", k, (int)count[k]);
     tn_spans_free(w);
 }
-END_TEST
 
 /* Validation: the same windows and spans in each epoch, each window once. */
-START_TEST(spans_in_order)
+TEST(spans_in_order)
 {
     tn_spans *w = tn_spans_new(text, N, .batch = 2, .length = 6, .noise = 0.2, .span = 1, .begin = 0, .end = 1,
                                .sentinel = 99, .sentinels = 9, .in_order = true, .seed = 4);
@@ -192,11 +185,10 @@ START_TEST(spans_in_order)
     }
     tn_spans_free(w);
 }
-END_TEST
 
 /* ---- columns ----------------------------------------------------------------------------------------------------- */
 
-START_TEST(columns_side_by_side)
+TEST(columns_side_by_side)
 {
     tn_columns *c = tn_columns_new(text, 25, .batch = 2, .length = 5);
     tn_source   s = tn_columns_source(c);
@@ -211,7 +203,6 @@ START_TEST(columns_side_by_side)
     ck_assert(!tn_source_next(&s, &b) && tn_source_next(&s, &b) && tn_batch_find(&b, "fresh"));
     tn_columns_free(c);
 }
-END_TEST
 
 /* ---- sentences --------------------------------------------------------------------------------------------------- */
 
@@ -232,7 +223,9 @@ static tn_text lines[LINES];
 static void    write_lines(void)
 {
     for (int i = 0; i < LINES; i++) lines[i] = tn_text_of(lines_text[i]);
+    write_text();
 }
+AROUND_TESTS(write_lines, NULL);
 
 /* "abc|d__|" for the rows of a tensor; 0 is "_", 1 is ".", -100 is "*". */
 static const char *shown(const tn_tensor *t)
@@ -249,7 +242,7 @@ static const char *shown(const tn_tensor *t)
     return to;
 }
 
-START_TEST(sentences_and_neighbours)
+TEST(sentences_and_neighbours)
 {
     static const int64_t where[] = {0, 2, 4, 5}, length[] = {3, 1, 5, 2};
     tn_sentences        *o =
@@ -274,10 +267,9 @@ START_TEST(sentences_and_neighbours)
     }
     tn_sentences_free(o);
 }
-END_TEST
 
 /* Each epoch holds each sentence once, in an order that depends on the seed and the epoch. */
-START_TEST(sentences_shuffled)
+TEST(sentences_shuffled)
 {
     int64_t order[3][4];
     for (int run = 0; run < 3; run++) {
@@ -296,7 +288,6 @@ START_TEST(sentences_shuffled)
     }
     ck_assert(!memcmp(order[0], order[1], sizeof *order) && memcmp(order[0], order[2], sizeof *order) != 0);
 }
-END_TEST
 
 /* ---- faults and mistakes ----------------------------------------------------------------------------------------- */
 
@@ -319,11 +310,10 @@ static double once(int kind)
     return sum;
 }
 
-START_TEST(no_memory) { tn_each_allocation_fails(once, _i, 1, 1, 5); }
-END_TEST
+TEST_EACH(no_memory, 4) { tn_each_allocation_fails(once, _i, 1, 1, 5); }
 
 /* A batch that failed is returned again, with the same random positions. */
-START_TEST(the_batch_again)
+TEST(the_batch_again)
 {
     tn_windows  *w = tn_windows_new(text, N, .batch = 2, .length = 5);
     tn_source    s = tn_windows_source(w);
@@ -336,42 +326,35 @@ START_TEST(the_batch_again)
     tn_use_generator(before);
     tn_windows_free(w);
 }
-END_TEST
 
-START_TEST(refuses)
+TEST(refuses)
 {
     tn_batch b;
     ck_assert(!tn_windows_new(NULL, 9) && !tn_windows_source(NULL).next && !tn_sentences_source(NULL).next);
     ck_error(TN_EINVAL, "tn_windows_new: the token ids are NULL");
-    ck_assert(!tn_windows_new(text, 5, .length = 5));
-    ck_error(TN_EINVAL, "tn_windows_new: 5 tokens are too few for .length 5; expected at least one more than it");
-    ck_assert(!tn_windows_new(text, N, .length = 5, .most = 9));
-    ck_error(TN_EINVAL, "tn_windows_new: .most needs .in_order");
-    ck_assert(!tn_windows_new(text, N, .length = 5, .batch = 0));
-    ck_error_has(TN_EINVAL, "tn_windows_new: .batch is 0");
+    ck_refused(tn_windows_new(text, 5, .length = 5), TN_EINVAL,
+               "tn_windows_new: 5 tokens are too few for .length 5; expected at least one more than it");
+    ck_refused(tn_windows_new(text, N, .length = 5, .most = 9), TN_EINVAL, "tn_windows_new: .most needs .in_order");
+    ck_refused_has(tn_windows_new(text, N, .length = 5, .batch = 0), TN_EINVAL, "tn_windows_new: .batch is 0");
     ck_assert(!tn_spans_source(NULL).next && !tn_spans_new(text, N, .length = 20, .sentinel = 9));
     ck_error(TN_EINVAL, "tn_spans_new: .sentinels is 100, but must be from 1 to 10");
-    ck_assert(!tn_spans_new(text, N, .length = 30, .sentinel = 999));
-    ck_error(TN_EINVAL, "tn_spans_new: 26 tokens are too few for .length 30; expected at least 32");
-    ck_assert(!tn_spans_new(text, N, .length = 20, .noise = 0.4, .span = 1, .sentinel = 999, .sentinels = 7));
-    ck_error(TN_EINVAL, "tn_spans_new: .length 20 gives 8 spans, but there must be from 1 to .sentinels, 7");
-    ck_assert(!tn_spans_new(text, N, .length = 4, .noise = 0.01, .sentinel = 999));
-    ck_error(TN_EINVAL, "tn_spans_new: .length 4 gives 0 spans, but there must be from 1 to .sentinels, 100");
-    ck_assert(!tn_spans_new(text, N, .noise = 0.6, .sentinel = 999));
-    ck_error(TN_EINVAL,
-             "tn_spans_new: .noise is 0.6 and .span 3, but .noise must be above 0 and at most 0.5, and .span "
-             "from 1 to 1e6");
-    ck_assert(!tn_columns_new(text, 25, .batch = 20));
-    ck_error(TN_EINVAL, "tn_columns_new: 25 tokens are too few for 20 columns; use a longer text or a smaller .batch");
-    ck_assert(!tn_sentences_new(LINES, lines, (tn_encoder){0}));
-    ck_error(TN_EINVAL, "tn_sentences_new: the encoder is missing");
-    ck_assert(!tn_sentences_new(LINES, NULL, letters));
-    ck_error(TN_EINVAL, "tn_sentences_new: the lines are NULL");
-    ck_assert(!tn_sentences_new(1, &lines[1], letters));
-    ck_error(TN_EINVAL, "tn_sentences_new: none of 1 lines has a token");
+    ck_refused(tn_spans_new(text, N, .length = 30, .sentinel = 999), TN_EINVAL,
+               "tn_spans_new: 26 tokens are too few for .length 30; expected at least 32");
+    ck_refused(tn_spans_new(text, N, .length = 20, .noise = 0.4, .span = 1, .sentinel = 999, .sentinels = 7), TN_EINVAL,
+               "tn_spans_new: .length 20 gives 8 spans, but there must be from 1 to .sentinels, 7");
+    ck_refused(tn_spans_new(text, N, .length = 4, .noise = 0.01, .sentinel = 999), TN_EINVAL,
+               "tn_spans_new: .length 4 gives 0 spans, but there must be from 1 to .sentinels, 100");
+    ck_refused(tn_spans_new(text, N, .noise = 0.6, .sentinel = 999), TN_EINVAL,
+               "tn_spans_new: .noise is 0.6 and .span 3, but .noise must be above 0 and at most 0.5, and .span "
+               "from 1 to 1e6");
+    ck_refused(tn_columns_new(text, 25, .batch = 20), TN_EINVAL,
+               "tn_columns_new: 25 tokens are too few for 20 columns; use a longer text or a smaller .batch");
+    ck_refused(tn_sentences_new(LINES, lines, (tn_encoder){0}), TN_EINVAL, "tn_sentences_new: the encoder is missing");
+    ck_refused(tn_sentences_new(LINES, NULL, letters), TN_EINVAL, "tn_sentences_new: the lines are NULL");
+    ck_refused(tn_sentences_new(1, &lines[1], letters), TN_EINVAL, "tn_sentences_new: none of 1 lines has a token");
     const tn_text bad[] = {lines[0], tn_text_of("a!")};
-    ck_assert(!tn_sentences_new(2, bad, letters));
-    ck_error(TN_EFORMAT, "tn_sentences_new: line 2: the encoder returned an error");
+    ck_refused(tn_sentences_new(2, bad, letters), TN_EFORMAT,
+               "tn_sentences_new: line 2: the encoder returned an error");
 
     tn_sentences *o = tn_sentences_new(LINES, lines, letters);
     tn_windows   *w = tn_windows_new(text, N, .length = 5, .in_order = true);
@@ -390,26 +373,4 @@ START_TEST(refuses)
     ck_assert(tn_source_next(&s, &b) && tn_source_next(&in_order, &b));
     tn_json_free(at);
     tn_sentences_free(o), tn_windows_free(w);
-}
-END_TEST
-
-int main(void)
-{
-    write_text(), write_lines();
-    Suite *s = suite_create("sequences");
-    TCase *c = tn_tcase(s, "batches");
-    tcase_add_test(c, windows_at_random);
-    tcase_add_test(c, windows_in_order);
-    tcase_add_test(c, sentinels_of_the_reference);
-    tcase_add_loop_test(c, spans_as_in_the_reference, 0, 3);
-    tcase_add_test(c, spans_are_uniform);
-    tcase_add_test(c, spans_in_order);
-    tcase_add_test(c, columns_side_by_side);
-    tcase_add_test(c, sentences_and_neighbours);
-    tcase_add_test(c, sentences_shuffled);
-    c = tn_tcase(s, "mistakes");
-    tcase_add_loop_test(c, no_memory, 0, 4);
-    tcase_add_test(c, the_batch_again);
-    tcase_add_test(c, refuses);
-    return tn_check_main(s);
 }

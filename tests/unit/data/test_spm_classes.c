@@ -2,12 +2,8 @@
  * (tests/golden/spm_classes.py), saving and loading them, and what is rejected. */
 #include "data/data.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
 
 /* One of four texts in turn. */
 static const char *named(const char *format, ...)
@@ -24,6 +20,7 @@ static const char *named(const char *format, ...)
 static tn_json *answers;
 static void     open_answers(void) { answers = tn_json_load(tn_test_data("golden/spm_classes/answers.json")), fine(); }
 static void     close_answers(void) { tn_json_free(answers); }
+AROUND_TESTS(open_answers, close_answers);
 static const char *const names[] = {"deberta", "lower", "camembert", "xlm-roberta", "wangchan"};
 enum { NAMES = sizeof names / sizeof *names };
 
@@ -60,7 +57,7 @@ static void check(const tn_tokenizer *t, const char *name)
     tn_encoding_free(e);
 }
 
-START_TEST(ids_as_transformers)
+TEST_EACH(ids_as_transformers, NAMES)
 {
     tn_tokenizer            *t = opened(_i);
     const tn_tokenizer_roles r = tn_tokenizer_special(t);
@@ -69,14 +66,12 @@ START_TEST(ids_as_transformers)
     ck_assert_str_eq(tn_tokenizer_token(t, r.first), _i > 1 ? "<s>" : "[CLS]");
     tn_tokenizer_free(t);
 }
-END_TEST
 
-START_TEST(saved_as_json)
+TEST_EACH(saved_as_json, NAMES)
 {
     char          dir[1024];
     tn_tokenizer *t = opened(_i);
-    snprintf(dir, sizeof dir, "%s", tn_test_file(names[_i]));
-    mkdir(dir, 0777);
+    snprintf(dir, sizeof dir, "%s", tn_test_folder(names[_i]));
     ck_assert_msg(tn_tokenizer_save(t, dir) == TN_OK, "%s", tn_error_message());
     tn_tokenizer_free(t);
     t = tn_tokenizer_load(dir);
@@ -84,15 +79,13 @@ START_TEST(saved_as_json)
     check(t, names[_i]);
     tn_tokenizer_free(t);
 }
-END_TEST
 
 /* Copies the model of a folder, with another tokenizer_config.json. */
 static const char *with_config(const char *from, const char *file, const char *config)
 {
     static char    dir[1024];
     const tn_scope s = tn_scope_begin();
-    snprintf(dir, sizeof dir, "%s", tn_test_file("other"));
-    mkdir(dir, 0777);
+    snprintf(dir, sizeof dir, "%s", tn_test_folder("other"));
     tn_tensor *model = tn_file_read(tn_test_data(named("golden/spm_classes/%s/%s", from, file)), 1 << 20);
     fine();
     remove(named("%s/spm.model", dir)), remove(named("%s/sentencepiece.bpe.model", dir));
@@ -102,7 +95,7 @@ static const char *with_config(const char *from, const char *file, const char *c
     return dir;
 }
 
-START_TEST(rejected)
+TEST_EACH(rejected, 4)
 {
     static const struct {
         const char *from, *file, *config, *says;
@@ -119,16 +112,4 @@ START_TEST(rejected)
     ck_assert_ptr_null(tn_tokenizer_load(with_config(wrong[_i].from, wrong[_i].file, wrong[_i].config)));
     ck_assert(tn_error() == TN_EUNSUPPORTED || tn_error() == TN_EFORMAT);
     ck_error_has(tn_error(), wrong[_i].says);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("spm classes");
-    TCase *c = tn_tcase(s, "classes");
-    tcase_add_checked_fixture(c, open_answers, close_answers);
-    tcase_add_loop_test(c, ids_as_transformers, 0, NAMES);
-    tcase_add_loop_test(c, saved_as_json, 0, NAMES);
-    tcase_add_loop_test(c, rejected, 0, 4);
-    return tn_check_main(s);
 }

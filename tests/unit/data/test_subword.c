@@ -3,10 +3,7 @@
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
-#include "tests/common/errors.h"
 #include "tests/common/faults.h"
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -68,7 +65,7 @@ static void learns(const tn_json *g, const char *key, int64_t merges, int64_t mi
     tn_string_free(&text);
 }
 
-START_TEST(learns_what_subword_nmt_learns)
+TEST(learns_what_subword_nmt_learns)
 {
     tn_json *g = golden();
     learns(g, "codes", 120, 2);
@@ -76,7 +73,6 @@ START_TEST(learns_what_subword_nmt_learns)
     learns(g, "total", 53, 2);
     tn_json_free(g);
 }
-END_TEST
 
 static void splits(const tn_tokenizer *t, const tn_json *g, const char *input, const char *key)
 {
@@ -92,7 +88,7 @@ static void splits(const tn_tokenizer *t, const tn_json *g, const char *input, c
     tn_string_free(&line);
 }
 
-START_TEST(splits_as_subword_nmt_splits)
+TEST(splits_as_subword_nmt_splits)
 {
     tn_json    *g = golden();
     const char *path = tn_test_file("codes");
@@ -104,9 +100,8 @@ START_TEST(splits_as_subword_nmt_splits)
     tn_tokenizer_free(t);
     tn_json_free(g);
 }
-END_TEST
 
-START_TEST(decodes)
+TEST(decodes)
 {
     static const int32_t none[] = {0};
     put_file(tn_test_file("codes"), "#version: 0.2\nl o\nlo w</w>\n", 27);
@@ -126,11 +121,10 @@ START_TEST(decodes)
     tn_encoding_free(e);
     tn_tokenizer_free(t);
 }
-END_TEST
 
 /* ---- subword-nmt's own test files, if present -------------------------------------------------------------------- */
 
-START_TEST(as_its_own_files_say)
+TEST(as_its_own_files_say)
 {
     const char *corpus = tn_test_data("../../shared/data/subword-nmt/corpus.en");
     if (access(corpus, R_OK)) {
@@ -159,7 +153,6 @@ START_TEST(as_its_own_files_say)
     tn_lines_free(in), tn_lines_free(out);
     tn_tokenizer_free(t);
 }
-END_TEST
 
 /* ---- size, hostility, memory ------------------------------------------------------------------------------------- */
 
@@ -177,7 +170,7 @@ static double seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-START_TEST(a_word_of_a_million_letters)
+TEST(a_word_of_a_million_letters)
 {
     size_t        n = tn_test_slow() ? 10000 : 1000000;
     char         *text = malloc(n);
@@ -196,10 +189,9 @@ START_TEST(a_word_of_a_million_letters)
     tn_tokenizer_free(t);
     free(text);
 }
-END_TEST
 
 /* The longest word that is counted becomes one token, which can be saved and loaded. */
-START_TEST(long_tokens)
+TEST(long_tokens)
 {
     char text[3 * 4001], *to = text; /* 1,000 characters of 4 bytes and a space, three times */
     for (int k = 0; k < 3; k++, *to++ = ' ')
@@ -211,9 +203,8 @@ START_TEST(long_tokens)
     ck_assert_int_eq(tn_tokenizer_parts(again, NULL, NULL, NULL), 999);
     tn_tokenizer_free(t), tn_tokenizer_free(again);
 }
-END_TEST
 
-START_TEST(a_token_like_the_version_line)
+TEST(a_token_like_the_version_line)
 {
     const char *path = tn_test_file("version");
     ck_assert(tn_file_write(path, "#version: 0.2\n# version\n#version :</w>\n", 39) == TN_OK);
@@ -221,10 +212,9 @@ START_TEST(a_token_like_the_version_line)
     ck_assert_int_eq(tn_tokenizer_parts(t, NULL, NULL, NULL), 2);
     tn_tokenizer_free(t);
 }
-END_TEST
 
 /* No byte of a word is lost, and none of a space between words but those of a run. */
-START_TEST(any_bytes)
+TEST(any_bytes)
 {
     char          bytes[600];
     tn_string     line = {0};
@@ -251,17 +241,15 @@ START_TEST(any_bytes)
     tn_encoding_free(e);
     tn_tokenizer_free(t);
 }
-END_TEST
 
 static void refused(const char *text, tn_status code, const char *part)
 {
     const char *path = tn_test_file("refused");
     put_file(path, text, strlen(text));
-    ck_assert_ptr_null(tn_tokenizer_load(path));
-    ck_error_has(code, part);
+    ck_refused_has(tn_tokenizer_load(path), code, part);
 }
 
-START_TEST(bad_files)
+TEST(bad_files)
 {
     refused("#version: 0.1\na b\n", TN_EUNSUPPORTED, "version 0.1, expected 0.2; learn the merges again");
     refused("#version: 0.2\na b\nabc\n", TN_EFORMAT, "line 3 is not two tokens separated by a space");
@@ -277,13 +265,12 @@ START_TEST(bad_files)
     t = tn_tokenizer_load(path);
     ck_assert(t && tn_tokenizer_parts(t, NULL, NULL, NULL) == 1);
     tn_tokenizer_free(t);
-    ck_assert_ptr_null(tn_tokenizer_load(path, .lowercase = TN_YES));
-    ck_error_has(TN_EINVAL, "BERT's normalizer, which this one does not have");
+    ck_refused_has(tn_tokenizer_load(path, .lowercase = TN_YES), TN_EINVAL,
+                   "BERT's normalizer, which this one does not have");
     static const char *const special[] = {"<s>", NULL};
-    ck_assert_ptr_null(tn_tokenizer_train_text("a", 1, .kind = TN_SUBWORD, .special = special));
-    ck_error(TN_EINVAL, "tn_tokenizer_train: .special is set, but TN_SUBWORD has no special tokens");
+    ck_refused(tn_tokenizer_train_text("a", 1, .kind = TN_SUBWORD, .special = special), TN_EINVAL,
+               "tn_tokenizer_train: .special is set, but TN_SUBWORD has no special tokens");
 }
-END_TEST
 
 static bool everything(void) /* false: failed, and an error is set */
 {
@@ -301,7 +288,7 @@ static bool everything(void) /* false: failed, and an error is set */
     return done;
 }
 
-START_TEST(no_memory)
+TEST(no_memory)
 {
     tn_trim();
     tn_faulty_memory_begin();
@@ -312,30 +299,8 @@ START_TEST(no_memory)
         tn_fail_memory(-1, false);
         ck_assert_int_le(tn_memory_blocks(), 1); /* the stack of the scopes stays */
         if (done) break;
-        ck_assert_int_eq(tn_error(), TN_ENOMEM);
-        tn_clear_error();
+        ck_error_code(TN_ENOMEM);
     }
     tn_faulty_memory_end();
     ck_assert_int_ge(failures, 40);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("subword");
-    TCase *c = tn_tcase(s, "subword-nmt");
-    tcase_set_timeout(c, 60);
-    tcase_add_test(c, learns_what_subword_nmt_learns);
-    tcase_add_test(c, splits_as_subword_nmt_splits);
-    tcase_add_test(c, decodes);
-    tcase_add_test(c, as_its_own_files_say);
-    c = tn_tcase(s, "robustness");
-    tcase_set_timeout(c, 120);
-    tcase_add_test(c, a_word_of_a_million_letters);
-    tcase_add_test(c, long_tokens);
-    tcase_add_test(c, a_token_like_the_version_line);
-    tcase_add_test(c, any_bytes);
-    tcase_add_test(c, bad_files);
-    tcase_add_test(c, no_memory);
-    return tn_check_main(s);
 }

@@ -4,11 +4,7 @@
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
-#include "tests/common/errors.h"
 #include "tests/common/faults.h"
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static const char text[] =
@@ -42,7 +38,7 @@ static void same(const tn_tokenizer *a, const tn_tokenizer *b)
     tn_encoding_free(x), tn_encoding_free(y);
 }
 
-START_TEST(opens_what_it_saved)
+TEST_EACH(opens_what_it_saved, 3)
 {
     const char   *dir = tn_test_folder(_i == 0 ? "wordpiece" : _i == 1 ? "bpe" : "bytes");
     tn_tokenizer *t = train((tn_tokenizer_kind)_i);
@@ -60,10 +56,9 @@ START_TEST(opens_what_it_saved)
     }
     tn_tokenizer_free(t);
 }
-END_TEST
 
 /* An end token follows texts instead of the template's tokens, and is saved. */
-START_TEST(saves_the_end)
+TEST_EACH(saves_the_end, 3)
 {
     const char   *dir = tn_test_folder("end");
     tn_tokenizer *t = train(_i == 0 ? TN_BPE : _i == 1 ? TN_BYTE_BPE : TN_UNIGRAM);
@@ -82,18 +77,15 @@ START_TEST(saves_the_end)
     ck_assert_int_eq(e->special[own], TN_TOKEN_FROM_TEMPLATE);
     ck_assert_int_eq(tn_tokenizer_encode(again, e, "the keys", 8, .bare = true), TN_OK);
     ck_assert_int_eq(e->n, own);
-    ck_assert_int_eq(tn_tokenizer_set_end(t, n), TN_EINDEX);
-    ck_error_has(TN_EINDEX, "tn_tokenizer_set_end: id is ");
-    ck_assert_int_eq(tn_tokenizer_set_end(t, -1), TN_EINDEX);
-    ck_error_has(TN_EINDEX, "tn_tokenizer_set_end: id is -1, expected a token id from 0 to ");
-    ck_assert_int_eq(tn_tokenizer_set_end(NULL, 0), TN_EINVAL);
-    ck_error(TN_EINVAL, "tn_tokenizer_set_end: the tokenizer is NULL");
+    ck_fails_has(tn_tokenizer_set_end(t, n), TN_EINDEX, "tn_tokenizer_set_end: id is ");
+    ck_fails_has(tn_tokenizer_set_end(t, -1), TN_EINDEX,
+                 "tn_tokenizer_set_end: id is -1, expected a token id from 0 to ");
+    ck_fails(tn_tokenizer_set_end(NULL, 0), TN_EINVAL, "tn_tokenizer_set_end: the tokenizer is NULL");
     tn_encoding_free(e);
     tn_tokenizer_free(t), tn_tokenizer_free(again);
 }
-END_TEST
 
-START_TEST(heeds_the_config)
+TEST(heeds_the_config)
 {
     const char *dir = tn_test_folder("config");
     write_file(tn_test_in(dir, "vocab.txt"), "[UNK]\nA\na\n\xc3\xa9\ne\n\xe4\xb8\xad\n");
@@ -114,7 +106,6 @@ START_TEST(heeds_the_config)
     tn_tokenizer_free(t);
     tn_encoding_free(e);
 }
-END_TEST
 
 /* ---- rejected files ---------------------------------------------------------------------------------------------- */
 
@@ -204,7 +195,7 @@ static const struct {
      "the unknown token (unk_token), 'u', is not in model.vocab"},
 };
 
-START_TEST(refuses)
+TEST_ROWS(refuses, refused)
 {
     const char *json = refused[_i].json;
     ck_assert_ptr_null(tn_tokenizer_parse(json, strlen(json)));
@@ -213,17 +204,15 @@ START_TEST(refuses)
                   refused[_i].says);
     tn_clear_error();
 }
-END_TEST
 
 static void refuses_file(const char *name, const char *what, tn_status code, const char *says)
 {
     const char *path = tn_test_file(name);
     write_file(path, what);
-    ck_assert_ptr_null(tn_tokenizer_load(path));
-    ck_error_has(code, says);
+    ck_refused_has(tn_tokenizer_load(path), code, says);
 }
 
-START_TEST(refuses_files)
+TEST(refuses_files)
 {
     refuses_file("v.txt", "a\nb\n", TN_EFORMAT, "the unknown token, [UNK], is not in the vocabulary");
     refuses_file("v.txt", "[UNK]\na\nb\na\n", TN_EFORMAT, "line 4: 'a' is a duplicate of line 2");
@@ -257,7 +246,6 @@ START_TEST(refuses_files)
     ck_assert(strstr(tn_error_message(), "are for tokenizers with BERT's normalizer"));
     tn_clear_error();
 }
-END_TEST
 
 /* ---- failures ---------------------------------------------------------------------------------------------------- */
 
@@ -285,7 +273,7 @@ static bool all_of_it(const char *dir, tn_tokenizer_kind kind)
 
 static int no_sync(void *user, int fd) { return (void)user, (void)fd, 0; } /* slow, and not tested here */
 
-START_TEST(memory_fails)
+TEST(memory_fails)
 {
     tn_io io = *tn_system_io();
     io.fsync = no_sync;
@@ -312,9 +300,8 @@ START_TEST(memory_fails)
     tn_set_threads(0);
     tn_set_io(NULL);
 }
-END_TEST
 
-START_TEST(files_fail)
+TEST(files_fail)
 {
     const char *dir = tn_test_folder("full");
     tn_faulty_files_begin();
@@ -332,11 +319,10 @@ START_TEST(files_fail)
     }
     tn_faulty_files_end();
 }
-END_TEST
 
 /* With .slow a sigma at the end of a word is final, as in Python: after a cased letter, squared ones too, skipping
  * case-ignorable characters. */
-START_TEST(final_sigmas)
+TEST(final_sigmas)
 {
     static const char *const words[] = {"a\xce\xa3", "a'\xce\xa3", "\xf0\x9f\x84\xb0\xce\xa3",
                                         "\xf0\x9f\x85\xb9\xce\xa3", "\xe2\x85\xa0\xce\xa3"};
@@ -357,20 +343,4 @@ START_TEST(final_sigmas)
     }
     tn_encoding_free(e);
     tn_tokenizer_free(t);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("tokenizer_files");
-    TCase *c = tn_tcase(s, "files");
-    tcase_add_loop_test(c, opens_what_it_saved, 0, 3);
-    tcase_add_loop_test(c, saves_the_end, 0, 3);
-    tcase_add_test(c, heeds_the_config);
-    tcase_add_loop_test(c, refuses, 0, (int)(sizeof refused / sizeof *refused));
-    tcase_add_test(c, refuses_files);
-    tcase_add_test(c, final_sigmas);
-    tcase_add_test(c, memory_fails);
-    tcase_add_test(c, files_fail);
-    return tn_check_main(s);
 }

@@ -3,8 +3,6 @@
 #include "tests/common/check_main.h"
 
 #include "data/data.h"
-#include <string.h>
-#include <sys/stat.h>
 
 #define S "\xe2\x96\x81"
 #define NL "\xc2\x85" /* white space, but not a space */
@@ -71,7 +69,7 @@ static tn_tokenizer *again(tn_tokenizer *t)
 }
 
 /* As in sentencepiece: from the .model, from the tokenizer.json, and from what Tenon writes of that. */
-START_TEST(users_in_json)
+TEST_EACH(users_in_json, 2)
 {
     tn_tokenizer *t = of(_i ? TN_UNIGRAM : TN_SENTENCE_BPE, false);
     for (int round = 0; round < 3; round++) {
@@ -84,10 +82,9 @@ START_TEST(users_in_json)
     }
     tn_tokenizer_free(t);
 }
-END_TEST
 
 /* A Split that isolates only tokens; ignore_merges keeps them whole. */
-START_TEST(splits_refused)
+TEST(splits_refused)
 {
     static const struct {
         const char *regex, *merges, *says;
@@ -116,10 +113,9 @@ START_TEST(splits_refused)
         tn_tokenizer_free(t), tn_clear_error();
     }
 }
-END_TEST
 
 /* 0.1 for each byte but the first, whatever scores the others have: measured in sentencepiece by bisection. */
-START_TEST(scores)
+TEST(scores)
 {
     static const struct {
         const char *user, *letter, *text;
@@ -143,9 +139,8 @@ START_TEST(scores)
         tn_encoding_free(e), tn_tokenizer_free(t);
     }
 }
-END_TEST
 
-START_TEST(only_spaces_go)
+TEST_EACH(only_spaces_go, 2)
 {
     tn_tokenizer *t = of(_i ? TN_UNIGRAM : TN_SENTENCE_BPE, true);
     for (int round = 0; round < 2; round++) {
@@ -157,10 +152,9 @@ START_TEST(only_spaces_go)
     }
     tn_tokenizer_free(t);
 }
-END_TEST
 
 /* trainer_spec's unk_surface: the decoded text of the unknown piece; also in the .model that is written. */
-START_TEST(unknown_surface)
+TEST(unknown_surface)
 {
     static const struct {
         const char *more;
@@ -194,17 +188,4 @@ START_TEST(unknown_surface)
         }
         tn_tokenizer_free(t), tn_tokenizer_free(back);
     }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("tokenizer_users");
-    TCase *c = tn_tcase(s, "users");
-    tcase_add_loop_test(c, users_in_json, 0, 2);
-    tcase_add_test(c, scores);
-    tcase_add_test(c, splits_refused);
-    tcase_add_loop_test(c, only_spaces_go, 0, 2);
-    tcase_add_test(c, unknown_surface);
-    return tn_check_main(s);
 }

@@ -1,15 +1,9 @@
 /* test_images.c — images: read and written in every format, rejected if damaged, resized, cropped and normalised with
  * the numbers of Pillow and Hugging Face's processors (tests/golden/images.py). */
 #include "tests/common/answers.h"
-#include "tests/common/check_main.h"
 
 #include "extras.h"
-#include "tests/common/bits.h"
-#include "tests/common/errors.h"
 #include "tests/common/faults.h"
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static tn_tensor *read_text(const char *text, int64_t channels, tn_dtype dt)
@@ -31,7 +25,7 @@ static bool has_png(void)
 
 /* ---- PGM and PPM ------------------------------------------------------------------------------------------------- */
 
-START_TEST(plain_and_binary)
+TEST(plain_and_binary)
 {
     static const unsigned char grey[] = {0, 128, 255, 7, 8, 9}, colour[] = {1, 4, 2, 5, 3, 6};
     tn_tensor                 *g = bytes_of(1, 2, 3, grey), *c = bytes_of(3, 1, 2, colour);
@@ -41,12 +35,10 @@ START_TEST(plain_and_binary)
     ck_assert(tn_same_bits(tn_image_read("P5 3 2 255\n\0\x80\xff\a\b\t\n \n", 20, 0, TN_U8), g));
     ck_assert(tn_same_bits(read_text("P3 2 1 255 1 2 3 4 5 6", 0, TN_U8), c));
     ck_assert(tn_same_bits(tn_image_read("P6 2 1 255\n\1\2\3\4\5\6", 17, 0, TN_U8), c));
-    fine();
 }
-END_TEST
 
 /* Any maximum sample, any dtype. */
-START_TEST(samples_of_any_size)
+TEST(samples_of_any_size)
 {
     tn_tensor *t = read_text("P2 4 1 5 0 1 2 5", 0, TN_U8);
     ck_assert(tn_get(t, 0) == 0 && tn_get(t, 1) == 51 && tn_get(t, 2) == 102 && tn_get(t, 3) == 255);
@@ -58,11 +50,9 @@ START_TEST(samples_of_any_size)
     ck_assert(tn_get(t, 0) == 1 && tn_get(t, 1) == 0 && tn_get(t, 2) == 0.5);
     t = read_text("P2 1 1 1 1", 0, TN_I32);
     ck_assert(tn_get(t, 0) == 65535);
-    fine();
 }
-END_TEST
 
-START_TEST(channels)
+TEST(channels)
 {
     const char *rgb = "P3 1 2 255 200 100 50 0 0 255";
     tn_tensor  *t = read_text(rgb, 1, TN_U8);
@@ -79,7 +69,6 @@ START_TEST(channels)
     read_text(rgb, 0, TN_F64);
     ck_error(TN_EINVAL, "tn_image_read: the dtype is f64, expected u8, i32 or f32");
 }
-END_TEST
 
 static const struct {
     const char *text;
@@ -120,7 +109,7 @@ static const struct {
 };
 enum { DAMAGED = sizeof damaged / sizeof *damaged };
 
-START_TEST(damaged_texts)
+TEST_EACH(damaged_texts, DAMAGED)
 {
     char         text[300];
     const size_t before = tn_memory_now().live;
@@ -129,11 +118,10 @@ START_TEST(damaged_texts)
     ck_error(damaged[_i].code, text);
     ck_assert(tn_memory_now().peak < before + (1 << 22) || tn_test_slow());
 }
-END_TEST
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
-START_TEST(there_and_back)
+TEST(there_and_back)
 {
     static const char *const ends[] = {"pgm", "ppm", "png"};
     tn_seed(1);
@@ -162,10 +150,9 @@ START_TEST(there_and_back)
     ck_assert_int_eq(tn_image_save(path, grey), TN_OK);
     ck_assert(tn_get(tn_image_load(path, 0, TN_U8), 0) == 9);
 }
-END_TEST
 
 /* 16-bit colours lose the low eight bits, as in Pillow; grey is rounded: Pillow has no u8 of it. */
-START_TEST(deep_png)
+TEST(deep_png)
 {
     static const int32_t       deep[] = {0x00ff, 0x0180, 0x7f80, 0xff7f};
     static const unsigned char high[] = {0x00, 0x01, 0x7f, 0xff};
@@ -183,36 +170,28 @@ START_TEST(deep_png)
         ck_assert(c == 1 ? tn_get(u, 0) == 1 : tn_same_bits(u, bytes_of(c, 1, 1, high)));
     }
     ck_assert(tn_get(tn_image_load(path, 1, TN_U8), 0) == 15); /* of 0, 1 and 127 */
-    fine();
 }
-END_TEST
 
-START_TEST(saving_refuses)
+TEST(saving_refuses)
 {
     tn_tensor *t = tn_zeros_of(TN_U8, TN_SHAPE(3, 1, 1));
-    ck_assert_int_eq(tn_image_save("x.jpg", t), TN_EINVAL);
-    ck_error(TN_EINVAL, "tn_image_save: 'x.jpg': the file name must end in .pgm, .ppm or .png");
-    ck_assert_int_eq(tn_image_save("x.pgm", t), TN_EINVAL);
-    ck_error(TN_EINVAL, "tn_image_save: 'x.pgm': .pgm has 1 channels, this image 3; .png takes any number");
-    ck_assert_int_eq(tn_image_save("x.png", tn_zeros(TN_SHAPE(3, 1, 1))), TN_ESHAPE);
-    ck_error(TN_ESHAPE,
+    ck_fails(tn_image_save("x.jpg", t), TN_EINVAL,
+             "tn_image_save: 'x.jpg': the file name must end in .pgm, .ppm or .png");
+    ck_fails(tn_image_save("x.pgm", t), TN_EINVAL,
+             "tn_image_save: 'x.pgm': .pgm has 1 channels, this image 3; .png takes any number");
+    ck_fails(tn_image_save("x.png", tn_zeros(TN_SHAPE(3, 1, 1))), TN_ESHAPE,
              "tn_image_save: 'x.png': expected an image in u8 or i32, [H, W] or [1 to 4, H, W], not f32 [3, 1, 1]");
-    ck_assert_int_eq(tn_image_save("x.pgm", tn_full_of(TN_I32, TN_SHAPE(1, 1), 65536)), TN_EINVAL);
-    ck_error(TN_EINVAL, "tn_image_save: 'x.pgm': a sample is 65536, expected 0 to 65535");
-    ck_assert_int_eq(tn_image_save(NULL, t), TN_EINVAL);
-    ck_error(TN_EINVAL, "tn_image_save: the path is NULL");
-    ck_assert_int_eq(tn_image_save("x.pgm", NULL), TN_EINVAL);
-    ck_error(TN_EINVAL, "tn_image_save: the image is NULL");
+    ck_fails(tn_image_save("x.pgm", tn_full_of(TN_I32, TN_SHAPE(1, 1), 65536)), TN_EINVAL,
+             "tn_image_save: 'x.pgm': a sample is 65536, expected 0 to 65535");
+    ck_fails(tn_image_save(NULL, t), TN_EINVAL, "tn_image_save: the path is NULL");
+    ck_fails(tn_image_save("x.pgm", NULL), TN_EINVAL, "tn_image_save: the image is NULL");
     ck_assert_int_eq(tn_image_save("x.pgm", tn_zeros_of(TN_U8, TN_SHAPE(0, 3))), TN_EFORMAT);
     tn_clear_error();
-    ck_assert_ptr_null(tn_image_load("/nowhere/x.png", 0, TN_U8));
-    ck_assert_int_eq(tn_error(), TN_EIO);
-    tn_clear_error();
+    ck_refused_code(tn_image_load("/nowhere/x.png", 0, TN_U8), TN_EIO);
 }
-END_TEST
 
 /* A PNG that is truncated or changed at any byte gives an image or an error, and leaks nothing. */
-START_TEST(damaged_png)
+TEST(damaged_png)
 {
     if (!has_png()) {
         printf("SKIPPED: damaged_png: built without libpng\n");
@@ -255,7 +234,6 @@ START_TEST(damaged_png)
     ck_assert(tn_error() == TN_EFORMAT);
     tn_clear_error();
 }
-END_TEST
 
 /* ---- IDX --------------------------------------------------------------------------------------------------------- */
 
@@ -266,7 +244,7 @@ static tn_tensor *idx_of(const void *data, size_t bytes)
     return tn_idx_load(path);
 }
 
-START_TEST(idx)
+TEST(idx)
 {
     const char *path = tn_test_file("t.idx");
     tn_seed(3);
@@ -286,10 +264,8 @@ START_TEST(idx)
     fine();
     ck_assert_int_eq(tn_idx_save(path, tn_arange(3)), TN_EDTYPE);
     tn_clear_error();
-    ck_assert_int_eq(tn_idx_save(path, NULL), TN_EINVAL);
-    ck_error(TN_EINVAL, "tn_idx_save: the tensor is NULL");
+    ck_fails(tn_idx_save(path, NULL), TN_EINVAL, "tn_idx_save: the tensor is NULL");
 }
-END_TEST
 
 static const struct {
     const char *data;
@@ -311,17 +287,16 @@ static const struct {
 };
 enum { IDX_DAMAGED = sizeof idx_damaged / sizeof *idx_damaged };
 
-START_TEST(damaged_idx)
+TEST_EACH(damaged_idx, IDX_DAMAGED)
 {
     const bool png = has_png(), packed = idx_damaged[_i].data[0] == '\x1f';
     ck_assert_ptr_null(idx_of(idx_damaged[_i].data, idx_damaged[_i].bytes));
     ck_assert_msg(tn_error() == (packed && !png ? TN_EUNSUPPORTED : idx_damaged[_i].code), "%s", tn_error_message());
     tn_clear_error();
 }
-END_TEST
 
 /* 6 bytes [2, 3] in gzip; damaged at any byte, it is rejected or unchanged. */
-START_TEST(packed_idx)
+TEST(packed_idx)
 {
     static const unsigned char packed[] = {0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x03, 0x63, 0x60,
                                            0xe0, 0x60, 0x62, 0x60, 0x60, 0x00, 0x61, 0x66, 0x46, 0x26, 0x66, 0x16,
@@ -329,8 +304,7 @@ START_TEST(packed_idx)
     const bool                 png = has_png();
     tn_tensor                 *t = idx_of(packed, sizeof packed);
     if (!png) {
-        ck_assert_int_eq(tn_error(), TN_EUNSUPPORTED);
-        tn_clear_error();
+        ck_error_code(TN_EUNSUPPORTED);
         printf("SKIPPED: packed_idx: built without libpng's zlib\n");
         return;
     }
@@ -349,15 +323,15 @@ START_TEST(packed_idx)
         tn_scope_end(s);
     }
 }
-END_TEST
 
 /* ---- sizes and numbers ------------------------------------------------------------------------------------------- */
 
 static void open_answers(void) { tn_answers_open("golden/images.safetensors"); }
+AROUND_TESTS(open_answers, close_answers);
 
 static const char *const pictures[] = {"noise", "smooth", "edges"};
 
-START_TEST(sizes_as_pillow)
+TEST_EACH(sizes_as_pillow, 3)
 {
     static const int64_t sizes[][2] = {{13, 17}, {1, 1}, {7, 40}, {31, 3}, {13, 5}, {26, 34}, {64, 64}};
     const char          *name = pictures[_i];
@@ -381,16 +355,15 @@ START_TEST(sizes_as_pillow)
     ck_assert_int_eq(tn_image_save(file, t), TN_OK);
     ck_assert(tn_same_bits(tn_image_load(file, 1, TN_U8), answer(key)));
 }
-END_TEST
 
 static const char *const processors[] = {"vit", "deit", "shortest", "plain"};
 
 /* As read from the file, and from the file that is then written. */
-START_TEST(ready_as_hugging_face)
+TEST_EACH(ready_as_hugging_face, 4)
 {
-    const char *kind = processors[_i], *text = tn_safetensors_metadata(answers, kind), *dir = tn_test_file("processor");
-    char        path[1000], key[80];
-    mkdir(dir, 0777);
+    const char *kind = processors[_i], *text = tn_safetensors_metadata(answers, kind),
+               *dir = tn_test_folder("processor");
+    char path[1000], key[80];
     tn_test_unsummed(dir);
     snprintf(path, sizeof path, "%s/preprocessor_config.json", dir);
     ck_assert_int_eq(tn_file_write(path, text, strlen(text)), TN_OK);
@@ -408,11 +381,9 @@ START_TEST(ready_as_hugging_face)
     /* grey to red, green and blue */
     tn_tensor *one = tn_full_of(TN_U8, TN_SHAPE(1, 30, 20), 77);
     ck_assert(tn_size(tn_image_ready(one, &p), 0) == 3);
-    fine();
 }
-END_TEST
 
-START_TEST(processors_refused)
+TEST(processors_refused)
 {
     static const struct {
         const char *text;
@@ -431,10 +402,9 @@ START_TEST(processors_refused)
         {"{\"do_pad\": true}", TN_EUNSUPPORTED},
         {"{\"do_resize\": 3}", TN_EFORMAT},
     };
-    const char        *dir = tn_test_file("refused");
+    const char        *dir = tn_test_folder("refused");
     char               path[1000];
     tn_image_processor p = {.channels = 9};
-    mkdir(dir, 0777);
     snprintf(path, sizeof path, "%s/preprocessor_config.json", dir);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         ck_assert_int_eq(tn_file_write(path, wrong[i].text, strlen(wrong[i].text)), TN_OK);
@@ -442,8 +412,7 @@ START_TEST(processors_refused)
         tn_clear_error();
         ck_assert_int_eq(p.channels, 9);
     }
-    ck_assert_int_eq(tn_image_processor_load(NULL, &p), TN_EINVAL);
-    ck_error(TN_EINVAL, "tn_image_processor_load: the directory is NULL");
+    ck_fails(tn_image_processor_load(NULL, &p), TN_EINVAL, "tn_image_processor_load: the directory is NULL");
     p = (tn_image_processor){.channels = 3, .height = 4};
     tn_image_ready(tn_zeros_of(TN_U8, TN_SHAPE(3, 2, 2)), &p);
     ck_error(TN_EINVAL,
@@ -459,21 +428,18 @@ START_TEST(processors_refused)
     tn_image_resize(tn_zeros_of(TN_I32, TN_SHAPE(2, 2)), 3, 3, TN_BILINEAR);
     ck_error(TN_ESHAPE, "tn_image_resize: expected an image in u8 or f32 [..., H, W], not i32 [2, 2]");
 }
-END_TEST
 
-START_TEST(crops)
+TEST(crops)
 {
     static const unsigned char six[] = {1, 2, 3, 4, 5, 6};
     tn_tensor                 *t = bytes_of(1, 2, 3, six), *y = tn_image_center_crop(t, 1, 1);
     ck_assert(tn_get(y, 0) == 2);
     y = tn_image_center_crop(t, 5, 2); /* 2 rows in 5: the larger half is above */
     ck_assert(tn_size(y, 1) == 5 && tn_get(y, 3) == 0 && tn_get(y, 4) == 1 && tn_get(y, 7) == 5 && tn_get(y, 8) == 0);
-    fine();
 }
-END_TEST
 
 /* A side of one pixel, and one of 10,000. */
-START_TEST(small_and_large)
+TEST(small_and_large)
 {
     tn_tensor *one = tn_full_of(TN_U8, TN_SHAPE(1, 1, 1), 200), *y = tn_image_resize(one, 224, 3, TN_BICUBIC);
     for (int64_t i = 0; i < 224 * 3; i++) ck_assert(tn_get(y, i) == 200);
@@ -482,9 +448,7 @@ START_TEST(small_and_large)
     ck_assert(tn_size(y, 2) == 2 && tn_get(y, 3) == 9);
     y = tn_image_resize(tall, 1, 1, TN_BICUBIC);
     ck_assert(tn_get(y, 0) == 9);
-    fine();
 }
-END_TEST
 
 /* ---- batches ----------------------------------------------------------------------------------------------------- */
 
@@ -501,7 +465,7 @@ static tn_images *some_images(uint64_t seed, int64_t padding, bool flip)
 }
 
 /* Each image of a batch is one of the images, shifted by at most `padding`, possibly mirrored, and 0 elsewhere. */
-START_TEST(images_are_moved)
+TEST(images_are_moved)
 {
     tn_images *s = some_images(1, 2, true);
     tn_source  source = tn_images_source(s);
@@ -533,28 +497,24 @@ START_TEST(images_are_moved)
     ck_assert(seen == 92 && mirrored > 25 && mirrored < 70 && moved > 75);
     tn_images_free(s);
 }
-END_TEST
 
-START_TEST(images_refused)
+TEST(images_refused)
 {
     tn_tensor *x = tn_zeros_of(TN_U8, TN_SHAPE(3, 2, 2));
-    ck_assert_ptr_null(tn_images_new(.x = NULL));
-    ck_error(TN_EINVAL, "tn_images_new: .x is NULL");
-    ck_assert_ptr_null(tn_images_new(.x = tn_zeros(TN_SHAPE(3, 2, 2))));
-    ck_error(TN_ESHAPE, "tn_images_new: .x must be u8 [N, H, W] or [N, 1 to 4, H, W], not f32 [3, 2, 2]");
-    ck_assert_ptr_null(tn_images_new(.x = x, .y = tn_zeros(TN_SHAPE(3))));
-    ck_error(TN_ESHAPE, "tn_images_new: .y must be integers [N], not f32 [3]");
-    ck_assert_ptr_null(tn_images_new(.x = x, .padding = -1));
-    ck_error(TN_EINVAL, "tn_images_new: .padding is -1, but must be from 0 to 65535");
-    ck_assert_ptr_null(tn_images_new(.x = x, .y = tn_arange(2)));
-    ck_error(TN_ESHAPE, "tn_dataset_new: .x has 3 rows, but .y [2] has 2");
+    ck_refused(tn_images_new(.x = NULL), TN_EINVAL, "tn_images_new: .x is NULL");
+    ck_refused(tn_images_new(.x = tn_zeros(TN_SHAPE(3, 2, 2))), TN_ESHAPE,
+               "tn_images_new: .x must be u8 [N, H, W] or [N, 1 to 4, H, W], not f32 [3, 2, 2]");
+    ck_refused(tn_images_new(.x = x, .y = tn_zeros(TN_SHAPE(3))), TN_ESHAPE,
+               "tn_images_new: .y must be integers [N], not f32 [3]");
+    ck_refused(tn_images_new(.x = x, .padding = -1), TN_EINVAL,
+               "tn_images_new: .padding is -1, but must be from 0 to 65535");
+    ck_refused(tn_images_new(.x = x, .y = tn_arange(2)), TN_ESHAPE, "tn_dataset_new: .x has 3 rows, but .y [2] has 2");
     const tn_image_processor p = {.channels = 3};
-    ck_assert_ptr_null(tn_images_new(.x = x, .processor = &p));
-    ck_error(TN_EINVAL, "tn_images_new: .processor is for 3 channels, but the images have 1");
+    ck_refused(tn_images_new(.x = x, .processor = &p), TN_EINVAL,
+               "tn_images_new: .processor is for 3 channels, but the images have 1");
     ck_assert(!tn_images_source(NULL).next);
     tn_images_free(NULL);
 }
-END_TEST
 
 /* Any failing allocation gives an error and leaks nothing. */
 static double everything(int which)
@@ -573,36 +533,4 @@ static double everything(int which)
     tn_scope_end(s);
     return sum;
 }
-START_TEST(memory_that_fails) { tn_each_allocation_fails(everything, _i, 1, 3, 5); }
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("images");
-    TCase *c = tn_tcase(s, "files");
-    tcase_add_test(c, plain_and_binary);
-    tcase_add_test(c, samples_of_any_size);
-    tcase_add_test(c, channels);
-    tcase_add_loop_test(c, damaged_texts, 0, DAMAGED);
-    tcase_add_test(c, there_and_back);
-    tcase_add_test(c, deep_png);
-    tcase_add_test(c, saving_refuses);
-    tcase_add_test(c, damaged_png);
-    tcase_add_test(c, idx);
-    tcase_add_loop_test(c, damaged_idx, 0, IDX_DAMAGED);
-    tcase_add_test(c, packed_idx);
-    c = tn_tcase(s, "pillow");
-    tcase_add_unchecked_fixture(c, open_answers, close_answers);
-    tcase_add_loop_test(c, sizes_as_pillow, 0, 3);
-    tcase_add_loop_test(c, ready_as_hugging_face, 0, 4);
-    c = tn_tcase(s, "use");
-    tcase_add_test(c, processors_refused);
-    tcase_add_test(c, crops);
-    tcase_add_test(c, small_and_large);
-    tcase_add_test(c, images_are_moved);
-    tcase_add_test(c, images_refused);
-    c = tcase_create("memory");
-    suite_add_tcase(s, c);
-    tcase_add_loop_test(c, memory_that_fails, 0, 2);
-    return tn_check_main(s);
-}
+BARE_TEST_EACH(memory_that_fails, 2) { tn_each_allocation_fails(everything, _i, 1, 3, 5); }

@@ -2,10 +2,6 @@
  * are right; tokens, random numbers and gradients are as before. */
 #include "extras.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
-
-#include <math.h>
-#include <string.h>
 
 enum { WORDS = 50, DIM = 12, HEADS = 3 };
 
@@ -102,7 +98,7 @@ static tn_leak leak_of(writer *m, input in)
 }
 
 /* Sizes at which the number of rows, positions, heads or the width are equal, too; in training mode with dropout. */
-START_TEST(right_models_do_not_leak)
+TEST(right_models_do_not_leak)
 {
     const int64_t sizes[][2] = {{1, 2},   {2, 1},  {2, 2},  {3, 3},  {4, 3},  {3, 4},
                                 {12, 12}, {2, 12}, {2, 13}, {2, 40}, {13, 12}};
@@ -117,9 +113,8 @@ START_TEST(right_models_do_not_leak)
         tn_free(m);
     }
 }
-END_TEST
 
-START_TEST(planted_faults_are_found)
+TEST(planted_faults_are_found)
 {
     const int64_t sizes[][2] = {{3, 8}, {3, 3}, {12, 12}, {4, 31}};
     writer       *m = writer_new(0, false);
@@ -140,9 +135,8 @@ START_TEST(planted_faults_are_found)
         }
     tn_free(m);
 }
-END_TEST
 
-START_TEST(layers_that_read_backwards_are_found)
+TEST(layers_that_read_backwards_are_found)
 {
     for (int way = 0; way < 4; way++) {
         const int64_t rows = 4 + 3 * (way / 2); /* 7 rows of 7 tokens, too */
@@ -152,9 +146,8 @@ START_TEST(layers_that_read_backwards_are_found)
         tn_free(m);
     }
 }
-END_TEST
 
-START_TEST(padding_is_not_read)
+TEST(padding_is_not_read)
 {
     writer *m = writer_new(0, false);
     for (int64_t n = 2; n < 14; n++) {
@@ -180,7 +173,6 @@ START_TEST(padding_is_not_read)
     }
     tn_free(m);
 }
-END_TEST
 
 /* The models of the library. */
 typedef struct {
@@ -196,7 +188,7 @@ static tn_tensor *library_loss(void *m, void *user)
                             .masked = tn_zeros_of(TN_I64, TN_SHAPE(1)), .words = tn_zeros_of(TN_I64, TN_SHAPE(1)));
     return tn_lm_loss(m, b->x, NULL);
 }
-START_TEST(the_librarys_models_do_not_leak)
+TEST(the_librarys_models_do_not_leak)
 {
     void *m[] = {tn_gpt_new(.vocab = WORDS, .dim = DIM, .layers = 2, .heads = HEADS, .positions = 16),
                  tn_llama_new(.vocab = WORDS, .dim = DIM, .layers = 2, .heads = HEADS, .positions = 16, .experts = 4,
@@ -216,14 +208,13 @@ START_TEST(the_librarys_models_do_not_leak)
         tn_module_free(m[b.kind]);
     }
 }
-END_TEST
 
 static tn_tensor *run_nothing(void *model, void *user)
 {
     (void)model, (void)user;
     return NULL;
 }
-START_TEST(mistakes_are_named)
+TEST(mistakes_are_named)
 {
     writer    *m = writer_new(0, false);
     tn_tensor *ids = some_ids(2, 6), *wide = tn_zeros_of(TN_BOOL, TN_SHAPE(2, 7));
@@ -247,18 +238,4 @@ START_TEST(mistakes_are_named)
                   .size == 0);
     ck_assert(tn_error() == TN_OK);
     tn_free(m);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("masks that leak");
-    TCase *c = tn_tcase(s, "mask_leak");
-    tcase_add_test(c, right_models_do_not_leak);
-    tcase_add_test(c, planted_faults_are_found);
-    tcase_add_test(c, layers_that_read_backwards_are_found);
-    tcase_add_test(c, padding_is_not_read);
-    tcase_add_test(c, the_librarys_models_do_not_leak);
-    tcase_add_test(c, mistakes_are_named);
-    return tn_check_main(s);
 }

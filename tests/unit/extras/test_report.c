@@ -4,12 +4,8 @@
 
 #include "core/base/checksums.h"
 #include "extras.h"
-#include "tests/common/errors.h"
 #include "tests/common/faults.h"
 #include <locale.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Every tag is closed, quotes are balanced, and only the report's own markup is in angle brackets. */
 static void well_formed(const char *html)
@@ -117,7 +113,7 @@ static void sample(tn_report *r)
     free(x), free(loss), free(lr), free(valid);
 }
 
-START_TEST(whole)
+TEST(whole)
 {
     tn_report *r = tn_report_new("A small BERT");
     sample(r);
@@ -137,9 +133,8 @@ START_TEST(whole)
     tn_report_free(again);
     tn_report_free(r);
 }
-END_TEST
 
-START_TEST(spikes_and_gaps)
+TEST(spikes_and_gaps)
 {
     tn_report *r = tn_report_new(NULL);
     double     x[5000], y[5000];
@@ -182,7 +177,6 @@ START_TEST(spikes_and_gaps)
                   nan ? nan - 40 : ""); /* no number at this point, but one was drawn */
     tn_report_free(r);
 }
-END_TEST
 
 static char *text_of(const char *path)
 {
@@ -195,7 +189,7 @@ static char *text_of(const char *path)
 }
 
 /* A saved figure has the title and the legend, which the page has around it; each picture has its caption. */
-START_TEST(saved_figures)
+TEST(saved_figures)
 {
     static const double x[] = {1, 10, 100, 1000}, y[] = {0.2, 0, 7, 40};
     const char         *path = tn_test_file("figure.svg");
@@ -221,10 +215,9 @@ START_TEST(saved_figures)
     tn_scope_end(scope);
     tn_report_free(r);
 }
-END_TEST
 
 /* The script is in the page only if a figure needs it; its hash in the policy is that of its content. */
-START_TEST(script_and_policy)
+TEST(script_and_policy)
 {
     static const double x[] = {1, 2};
     tn_report          *r = tn_report_new("x");
@@ -252,10 +245,9 @@ START_TEST(script_and_policy)
     ck_error(TN_EINVAL, "tn_report_refresh: seconds is negative");
     tn_report_free(r);
 }
-END_TEST
 
 /* The number comes first, before the heading of anything else; facts without a value are skipped. */
-START_TEST(summary)
+TEST(summary)
 {
     tn_report *r = tn_report_new("Run");
     ck_assert_int_eq(tn_report_summary(r, "98.2 %", "accuracy <on> 500 texts", 3,
@@ -271,10 +263,9 @@ START_TEST(summary)
     ck_error(TN_EINVAL, "tn_report_summary: n is negative, or values is NULL");
     tn_report_free(r);
 }
-END_TEST
 
 /* Every count is in the figure, right ones in another colour than wrong ones; an alternative may be the right word. */
-START_TEST(right_and_wrong)
+TEST(right_and_wrong)
 {
     static const char *const names[] = {"no", "yes"};
     const int64_t            counts[] = {31, 4, 0, 25};
@@ -304,9 +295,8 @@ START_TEST(right_and_wrong)
     ck_error(TN_EINVAL, "tn_report_confusion: count 1 is negative");
     tn_report_free(r);
 }
-END_TEST
 
-START_TEST(logarithmic_scales)
+TEST(logarithmic_scales)
 {
     static const double x[] = {1, 10, 100, 100000}, y[] = {0.2, 0, 7, 40};
     const tn_series     s = {.name = "n", .n = 4, .x = x, .y = y};
@@ -340,9 +330,8 @@ START_TEST(logarithmic_scales)
     ck_error(TN_EINVAL, "tn_report_scales: r is NULL");
     tn_report_free(r);
 }
-END_TEST
 
-START_TEST(texts_are_shown_never_obeyed)
+TEST(texts_are_shown_never_obeyed)
 {
     static const char *const nasty[] = {"</svg><script>alert(1)</script>",
                                         "\" onload=\"x",
@@ -379,9 +368,8 @@ START_TEST(texts_are_shown_never_obeyed)
     ck_assert_ptr_null(strstr(html, "\x1b"));
     tn_report_free(r);
 }
-END_TEST
 
-START_TEST(misuse)
+TEST(misuse)
 {
     tn_report *r = tn_report_new("x");
     size_t     before, after;
@@ -408,9 +396,8 @@ START_TEST(misuse)
     ck_assert_uint_eq(before, after);
     tn_report_free(r);
 }
-END_TEST
 
-START_TEST(no_memory)
+TEST(no_memory)
 {
     static const char *const w[] = {"a", "b"};
     int                      failures = 0;
@@ -431,28 +418,8 @@ START_TEST(no_memory)
         tn_report_free(r);
         tn_scope_end(s);
         if (html) break;
-        ck_assert_int_eq(tn_error(), TN_ENOMEM);
-        tn_clear_error();
+        ck_error_code(TN_ENOMEM);
     }
     tn_faulty_memory_end();
     ck_assert_int_ge(failures, 8);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("report");
-    TCase *c = tn_tcase(s, "page");
-    tcase_set_timeout(c, 60);
-    tcase_add_test(c, whole);
-    tcase_add_test(c, spikes_and_gaps);
-    tcase_add_test(c, saved_figures);
-    tcase_add_test(c, script_and_policy);
-    tcase_add_test(c, summary);
-    tcase_add_test(c, right_and_wrong);
-    tcase_add_test(c, logarithmic_scales);
-    tcase_add_test(c, texts_are_shown_never_obeyed);
-    tcase_add_test(c, misuse);
-    tcase_add_test(c, no_memory);
-    return tn_check_main(s);
 }

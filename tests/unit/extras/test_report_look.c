@@ -3,11 +3,6 @@
 #include "autograd/autograd.h"
 #include "extras.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const char *const words[] = {"the", "</svg><script>alert(1)</script>", "it\"", "東京"};
 
@@ -42,7 +37,7 @@ static int64_t count(const char *html, const char *what)
     return n;
 }
 
-START_TEST(a_page_without_a_script)
+TEST(a_page_without_a_script)
 {
     tn_report  *r = made(), *again = made();
     size_t      n, m;
@@ -58,9 +53,8 @@ START_TEST(a_page_without_a_script)
     ck_assert_int_eq(count(html, "NaN") + count(html, "nan\"") + count(html, "inf"), 0);
     tn_report_free(r), tn_report_free(again);
 }
-END_TEST
 
-START_TEST(a_picture_of_its_own)
+TEST(a_picture_of_its_own)
 {
     tn_report  *r = made();
     const char *path = tn_test_file("picture.svg");
@@ -72,10 +66,9 @@ START_TEST(a_picture_of_its_own)
     tn_lines_free(l);
     tn_report_free(r);
 }
-END_TEST
 
 /* An arc per edge; edges of only one of two trees are dashed. */
-START_TEST(trees_above_and_below)
+TEST(trees_above_and_below)
 {
     tn_report *r = tn_report_new("trees");
     tn_report_trees(r, "trees", 4, words, (const int64_t[]){1, 2, -1, 2}, (const int64_t[]){-1, 0, 0, 2});
@@ -86,10 +79,9 @@ START_TEST(trees_above_and_below)
     ck_assert_int_eq(count(html, "stroke=\"var(--bad)\""), 2);
     tn_report_free(r);
 }
-END_TEST
 
 /* Words of which two are at one place: both are in the page, but only the first label is shown. */
-START_TEST(a_map_of_words)
+TEST(a_map_of_words)
 {
     enum { N = 4 };
     const double  at[2 * N] = {0, 0, 0, 0, 1, 0, 0.5, 3}, similarity[2 * N] = {0.9, 0.5, 0.9, 0.1, 0.8, 0.5, 0.8, 0.1};
@@ -115,10 +107,9 @@ START_TEST(a_map_of_words)
                         "above 0");
     tn_report_free(r), tn_report_free(none);
 }
-END_TEST
 
 /* A cell has room for a number if there are few, for the name of its row if most rows have one; else it is small. */
-START_TEST(cells_of_three_sizes)
+TEST(cells_of_three_sizes)
 {
     enum { N = 30 };
     const char *named[N], *bare[N];
@@ -133,10 +124,9 @@ START_TEST(cells_of_three_sizes)
     }
     fine();
 }
-END_TEST
 
 /* A box for each part in that of its owner; equal parts of a list are one box, others are not. */
-START_TEST(a_module_box_by_box)
+TEST(a_module_box_by_box)
 {
     tn_sequential  *net = tn_sequential_new();
     tn_module_list *layers = tn_append(net, tn_module_list_new());
@@ -170,10 +160,9 @@ START_TEST(a_module_box_by_box)
     tn_clear_error();
     tn_free(net), tn_report_free(r);
 }
-END_TEST
 
 /* Four figures on the scale of all of their values have the same levels; on its own, one has others. */
-START_TEST(surfaces_on_one_scale)
+TEST(surfaces_on_one_scale)
 {
     double both[2][25];
     char   first[2][2048];
@@ -192,9 +181,8 @@ START_TEST(surfaces_on_one_scale)
     ck_assert(!strncmp(first[0], "<desc>minimum 1, maximum of the scale 224", 41));
     ck_assert(!strncmp(first[1], "<desc>minimum 1, maximum of the scale 17", 40));
 }
-END_TEST
 
-START_TEST(what_is_said_of_mistakes)
+TEST(what_is_said_of_mistakes)
 {
     tn_report *r = tn_report_new("look");
     tn_report_choice(r, NULL, "second", false);
@@ -222,20 +210,4 @@ START_TEST(what_is_said_of_mistakes)
     tn_report_save_figure(r, "figure.png");
     ck_error(TN_EINVAL, "tn_report_save_figure: 'figure.png' does not end in .svg, the format of figures");
     tn_report_free(r);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("pictures of what is inside");
-    TCase *c = tn_tcase(s, "look");
-    tcase_add_test(c, a_page_without_a_script);
-    tcase_add_test(c, a_picture_of_its_own);
-    tcase_add_test(c, a_map_of_words);
-    tcase_add_test(c, trees_above_and_below);
-    tcase_add_test(c, cells_of_three_sizes);
-    tcase_add_test(c, a_module_box_by_box);
-    tcase_add_test(c, surfaces_on_one_scale);
-    tcase_add_test(c, what_is_said_of_mistakes);
-    return tn_check_main(s);
 }

@@ -4,14 +4,9 @@
 #include "extras.h"
 #include "core/base/checksums.h"
 #include "extras/report/runlog_private.h"
-#include "tests/common/errors.h"
 #include "tests/common/faults.h"
 #include <dirent.h>
 #include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 static const char *const names[] = {"loss", "lr"};
 
@@ -33,7 +28,7 @@ static void put(tn_runlog *l, int64_t step, double loss, double lr)
     ck_assert_msg(tn_runlog_put(l, step, 2, names, (double[]){loss, lr}) == TN_OK, "%s", tn_error_message());
 }
 
-START_TEST(rows)
+TEST(rows)
 {
     tn_runlog *l = tn_runlog_open_run(both());
     put(l, 1, 2.5, 1e-3);
@@ -52,22 +47,21 @@ START_TEST(rows)
     put(l, 1, 1, 1);
     tn_runlog_close(l);
     ck_assert(file_is(tn_test_file("log.csv"), "step,loss,lr\n1,1.0,1.0\n"));
-    ck_assert_ptr_null(tn_runlog_open(.csv = tn_test_file("log.csv"), .columns = names));
-    ck_error(TN_EINVAL, "tn_runlog_open: .n is 0, but .columns is not NULL");
-    ck_assert_ptr_null(tn_runlog_open(.csv = tn_test_file("log.csv"), .n = 2));
-    ck_error(TN_EINVAL, "tn_runlog_open: .n is 2, but .columns is NULL");
-    ck_assert_ptr_null(tn_runlog_open(.csv = "log", .n = 2, .columns = (const char *[]){"lr", "lr"}));
-    ck_error(TN_EINVAL, "tn_runlog_open: column 'lr' is given twice");
-    ck_assert_ptr_null(tn_runlog_open(.csv = "log", .jsonl = "log"));
-    ck_error(TN_EINVAL, "tn_runlog_open: .csv and .jsonl are the same file, 'log'");
+    ck_refused(tn_runlog_open(.csv = tn_test_file("log.csv"), .columns = names), TN_EINVAL,
+               "tn_runlog_open: .n is 0, but .columns is not NULL");
+    ck_refused(tn_runlog_open(.csv = tn_test_file("log.csv"), .n = 2), TN_EINVAL,
+               "tn_runlog_open: .n is 2, but .columns is NULL");
+    ck_refused(tn_runlog_open(.csv = "log", .n = 2, .columns = (const char *[]){"lr", "lr"}), TN_EINVAL,
+               "tn_runlog_open: column 'lr' is given twice");
+    ck_refused(tn_runlog_open(.csv = "log", .jsonl = "log"), TN_EINVAL,
+               "tn_runlog_open: .csv and .jsonl are the same file, 'log'");
     ck_assert(file_is(tn_test_file("log.csv"), "step,loss,lr\n1,1.0,1.0\n"));
     ck_assert_ptr_null(tn_runlog_open(.csv = tn_test_file(".")));
     ck_assert_int_ne(tn_error(), TN_OK);
     tn_clear_error();
 }
-END_TEST
 
-START_TEST(resumes_where_the_checkpoint_is)
+TEST(resumes_where_the_checkpoint_is)
 {
     static const char json[] = "{\"step\":1,\"loss\":1.0,\"lr\":1.0}\n{\"step\":2,\"loss\":2.0,\"lr\":1.0}\n",
                       csv[] = "step,loss,lr\n1,1.0,1.0\n2,2.0,1.0\n";
@@ -93,9 +87,8 @@ START_TEST(resumes_where_the_checkpoint_is)
         tn_string_free(&b);
     }
 }
-END_TEST
 
-START_TEST(what_is_no_log_is_refused)
+TEST(what_is_no_log_is_refused)
 {
     static const struct {
         const char *jsonl, *csv, *said;
@@ -111,8 +104,7 @@ START_TEST(what_is_no_log_is_refused)
         c.resume = true, c.step = 3;
         ck_assert_ptr_null(tn_runlog_open_run(c));
         ck_assert_msg(strstr(tn_error_message(), logs[i].said), "row %zu: %s", i, tn_error_message());
-        ck_assert_int_eq(tn_error(), TN_EFORMAT);
-        tn_clear_error();
+        ck_error_code(TN_EFORMAT);
         ck_assert(file_is(tn_test_file("log.jsonl"), logs[i].jsonl) && file_is(tn_test_file("log.csv"), logs[i].csv));
     }
     /* steps out of order, integers written with a point, empty lines */
@@ -126,7 +118,6 @@ START_TEST(what_is_no_log_is_refused)
     ck_assert(file_is(tn_test_file("log.jsonl"), "{\"step\":2.0}\n\n{\"step\":3}\n"));
     ck_assert(file_is(tn_test_file("log.csv"), "step,loss\n\n2,1\n"));
 }
-END_TEST
 
 /* ---- TensorBoard ------------------------------------------------------------------------------------------------- */
 
@@ -152,7 +143,7 @@ static uint32_t masked(const void *p, size_t n)
     return (crc >> 15 | crc << 17) + 0xa282ead8u;
 }
 
-START_TEST(events)
+TEST(events)
 {
     ck_assert_uint_eq(tn__crc32c("123456789", 9), 0xe3069283u); /* the catalogue's check value */
     const char *folder = tn_test_file("tb");
@@ -206,7 +197,6 @@ START_TEST(events)
     closedir(d);
     ck_assert_int_eq(files, 2);
 }
-END_TEST
 
 /* ---- faults ------------------------------------------------------------------------------------------------------ */
 
@@ -221,7 +211,7 @@ static bool everything(void)
     return done;
 }
 
-START_TEST(faults)
+TEST(faults)
 {
     mkdir(tn_test_file("tb"), 0700);
     static const char csv[] = "step,loss,lr\n1,1.0,1.0\n2,2.0,1.0\n";
@@ -250,17 +240,4 @@ START_TEST(faults)
         ck_assert_int_ge(failures, 10);
     }
     ck_assert(file_is(tn_test_file("log.csv"), "step,loss,lr\n1,1.0,1.0\n2,1.0,2.0\n"));
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("runlog");
-    TCase *c = tn_tcase(s, "files");
-    tcase_add_test(c, rows);
-    tcase_add_test(c, resumes_where_the_checkpoint_is);
-    tcase_add_test(c, what_is_no_log_is_refused);
-    tcase_add_test(c, events);
-    tcase_add_test(c, faults);
-    return tn_check_main(s);
 }

@@ -2,10 +2,6 @@
  * and resumed, the path of a training run; probes and CKA. */
 #include "extras.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
-
-#include <math.h>
-#include <string.h>
 
 static tn_sequential *net(void)
 {
@@ -15,7 +11,7 @@ static tn_sequential *net(void)
     return m;
 }
 
-START_TEST(a_vector_and_back)
+TEST(a_vector_and_back)
 {
     tn_sequential *m = net();
     tn_tensor     *v = tn_weights_vector(m), *x = tn_normal(TN_SHAPE(4, 3), 0, 1), *y = tn_call(m, x);
@@ -26,12 +22,10 @@ START_TEST(a_vector_and_back)
     ck_assert(tn_allclose(tn_call(m, x), y, 0, 0));
     tn_weights_set(m, tn_zeros(TN_SHAPE(3)));
     ck_error(TN_ESHAPE, "tn_weights_set: the vector is [3], but the model has [32] parameters");
-    fine();
     tn_free(m);
 }
-END_TEST
 
-START_TEST(filters_are_as_long_as_the_model_s)
+TEST(filters_are_as_long_as_the_model_s)
 {
     tn_sequential *m = net();
     tn_tensor     *d = tn_weights_direction(m, 3), *v = tn_weights_vector(m), *other = tn_weights_direction(m, 4);
@@ -40,10 +34,8 @@ START_TEST(filters_are_as_long_as_the_model_s)
                                 tn_item(tn_norm(tn_narrow(v, 0, 3 * row, 3))), 1e-5);
     ck_assert_double_eq(tn_item(tn_norm(tn_narrow(d, 0, 15, 5))), 0); /* 0 for a bias */
     ck_assert(tn_allclose(d, tn_weights_direction(m, 3), 0, 0) && !tn_allclose(d, other, 0, 1e-3));
-    fine();
     tn_free(m);
 }
-END_TEST
 
 /* |w - 1|², whose surface along two directions is known. */
 static tn_tensor *far_from_one(void *m, void *user)
@@ -57,7 +49,7 @@ static tn_tensor *unit(int64_t n, int64_t at)
     tn_set(d, at, 1);
     return d;
 }
-START_TEST(a_known_surface)
+TEST(a_known_surface)
 {
     tn_sequential *m = net();
     const int64_t  n = tn_count(m);
@@ -94,12 +86,11 @@ START_TEST(a_known_surface)
     ck_error(TN_EINVAL, "tn_surface: .x is missing");
     tn_free(m);
 }
-END_TEST
 
 /* A random loss: it uses the caller's generator, not the thread's, and the same numbers at each point, so that a
  * direction of zeros gives a constant loss. */
 static tn_tensor *dropped_out(void *m, void *user) { return (void)m, tn_sum(tn_dropout(user, 0.5)); }
-START_TEST(a_loss_that_draws)
+TEST(a_loss_that_draws)
 {
     tn_sequential *m = net();
     tn_tensor     *x = tn_arange(100), *still = tn_zeros(TN_SHAPE(tn_count(m)));
@@ -114,13 +105,10 @@ START_TEST(a_loss_that_draws)
         for (int i = 0; i < 16; i++) ck_assert_double_eq(z[i], want);
         tn_seed(7 + (uint64_t)threads);
     }
-    tn_set_threads(0);
-    fine();
     tn_free(m);
 }
-END_TEST
 
-START_TEST(the_way_of_a_training)
+TEST(the_way_of_a_training)
 {
     tn_tensor *v[6], *d, *p;
     for (int i = 0; i < 6; i++) /* along (3, 4, 0) and a little of (0, 0, 1) */
@@ -147,9 +135,8 @@ START_TEST(the_way_of_a_training)
     tn_weights_path(6, far, &d, &p);
     ck_error(TN_ENUMERIC, "tn_weights_path: all vectors are equal");
 }
-END_TEST
 
-START_TEST(probes_and_alignment)
+TEST(probes_and_alignment)
 {
     tn_tensor *x = tn_normal(TN_SHAPE(300, 6), 0, 1), *test = tn_normal(TN_SHAPE(200, 6), 0, 1);
     tn_tensor *y = tn_argmax(tn_narrow(x, 1, 0, 3), -1, false), *other = tn_argmax(tn_narrow(test, 1, 0, 3), -1, false);
@@ -182,19 +169,4 @@ START_TEST(probes_and_alignment)
     tn_tensor *turn = tn_eye(6, 6);
     ck_assert_double_eq_tol(tn_cka(x, tn_mul_scalar(tn_matmul(x, tn_flip(turn, TN_DIMS(0))), 3)), 1, 1e-9);
     ck_assert_double_lt(tn_cka(x, tn_normal(TN_SHAPE(300, 6), 0, 1)), 0.1);
-    fine();
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("surfaces and probes");
-    TCase *c = tn_tcase(s, "surface");
-    tcase_add_test(c, a_vector_and_back);
-    tcase_add_test(c, filters_are_as_long_as_the_model_s);
-    tcase_add_test(c, a_known_surface);
-    tcase_add_test(c, a_loss_that_draws);
-    tcase_add_test(c, the_way_of_a_training);
-    tcase_add_test(c, probes_and_alignment);
-    return tn_check_main(s);
 }

@@ -1,12 +1,8 @@
 /* test_thai.c — Thai text prepared for WangchanBERTa: compared with its authors' rules (tests/golden/thai.py). */
 #include "extras.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-START_TEST(as_the_authors_rules)
+TEST(as_the_authors_rules)
 {
     tn_json       *golden = tn_json_load(tn_test_data("golden/thai.json"));
     const tn_json *texts = tn_json_get(golden, "texts"), *answers = tn_json_get(golden, "answers");
@@ -20,25 +16,23 @@ START_TEST(as_the_authors_rules)
     }
     tn_string_free(&s), tn_json_free(golden);
 }
-END_TEST
 
-START_TEST(appends_and_rejects)
+TEST(appends_and_rejects)
 {
     tn_string s = {0};
     ck_assert_int_eq(tn_string_add(&s, tn_text_of("a ")), TN_OK);
     ck_assert_int_eq(tn_string_add_thai(&s, (tn_text){"B\xff", 2}), TN_OK);
     ck_assert_str_eq(s.at, "a b\xef\xbf\xbd");
-    ck_assert_int_eq(tn_string_add_thai(&s, (tn_text){NULL, 1}), TN_EINVAL);
-    ck_error(TN_EINVAL, "tn_string_add_thai: the string or the text is NULL");
-    ck_assert_int_eq(tn_string_add_thai(NULL, tn_text_of("a")), TN_EINVAL);
-    ck_error(TN_EINVAL, "tn_string_add_thai: the string or the text is NULL");
+    ck_fails(tn_string_add_thai(&s, (tn_text){NULL, 1}), TN_EINVAL,
+             "tn_string_add_thai: the string or the text is NULL");
+    ck_fails(tn_string_add_thai(NULL, tn_text_of("a")), TN_EINVAL,
+             "tn_string_add_thai: the string or the text is NULL");
     ck_assert_str_eq(s.at, "a b\xef\xbf\xbd");
     tn_string_free(&s);
 }
-END_TEST
 
 /* A megabyte of opening brackets takes time that is linear in its length. */
-START_TEST(long_texts_are_linear)
+TEST(long_texts_are_linear)
 {
     enum { LONG = 1 << 20 };
     char *text = malloc(LONG);
@@ -47,15 +41,4 @@ START_TEST(long_texts_are_linear)
     ck_assert_int_eq(tn_string_add_thai(&s, (tn_text){text, LONG}), TN_OK);
     ck_assert_str_eq(s.at, "(");
     tn_string_free(&s), free(text);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("thai");
-    TCase *c = tn_tcase(s, "rules");
-    tcase_add_test(c, as_the_authors_rules);
-    tcase_add_test(c, appends_and_rejects);
-    tcase_add_test(c, long_texts_are_linear);
-    return tn_check_main(s);
 }

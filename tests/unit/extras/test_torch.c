@@ -1,18 +1,14 @@
 /* test_torch.c — torch.save's files are read as safetensors files of the same tensors; and errors for other pickles and
  * zip files, which name the violation. */
 #define _GNU_SOURCE
-#include "tests/common/bits.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 
 #include "extras.h"
-#include <stdlib.h>
-#include <string.h>
 
 static const char *const files[] = {"golden/torch_files/new.bin", "golden/torch_files/old.bin",
                                     "golden/torch_files/checkpoint.bin"};
 
-START_TEST(reads_what_torch_writes)
+TEST_EACH(reads_what_torch_writes, 3)
 {
     tn_safetensors *f = tn_torch_open(tn_test_data(files[_i])),
                    *same = tn_safetensors_open(tn_test_data("golden/torch_files/same.safetensors"));
@@ -27,7 +23,6 @@ START_TEST(reads_what_torch_writes)
     }
     tn_safetensors_close(f), tn_safetensors_close(same);
 }
-END_TEST
 
 /* ---- invalid files ----------------------------------------------------------------------------------------------- */
 
@@ -220,16 +215,15 @@ static const struct {
                                                        "0a." NUMBERS),
 };
 
-START_TEST(refuses)
+TEST_ROWS(refuses, rows)
 {
     const size_t before = tn_memory_now().live;
     ck_assert_msg(!reads(rows[_i].bytes, rows[_i].n), "row %d was accepted", _i);
     ck_error_has(rows[_i].status, rows[_i].says);
     ck_assert(tn_memory_now().live <= before + (1 << 16));
 }
-END_TEST
 
-START_TEST(accepts)
+TEST(accepts)
 {
     static const char good[] = OLD("}" NAME("w") GOOD "s");
     static const char plain[] = OLD("}" NAME("w") FLAGGED("\x89") "s");
@@ -237,10 +231,9 @@ START_TEST(accepts)
     ck_assert_msg(reads(plain, sizeof plain - 1), "%s", tn_error_message());
     ck_assert(sizeof rows / sizeof *rows >= 100);
 }
-END_TEST
 
 /* Truncated anywhere, and with any byte changed: an error, or numbers, and nothing else. */
-START_TEST(every_truncation_and_byte)
+TEST_EACH(every_truncation_and_byte, 2)
 {
     tn_tensor     *file = tn_file_read(tn_test_data(files[_i]), 1 << 20);
     unsigned char *at = tn_data_mut(file);
@@ -260,30 +253,16 @@ START_TEST(every_truncation_and_byte)
     }
     ck_assert_int_gt(refused, (int)n / 8);
 }
-END_TEST
 
 /* A directory with pytorch_model.bin is opened once the reader is registered. */
-START_TEST(of_a_model)
+TEST(of_a_model)
 {
     const char *dir = tn_test_data("golden/bert/tuned");
     tn_hf_torch_register(NULL);
-    ck_assert_ptr_null(tn_bert_load(dir));
-    ck_error_has(TN_EUNSUPPORTED, "pytorch_model.bin' is a PyTorch file, which tn_extras_register() makes readable");
+    ck_refused_has(tn_bert_load(dir), TN_EUNSUPPORTED,
+                   "pytorch_model.bin' is a PyTorch file, which tn_extras_register() makes readable");
     ck_assert_int_eq(tn_extras_register(), TN_OK);
     tn_bert *m = tn_bert_load(dir);
     ck_assert_msg(m != NULL, "%s", tn_error_message());
     tn_free(m);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("torch");
-    TCase *c = tn_tcase(s, "torch");
-    tcase_add_loop_test(c, reads_what_torch_writes, 0, 3);
-    tcase_add_test(c, accepts);
-    tcase_add_loop_test(c, refuses, 0, (int)(sizeof rows / sizeof *rows));
-    tcase_add_loop_test(c, every_truncation_and_byte, 0, 2);
-    tcase_add_test(c, of_a_model);
-    return tn_check_main(s);
 }

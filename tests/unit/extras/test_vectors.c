@@ -4,10 +4,6 @@
 
 #include "extras.h"
 #include "extras/vectors/vectors_private.h"
-#include "tests/common/errors.h"
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* A text where a letter and its neighbour in the alphabet go together: in "a0 a1 a3 b2 …", two words of one topic
  * follow each other far more often than words of two topics. */
@@ -55,7 +51,7 @@ static tn_vectors *trained(const char *path, int way, int threads, int64_t epoch
     return v;
 }
 
-START_TEST(the_same_bits_for_any_number_of_threads)
+TEST_EACH(the_same_bits_for_any_number_of_threads, WAYS)
 {
     const char   *path = world(tn_test_slow() ? 15000 : 30000, 600); /* enough different words for several shards */
     tn_vectors   *one = trained(path, _i, 1, 1);
@@ -69,7 +65,6 @@ START_TEST(the_same_bits_for_any_number_of_threads)
     }
     tn_vectors_free(one);
 }
-END_TEST
 
 /* ---- interrupted and resumed ------------------------------------------------------------------------------------- */
 
@@ -117,15 +112,14 @@ static int64_t stop_and_go_on(const char *path, int way)
     return n;
 }
 
-START_TEST(goes_on_to_the_same_bits)
+TEST_EACH(goes_on_to_the_same_bits, WAYS)
 {
     ck_assert_int_gt(stop_and_go_on(world(tn_test_slow() ? 7000 : 9000, 500), _i),
                      2 * TN__WORDS_PER_SHARD); /* several shards */
 }
-END_TEST
 
 /* A text of which one shard reads many chunks. */
-START_TEST(goes_on_in_the_same_order)
+TEST(goes_on_in_the_same_order)
 {
     const char *path = world(40000, 9);
     tn_tensor  *text = tn_file_read(path, 1 << 24);
@@ -133,11 +127,10 @@ START_TEST(goes_on_in_the_same_order)
     tn_drop(text);
     stop_and_go_on(path, 0);
 }
-END_TEST
 
 /* A word among a's in the first half of a text and among b's in the second half is equally near to both; read in order,
  * it would be nearer to the b's by 0.8. */
-START_TEST(what_was_read_last_is_not_all_it_knows)
+TEST(what_was_read_last_is_not_all_it_knows)
 {
     enum { WORDS = 80000, KINDS = 36 };
     tn_string text = {0};
@@ -162,12 +155,10 @@ START_TEST(what_was_read_last_is_not_all_it_knows)
     ck_assert_msg(fabsf(near[0] - near[1]) < 0.3f, "%g, %g", (double)near[0], (double)near[1]);
     tn_vectors_free(v);
 }
-END_TEST
 
 static void refused(const char *path, tn_status status, const char *why)
 {
-    ck_assert_ptr_null(with_checkpoint(path, 0, true, 2));
-    ck_error_has(status, why);
+    ck_refused_has(with_checkpoint(path, 0, true, 2), status, why);
 }
 
 static void put(const char *path, const void *bytes, int64_t n) /* without waiting for the disk */
@@ -177,7 +168,7 @@ static void put(const char *path, const void *bytes, int64_t n) /* without waiti
     ck_assert_int_eq(fclose(f), 0);
 }
 
-START_TEST(goes_on_with_the_same_alone)
+TEST(goes_on_with_the_same_alone)
 {
     const char *path = world(1000, 20), *saved = tn_test_file("checkpoint");
     ck_assert_ptr_null(with_checkpoint(path, 0, false, 0.5));
@@ -213,13 +204,12 @@ START_TEST(goes_on_with_the_same_alone)
     tn_vectors_free(v);
     ck_assert_int_eq(remove(saved), 0);
     refused(path, TN_EIO, "no such file");
-    ck_assert_ptr_null(tn_vectors_train(1, &path, .resume = true));
-    ck_error(TN_EINVAL, "tn_vectors_train: .resume needs .checkpoint; set it");
+    ck_refused(tn_vectors_train(1, &path, .resume = true), TN_EINVAL,
+               "tn_vectors_train: .resume needs .checkpoint; set it");
 }
-END_TEST
 
 /* The nearest words of each are those of its topic. */
-START_TEST(finds_what_goes_together)
+TEST_EACH(finds_what_goes_together, ALL)
 {
     const bool      slow = tn_test_slow(); /* then only that it runs */
     const int       epochs = ways[_i].kind == TN_VECTORS_GLOVE ? 25 : _i < WAYS ? 6 : 2;
@@ -236,10 +226,9 @@ START_TEST(finds_what_goes_together)
     ck_assert_msg(slow || right > 108 * 5 * 9 / 10, "only %lld of %d neighbours are right", (long long)right, 108 * 5);
     tn_vectors_free(v);
 }
-END_TEST
 
 /* Words of skewed frequency: two files, line ends, words too long, no word at the end of a block. */
-START_TEST(reads_words_as_they_stand)
+TEST(reads_words_as_they_stand)
 {
     tn_string text = {0};
     for (int i = 0; i < 3000; i++) tn_string_add(&text, tn_text_of("one two\tthree\r\n four  \n\n"));
@@ -265,7 +254,6 @@ START_TEST(reads_words_as_they_stand)
     ck_assert_uint_le(x.words.n, 2);
     tn__lexicon_free(&x);
 }
-END_TEST
 
 /* The known words of an epoch, for any division into chunks: word2vec counts line ends too. */
 static int64_t words_seen;
@@ -275,7 +263,7 @@ static void    on(const tn_vectors_event *e, void *user)
     words_seen = e->words;
 }
 
-START_TEST(every_word_is_seen_once_an_epoch)
+TEST(every_word_is_seen_once_an_epoch)
 {
     /* several rounds; the second text, with more different words, has several shards, whose parts start anywhere */
     for (int kinds = 9; kinds <= 900; kinds += 891) {
@@ -292,9 +280,8 @@ START_TEST(every_word_is_seen_once_an_epoch)
         tn__lexicon_free(&x);
     }
 }
-END_TEST
 
-START_TEST(draws_in_proportion)
+TEST(draws_in_proportion)
 {
     const double weight[] = {5, 0, 3, 1, 1};
     tn__noise    a = {0};
@@ -305,10 +292,9 @@ START_TEST(draws_in_proportion)
     ck_assert_int_eq(n[1], 0);
     tn__noise_free(&a);
 }
-END_TEST
 
 /* Huffman: the path lengths are those of the optimal code. */
-START_TEST(a_tree_of_the_shortest_ways)
+TEST(a_tree_of_the_shortest_ways)
 {
     const int64_t count[] = {40, 30, 15, 10, 5}, length[] = {1, 2, 3, 4, 4};
     tn__tree      t = {0};
@@ -317,10 +303,9 @@ START_TEST(a_tree_of_the_shortest_ways)
     for (int i = 0; i < 5; i++) ck_assert_int_eq(t.node[t.start[i + 1] - 1], 3); /* the root, made last */
     tn__tree_free(&t, 5);
 }
-END_TEST
 
 /* "<été>" has continuation bytes. The hashes are those of FastText's Dictionary::hash. */
-START_TEST(ngrams)
+TEST(ngrams)
 {
     const tn__subwords g = {.min_n = 3, .max_n = 4, .buckets = UINT32_MAX};
     int64_t            row[16];
@@ -331,7 +316,6 @@ START_TEST(ngrams)
     ck_assert_int_eq(row[1], (int64_t)h); /* ordered by their start */
     ck_assert_int_eq(tn__ngrams((tn_text){"</s>", 4}, &g, row, 2), 0);
 }
-END_TEST
 
 static tn_vectors *square(void) /* four directions of the plane */
 {
@@ -339,7 +323,7 @@ static tn_vectors *square(void) /* four directions of the plane */
     return tn_vectors_from(tn_text_of("east north west south between none"), tn_from_data(TN_F32, TN_SHAPE(6, 2), x));
 }
 
-START_TEST(nearest_and_analogies)
+TEST(nearest_and_analogies)
 {
     tn_vectors     *v = square();
     const float     x[] = {1, 0.1f};
@@ -358,7 +342,6 @@ START_TEST(nearest_and_analogies)
     ck_assert_int_eq(tn_vectors_find(v, tn_text_of("up")), -1);
     tn_vectors_free(v);
 }
-END_TEST
 
 static const char *file_of(const char *name, const char *text)
 {
@@ -367,7 +350,7 @@ static const char *file_of(const char *name, const char *text)
     return path;
 }
 
-START_TEST(scores)
+TEST(scores)
 {
     tn_vectors      *v = square();
     tn_vectors_score s = tn_vectors_similarity(
@@ -391,9 +374,8 @@ START_TEST(scores)
     tn_clear_error();
     tn_vectors_free(v);
 }
-END_TEST
 
-START_TEST(sentences)
+TEST(sentences)
 {
     tn_vectors *v = square();
     float       x[2];
@@ -406,10 +388,9 @@ START_TEST(sentences)
     ck_assert_float_eq(x[0], 0);
     tn_vectors_free(v);
 }
-END_TEST
 
 /* Two clusters far apart in many dimensions are two clusters in the plane; and a line keeps its order. */
-START_TEST(points_in_the_plane)
+TEST(points_in_the_plane)
 {
     float rows[40][8];
     for (int i = 0; i < 40; i++)
@@ -438,57 +419,27 @@ START_TEST(points_in_the_plane)
     const float *y = tn_data(tn_plane_pca(tn_from_data(TN_F32, TN_SHAPE(3, 2), (float[]){0, 0, 3, 4, 6, 8})));
     ck_assert_float_eq_tol(fabsf(y[4] - y[0]), 10, 1e-4f);
     ck_assert_float_eq_tol(y[2], 0, 1e-4f);
-    ck_assert_ptr_null(tn_plane_tsne(x, 40, 1));
-    ck_error(TN_EINVAL, "tn_plane_tsne: 40 rows with perplexity 40; expected at most 5000 rows, and perplexity 1 to "
-                        "rows - 1");
-    ck_assert_ptr_null(tn_plane_pca(tn_zeros(TN_SHAPE(3))));
-    ck_error(TN_EINVAL, "tn_plane_pca: rows must be [n, dim] of a floating dtype, with at least two rows");
+    ck_refused(tn_plane_tsne(x, 40, 1), TN_EINVAL,
+               "tn_plane_tsne: 40 rows with perplexity 40; expected at most 5000 rows, and perplexity 1 to "
+               "rows - 1");
+    ck_refused(tn_plane_pca(tn_zeros(TN_SHAPE(3))), TN_EINVAL,
+               "tn_plane_pca: rows must be [n, dim] of a floating dtype, with at least two rows");
 }
-END_TEST
 
-START_TEST(wrong_calls)
+TEST(wrong_calls)
 {
     const char *path = file_of("short", "only once");
-    ck_assert_ptr_null(tn_vectors_train(0, NULL));
-    ck_error(TN_EINVAL, "tn_vectors_train: no texts given");
-    ck_assert_ptr_null(tn_vectors_train(1, &path, .window = 0));
-    ck_error(TN_EINVAL, "tn_vectors_train: .window is 0, expected 1 to 255");
-    ck_assert_ptr_null(tn_vectors_train(1, &path));
-    ck_error(TN_EINVAL,
-             "tn_vectors_train: 0 words occur at least 5 times, expected at least 2 such words; check the text or "
-             "lower .min_count");
-    ck_assert_ptr_null(tn_vectors_train(1, &path, .kind = TN_VECTORS_FASTTEXT, .min_n = 4, .max_n = 3));
-    ck_error(TN_EINVAL,
-             "tn_vectors_train: .min_n is 4 and .max_n 3; expected at least 1 character, and at most 16 lengths");
-    ck_assert_ptr_null(tn_vectors_from(tn_text_of("one two three"), tn_zeros(TN_SHAPE(2, 3))));
-    ck_error(TN_EINVAL, "tn_vectors_from: 2 rows, but 3 words (2 different)");
+    ck_refused(tn_vectors_train(0, NULL), TN_EINVAL, "tn_vectors_train: no texts given");
+    ck_refused(tn_vectors_train(1, &path, .window = 0), TN_EINVAL, "tn_vectors_train: .window is 0, expected 1 to 255");
+    ck_refused(tn_vectors_train(1, &path), TN_EINVAL,
+               "tn_vectors_train: 0 words occur at least 5 times, expected at least 2 such words; check the text or "
+               "lower .min_count");
+    ck_refused(tn_vectors_train(1, &path, .kind = TN_VECTORS_FASTTEXT, .min_n = 4, .max_n = 3), TN_EINVAL,
+               "tn_vectors_train: .min_n is 4 and .max_n 3; expected at least 1 character, and at most 16 lengths");
+    ck_refused(tn_vectors_from(tn_text_of("one two three"), tn_zeros(TN_SHAPE(2, 3))), TN_EINVAL,
+               "tn_vectors_from: 2 rows, but 3 words (2 different)");
     tn_vectors *v = square();
     ck_assert_int_ne(tn_vectors_save(v, tn_test_file("x"), TN_VECTORS_FASTTEXT_BIN), TN_OK);
     ck_error(TN_EINVAL, "tn_vectors_save: the vectors have no n-grams, which a FastText model needs");
     tn_vectors_free(v);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("vectors");
-    TCase *c = tn_tcase(s, "training");
-    tcase_add_loop_test(c, the_same_bits_for_any_number_of_threads, 0, WAYS);
-    tcase_add_loop_test(c, finds_what_goes_together, 0, ALL);
-    tcase_add_loop_test(c, goes_on_to_the_same_bits, 0, WAYS);
-    tcase_add_test(c, goes_on_in_the_same_order);
-    tcase_add_test(c, what_was_read_last_is_not_all_it_knows);
-    tcase_add_test(c, goes_on_with_the_same_alone);
-    tcase_add_test(c, reads_words_as_they_stand);
-    tcase_add_test(c, every_word_is_seen_once_an_epoch);
-    tcase_add_test(c, draws_in_proportion);
-    tcase_add_test(c, a_tree_of_the_shortest_ways);
-    c = tn_tcase(s, "questions");
-    tcase_add_test(c, ngrams);
-    tcase_add_test(c, nearest_and_analogies);
-    tcase_add_test(c, scores);
-    tcase_add_test(c, sentences);
-    tcase_add_test(c, points_in_the_plane);
-    tcase_add_test(c, wrong_calls);
-    return tn_check_main(s);
 }

@@ -3,11 +3,7 @@
 #include "tests/common/check_main.h"
 
 #include "extras.h"
-#include "tests/common/errors.h"
 #include <float.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { WORDS = 5, DIM = 3 };
 static const float numbers[WORDS * DIM] = {0.1f,    -2,  3e-7f, 1.5f, 0, 1.0f / 3, -0.25f, 1e6f,
@@ -38,7 +34,7 @@ static void put(const char *path, const void *data, size_t bytes)
 static const tn_vectors_format forms[] = {TN_VECTORS_TEXT, TN_VECTORS_GLOVE_TEXT, TN_VECTORS_BINARY,
                                           TN_VECTORS_SAFETENSORS};
 
-START_TEST(written_and_read_again)
+TEST_EACH(written_and_read_again, 4)
 {
     const char *path = tn_test_file("vectors");
     tn_vectors *v = five();
@@ -50,11 +46,10 @@ START_TEST(written_and_read_again)
     }
     tn_vectors_free(v);
 }
-END_TEST
 
 /* As other programs write them: word2vec.c ends lines with a blank, gensim's binary rows have no line end, GloVe has no
  * first line, a word may contain a blank. */
-START_TEST(as_others_write_them)
+TEST(as_others_write_them)
 {
     static const char text[] = "2 2 \nthe 0.5 -1.000000 \nof 2e-1 0 \n", glove[] = "the 0.5 -1\nof 0.2 0\n";
     static const char blank[] = "2 2\n. . 0.5 -1\r\nof .2 +0\n";
@@ -95,7 +90,6 @@ START_TEST(as_others_write_them)
     tn_vectors_free(w);
     tn_vectors_free(v);
 }
-END_TEST
 
 /* ---- FastText's .bin --------------------------------------------------------------------------------------------- */
 
@@ -147,7 +141,7 @@ static int bucket(const char *gram)
     return (int)(h % BUCKETS);
 }
 
-START_TEST(fasttext)
+TEST(fasttext)
 {
     static const char *const ab[] = {"<a", "<ab", "ab", "ab>", "b>"}, *const b[] = {"<b", "<b>", "b>"};
     const char *path = tn_test_file("model.bin"), *copy = tn_test_file("copy.bin");
@@ -174,10 +168,9 @@ START_TEST(fasttext)
     ck_assert_mem_eq(tn_data(again), m.at, m.n);
     tn_vectors_free(v);
 }
-END_TEST
 
 /* The mean of the largest floats, whose sum overflows, is finite. */
-START_TEST(fasttext_of_huge_numbers)
+TEST(fasttext_of_huge_numbers)
 {
     const char *path = tn_test_file("huge.bin");
     image       m = model();
@@ -192,7 +185,6 @@ START_TEST(fasttext_of_huge_numbers)
     ck_assert_msg(x[0] == FLT_MAX && x[1] == FLT_MAX, "unseen: %g %g", (double)x[0], (double)x[1]);
     tn_vectors_free(v);
 }
-END_TEST
 
 /* ---- broken files ------------------------------------------------------------------------------------------------ */
 
@@ -211,7 +203,7 @@ static void refused(const void *data, size_t bytes, tn_vectors_format form, cons
 
 static void refused_text(const char *text, tn_vectors_format form) { refused(text, strlen(text), form, text); }
 
-START_TEST(broken_files)
+TEST(broken_files)
 {
     static const char *const texts[] = {"",
                                         "\n",
@@ -265,10 +257,9 @@ START_TEST(broken_files)
     refused("2 2\na 1 2\nb\0c 3 4\n", 18, TN_VECTORS_TEXT, "a NUL in a word");
     ck_assert_int_ge(broken, 45);
 }
-END_TEST
 
 /* Every number of the header set to invalid values, and the file truncated at every length. */
-START_TEST(broken_models)
+TEST(broken_models)
 {
     static const struct {
         int     mark, at;
@@ -309,25 +300,9 @@ START_TEST(broken_models)
     refused(m.at, m.n, TN_VECTORS_FASTTEXT_BIN, "a word twice, and what follows out of step");
     ck_assert_int_ge(broken, 60);
 }
-END_TEST
 
-START_TEST(no_file)
+TEST(no_file)
 {
-    ck_assert_ptr_null(tn_vectors_load("/nowhere/at/all", TN_VECTORS_ANY));
-    ck_error(TN_EIO, "tn_vectors_load: '/nowhere/at/all': cannot open: no such file or folder (errno 2)");
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("vectors_files");
-    TCase *c = tn_tcase(s, "files");
-    tcase_add_loop_test(c, written_and_read_again, 0, 4);
-    tcase_add_test(c, as_others_write_them);
-    tcase_add_test(c, fasttext);
-    tcase_add_test(c, fasttext_of_huge_numbers);
-    tcase_add_test(c, broken_files);
-    tcase_add_test(c, broken_models);
-    tcase_add_test(c, no_file);
-    return tn_check_main(s);
+    ck_refused(tn_vectors_load("/nowhere/at/all", TN_VECTORS_ANY), TN_EIO,
+               "tn_vectors_load: '/nowhere/at/all': cannot open: no such file or folder (errno 2)");
 }

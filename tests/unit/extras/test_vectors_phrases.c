@@ -4,9 +4,6 @@
 
 #include "extras.h"
 #include "extras/vectors/phrases.h"
-#include "tests/common/errors.h"
-#include <stdlib.h>
-#include <string.h>
 
 static const char *file_of(const char *name, const char *text, size_t bytes)
 {
@@ -76,7 +73,7 @@ static void say(int n)
     }
 }
 
-START_TEST(as_by_brute_force)
+TEST(as_by_brute_force)
 {
     static const struct {
         int    min_count;
@@ -108,10 +105,9 @@ START_TEST(as_by_brute_force)
     }
     tn_string_free(&text), tn_string_free(&expected);
 }
-END_TEST
 
 /* Joins two at a time, never across the end of a line or file; a second run joins what the first has joined. */
-START_TEST(from_left_to_right)
+TEST(from_left_to_right)
 {
     const char *paths[] = {file_of("a", "new york times\nnew\nyork new york times x y z", 44), tn_test_file("out")};
     const tn_vectors_phrased p = tn_vectors_phrases(1, paths, paths[1], .min_count = 1, .threshold = 1);
@@ -126,10 +122,9 @@ START_TEST(from_left_to_right)
     ck_assert_int_eq(tn_vectors_phrases(3, apart, paths[1], .min_count = 1, .threshold = 0).joined, 0);
     holds(paths[1], "x y\nx\ny x\ny\n");
 }
-END_TEST
 
 /* Words of more than 255 bytes are unchanged, and no joined word becomes longer. */
-START_TEST(long_words)
+TEST(long_words)
 {
     tn_string text = {0};
     for (int i = 0; i < 8; i++) {
@@ -144,7 +139,6 @@ START_TEST(long_words)
     holds(tn_test_file("out"), text.at);
     tn_string_free(&text);
 }
-END_TEST
 
 static void refused(const char *text, size_t bytes, tn_status status, const char *why)
 {
@@ -155,7 +149,7 @@ static void refused(const char *text, size_t bytes, tn_status status, const char
     ck_assert(!tn__file_exists(tn_test_file("never")));
 }
 
-START_TEST(what_is_no_text)
+TEST(what_is_no_text)
 {
     refused("", 0, TN_EFORMAT, "no words found");
     refused(" \n\n ", 4, TN_EFORMAT, "no words found");
@@ -169,9 +163,8 @@ START_TEST(what_is_no_text)
     holds(tn_test_file("out"), (tn_string_add(&big, tn_text_of("\n")), big.at));
     tn_string_free(&big);
 }
-END_TEST
 
-START_TEST(what_is_too_much)
+TEST(what_is_too_much)
 {
     const char                   *path = file_of("text", "a b c a b c a b c", 17);
     const tn_vectors_phrases_args a = {.min_count = 1};
@@ -191,17 +184,4 @@ START_TEST(what_is_too_much)
     remove(tn_test_file("out"));
     ck_assert_int_eq(tn_vectors_phrases(1, &path, tn_test_file("out"), .stop = &stop).words, 0);
     ck_assert(tn_error() == TN_OK && !tn__file_exists(tn_test_file("out")));
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("phrases");
-    TCase *c = tn_tcase(s, "phrases");
-    tcase_add_test(c, as_by_brute_force);
-    tcase_add_test(c, from_left_to_right);
-    tcase_add_test(c, long_words);
-    tcase_add_test(c, what_is_no_text);
-    tcase_add_test(c, what_is_too_much);
-    return tn_check_main(s);
 }

@@ -2,19 +2,11 @@
  * positions, gradients, reading and writing files and labels; errors. */
 #include "extras.h"
 #include "tests/common/answers.h"
-#include "tests/common/bits.h"
-#include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 #include "tests/common/faults.h"
 #include "tests/common/golden_case.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-
-static void       open_answers(void) { tn_answers_open("golden/vit/answers.safetensors"); }
+static void open_answers(void) { tn_answers_open("golden/vit/answers.safetensors"); }
+AROUND_TESTS(open_answers, close_answers);
 static tn_tensor *answer_of(const char *name, const char *what)
 {
     tn_tensor *t = tn_safetensors_get(answers, name ? tn_name("%s.%s", name, what) : what);
@@ -31,7 +23,7 @@ static tn_tensor *told(tn_vit *m, tn_tensor *vectors)
     return m->classifier ? tn_vit_logits(m, vectors, NULL) : m->pooler ? tn_vit_pooled(m, vectors) : vectors;
 }
 
-START_TEST(numbers_as_hugging_face)
+TEST_EACH(numbers_as_hugging_face, MODELS)
 {
     const char *name = names[_i];
     tn_vit     *m = tn_vit_load(folder(name));
@@ -55,12 +47,10 @@ START_TEST(numbers_as_hugging_face)
         ck_assert_double_le(furthest(parts[0], answer_of(name, "cls")), 2e-5);
         ck_assert_double_le(furthest(parts[1], answer_of(name, "taught")), 2e-5);
     }
-    fine();
     tn_free(m);
 }
-END_TEST
 
-START_TEST(weights_of_each_layer)
+TEST(weights_of_each_layer)
 {
     tn_vit    *m = tn_vit_load(folder("deit"));
     tn_tensor *w[2], *x = answer_of(NULL, "x"), *y = tn_vit_forward(m, x, .weights = w);
@@ -73,7 +63,6 @@ START_TEST(weights_of_each_layer)
     }
     tn_free(m);
 }
-END_TEST
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
@@ -113,13 +102,12 @@ static const struct {
 enum { WRITTEN = sizeof written / sizeof *written };
 
 /* The recorded files, which transformers reads, are equal to those written now, and load here. */
-START_TEST(writes_what_hugging_face_reads)
+TEST_EACH(writes_what_hugging_face_reads, WRITTEN)
 {
     char        path[1000];
-    const char *kept = folder(tn_name("tenon/%s", written[_i].name)), *now = tn_test_file("written");
+    const char *kept = folder(tn_name("tenon/%s", written[_i].name)), *now = tn_test_folder("written");
     tn_vit     *m = filled(written[_i].make()), *b;
     tn_tensor  *x = answer_of(NULL, "x"), *y = told(m, tn_vit_forward(m, x));
-    mkdir(now, 0777);
     if (getenv("TENON_GOLDEN")) {
         mkdir(folder("tenon"), 0777), mkdir(kept, 0777);
         tn_safetensors_writer *w = tn_safetensors_writer_new();
@@ -146,7 +134,6 @@ START_TEST(writes_what_hugging_face_reads)
     if (_i == 1) ck_assert_str_eq(tn_vit_label(m, 4), "4");
     tn_free(m);
 }
-END_TEST
 
 static void put_config(const char *dir, const char *members)
 {
@@ -160,7 +147,7 @@ static void put_config(const char *dir, const char *members)
     ck_assert_int_eq(tn_file_write(path, text, (size_t)n), TN_OK);
 }
 
-START_TEST(configs_refused)
+TEST(configs_refused)
 {
     const tn_vit_config base = tn_vit_size("base");
     ck_assert(base.dim == 768 && base.layers == 12 && base.heads == 12 && base.patch == 16);
@@ -182,9 +169,8 @@ START_TEST(configs_refused)
          "id2label has the key '3', but must have the numbers from 0 to 2, each once"},
         {"\"pruned_heads\": {\"0\": [1]}", TN_EUNSUPPORTED, "pruned_heads is not empty, which is not supported"},
     };
-    const char *dir = tn_test_file("wrong");
-    mkdir(dir, 0777);
-    tn_vit *m = filled(plain());
+    const char *dir = tn_test_folder("wrong");
+    tn_vit     *m = filled(plain());
     ck_assert_int_eq(tn_vit_save(m, dir), TN_OK);
     tn_free(m);
     put_config(dir, "");
@@ -200,28 +186,18 @@ START_TEST(configs_refused)
         tn_clear_error();
     }
     put_config(dir, "\"model_type\": \"deit\""); /* its weights are missing */
-    ck_assert_ptr_null(tn_vit_load(dir));
-    ck_assert_int_eq(tn_error(), TN_EFORMAT);
-    tn_clear_error();
-    ck_assert_ptr_null(tn_vit_load(NULL));
-    ck_assert_int_eq(tn_error(), TN_EINVAL);
-    tn_clear_error();
+    ck_refused_code(tn_vit_load(dir), TN_EFORMAT);
+    ck_refused_code(tn_vit_load(NULL), TN_EINVAL);
 }
-END_TEST
 
 /* ---- use --------------------------------------------------------------------------------------------------------- */
 
-START_TEST(refuses)
+TEST(refuses)
 {
-    ck_assert_ptr_null(tn_vit_new(.image = 8, .patch = 9));
-    ck_error(TN_EINVAL, "tn_vit_new: .patch is 9, but must be at most .image 8");
-    ck_assert_ptr_null(tn_vit_new(.teacher = true));
-    ck_error(TN_EINVAL, "tn_vit_new: .teacher needs .classes");
-    ck_assert_ptr_null(tn_vit_new(.layers = 0));
-    ck_error(TN_EINVAL, "tn_vit_new: .layers is 0, but must be from 1 to 1024");
-    ck_assert_ptr_null(tn_vit_new(.activation = "what"));
-    ck_assert_int_eq(tn_error(), TN_EINVAL);
-    tn_clear_error();
+    ck_refused(tn_vit_new(.image = 8, .patch = 9), TN_EINVAL, "tn_vit_new: .patch is 9, but must be at most .image 8");
+    ck_refused(tn_vit_new(.teacher = true), TN_EINVAL, "tn_vit_new: .teacher needs .classes");
+    ck_refused(tn_vit_new(.layers = 0), TN_EINVAL, "tn_vit_new: .layers is 0, but must be from 1 to 1024");
+    ck_refused_code(tn_vit_new(.activation = "what"), TN_EINVAL);
     tn_vit *m = vectors(), *c = unnamed();
     fine();
     tn_vit_forward(m, tn_ones(TN_SHAPE(1, 3, 9, 9)));
@@ -238,11 +214,9 @@ START_TEST(refuses)
     ck_assert(!parts[0] && !parts[1]);
     tn_vit_pooled(c, y);
     ck_error(TN_ESTATE, "vit: this model has no pooler; create it with .pooler");
-    ck_assert_int_eq(tn_vit_set_labels(m, labels), TN_EINVAL);
-    ck_error(TN_EINVAL, "tn_vit_set_labels: this model has no classes");
+    ck_fails(tn_vit_set_labels(m, labels), TN_EINVAL, "tn_vit_set_labels: this model has no classes");
     tn_free(m), tn_free(c);
 }
-END_TEST
 
 /* Learns which half of an image is bright; failed allocations on the way leak nothing. */
 static double once(int i)
@@ -262,33 +236,12 @@ static double once(int i)
     tn_scope_end(s);
     return v;
 }
-START_TEST(memory) { tn_each_allocation_fails(once, _i, tn_test_slow() ? 7 : 2, 5, 100); }
-END_TEST
+BARE_TEST_EACH(memory, 2) { tn_each_allocation_fails(once, _i, tn_test_slow() ? 7 : 2, 5, 100); }
 
-START_TEST(copies_keep_their_labels)
+TEST(copies_keep_their_labels)
 {
     tn_vit *m = plain(), *c = tn_copy(m);
     tn_free(m);
     ck_assert_str_eq(tn_vit_label(c, 1), "Hündin");
     tn_free(c);
-    fine();
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("vit");
-    TCase *c = tn_tcase(s, "hugging face");
-    tcase_add_unchecked_fixture(c, open_answers, close_answers);
-    tcase_add_loop_test(c, numbers_as_hugging_face, 0, MODELS);
-    tcase_add_test(c, weights_of_each_layer);
-    tcase_add_loop_test(c, writes_what_hugging_face_reads, 0, WRITTEN);
-    tcase_add_test(c, configs_refused);
-    c = tn_tcase(s, "use");
-    tcase_add_test(c, refuses);
-    tcase_add_test(c, copies_keep_their_labels);
-    c = tcase_create("memory");
-    suite_add_tcase(s, c);
-    tcase_add_loop_test(c, memory, 0, 2);
-    return tn_check_main(s);
 }

@@ -1,13 +1,8 @@
 /* test_adjust.c — .adjust of tn_generate: what the callback sees and changes, for greedy decoding, sampling and beams,
  * with and without a cache; its errors; and speculation without a draft, for texts that a callback dictates. */
 #include "extras.h"
-#include "tests/common/bits.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 #include "models/generate/lm_private.h"
-
-#include <math.h>
-#include <string.h>
 
 enum { WORDS = 37, LENGTH = 64 };
 
@@ -115,7 +110,7 @@ static tn_decoding *decoding(tn_llama *m, bool cached)
     return cached ? tn_llama_decoding(m, 6, LENGTH) : tn__uncached_decoding(m, tn__lm_step, 6, LENGTH);
 }
 
-START_TEST(nothing_changed_is_the_same_text)
+TEST_EACH(nothing_changed_is_the_same_text, 3)
 {
     tn_llama    *m = a_llama(0);
     context      c = {0};
@@ -126,9 +121,8 @@ START_TEST(nothing_changed_is_the_same_text)
     ck_assert_int_ge(c.calls, 12);
     tn_free(m);
 }
-END_TEST
 
-START_TEST(banned_tokens)
+TEST_EACH(banned_tokens, 3)
 {
     tn_llama    *m = a_llama(0);
     tn_generated cached = generate(decoding(m, true), _i, ban, NULL), not = generate(decoding(m, false), _i, ban, NULL);
@@ -138,10 +132,9 @@ START_TEST(banned_tokens)
     for (int64_t i = 0; i < tn_numel(cached.tokens); i++) ck_assert_int_eq(tn_get_i64(cached.tokens, i) % 2, 1);
     tn_free(m);
 }
-END_TEST
 
 /* Texts that may not continue end, also one of several beams. */
-START_TEST(allowed_answers)
+TEST_EACH(allowed_answers, 6)
 {
     tn_llama    *m = a_llama(0);
     tn_generated g = generate(decoding(m, _i > 2), _i % 3, answers, NULL);
@@ -160,9 +153,8 @@ START_TEST(allowed_answers)
     if (best == 3) ck_assert_int_eq(tn_get_i64(g.lengths, 0) + tn_get_i64(g.lengths, 1), 5);
     tn_free(m);
 }
-END_TEST
 
-START_TEST(errors_end_the_generation)
+TEST_EACH(errors_end_the_generation, 3)
 {
     tn_llama          *m = a_llama(0);
     const tn_generator before = (tn_seed(4), *tn_current_generator());
@@ -183,7 +175,6 @@ START_TEST(errors_end_the_generation)
     }
     tn_free(m);
 }
-END_TEST
 
 /* ---- speculation without a draft --------------------------------------------------------------------------------- */
 
@@ -202,7 +193,7 @@ static tn_tensor *written(tn_decoding *d, context *c, bool sample)
 
 /* The model's own texts, and dictated ones with a period and without: the same bits as without speculation. Few passes
  * for a text that repeats itself, and almost no proposals for one that does not. */
-START_TEST(earlier_text_changes_no_bit)
+TEST_EACH(earlier_text_changes_no_bit, 2)
 {
     tn_llama *m = a_llama(_i ? 50 : 0); /* a window drops positions of the cache */
     for (int k = 0; k < 8; k++)
@@ -221,32 +212,16 @@ START_TEST(earlier_text_changes_no_bit)
         }
     tn_free(m);
 }
-END_TEST
 
-START_TEST(speculation_needs_a_cache)
+TEST(speculation_needs_a_cache)
 {
     tn_speculation n;
     tn_rnn_lm     *m = tn_rnn_lm_new(.vocab = 8, .dim = 4, .hidden = 4, .layers = 1);
-    ck_assert(!tn_speculative_decoding(m, NULL, 64, 4, &n));
-    ck_error_has(TN_EUNSUPPORTED, "has no tn_blocks and no key/value cache");
+    ck_refused_has(tn_speculative_decoding(m, NULL, 64, 4, &n), TN_EUNSUPPORTED,
+                   "has no tn_blocks and no key/value cache");
     tn_llama *l = a_llama(0);
-    ck_assert(!tn_speculative_decoding(l, NULL, 64, 65, &n));
-    ck_error_has(TN_EINVAL, "tn_speculative_decoding: length is 64 and ahead 65");
-    ck_assert(!tn_speculative_decoding(l, NULL, 64, 4, NULL));
-    ck_error_has(TN_EINVAL, "count not NULL");
+    ck_refused_has(tn_speculative_decoding(l, NULL, 64, 65, &n), TN_EINVAL,
+                   "tn_speculative_decoding: length is 64 and ahead 65");
+    ck_refused_has(tn_speculative_decoding(l, NULL, 64, 4, NULL), TN_EINVAL, "count not NULL");
     tn_free(m), tn_free(l);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("adjust");
-    TCase *c = tn_tcase(s, "adjust");
-    tcase_add_loop_test(c, nothing_changed_is_the_same_text, 0, 3);
-    tcase_add_loop_test(c, banned_tokens, 0, 3);
-    tcase_add_loop_test(c, allowed_answers, 0, 6);
-    tcase_add_loop_test(c, errors_end_the_generation, 0, 3);
-    tcase_add_loop_test(c, earlier_text_changes_no_bit, 0, 2);
-    tcase_add_test(c, speculation_needs_a_cache);
-    return tn_check_main(s);
 }

@@ -3,11 +3,6 @@
 #include "models/generate/lm_private.h"
 #include "models/models.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 /* Logits: table[last token] + shift[tokens read - 1]; without shift, table[last token]. Token 0 ends a text. */
 typedef struct {
@@ -32,7 +27,7 @@ static tn_status reorder(tn_decoding *d, tn_tensor *index)
 static const tn_decoding_kind kind = {sizeof(tn_decoding_kind), scores, reorder, NULL};
 
 /* The token ids are equal; the scores are sums of up to 12 log-probabilities in f32. A missing text has score -inf. */
-START_TEST(as_transformers)
+TEST(as_transformers)
 {
     enum { BEAMS, BEST, MOST, LEAST, NO_REPEAT, LENGTH_PENALTY, REPETITION_PENALTY, EARLY_STOPPING, OPTIONS };
     tn_safetensors *f = tn_safetensors_open(tn_test_data("golden/beams.safetensors"));
@@ -70,11 +65,10 @@ START_TEST(as_transformers)
     ck_assert_int_gt(texts, 250);
     tn_safetensors_close(f);
 }
-END_TEST
 
 /* After token 1: the empty text (0.014) ends in the first step, 2 (0.019) in the second, and 2 3 (0.91), the best, in
  * the third. Two beams have two texts before that; only .early_stopping makes them stop there. */
-START_TEST(a_search_ends_when_no_text_can_win)
+TEST(a_search_ends_when_no_text_can_win)
 {
     static const float p[] = {1,     1,      1,      1,     0.014F, 0.008F, 0.97F, 0.008F,
                               0.02F, 0.005F, 0.005F, 0.97F, 0.97F,  0.01F,  0.01F, 0.01F};
@@ -92,7 +86,6 @@ START_TEST(a_search_ends_when_no_text_can_win)
     ck_assert_int_eq(tn_get_i64(g.lengths, 0), 1);
     ck_assert_double_eq_tol(tn_get(g.scores, 0), log(0.97 * 0.02) / 2, 1e-6);
 }
-END_TEST
 
 /* ---- GNMT's penalties -------------------------------------------------------------------------------------------- */
 
@@ -165,7 +158,7 @@ static attending an_attending(void)
 }
 
 /* Enough beams for all texts: each has the formula's rank, and they are in its order. Fewer beams: the same ranks. */
-START_TEST(gnmt_as_the_formula)
+TEST(gnmt_as_the_formula)
 {
     static const double  options[][2] = {{0, 0}, {1, 0}, {0.6, 0.2}, {0, 1}, {2, 0.5}, {-1, 0.1}};
     static const int64_t prompt[] = {2, 1, 3, 1};
@@ -193,10 +186,9 @@ START_TEST(gnmt_as_the_formula)
             }
         }
 }
-END_TEST
 
 /* A text that skips a part of the source would win without the penalty. */
-START_TEST(coverage_changes_the_best)
+TEST(coverage_changes_the_best)
 {
     attending    m = an_attending();
     tn_tensor   *prompt = tn_full_of(TN_I64, TN_SHAPE(1, 2), 1);
@@ -205,9 +197,8 @@ START_TEST(coverage_changes_the_best)
     fine();
     ck_assert_int_lt(tn_get_i64(plain.lengths, 0), tn_get_i64(all.lengths, 0));
 }
-END_TEST
 
-START_TEST(wrong_penalties)
+TEST(wrong_penalties)
 {
     attending  m = an_attending();
     model      other = {{&kind, 64, 16}, m.table, NULL, 0};
@@ -224,17 +215,4 @@ START_TEST(wrong_penalties)
     ck_error(TN_EUNSUPPORTED,
              "tn_generate: .coverage is 0.2, but this decoding has no attention to a source; only that "
              "of tn_seq2seq_decoding has");
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("beams");
-    TCase *c = tn_tcase(s, "beams");
-    tcase_add_test(c, as_transformers);
-    tcase_add_test(c, a_search_ends_when_no_text_can_win);
-    tcase_add_test(c, gnmt_as_the_formula);
-    tcase_add_test(c, coverage_changes_the_best);
-    tcase_add_test(c, wrong_penalties);
-    return tn_check_main(s);
 }

@@ -3,16 +3,9 @@
  * configs that are rejected. */
 #include "models/models.h"
 #include "tests/common/answers.h"
-#include "tests/common/bits.h"
-#include "tests/common/check_main.h"
-#include "tests/common/errors.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
 
 static void open_answers(void) { tn_answers_open("golden/deberta/answers.safetensors"); }
+AROUND_TESTS(open_answers, close_answers);
 
 enum { TASKS = 7, CASES = 11 };
 static const char *const cases[CASES] = {"v3",       "decoder", "replaced", "own",     "p2c",    "c2p",
@@ -56,7 +49,7 @@ static double apart(tn_tensor *got, tn_tensor *want) { return apart_at_least(got
 
 /* Outputs of tokens that are not padding, and the gradients of all parameters, in f32 and f64. Some gradients are 0 in
  * theory, because softmax ignores a sum that is the same for all keys; in f32 these are rounding errors. */
-START_TEST(outputs_and_gradients_as_hugging_face)
+TEST_EACH(outputs_and_gradients_as_hugging_face, 2 * CASES)
 {
     const int      i = _i / 2;
     const tn_dtype dtype = _i % 2 ? TN_F64 : TN_F32;
@@ -80,9 +73,8 @@ START_TEST(outputs_and_gradients_as_hugging_face)
     ck_assert_int_ge(n, 28);
     tn_free(m), tn_free(grads);
 }
-END_TEST
 
-START_TEST(hidden_states)
+TEST(hidden_states)
 {
     tn_bert   *m = (tn_bert *)(void *)opened(0, "");
     tn_tensor *ids = answer("ids"), *padding = padding_of(ids),
@@ -92,18 +84,15 @@ START_TEST(hidden_states)
     /* a row alone, without padding */
     tn_tensor *alone = tn_bert_forward(m, tn_narrow(tn_narrow(ids, 0, 1, 1), 1, 0, 8));
     ck_assert_double_le(apart(alone, tn_narrow(tn_narrow(y, 0, 1, 1), 1, 0, 8)), 1e-6);
-    fine();
     tn_free(m);
 }
-END_TEST
 
 /* A loaded model is written with the same names and bits, and the same members of config.json. */
-START_TEST(files_there_and_back)
+TEST_EACH(files_there_and_back, CASES)
 {
     char       dir[1024], theirs[1024];
     tn_module *m = opened(_i, "");
-    snprintf(dir, sizeof dir, "%s", tn_test_file(cases[_i]));
-    mkdir(dir, 0777);
+    snprintf(dir, sizeof dir, "%s", tn_test_folder(cases[_i]));
     ck_assert_int_eq(_i < TASKS ? tn_bert_save((tn_bert *)(void *)m, dir) : tn_tuned_save((tn_tuned *)(void *)m, dir),
                      TN_OK);
     snprintf(theirs, sizeof theirs, "%s", folder(_i, ""));
@@ -139,7 +128,6 @@ START_TEST(files_there_and_back)
     ck_assert(tn_same_bits(scores(_i, m), scores(_i, again)));
     tn_free(m), tn_free(again);
 }
-END_TEST
 
 /* ---- gradient-disentangled embedding sharing --------------------------------------------------------------------- */
 
@@ -154,7 +142,7 @@ static tn_bert *deberta(bool discriminator)
 
 /* The discriminator with the generator's embeddings and differences equals one with their sum; the gradient reaches the
  * differences, and not the generator. */
-START_TEST(shared_embeddings)
+TEST(shared_embeddings)
 {
     tn_seed(2);
     tn_bert   *g = deberta(false), *d = deberta(true), *sum = tn_copy(d);
@@ -176,10 +164,9 @@ START_TEST(shared_embeddings)
                "bert: .shared has 30 tokens of width 8, but the model has 29 of 8");
     tn_free(g), tn_free(d), tn_free(sum), tn_free(other);
 }
-END_TEST
 
 /* XLNet shares embeddings, too, at once and in segments. */
-START_TEST(shared_embeddings_of_xlnet)
+TEST(shared_embeddings_of_xlnet)
 {
     tn_seed(3);
     tn_bert       *m = tn_bert_new(.kind = TN_XLNET, .vocab = 29, .dim = 8, .heads = 2, .layers = 2, .dropout = 0,
@@ -197,10 +184,9 @@ START_TEST(shared_embeddings_of_xlnet)
                    TN_EINVAL, "bert: .shared has 30 tokens of width 8, but the model has 29 of 8");
     tn_free(m), tn_free(g), tn_free(sum), tn_free(other);
 }
-END_TEST
 
 /* The hidden states of chosen tokens are those of all, with and without the mask decoder. */
-START_TEST(states_of_chosen_tokens)
+TEST(states_of_chosen_tokens)
 {
     tn_seed(3);
     tn_bert      *m = deberta(false);
@@ -216,10 +202,9 @@ START_TEST(states_of_chosen_tokens)
     ck_assert(apart(some[0], some[1]) > 1e-3);
     tn_free(m);
 }
-END_TEST
 
 /* Both losses decrease. */
-START_TEST(learns)
+TEST_EACH(learns, 2)
 {
     tn_seed(5);
     tn_bert      *m = deberta(_i);
@@ -243,11 +228,10 @@ START_TEST(learns)
     tn_optimizer_free(o);
     tn_free(m);
 }
-END_TEST
 
 /* ---- configs ----------------------------------------------------------------------------------------------------- */
 
-START_TEST(configs)
+TEST(configs)
 {
     tn_bert *m = tn_bert_new(.kind = TN_DEBERTA, .vocab = 9, .dim = 4, .heads = 2, .layers = 1);
     fine();
@@ -270,7 +254,6 @@ START_TEST(configs)
     ck_refused(tn_bert_new(SMALL, .kind = TN_DEBERTA, .disentangled = {.c2p = true, .distance = 1 << 25}), TN_EINVAL,
                "tn_bert_new: .disentangled.distance is 33554432, but must be from -1 to 16777216");
 }
-END_TEST
 
 static const struct {
     const char *member, *value;
@@ -292,13 +275,12 @@ static const struct {
     {"pooler_dropout", "0.1", TN_EUNSUPPORTED, "pooler_dropout is 0.1; only 0 is supported"},
     {"position_buckets", "-2", TN_EFORMAT, "position_buckets is -2, but must be from -1 to 16777216"},
 };
-START_TEST(rejected_members)
+TEST_ROWS(rejected_members, wrong_members)
 {
     char     dir[1024], text[4096];
     tn_json *old = tn_json_load(tn_name("%s/config.json", folder(0, "")));
     FILE    *f = NULL;
-    snprintf(dir, sizeof dir, "%s", tn_test_file("rejected"));
-    mkdir(dir, 0777);
+    snprintf(dir, sizeof dir, "%s", tn_test_folder("rejected"));
     ck_assert((f = fopen(tn_name("%s/config.json", dir), "w")) != NULL);
     fprintf(f, "{\"%s\": %s", wrong_members[_i].member, wrong_members[_i].value);
     for (const tn_json *x = tn_json_first(old); x; x = tn_json_next(x)) {
@@ -317,22 +299,4 @@ START_TEST(rejected_members)
     const tn_bert_config c = tn_bert_config_load(dir);
     ck_assert_int_eq(c.vocab, 0);
     ck_error(wrong_members[_i].code, text);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("deberta");
-    TCase *c = tn_tcase(s, "deberta");
-    tcase_add_checked_fixture(c, open_answers, close_answers);
-    tcase_add_loop_test(c, outputs_and_gradients_as_hugging_face, 0, 2 * CASES);
-    tcase_add_test(c, hidden_states);
-    tcase_add_loop_test(c, files_there_and_back, 0, CASES);
-    tcase_add_test(c, shared_embeddings);
-    tcase_add_test(c, shared_embeddings_of_xlnet);
-    tcase_add_test(c, states_of_chosen_tokens);
-    tcase_add_loop_test(c, learns, 0, 2);
-    tcase_add_test(c, configs);
-    tcase_add_loop_test(c, rejected_members, 0, sizeof wrong_members / sizeof *wrong_members);
-    return tn_check_main(s);
 }

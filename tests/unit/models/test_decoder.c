@@ -4,14 +4,6 @@
 #define _GNU_SOURCE
 #include "models/models.h"
 #include "tests/common/answers.h"
-#include "tests/common/bits.h"
-#include "tests/common/check_main.h"
-#include "tests/common/errors.h"
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 /* ---- stories260K ------------------------------------------------------------------------------------------------- */
 
@@ -49,7 +41,7 @@ static void tells(const char *path, const char *tokenizer, const char *form, con
     tn_scope_end(s);
 }
 
-START_TEST(the_same_story)
+TEST(the_same_story)
 {
     const char *bin = tn_test_data(SHARED "stories260K.bin"), *tokens = tn_test_data(SHARED "tok512.bin");
     struct stat st;
@@ -88,7 +80,6 @@ START_TEST(the_same_story)
     ck_assert(!d.lm);
     ck_error_has(TN_EFORMAT, "");
 }
-END_TEST
 
 /* ---- to GGUF and back -------------------------------------------------------------------------------------------- */
 
@@ -123,7 +114,7 @@ static void *made(int i)
     }
 }
 
-START_TEST(to_gguf_and_back)
+TEST_EACH(to_gguf_and_back, 15)
 {
     tn_seed(16);
     void *m = made(_i);
@@ -162,12 +153,10 @@ START_TEST(to_gguf_and_back)
         }
         tn_model_close(&e);
     }
-    fine();
     tn_module_free(m);
 }
-END_TEST
 
-START_TEST(has_no_place_in_gguf)
+TEST(has_no_place_in_gguf)
 {
     const tn_model dynamic = {.family = TN_MODEL_DECODER,
                               .module = tn_llama_new(SIZES, .rope = TN_ROPE(.scaling = TN_ROPE_DYNAMIC, .factor = 2))};
@@ -190,7 +179,6 @@ START_TEST(has_no_place_in_gguf)
     ck_assert(stat(path, &st) != 0);
     tn_module_free(dynamic.lm), tn_module_free(relu.lm), tn_module_free(switched.lm);
 }
-END_TEST
 
 /* ---- end tokens and chat templates ------------------------------------------------------------------------------- */
 
@@ -220,7 +208,7 @@ static tn_model again(const tn_model *d, const char *path)
 }
 
 /* End tokens and the chat template are kept between all formats. */
-START_TEST(keeps_its_manner)
+TEST(keeps_its_manner)
 {
     static const int32_t three[] = {7, 39, 5};
     const char          *dir = tn_test_file("chat");
@@ -271,7 +259,6 @@ START_TEST(keeps_its_manner)
     tn_module_free(d.lm);
     ck_assert_uint_eq(tn_memory_now().live, live);
 }
-END_TEST
 
 /* A tokenizer.json like LLaMA 3's: the template has the begin token, only tokenizer_config.json has the end token. */
 static const char llama3[] =
@@ -292,7 +279,7 @@ static const char llama3[] =
 
 /* Begin and end tokens are kept through GGUF; there the splitter's name implies that texts start with the begin token,
  * and that "ab", which no merge makes, is encoded as one token. */
-START_TEST(begins_as_llama3)
+TEST(begins_as_llama3)
 {
     const char          *dir = tn_test_folder("llama3");
     tn_model             d = {.family = TN_MODEL_DECODER, .module = made(6)};
@@ -319,7 +306,6 @@ START_TEST(begins_as_llama3)
     ck_assert(t && tn_tokenizer_special(t).first == 3 && tn_tokenizer_special(t).last == -1);
     tn_tokenizer_free(t);
 }
-END_TEST
 
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 
@@ -332,7 +318,7 @@ static void refused(const char *bytes, size_t n, tn_status status, const char *p
     ck_error_has(status, part);
 }
 
-START_TEST(says_what_it_is)
+TEST(says_what_it_is)
 {
     refused("", 0, TN_EFORMAT, "is not a supported model; supported are directories in Hugging Face's format");
     refused("hello, world, this is a text", 28, TN_EFORMAT, "is not a supported model");
@@ -354,10 +340,9 @@ START_TEST(says_what_it_is)
     ck_assert(!d.lm);
     ck_error_has(TN_EIO, "config.json");
 }
-END_TEST
 
 /* A GGUF file of an architecture, with a row's value. */
-START_TEST(says_what_of_gguf)
+TEST_EACH(says_what_of_gguf, 6)
 {
     static const struct {
         const char *arch, *key;
@@ -384,10 +369,9 @@ START_TEST(says_what_of_gguf)
     ck_assert(!d.lm);
     ck_error_has(rows[_i].status, rows[_i].says);
 }
-END_TEST
 
 /* llama2.c's file must have the size of the model in its header; tested truncated, and one byte longer. */
-START_TEST(llama2c_sizes)
+TEST(llama2c_sizes)
 {
     enum { N = 28 + 4 * (4 * 8 + 8 + 8 * 8 + 4 * 8 + 4 * 8 + 8 * 8 + 8 + 3 * 8 * 8 + 8 + 2 * 16 * 2) };
     static int32_t file[N / 4 + 1] = {8, 8, 1, 2, 1, 4, 16};
@@ -409,20 +393,4 @@ START_TEST(llama2c_sizes)
         refused((const char *)file, N, TN_EFORMAT, "is not a supported model");
         file[bad[i][0]] = keep;
     }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("decoder");
-    TCase *c = tn_tcase(s, "decoder");
-    tcase_add_test(c, the_same_story);
-    tcase_add_loop_test(c, to_gguf_and_back, 0, 15);
-    tcase_add_test(c, has_no_place_in_gguf);
-    tcase_add_test(c, keeps_its_manner);
-    tcase_add_test(c, begins_as_llama3);
-    tcase_add_test(c, says_what_it_is);
-    tcase_add_loop_test(c, says_what_of_gguf, 0, 6);
-    tcase_add_test(c, llama2c_sizes);
-    return tn_check_main(s);
 }

@@ -2,11 +2,7 @@
  * keep their bits; a rolling cache keeps its first positions and rotates the others' keys; a draft changes only the
  * number of forward passes. */
 #include "models/models.h"
-#include "tests/common/bits.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
-
-#include <string.h>
 
 #define SIZES .vocab = 37, .dim = 32, .layers = 2, .heads = 4, .kv_heads = 2, .init = 0.3
 static tn_llama *a_llama(uint64_t seed, int64_t window)
@@ -29,7 +25,7 @@ static tn_tensor *text_of(tn_decoding *d, int64_t n, int64_t most)
     return g.tokens;
 }
 
-START_TEST(a_window_needs_no_more_than_itself)
+TEST(a_window_needs_no_more_than_itself)
 {
     tn_llama      *m = a_llama(3, 50);
     tn_tensor     *tokens = tn_randint(TN_SHAPE(2, 700), 0, 37);
@@ -51,9 +47,8 @@ START_TEST(a_window_needs_no_more_than_itself)
     tn_scope_end(s);
     tn_free(m);
 }
-END_TEST
 
-START_TEST(rolling_as_without_until_it_is_full)
+TEST(rolling_as_without_until_it_is_full)
 {
     tn_llama  *m = a_llama(4, 0);
     tn_tensor *plain = text_of(tn_llama_decoding(m, 1, 48), 8, 40),
@@ -66,14 +61,12 @@ START_TEST(rolling_as_without_until_it_is_full)
         ck_assert(!first || tn_same_bits(first, y));
         first = y;
     }
-    tn_set_threads(0);
     tn_free(m);
 }
-END_TEST
 
 /* Trimming to a length of the text, not of the cache: the logits are those of the remaining text; an error if they need
  * dropped positions. */
-START_TEST(trimmed_by_words)
+TEST(trimmed_by_words)
 {
     enum { WINDOW = 50, LONG = 700 };
     tn_llama      *m = a_llama(3, WINDOW), *full = a_llama(3, 0);
@@ -92,8 +85,8 @@ START_TEST(trimmed_by_words)
     tn_decoding_free(d);
 
     tn_decoding *four = tn_lm_rolling(full, 4, 32, 4); /* .most is that of the decoding, without a limit */
-    ck_assert_ptr_null(tn_generate(four, tn_zeros_of(TN_I64, TN_SHAPE(4, 2)), .end = 0).tokens);
-    ck_error(TN_ENOMEM, "tn_generate: the texts do not fit in memory");
+    ck_refused(tn_generate(four, tn_zeros_of(TN_I64, TN_SHAPE(4, 2)), .end = 0).tokens, TN_ENOMEM,
+               "tn_generate: the texts do not fit in memory");
     tn_decoding_free(four);
 
     tn_decoding *r = tn_lm_rolling(full, 1, 32, 4), *same = tn_lm_rolling(full, 1, 32, 4);
@@ -104,15 +97,13 @@ START_TEST(trimmed_by_words)
     tn_cached_decoding_trim(r, 20);
     ck_error_has(TN_ESTATE, "tn_cached_decoding_trim: tokens after position 20 need dropped ones");
     tn_decoding_free(r), tn_decoding_free(same);
-    fine();
     tn_scope_end(s);
     tn_free(m), tn_free(full);
 }
-END_TEST
 
 /* With one layer, keys and values depend on their own token only, so the result is that of the text without the dropped
  * tokens. With two layers it would not be. */
-START_TEST(what_stays_is_turned_to_its_new_place)
+TEST(what_stays_is_turned_to_its_new_place)
 {
     tn_seed(5);
     tn_llama *m = tn_llama_new(.vocab = 37, .dim = 32, .layers = 1, .heads = 4, .init = 0.3);
@@ -135,16 +126,13 @@ START_TEST(what_stays_is_turned_to_its_new_place)
     tn_kv_cache_free(cache);
     tn_scope_end(s);
     tn_gpt *g = tn_gpt_new(.vocab = 37, .dim = 32, .layers = 1, .heads = 2, .positions = 16);
-    ck_assert(!tn_lm_rolling(g, 1, 16, 4));
-    ck_error_has(TN_EUNSUPPORTED, "tn_lm_rolling: this model has position embeddings");
-    ck_assert(!tn_lm_rolling(m, 1, 7, 4));
-    ck_error_has(TN_EINVAL, "tn_rolling_decoding: room is 7 and sinks is 4");
+    ck_refused_has(tn_lm_rolling(g, 1, 16, 4), TN_EUNSUPPORTED, "tn_lm_rolling: this model has position embeddings");
+    ck_refused_has(tn_lm_rolling(m, 1, 7, 4), TN_EINVAL, "tn_rolling_decoding: room is 7 and sinks is 4");
     tn_free(g), tn_free(m);
 }
-END_TEST
 
 /* A random draft, the model itself as the draft, and a copy of the model with noise. */
-START_TEST(a_draft_changes_no_bit)
+TEST(a_draft_changes_no_bit)
 {
     tn_llama *m = a_llama(6, 0), *other = a_llama(7, 0), *near = tn_copy(m);
     tn_eval(near);
@@ -179,28 +167,14 @@ START_TEST(a_draft_changes_no_bit)
     ck_assert(tn_same_bits(drawn[0], drawn[1]));
     tn_speculation n;
     tn_gpt        *g = tn_gpt_new(.vocab = 36, .dim = 32, .layers = 1, .heads = 2);
-    ck_assert(!tn_speculative_decoding(m, g, 64, 4, &n));
-    ck_error_has(
-        TN_EINVAL,
+    ck_refused_has(
+        tn_speculative_decoding(m, g, 64, 4, &n), TN_EINVAL,
         "tn_speculative_decoding: the model has 37 token ids and its draft 36; they must have the same tokenizer");
-    ck_assert(!tn_speculative_decoding(m, near, 64, 0, &n));
-    ck_error_has(TN_EINVAL, "tn_speculative_decoding: length is 64 and ahead 0");
+    ck_refused_has(tn_speculative_decoding(m, near, 64, 0, &n), TN_EINVAL,
+                   "tn_speculative_decoding: length is 64 and ahead 0");
     tn_llama *dynamic = tn_llama_new(SIZES, .positions = 64, .rope = {TN_ROPE_DEFAULTS, .scaling = TN_ROPE_DYNAMIC});
-    ck_assert(!tn_speculative_decoding(m, dynamic, 64, 4, &n));
-    ck_error_has(TN_EUNSUPPORTED, "tn_speculative_decoding: the draft has rotary positions with dynamic scaling");
+    ck_refused_has(tn_speculative_decoding(m, dynamic, 64, 4, &n), TN_EUNSUPPORTED,
+                   "tn_speculative_decoding: the draft has rotary positions with dynamic scaling");
     tn_free(dynamic);
     tn_free(g), tn_free(m), tn_free(other), tn_free(near);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("decoding");
-    TCase *c = tn_tcase(s, "decoding");
-    tcase_add_test(c, a_window_needs_no_more_than_itself);
-    tcase_add_test(c, rolling_as_without_until_it_is_full);
-    tcase_add_test(c, trimmed_by_words);
-    tcase_add_test(c, what_stays_is_turned_to_its_new_place);
-    tcase_add_test(c, a_draft_changes_no_bit);
-    return tn_check_main(s);
 }

@@ -3,12 +3,8 @@
  * errors of tn_kv_cache_record and tn_kv_cache_replay. */
 #include "core/base/thread.h"
 #include "models/models.h"
-#include "tests/common/bits.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 #include "tests/common/faults.h"
-
-#include <string.h>
 
 static void *gpt(void)
 {
@@ -75,7 +71,7 @@ static tn_tensor *read_tokens(tn_decoding *d, tn_tensor *tokens) { return d->kin
 /* ---- the same bits ----------------------------------------------------------------------------------------------- */
 
 /* Loop: model, number of threads. Logits of 60 tokens; of more if the cache has a window, until it drops positions. */
-START_TEST(logits)
+TEST_EACH(logits, 3 * MODELS)
 {
     const int     which = _i % MODELS, threads = _i / MODELS + 1;
     const int64_t tokens = models[which] == windowed || models[which] == int8_windowed ? 500 : 60;
@@ -101,14 +97,12 @@ START_TEST(logits)
         ck_assert_uint_lt(4 * calls[0], calls[1]); /* replays were used */
         tn_decoding_free(one), tn_decoding_free(other);
     }
-    tn_set_threads(0);
     tn_scope_end(s);
     tn_module_free(m);
 }
-END_TEST
 
 /* Loop: model; greedy, sampled, beams. */
-START_TEST(generated)
+TEST_EACH(generated, 3 * MODELS)
 {
     const int        which = _i % MODELS, way = _i / MODELS;
     tn_lm           *m = model(which);
@@ -126,7 +120,6 @@ START_TEST(generated)
     ck_assert(tn_same_bits(g[0].tokens, g[1].tokens) && tn_same_bits(g[0].scores, g[1].scores));
     tn_module_free(m);
 }
-END_TEST
 
 /* ---- what happens between two tokens ----------------------------------------------------------------------------- */
 
@@ -142,7 +135,7 @@ static void read_both(int n)
 }
 
 /* Loop: model. */
-START_TEST(changes_in_between)
+TEST_EACH(changes_in_between, MODELS)
 {
     lm = model(_i);
     tn_scope s = tn_no_grad_begin();
@@ -176,10 +169,9 @@ START_TEST(changes_in_between)
     tn_scope_end(s);
     tn_module_free(lm);
 }
-END_TEST
 
 /* An error is the step's own, and the decoding can be used after it. */
-START_TEST(errors_are_those_of_the_step)
+TEST(errors_are_those_of_the_step)
 {
     lm = model(0);
     tn_scope s = tn_no_grad_begin();
@@ -194,13 +186,12 @@ START_TEST(errors_are_those_of_the_step)
     }
     ck_assert_str_eq(texts[0], texts[1]);
     read_both(4);
-    ck_assert_ptr_null(read_tokens(one, tn_zeros_of(TN_I64, TN_SHAPE(1, 1))));
-    ck_error_has(TN_ESHAPE, "no room for 1 positions after 12");
+    ck_refused_has(read_tokens(one, tn_zeros_of(TN_I64, TN_SHAPE(1, 1))), TN_ESHAPE,
+                   "no room for 1 positions after 12");
     tn_decoding_free(one), tn_decoding_free(other);
     tn_scope_end(s);
     tn_module_free(lm);
 }
-END_TEST
 
 /* ---- tn_kv_cache_record and tn_kv_cache_replay ------------------------------------------------------------------- */
 
@@ -225,7 +216,7 @@ static tn_tensor *ask(void *user)
 }
 
 /* Loop: model. A failure leaves the cache as it was. */
-START_TEST(own_steps)
+TEST_EACH(own_steps, 2)
 {
     static const char *const faults[] = {[1] = "a recorded step must add one position",
                                          [2] = "tn_kv_cache_length: not while",
@@ -237,8 +228,7 @@ START_TEST(own_steps)
     question q = {m, tn_full_of(TN_I64, TN_SHAPE(1, 1), 3), tn_blocks_cache(tn_lm_blocks(m), 2, 7, 0), 0};
     ck_refused(tn_kv_cache_record(q.cache, ask, &q), TN_ESTATE,
                "tn_kv_cache_record: the cache is empty; read the first tokens without a replay");
-    ck_assert_ptr_null(tn_replay_record(ask, &q));
-    ck_error_has(TN_EUNSUPPORTED, "kv_cache");
+    ck_refused_has(tn_replay_record(ask, &q), TN_EUNSUPPORTED, "kv_cache");
     tn_tensor *prompt = tn_randint(TN_SHAPE(1, 3), 0, 11);
     step(m, prompt, q.cache);
     tn_tensor *right = step(m, q.ids, q.cache);
@@ -272,13 +262,11 @@ START_TEST(own_steps)
     tn_kv_cache_trim(q.cache, 3);
     ck_assert(tn_same_bits(tn_kv_cache_replay(q.cache, newer), right));
     tn_kv_cache_free(q.cache);
-    ck_assert_ptr_null(tn_replay_run(newer));
-    ck_error_has(TN_ESTATE, "has been freed by its owner");
+    ck_refused_has(tn_replay_run(newer), TN_ESTATE, "has been freed by its owner");
     tn_replay_free(r), tn_replay_free(newer);
     tn_scope_end(s);
     tn_module_free(m);
 }
-END_TEST
 
 /* Each allocation of a generation with replays fails once. */
 static double generate_once(int i)
@@ -296,20 +284,4 @@ static double generate_once(int i)
     tn_scope_end(s);
     return sum;
 }
-START_TEST(memory) { tn_each_allocation_fails(generate_once, _i, 3, 31, 500); }
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("decoding_replay");
-    TCase *c = tn_tcase(s, "bits");
-    tcase_add_loop_test(c, logits, 0, 3 * MODELS);
-    tcase_add_loop_test(c, generated, 0, 3 * MODELS);
-    tcase_add_loop_test(c, changes_in_between, 0, MODELS);
-    tcase_add_test(c, errors_are_those_of_the_step);
-    tcase_add_loop_test(c, own_steps, 0, 2);
-    TCase *m = tcase_create("memory");
-    suite_add_tcase(s, m);
-    tcase_add_loop_test(m, memory, 0, 2);
-    return tn_check_main(s);
-}
+BARE_TEST_EACH(memory, 2) { tn_each_allocation_fails(generate_once, _i, 3, 31, 500); }

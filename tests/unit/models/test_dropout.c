@@ -2,9 +2,6 @@
  * eval mode do not show them; a wrong position would only make fine-tuning worse. */
 #include "extras.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
-
-#include <string.h>
 
 /* The modules of m with dropout, in order, including attention weights: "name=probability ". */
 static const char *places(void *model)
@@ -34,22 +31,20 @@ static const char *places(void *model)
 #define LAYER(i) "bert.encoder.layers." i ".self_attn=0.125 bert.encoder.layers." i ".dropout1=0.25 "
 #define OUTPUT(i) "bert.encoder.layers." i ".dropout2=0.25 "
 
-START_TEST(encoders)
+TEST_EACH(encoders, 4)
 {
     static const tn_bert_kind alike[] = {TN_BERT, TN_ROBERTA, TN_XLM_ROBERTA, TN_CAMEMBERT, TN_ELECTRA};
     ck_assert_str_eq(places(BERT(.kind = alike[_i], .attention_dropout = 0.125)), EMBEDDINGS LAYER("0") OUTPUT("0"));
 }
-END_TEST
 
-START_TEST(distilbert) /* none between attention's output projection and the sum */
+TEST(distilbert) /* none between attention's output projection and the sum */
 {
     ck_assert_str_eq(places(BERT(.kind = TN_DISTILBERT, .attention_dropout = 0.125)),
                      EMBEDDINGS "bert.encoder.layers.0.self_attn=0.125 " OUTPUT("0"));
 }
-END_TEST
 
 /* classifier_dropout, or hidden_dropout_prob; DistilBERT: seq_classif_dropout, for other tasks dropout. */
-START_TEST(heads)
+TEST_EACH(heads, 3)
 {
     static const struct {
         tn_bert_kind kind;
@@ -67,39 +62,34 @@ START_TEST(heads)
             tn_free(m);
         }
 }
-END_TEST
 
-START_TEST(modernbert) /* embedding_dropout; attention_dropout of the weights and after the output projection */
+TEST(modernbert) /* embedding_dropout; attention_dropout of the weights and after the output projection */
 {
     ck_assert_str_eq(places(BERT(.kind = TN_MODERNBERT, .attention_dropout = 0.125)),
                      EMBEDDINGS "bert.encoder.layers.0.self_attn=0.125 bert.encoder.layers.0.dropout1=0.125 ");
 }
-END_TEST
 
-START_TEST(xlnet) /* word_emb_k and output_h; pos_emb; each layer's, of the weights and results too */
+TEST(xlnet) /* word_emb_k and output_h; pos_emb; each layer's, of the weights and results too */
 {
     ck_assert_str_eq(places(BERT(.kind = TN_XLNET, .attention_dropout = 0.25)),
                      EMBEDDINGS "bert.encoder.dropout=0.25 bert.encoder.layers.0.dropout=0.25 ");
 }
-END_TEST
 
-START_TEST(albert) /* none after AlbertLayer's inner layer; classifier_dropout_prob before the sentence-order head */
+TEST(albert) /* none after AlbertLayer's inner layer; classifier_dropout_prob before the sentence-order head */
 {
     ck_assert_str_eq(places(BERT(.kind = TN_ALBERT, .attention_dropout = 0.125)),
                      EMBEDDINGS LAYER("0") "cls.dropout=0.1 ");
 }
-END_TEST
 
-START_TEST(gpt) /* embd_pdrop, attn_pdrop, resid_pdrop after GPT2Attention and GPT2MLP */
+TEST(gpt) /* embd_pdrop, attn_pdrop, resid_pdrop after GPT2Attention and GPT2MLP */
 {
     ck_assert_str_eq(places(tn_gpt_new(.vocab = 8, .dim = 4, .heads = 2, .layers = 1, .positions = 6, .dropout = 0.25,
                                        .attention_dropout = 0.125)),
                      "transformer.drop=0.25 transformer.h.layers.0.self_attn=0.125 "
                      "transformer.h.layers.0.dropout1=0.25 transformer.h.layers.0.dropout2=0.25 ");
 }
-END_TEST
 
-START_TEST(llama) /* only attention_dropout; .dropout exists only in Tenon, as in GPT */
+TEST(llama) /* only attention_dropout; .dropout exists only in Tenon, as in GPT */
 {
     ck_assert_str_eq(
         places(tn_llama_new(.vocab = 8, .dim = 4, .heads = 2, .layers = 1, .ff = 6, .attention_dropout = 0.125)),
@@ -107,44 +97,23 @@ START_TEST(llama) /* only attention_dropout; .dropout exists only in Tenon, as i
     ck_assert_str_eq(places(tn_llama_new(.vocab = 8, .dim = 4, .heads = 2, .layers = 1, .ff = 6, .dropout = 0.25)),
                      "dropout=0.25 model.layers.0.dropout1=0.25 model.layers.0.dropout2=0.25 ");
 }
-END_TEST
 
-START_TEST(vit) /* ViTEmbeddings, ViTSelfAttention, ViTSelfOutput, ViTOutput */
+TEST(vit) /* ViTEmbeddings, ViTSelfAttention, ViTSelfOutput, ViTOutput */
 {
     ck_assert_str_eq(places(tn_vit_new(.image = 4, .patch = 2, .dim = 4, .heads = 2, .layers = 1, .ff = 6,
                                        .dropout = 0.25, .attention_dropout = 0.125)),
                      "vit.embeddings.dropout=0.25 vit.encoder.layers.0.self_attn=0.125 "
                      "vit.encoder.layers.0.dropout1=0.25 vit.encoder.layers.0.dropout2=0.25 ");
 }
-END_TEST
 
 /* PyTorch's own blocks also have dropout after the activation. */
-START_TEST(blocks)
+TEST(blocks)
 {
 #define BLOCK(...) tn_transformer_encoder_layer_new(.dim = 4, .heads = 2, .ff = 6, .dropout = 0.25, __VA_ARGS__)
     ck_assert_str_eq(places(BLOCK(.norm.eps = 1e-5)), "self_attn=0.25 dropout=0.25 dropout1=0.25 dropout2=0.25 ");
     ck_assert_str_eq(places(BLOCK(.activation_dropout = 0)), "self_attn=0.25 dropout1=0.25 dropout2=0.25 ");
     ck_assert_str_eq(places(BLOCK(.activation_dropout = 0.5, .attention_dropout = 0)),
                      "dropout=0.5 dropout1=0.25 dropout2=0.25 ");
-    ck_assert(!BLOCK(.activation_dropout = 1.5));
-    ck_error(TN_EINVAL,
-             "tn_transformer_encoder_layer_new: .activation_dropout is 1.5, but a probability is from 0 to 1");
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("dropout");
-    TCase *c = tn_tcase(s, "places");
-    tcase_add_loop_test(c, encoders, 0, 4);
-    tcase_add_test(c, distilbert);
-    tcase_add_loop_test(c, heads, 0, 3);
-    tcase_add_test(c, albert);
-    tcase_add_test(c, modernbert);
-    tcase_add_test(c, xlnet);
-    tcase_add_test(c, gpt);
-    tcase_add_test(c, llama);
-    tcase_add_test(c, vit);
-    tcase_add_test(c, blocks);
-    return tn_check_main(s);
+    ck_refused(BLOCK(.activation_dropout = 1.5), TN_EINVAL,
+               "tn_transformer_encoder_layer_new: .activation_dropout is 1.5, but a probability is from 0 to 1");
 }

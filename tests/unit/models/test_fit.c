@@ -3,16 +3,14 @@
 #include "tests/common/check_main.h"
 
 #include "models/models.h"
-#include "tests/common/bits.h"
-#include "tests/common/errors.h"
 #include "tests/common/faults.h"
 #include "tests/common/fit_case.h"
-#include <math.h>
-#include <string.h>
 
 /* ---- compared with a loop by hand -------------------------------------------------------------------------------- */
 
-START_TEST(as_by_hand)
+AROUND_TESTS(tn_faulty_files_begin, tn_faulty_files_end);
+
+TEST(as_by_hand)
 {
     fit_case c = fit_case_begin(0), h = fit_case_begin(0);
     tn_seed(5);
@@ -32,10 +30,9 @@ START_TEST(as_by_hand)
     ck_assert(r.steps == 7 && r.begin == 0 && isnan(r.best));
     fit_case_end(&c), fit_case_end(&h);
 }
-END_TEST
 
 /* An explicit 0 is 0, not the default: with learning rate 0 nothing changes, with or without decay and schedule. */
-START_TEST(rate_of_0)
+TEST(rate_of_0)
 {
     fit_case      c = fit_case_begin(0), before = fit_case_begin(0);
     tn_fit_result r = tn_fit(c.net, .train = c.train, .loss = fit_case_loss, .user = &c, .lr = 0, .steps = 3);
@@ -44,7 +41,6 @@ START_TEST(rate_of_0)
         ck_assert(tn_same_bits(e.tensor, f.tensor));
     fit_case_end(&c), fit_case_end(&before);
 }
-END_TEST
 
 /* ---- resuming ---------------------------------------------------------------------------------------------------- */
 
@@ -56,7 +52,7 @@ enum { STEPS = 30, STOPS = 20 };
     .on = fit_case_listen, .on_user = (c), .stop = &(c)->stop, .autocast = !(c)->train.begin
 
 /* Stopped at any point, also within a validation, and resumed several times in the same folder. */
-START_TEST(resumes)
+TEST_EACH(resumes, 2)
 {
     tn_generator chance = {.seed = 7};
     fit_case     whole = fit_case_begin(_i);
@@ -88,10 +84,9 @@ START_TEST(resumes)
     }
     fit_case_end(&whole);
 }
-END_TEST
 
 /* Resuming a finished run does no step. */
-START_TEST(resumes_at_the_end)
+TEST(resumes_at_the_end)
 {
     const char   *folder = tn_test_file("ended");
     tn_fit_result r[2];
@@ -105,12 +100,11 @@ START_TEST(resumes_at_the_end)
     }
     ck_assert(r[1].begin == r[0].steps && r[1].steps == r[0].steps && r[1].epochs == 2 && r[1].best == r[0].best);
 }
-END_TEST
 
 /* ---- validation -------------------------------------------------------------------------------------------------- */
 
 /* Validation changes no weights, random numbers or module modes of the training. */
-START_TEST(validation_leaves_no_trace)
+TEST(validation_leaves_no_trace)
 {
     fit_case a = fit_case_begin(0), b = fit_case_begin(0), before = fit_case_begin(0);
     for (int i = 0; i < 2; i++) {
@@ -127,7 +121,6 @@ START_TEST(validation_leaves_no_trace)
     ck_assert(fit_case_same_bits(&a, &b) && !fit_case_same_bits(&a, &before));
     fit_case_end(&a), fit_case_end(&b), fit_case_end(&before);
 }
-END_TEST
 
 /* A measure that improves twice, then gets worse. */
 static tn_tensor *scripted(void *module, const tn_batch *b, void *user)
@@ -138,7 +131,7 @@ static tn_tensor *scripted(void *module, const tn_batch *b, void *user)
     return tn_scalar((c->rising ? -1 : 1) * value[c->told[TN_FIT_VALID]]);
 }
 
-START_TEST(patience)
+TEST(patience)
 {
     for (int i = 0; i < 2; i++)
         for (int folder = 0; folder < 2; folder++) {
@@ -157,10 +150,9 @@ START_TEST(patience)
             fit_case_end(&c);
         }
 }
-END_TEST
 
 /* The first value that reaches .enough ends the run, and resuming it does no step. */
-START_TEST(good_enough)
+TEST(good_enough)
 {
     for (int i = 0; i < 2; i++) {
         fit_case    c = fit_case_begin(0), d = fit_case_begin(0);
@@ -191,7 +183,6 @@ START_TEST(good_enough)
         fit_case_end(&c), fit_case_end(&d);
     }
 }
-END_TEST
 
 /* A .score instead of a mean over batches. It runs in eval mode, without a tape. */
 static double scored(void *module, void *user)
@@ -204,7 +195,7 @@ static double scored(void *module, void *user)
     return value[c->last.step / 2 - 1];
 }
 
-START_TEST(scores)
+TEST(scores)
 {
     for (int i = 0; i < 2; i++) { /* 1: without batches, in a folder, interrupted by a score and resumed */
         fit_case c = fit_case_begin(0), d = fit_case_begin(0);
@@ -231,7 +222,6 @@ START_TEST(scores)
         fit_case_end(&c), fit_case_end(&d);
     }
 }
-END_TEST
 
 /* Two batches of one row, whose losses, 1 and 2, are means over 1 and 3 tokens; a .measure is a mean over rows. */
 static bool two_batches(void *user, tn_batch *b)
@@ -252,7 +242,7 @@ static tn_tensor *and_learns(void *module, const tn_batch *b, void *user)
     tn_tensor *w = tn_find_tensor(((fit_case *)user)->net, "0.weight");
     return tn_add(what_it_holds(module, b, user), tn_mul_scalar(tn_sum(w), 0));
 }
-START_TEST(what_a_validation_is_the_mean_of)
+TEST(what_a_validation_is_the_mean_of)
 {
     fit_case        c = fit_case_begin(0);
     int             train = 0, valid = 0;
@@ -266,10 +256,9 @@ START_TEST(what_a_validation_is_the_mean_of)
     }
     fit_case_end(&c);
 }
-END_TEST
 
 /* With .ema, the averages are validated, and the best averages are restored. */
-START_TEST(averages)
+TEST(averages)
 {
     fit_case c = fit_case_begin(0);
     c.remember_at = 4, c.remember_averages = true;
@@ -285,11 +274,10 @@ START_TEST(averages)
     }
     fit_case_end(&c), fit_case_end(&before);
 }
-END_TEST
 
 /* ---- events ------------------------------------------------------------------------------------------------------ */
 
-START_TEST(events)
+TEST(events)
 {
     fit_case      c = fit_case_begin(0);
     tn_fit_result r = tn_fit(c.net, .train = c.train, .loss = fit_case_loss, .user = &c, .epochs = 3, .valid = c.valid,
@@ -304,9 +292,8 @@ START_TEST(events)
     ck_assert_str_eq(c.last_text, "done");
     fit_case_end(&c);
 }
-END_TEST
 
-START_TEST(stops)
+TEST(stops)
 {
     fit_case c = fit_case_begin(0);
     c.stop_at = 4;
@@ -316,10 +303,9 @@ START_TEST(stops)
     ck_assert_str_eq(c.last_text, "stopped");
     fit_case_end(&c);
 }
-END_TEST
 
 /* Too few batches for one step are an error: detected at the start (10 batches in 2 epochs of 5), or at the end. */
-START_TEST(steps_of_many_batches)
+TEST(steps_of_many_batches)
 {
     fit_case        c = fit_case_begin(0);
     const tn_source unknown = {.next = c.train.next, .begin = c.train.begin, .user = c.train.user};
@@ -341,10 +327,9 @@ START_TEST(steps_of_many_batches)
     }
     fit_case_end(&c);
 }
-END_TEST
 
 /* An error raised by the listener at any event ends the run cleanly. */
-START_TEST(listener_raises)
+TEST(listener_raises)
 {
     for (int what = 0; what <= TN_FIT_END; what++) {
         if (what == TN_FIT_NOTE) continue;
@@ -361,7 +346,6 @@ START_TEST(listener_raises)
         fit_case_end(&c);
     }
 }
-END_TEST
 
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 
@@ -384,7 +368,7 @@ static tn_tensor *constant(void *module, const tn_batch *b, void *user)
 }
 static bool empty(void *user, tn_batch *b) { return (void)user, (void)b, false; }
 
-START_TEST(not_a_number)
+TEST(not_a_number)
 {
     fit_case      c = fit_case_begin(0);
     tn_fit_result r = tn_fit(c.net, .train = c.train, .loss = nan_at_4, .user = &c, .steps = 9, .accumulate = 2,
@@ -399,7 +383,6 @@ START_TEST(not_a_number)
              "warm-up or clipping may help; tn_detect_anomaly(true) names the op it came from");
     fit_case_end(&c);
 }
-END_TEST
 
 #define REFUSED(code, text, ...)                                  \
     do {                                                          \
@@ -420,7 +403,7 @@ static bool row_of_train(void *user, tn_batch *b)
     fit_case *c = user;
     return tn_source_next(&c->train, b);
 }
-START_TEST(a_source_of_its_own)
+TEST(a_source_of_its_own)
 {
     fit_case        c = fit_case_begin(0);
     const tn_source train = {.next = row_of_train, .user = &c}, valid = {.next = row_of_valid, .user = &c};
@@ -436,7 +419,6 @@ START_TEST(a_source_of_its_own)
     ck_assert_msg(r.why == TN_FIT_DONE && r.steps == 10, "%s", tn_error_message());
     fit_case_end(&c);
 }
-END_TEST
 
 static bool endless(void *user, tn_batch *b)
 {
@@ -451,7 +433,7 @@ static tn_tensor *half(void *module, const tn_batch *b, void *user)
 }
 
 /* A source of validation that never returns false, with a known number of batches, and without. */
-START_TEST(an_endless_validation)
+TEST(an_endless_validation)
 {
     for (int known = 0; known < 2; known++) {
         fit_case        c = fit_case_begin(0);
@@ -463,9 +445,8 @@ START_TEST(an_endless_validation)
         fit_case_end(&c);
     }
 }
-END_TEST
 
-START_TEST(wrong_use)
+TEST(wrong_use)
 {
     fit_case c = fit_case_begin(0);
     REFUSED(TN_EINVAL, "the module is NULL: its constructor failed and the error was cleared", (tn_sequential *)NULL,
@@ -516,9 +497,8 @@ START_TEST(wrong_use)
     ck_error(TN_EIO, "from before");
     fit_case_end(&c), fit_case_end(&other);
 }
-END_TEST
 
-START_TEST(rows)
+TEST(rows)
 {
     tn_tensor  *x = tn_arange(7), *y = tn_reshape(tn_arange(14), TN_SHAPE(7, 2)), *z = tn_ones(TN_SHAPE(6));
     tn_dataset *r = tn_dataset_new(.x = x, .y = y, .batch = 3, .shuffle = true, .seed = 1);
@@ -549,41 +529,9 @@ START_TEST(rows)
     ck_assert(s.next(s.user, &b) && s.next(s.user, &b) && !s.next(s.user, &b) && s.next(s.user, &b));
     ck_assert_int_eq(tn_get_i64(b.x, 2), 2);
     tn_dataset_free(r);
-    ck_assert(!tn_dataset_new(.x = NULL));
-    ck_error(TN_EINVAL, "tn_dataset_new: .x is NULL");
-    ck_assert(!tn_dataset_new(.x = x, .y = z));
-    ck_error(TN_ESHAPE, "tn_dataset_new: .x has 7 rows, but .y [6] has 6");
-    ck_assert(!tn_dataset_new(.x = tn_scalar(1)));
-    ck_error(TN_ESHAPE, "tn_dataset_new: a 0-d tensor has no rows");
-    ck_assert(!tn_dataset_new(.x = x, .batch = -2));
-    ck_error(TN_EINVAL, "tn_dataset_new: .batch is -2, expected at least 1");
+    ck_refused(tn_dataset_new(.x = NULL), TN_EINVAL, "tn_dataset_new: .x is NULL");
+    ck_refused(tn_dataset_new(.x = x, .y = z), TN_ESHAPE, "tn_dataset_new: .x has 7 rows, but .y [6] has 6");
+    ck_refused(tn_dataset_new(.x = tn_scalar(1)), TN_ESHAPE, "tn_dataset_new: a 0-d tensor has no rows");
+    ck_refused(tn_dataset_new(.x = x, .batch = -2), TN_EINVAL, "tn_dataset_new: .batch is -2, expected at least 1");
     ck_assert(!tn_dataset_source(NULL).next);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("fit");
-    TCase *c = tn_tcase(s, "fit");
-    tcase_add_checked_fixture(c, tn_faulty_files_begin, tn_faulty_files_end); /* without waiting for the disk */
-    tcase_add_test(c, as_by_hand);
-    tcase_add_test(c, rate_of_0);
-    tcase_add_loop_test(c, resumes, 0, 2);
-    tcase_add_test(c, resumes_at_the_end);
-    tcase_add_test(c, validation_leaves_no_trace);
-    tcase_add_test(c, what_a_validation_is_the_mean_of);
-    tcase_add_test(c, patience);
-    tcase_add_test(c, good_enough);
-    tcase_add_test(c, scores);
-    tcase_add_test(c, averages);
-    tcase_add_test(c, events);
-    tcase_add_test(c, stops);
-    tcase_add_test(c, steps_of_many_batches);
-    tcase_add_test(c, listener_raises);
-    tcase_add_test(c, not_a_number);
-    tcase_add_test(c, a_source_of_its_own);
-    tcase_add_test(c, an_endless_validation);
-    tcase_add_test(c, wrong_use);
-    tcase_add_test(c, rows);
-    return tn_check_main(s);
 }

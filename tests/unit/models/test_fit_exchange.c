@@ -4,13 +4,9 @@
 #include "tests/common/check_main.h"
 
 #include "models/models.h"
-#include "tests/common/bits.h"
-#include "tests/common/errors.h"
 #include "tests/common/faults.h"
 #include "tests/common/fit_case.h"
-#include <math.h>
 #include <pthread.h>
-#include <string.h>
 
 /* ---- gradients before the step ----------------------------------------------------------------------------------- */
 
@@ -49,8 +45,10 @@ static tn_tensor *uneven_loss(void *net, const tn_batch *b, void *user)
     return (void)user, tn_mse_loss(tn_module_call(net, b->x), b->y);
 }
 
+AROUND_TESTS(tn_faulty_files_begin, tn_faulty_files_end);
+
 /* The batches of a step count as one batch: each row has the same weight, whatever the size of its batch. */
-START_TEST(batches_of_a_step_count_by_what_they_hold)
+TEST(batches_of_a_step_count_by_what_they_hold)
 {
     static const struct {
         int64_t size[3];
@@ -74,10 +72,9 @@ START_TEST(batches_of_a_step_count_by_what_they_hold)
     }
     for (int i = 0; i < 3; i++) tn_module_free(net[i]);
 }
-END_TEST
 
 /* The hook gets the sum over all batches of a step, and its changes are clipped and used by the step. */
-START_TEST(exchange_sees_whole_gradients)
+TEST(exchange_sees_whole_gradients)
 {
     fit_case c = fit_case_begin(0), h = fit_case_begin(0), before = fit_case_begin(0);
     scaling  half = {.by = 0.01}, by_hand = {.by = 0.01};
@@ -96,9 +93,8 @@ START_TEST(exchange_sees_whole_gradients)
         ck_assert(tn_same_bits(p.tensor, q.tensor) && !tn_same_bits(p.tensor, from.tensor));
     fit_case_end(&c), fit_case_end(&h), fit_case_end(&before);
 }
-END_TEST
 
-START_TEST(exchange_fails)
+TEST(exchange_fails)
 {
     for (int raises = 0; raises < 2; raises++) {
         fit_case c = fit_case_begin(0), whole = fit_case_begin(0);
@@ -128,7 +124,6 @@ START_TEST(exchange_fails)
         fit_case_end(&c), fit_case_end(&whole);
     }
 }
-END_TEST
 
 /* ---- shards ------------------------------------------------------------------------------------------------------ */
 
@@ -201,7 +196,7 @@ static void *run_rank(void *user)
     return NULL;
 }
 
-START_TEST(two_ranks_are_one)
+TEST(two_ranks_are_one)
 {
     static team t;
     member      members[RANKS + 1];
@@ -218,17 +213,4 @@ START_TEST(two_ranks_are_one)
         ck_assert_msg(fabs(t.weights[0][i] - t.weights[RANKS][i]) < 1e-5, "weight %d: %.9g beside %.9g", i,
                       (double)t.weights[0][i], (double)t.weights[RANKS][i]);
     tn_trim();
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("fit_exchange");
-    TCase *c = tn_tcase(s, "fit");
-    tcase_add_checked_fixture(c, tn_faulty_files_begin, tn_faulty_files_end); /* without waiting for the disk */
-    tcase_add_test(c, batches_of_a_step_count_by_what_they_hold);
-    tcase_add_test(c, exchange_sees_whole_gradients);
-    tcase_add_test(c, exchange_fails);
-    tcase_add_test(c, two_ranks_are_one);
-    return tn_check_main(s);
 }

@@ -3,18 +3,13 @@
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 
-#include "tests/common/bits.h"
-#include "tests/common/errors.h"
 #include "tests/common/faults.h"
 #include "tests/common/fit_case.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -55,7 +50,7 @@ static void remember_rate(const tn_fit_event *e, void *user)
 }
 
 /* With tn_fit's own optimizer, the options of this call are used. */
-START_TEST(prolonged)
+TEST(prolonged)
 {
     const char   *folder = tn_test_file("prolonged");
     fit_case      c = fit_case_begin(0);
@@ -69,10 +64,9 @@ START_TEST(prolonged)
     ck_assert_msg(fabs(c.last.lr - 0.02 / 12) < 1e-9, "lr at step 16: %g", c.last.lr); /* the last of 4 … 16 */
     fit_case_end(&c);
 }
-END_TEST
 
 /* With the program's optimizer, the checkpoint's learning rate is used, and a note reports it. */
-START_TEST(rate_of_the_checkpoint)
+TEST(rate_of_the_checkpoint)
 {
     const char *folder = tn_test_file("rate");
     fit_case    c = fit_case_begin(0);
@@ -89,10 +83,9 @@ START_TEST(rate_of_the_checkpoint)
     }
     fit_case_end(&c);
 }
-END_TEST
 
 /* A flipped bit in any byte of best.safetensors. */
-START_TEST(damaged_best)
+TEST(damaged_best)
 {
     const char *folder = tn_test_file("damaged_best"), *file = tn_test_in(folder, "best.safetensors");
     fit_case    c = fit_case_begin(0);
@@ -119,7 +112,6 @@ START_TEST(damaged_best)
     }
     fit_case_end(&c);
 }
-END_TEST
 
 static double always_better(void *net, void *user)
 {
@@ -129,7 +121,7 @@ static double always_better(void *net, void *user)
 }
 
 /* A run killed between best.safetensors and its checkpoint: the file is newer than the run that resumes. */
-START_TEST(best_of_another_step)
+TEST(best_of_another_step)
 {
     const char *folder[2] = {tn_test_file("longer"), tn_test_file("shorter")};
     for (int i = 0; i < 3; i++) {
@@ -149,11 +141,12 @@ START_TEST(best_of_another_step)
                 rename(tn_test_in(folder[0], "best.safetensors"), tn_test_in(folder[1], "best.safetensors")), 0);
     }
 }
-END_TEST
 
 /* ---- retention --------------------------------------------------------------------------------------------------- */
 
-START_TEST(keeps_the_newest)
+AROUND_TESTS(tn_faulty_files_begin, tn_faulty_files_end);
+
+TEST(keeps_the_newest)
 {
     const char *folder = tn_test_file("keep/in/a/folder/that/is/made");
     fit_case    c = fit_case_begin(0);
@@ -170,11 +163,10 @@ START_TEST(keeps_the_newest)
     tn_free(best);
     fit_case_end(&c);
 }
-END_TEST
 
 /* A run that is stopped and resumed ends with the same checkpoints as an uninterrupted one: saved by steps, by
  * validations (one coincides with a stop), by epochs. `translate` averages the last checkpoints and depends on it. */
-START_TEST(stops_leave_no_others)
+TEST(stops_leave_no_others)
 {
     static const struct {
         int64_t save_every, valid_every;
@@ -201,12 +193,10 @@ START_TEST(stops_leave_no_others)
             ck_assert_msg(!strcmp(names(folder), whole), "way %zu: %s, not %s", w, names(folder), whole);
         }
 }
-END_TEST
 
-START_TEST(removes_what_others_left)
+TEST(removes_what_others_left)
 {
-    const char *folder = tn_test_file("left");
-    mkdir(folder, 0777);
+    const char *folder = tn_test_folder("left");
     ck_assert_int_eq(tn_file_write(tn_test_in(folder, ".step-000000000300.ckpt.tmp.0123456789ab"), "x", 1), TN_OK);
     ck_assert_int_eq(tn_file_write(tn_test_in(folder, ".best.safetensors.tmp.0123456789ab"), "x", 1), TN_OK);
     ck_assert_int_eq(tn_file_write(tn_test_in(folder, ".mine.tmp.0123456789ab"), "x", 1), TN_OK);
@@ -217,9 +207,8 @@ START_TEST(removes_what_others_left)
                      ".mine.tmp.0123456789ab step-000000000000.ckpt step-000000000001.ckpt step-1.ckpt ");
     fit_case_end(&c);
 }
-END_TEST
 
-START_TEST(passes_over_what_is_damaged)
+TEST(passes_over_what_is_damaged)
 {
     const char *folder = tn_test_file("damaged"), *newest = tn_test_in(folder, "step-000000000004.ckpt");
     fit_case    whole = fit_case_begin(0), c = fit_case_begin(0);
@@ -249,7 +238,6 @@ START_TEST(passes_over_what_is_damaged)
     ck_assert_int_eq(c.told[TN_FIT_NOTE], 2);
     fit_case_end(&c), fit_case_end(&whole);
 }
-END_TEST
 
 /* ---- the lock ---------------------------------------------------------------------------------------------------- */
 
@@ -270,7 +258,7 @@ static tn_tensor *another_inside(void *module, const tn_batch *b, void *user)
     return fit_case_loss(module, b, c);
 }
 
-START_TEST(one_at_a_time)
+TEST(one_at_a_time)
 {
     char     text[1200];
     fit_case c = fit_case_begin(0);
@@ -291,9 +279,8 @@ START_TEST(one_at_a_time)
     ck_error(TN_ESTATE, text);
     fit_case_end(&c);
 }
-END_TEST
 
-START_TEST(another_config)
+TEST(another_config)
 {
     const char *folder = tn_test_file("config");
     static const struct {
@@ -321,13 +308,11 @@ START_TEST(another_config)
     fit_case_end(&c);
     c = fit_case_begin(0);
     ck_assert_int_eq(tn_fit(USUAL(&c), .steps = 1, .folder = folder, .config = "{").why, TN_FIT_FAILED);
-    ck_assert_int_eq(tn_error(), TN_EFORMAT);
-    tn_clear_error();
+    ck_error_code(TN_EFORMAT);
     fit_case_end(&c);
 }
-END_TEST
 
-START_TEST(no_folder)
+TEST(no_folder)
 {
     char     text[1200];
     fit_case c = fit_case_begin(0);
@@ -340,7 +325,6 @@ START_TEST(no_folder)
     ck_error(TN_EINVAL, "tn_fit: .folder is a path of 0 bytes, but must have 1 to 800");
     fit_case_end(&c);
 }
-END_TEST
 
 /* ---- failures ---------------------------------------------------------------------------------------------------- */
 
@@ -360,8 +344,10 @@ static tn_fit_result whole_into(fit_case *c, const char *folder)
                   .save_every = 2);
 }
 
+AROUND_TESTS(NULL, NULL);
+
 /* An allocation fails at some point of the run; the program continues, resumes, and gets the same bits. */
-START_TEST(memory_fails)
+TEST(memory_fails)
 {
     tn_faulty_memory_begin();
     tn_faulty_files_begin();
@@ -399,10 +385,9 @@ START_TEST(memory_fails)
     tn_faulty_files_end();
     tn_faulty_memory_end();
 }
-END_TEST
 
 /* Each file operation fails once, or from then on: the run raises; saved files remain; resuming gives the same bits. */
-START_TEST(files_fail)
+TEST(files_fail)
 {
     static const int codes[] = {EIO, ENOSPC};
     fit_case         whole = whole_run();
@@ -432,11 +417,10 @@ START_TEST(files_fail)
         }
     fit_case_end(&whole);
 }
-END_TEST
 
 /* A disk that is full from the start is detected before the first step. The child kills itself on success, so that a
  * leak checker does not report its memory. */
-START_TEST(disk_is_full)
+TEST(disk_is_full)
 {
     fit_case      c = fit_case_begin(0);
     const pid_t   child = fork();
@@ -455,12 +439,13 @@ START_TEST(disk_is_full)
     fit_done(run(&c, tn_test_file("full"), 1));
     fit_case_end(&c);
 }
-END_TEST
+
+AROUND_TESTS(tn_faulty_files_begin, tn_faulty_files_end);
 
 /* A child trains and saves after each step until it is killed: its newest checkpoint is intact and never older than
  * before, and in the end the bits are those of an uninterrupted run. A run of more than MANY steps, as after long waits
  * on a busy machine, ends: each resume reads the record of all of them. */
-START_TEST(killed_at_any_time)
+TEST(killed_at_any_time)
 {
     enum { MANY = 2000 };
     char          name[32] = "killed";
@@ -508,28 +493,4 @@ START_TEST(killed_at_any_time)
     printf("kills: %d at random moments of a run with a checkpoint each step, %lld left a newer one: each goes on\n",
            kills, (long long)news);
     ck_assert_msg(news > kills / 10, "only %lld of %d kills left something new", (long long)news, kills);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("fit_files");
-    TCase *quick = tn_tcase(s, "folder"), *c = tn_tcase(s, "faults");
-    tcase_add_checked_fixture(quick, tn_faulty_files_begin, tn_faulty_files_end); /* without waiting for the disk */
-    tcase_add_test(quick, keeps_the_newest);
-    tcase_add_test(quick, stops_leave_no_others);
-    tcase_add_test(quick, removes_what_others_left);
-    tcase_add_test(quick, passes_over_what_is_damaged);
-    tcase_add_test(quick, one_at_a_time);
-    tcase_add_test(quick, another_config);
-    tcase_add_test(quick, no_folder);
-    tcase_add_test(quick, killed_at_any_time);
-    tcase_add_test(c, memory_fails);
-    tcase_add_test(c, files_fail);
-    tcase_add_test(c, disk_is_full);
-    tcase_add_test(c, prolonged);
-    tcase_add_test(c, rate_of_the_checkpoint);
-    tcase_add_test(c, damaged_best);
-    tcase_add_test(c, best_of_another_step);
-    return tn_check_main(s);
 }

@@ -3,10 +3,6 @@
 #include "tests/common/check_main.h"
 
 #include "models/models.h"
-#include "tests/common/bits.h"
-#include "tests/common/errors.h"
-#include <stdio.h>
-#include <string.h>
 
 enum { VOCAB = 60, STEPS = 5, KINDS = 6, BATCH = 12 };
 
@@ -141,24 +137,20 @@ static void ck_budgets(int kind, int64_t accumulate, bool autocast)
     tn_module_free(free_run.net);
 }
 
-START_TEST(same_bits_below_the_budget)
+TEST_EACH(same_bits_below_the_budget, KINDS)
 {
     const int most = TN_TEST_SANITIZED ? 1 : 3; /* a sanitizer takes ten times as long */
     for (int threads = 1; threads <= most; threads += tn_test_whole() ? 1 : 2) {
         tn_set_threads(threads);
         ck_budgets(_i, 1, false);
     }
-    tn_set_threads(0);
 }
-END_TEST
 
-START_TEST(with_accumulation) { ck_budgets(_i, 3, false); }
-END_TEST
-START_TEST(with_autocast) { ck_budgets(_i, 1, true); }
-END_TEST
+TEST_EACH(with_accumulation, TN_TEST_SANITIZED ? 1 : KINDS) { ck_budgets(_i, 3, false); }
+TEST_EACH(with_autocast, TN_TEST_SANITIZED ? 1 : KINDS) { ck_budgets(_i, 1, true); }
 
 /* A run that was resumed with another budget ends with the bits of one without. */
-START_TEST(resumes_with_another_budget)
+TEST(resumes_with_another_budget)
 {
     course        c = {.kind = 2, .length = 24}, d = c;
     tn_module    *a = model_of(2), *b = model_of(2);
@@ -174,11 +166,10 @@ START_TEST(resumes_with_another_budget)
     ck_same_weights(a, b);
     tn_module_free(a), tn_module_free(b);
 }
-END_TEST
 
 /* ---- what does not fit ------------------------------------------------------------------------------------------- */
 
-START_TEST(refused_before_the_first_step)
+TEST(refused_before_the_first_step)
 {
     course        c = {.kind = 2, .length = 24};
     tn_module    *net = model_of(2), *same = model_of(2);
@@ -198,10 +189,9 @@ START_TEST(refused_before_the_first_step)
     for (tn_each p = tn_module_each(net, TN_EACH_PARAMETER); tn_next(&p);) ck_assert_ptr_null(tn_grad(p.tensor));
     tn_module_free(net), tn_module_free(same);
 }
-END_TEST
 
 /* Longer batches are planned when they come. Those that cannot fit end the run at their step. */
-START_TEST(a_later_batch_is_larger)
+TEST(a_later_batch_is_larger)
 {
     for (int i = 0; i < 2; i++) {
         course        c = {.kind = 0, .length = 16, .later = i ? 64 : 24, .grows = 4}, d = c;
@@ -221,7 +211,6 @@ START_TEST(a_later_batch_is_larger)
         tn_module_free(net), tn_module_free(other);
     }
 }
-END_TEST
 
 static bool few_ids(void *user, tn_batch *b)
 {
@@ -232,7 +221,7 @@ static bool few_ids(void *user, tn_batch *b)
 }
 
 /* The budget that the error states is enough, also with validations, whose products copy weights. */
-START_TEST(validates_within_the_stated_budget)
+TEST(validates_within_the_stated_budget)
 {
     size_t need = 0;
     for (int valid = -1; valid < 2; valid++) {
@@ -250,19 +239,4 @@ START_TEST(validates_within_the_stated_budget)
         } else ck_assert_msg(r.why == TN_FIT_DONE && c.steps == 4, "%d: %s", valid, tn_error_message());
         tn_module_free(net);
     }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("fit_memory");
-    TCase *t = tn_tcase(s, "memory");
-    tcase_add_loop_test(t, same_bits_below_the_budget, 0, KINDS);
-    tcase_add_loop_test(t, with_accumulation, 0, TN_TEST_SANITIZED ? 1 : KINDS);
-    tcase_add_loop_test(t, with_autocast, 0, TN_TEST_SANITIZED ? 1 : KINDS);
-    tcase_add_test(t, resumes_with_another_budget);
-    tcase_add_test(t, refused_before_the_first_step);
-    tcase_add_test(t, a_later_batch_is_larger);
-    tcase_add_test(t, validates_within_the_stated_budget);
-    return tn_check_main(s);
 }

@@ -3,12 +3,9 @@
 #include "tests/common/check_main.h"
 
 #include "models/models.h"
-#include "tests/common/bits.h"
-#include "tests/common/errors.h"
 #include "tests/common/faults.h"
 #include "tests/common/fit_case.h"
 #include "tests/common/thread_ranks.h"
-#include <math.h>
 
 #define USUAL(c) (c)->net, .train = (c)->train, .loss = fit_case_loss, .user = (c)
 #define LISTENED(c) .on = fit_case_listen, .on_user = (c)
@@ -29,8 +26,10 @@ static void none_at_a_step(const tn_fit_event *e, void *user)
     if (e->what == TN_FIT_STEP) no_gradients(user);
 }
 
+AROUND_TESTS(tn_faulty_files_begin, tn_faulty_files_end);
+
 /* Gradients of parameters without an optimizer are cleared at each step: they must not accumulate or be saved. */
-START_TEST(an_optimizer_of_a_part)
+TEST(an_optimizer_of_a_part)
 {
     for (int kept = 0; kept < 2; kept++) {
         fit_case      c = fit_case_begin(0);
@@ -42,7 +41,6 @@ START_TEST(an_optimizer_of_a_part)
         fit_case_end(&c);
     }
 }
-END_TEST
 
 static void large_gradients(fit_case *c)
 {
@@ -67,7 +65,7 @@ static void begun_with_gradients(tn_world *w, void *user)
     fit_case_end(c), fit_case_end(c + 1);
 }
 
-START_TEST(gradients_of_before)
+TEST(gradients_of_before)
 {
     const char *folder[] = {tn_test_file("alone-0"), tn_test_file("alone-1"), tn_test_file("ranks-0"),
                             tn_test_file("ranks-1")};
@@ -76,7 +74,6 @@ START_TEST(gradients_of_before)
     tn_thread_ranks(2, begun_with_gradients, folder + 2, 0, text);
     for (int i = 0; i < 2; i++) ck_assert_msg(!*text[i], "%s", text[i]);
 }
-END_TEST
 
 /* ---- objects of others ------------------------------------------------------------------------------------------- */
 
@@ -86,7 +83,7 @@ END_TEST
         ck_error(TN_EINVAL, "tn_fit: " text);                                            \
     } while (0)
 
-START_TEST(of_another)
+TEST(of_another)
 {
     fit_case      c = fit_case_begin(0), other = fit_case_begin(0), before = fit_case_begin(0);
     tn_optimizer *o = tn_sgd_new(c.net, .lr = 0.1);
@@ -113,7 +110,6 @@ START_TEST(of_another)
     tn_optimizer_free(o);
     fit_case_end(&c), fit_case_end(&other), fit_case_end(&before);
 }
-END_TEST
 
 /* ---- tn_accumulate ----------------------------------------------------------------------------------------------- */
 
@@ -138,7 +134,7 @@ static void steps_of_three(fit_case *c, tn_optimizer *o)
     }
 }
 
-START_TEST(parts_are_put_back)
+TEST(parts_are_put_back)
 {
     fit_case      c = fit_case_begin(0);
     tn_optimizer *o = tn_sgd_new(c.net, .lr = 0.1);
@@ -149,8 +145,7 @@ START_TEST(parts_are_put_back)
     ck_assert_int_eq(
         tn_fit(c.net, .train = c.train, .loss = nan_at_2, .user = &c, .optimizer = o, .steps = 4, LISTENED(&c)).why,
         TN_FIT_FAILED);
-    ck_assert_int_eq(tn_error(), TN_ENUMERIC);
-    tn_clear_error();
+    ck_error_code(TN_ENUMERIC);
     ck_assert_int_eq(tn_steps(o), 6);
     steps_of_three(&c, o);
     /* gradients accumulated for a pending step are not lost */
@@ -162,14 +157,13 @@ START_TEST(parts_are_put_back)
     tn_optimizer_free(o);
     fit_case_end(&c);
 }
-END_TEST
 
 /* ---- values and counts ------------------------------------------------------------------------------------------- */
 
 static double not_a_number(void *module, void *user) { return (void)module, (void)user, NAN; }
 
 /* As in PyTorch, NaN is not an improvement: a diverging run gets a smaller learning rate. */
-START_TEST(a_plateau_hears_of_nan)
+TEST(a_plateau_hears_of_nan)
 {
     fit_case      c = fit_case_begin(0);
     tn_optimizer *o = tn_sgd_new(c.net, .lr = 0.1);
@@ -180,7 +174,6 @@ START_TEST(a_plateau_hears_of_nan)
     tn_optimizer_free(o);
     fit_case_end(&c);
 }
-END_TEST
 
 /* The first value is the best: a resumed run knows it, and keeps its weights. */
 static double endless(void *module, void *user)
@@ -189,7 +182,7 @@ static double endless(void *module, void *user)
     (void)module;
     return c->last.step > 1 ? 1 : c->rising ? INFINITY : -INFINITY;
 }
-START_TEST(an_endless_best)
+TEST(an_endless_best)
 {
     for (int rising = 0; rising < 2; rising++)
         for (int call = 0; call < 2; call++) {
@@ -203,10 +196,9 @@ START_TEST(an_endless_best)
             fit_case_end(&c);
         }
 }
-END_TEST
 
 /* 21 rows in batches of 5: TN_FIT_END reports all items of this call. */
-START_TEST(items_of_the_call)
+TEST(items_of_the_call)
 {
     const char *folder = tn_test_file("items");
     for (int call = 0; call < 2; call++) {
@@ -217,10 +209,9 @@ START_TEST(items_of_the_call)
         fit_case_end(&c);
     }
 }
-END_TEST
 
 /* Without the source's .batches, the number of steps is known only from .steps, in this call or in the next. */
-START_TEST(steps_that_become_known)
+TEST(steps_that_become_known)
 {
     const char     *folder = tn_test_file("known");
     fit_case        c = fit_case_begin(0);
@@ -239,22 +230,4 @@ START_TEST(steps_that_become_known)
     ck_assert_double_eq_tol(c.last.lr, 0.01 * 24 / 40, 1e-12);
 #undef GO_ON
     fit_case_end(&c);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("fit_owners");
-    TCase *c = tn_tcase(s, "fit");
-    tcase_add_checked_fixture(c, tn_faulty_files_begin, tn_faulty_files_end); /* without waiting for the disk */
-    tcase_add_test(c, an_optimizer_of_a_part);
-    tcase_add_test(c, of_another);
-    tcase_add_test(c, parts_are_put_back);
-    tcase_add_test(c, a_plateau_hears_of_nan);
-    tcase_add_test(c, an_endless_best);
-    tcase_add_test(c, items_of_the_call);
-    tcase_add_test(c, steps_that_become_known);
-    c = tn_tcase(s, "ranks");
-    tcase_add_test(c, gradients_of_before);
-    return tn_check_main(s);
 }

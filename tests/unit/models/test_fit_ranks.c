@@ -3,10 +3,7 @@
 #include "tests/common/check_main.h"
 
 #include "extras.h"
-#include "tests/common/errors.h"
 #include "tests/common/thread_ranks.h"
-#include <math.h>
-#include <string.h>
 
 enum { ROWS = 53, ROOM = 2048, RANKS = TN_THREAD_RANKS };
 typedef struct {
@@ -115,7 +112,7 @@ static void variant(job *j, int which)
 }
 enum { VARIANTS = 6 };
 
-START_TEST(any_number_of_ranks)
+TEST_EACH(any_number_of_ranks, VARIANTS)
 {
     static job one, many;
     variant(&one, _i), variant(&many, _i);
@@ -128,10 +125,9 @@ START_TEST(any_number_of_ranks)
     variant(&many, 0);
     if (_i == 5) run(&many, 1), same(&one, &many, 1); /* .zero changes no bits */
 }
-END_TEST
 
 /* Stopped on one rank, or by an error of one; then resumed with other numbers of ranks. */
-START_TEST(goes_on_with_another_number)
+TEST_EACH(goes_on_with_another_number, VARIANTS)
 {
     static const int numbers[][3] = {{4, 3, 1}, {2, 1, 4}, {1, 4, 2}};
     static job       whole, parts;
@@ -162,7 +158,6 @@ START_TEST(goes_on_with_another_number)
         same(&whole, &parts, numbers[k][2]);
     }
 }
-END_TEST
 
 /* ---- carried states ---------------------------------------------------------------------------------------------- */
 
@@ -205,7 +200,7 @@ static void carried(tn_world *w, void *user)
     tn_columns_free(text), tn_columns_free(held), tn_free(m);
 }
 
-START_TEST(carried_states)
+TEST(carried_states)
 {
     static const int first[] = {3, 5, 2}, then[] = {2, 1, 4};
     char             text[RANKS][1100], name[32];
@@ -227,7 +222,6 @@ START_TEST(carried_states)
         }
     }
 }
-END_TEST
 
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 
@@ -264,7 +258,7 @@ static void wrongly(tn_world *w, void *user)
     tn_optimizer_free(o), tn_free(net);
 }
 
-START_TEST(mistakes)
+TEST(mistakes)
 {
     static const char *const said[] = {
         "tn_source_shard: the source has no .shard function",
@@ -281,16 +275,4 @@ START_TEST(mistakes)
         ck_assert_msg(!strncmp(text[0], said[what], strlen(said[what])), "%d: %s", what, text[0]);
         ck_assert_msg(*text[1], "%d", what);
     }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("fit_ranks");
-    TCase *c = tn_tcase(s, "ranks");
-    tcase_add_loop_test(c, any_number_of_ranks, 0, VARIANTS);
-    tcase_add_loop_test(c, goes_on_with_another_number, 0, VARIANTS);
-    tcase_add_test(c, carried_states);
-    tcase_add_test(c, mistakes);
-    return tn_check_main(s);
 }

@@ -2,13 +2,7 @@
  * tokenizers that GGUF cannot represent are not written. Each case was verified with llama.cpp. */
 #define _GNU_SOURCE
 #include "models/models.h"
-#include "tests/common/bits.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 /* ---- a file of another program ----------------------------------------------------------------------------------- */
 
@@ -30,8 +24,8 @@ static tn_gguf_writer *begun_with(int experts)
     tn_gguf_put_string(w, "general.architecture", "llama");
     for (int i = 0; i < 5; i++) tn_gguf_put_u32(w, keys[i], values[i]);
     tn_gguf_put_float(w, "llama.attention.layer_norm_rms_epsilon", 1e-5);
-    ck_assert_int_eq(tn_gguf_put_float(w, "large", 1e300), TN_EINVAL);
-    ck_error(TN_EINVAL, "tn_gguf_put_float: 'large' is 1e+300, beyond the range of f32");
+    ck_fails(tn_gguf_put_float(w, "large", 1e300), TN_EINVAL,
+             "tn_gguf_put_float: 'large' is 1e+300, beyond the range of f32");
     puts_tensor(w, "token_embd.weight", TN_SHAPE(WORDS, DIM));
     puts_tensor(w, "output_norm.weight", TN_SHAPE(DIM));
     puts_tensor(w, "blk.0.attn_norm.weight", TN_SHAPE(DIM)), puts_tensor(w, "blk.0.ffn_norm.weight", TN_SHAPE(DIM));
@@ -83,7 +77,7 @@ static void refused(tn_gguf_writer *w, tn_status status, const char *part)
 /* ---- experts ----------------------------------------------------------------------------------------------------- */
 
 /* The matrices of experts are one tensor with 3 dims. */
-START_TEST(stacks_of_experts)
+TEST(stacks_of_experts)
 {
     static const struct {
         int         count;
@@ -105,7 +99,6 @@ START_TEST(stacks_of_experts)
         refused(w, TN_EFORMAT, rows[i].says);
     }
 }
-END_TEST
 
 /* ---- rotary positions -------------------------------------------------------------------------------------------- */
 
@@ -119,7 +112,7 @@ static void scale(tn_gguf_writer *w, const char *type, double factor, double old
 }
 
 /* Without a base the angles have llama.cpp's, not the one of the family's config.json, which is 1e6 for a Mixtral. */
-START_TEST(no_base)
+TEST(no_base)
 {
     for (int experts = 0; experts <= 2; experts += 2) {
         tn_gguf_writer *given = begun_with(experts), *other = begun_with(experts);
@@ -128,10 +121,9 @@ START_TEST(no_base)
         ck_assert_msg(tn_same_bits(y, scored(given)) && !tn_same_bits(y, scored(other)), "%d experts", experts);
     }
 }
-END_TEST
 
 /* A factor without a type is linear. */
-START_TEST(scales_without_a_type)
+TEST(scales_without_a_type)
 {
     static const struct {
         const char *type;
@@ -151,7 +143,6 @@ START_TEST(scales_without_a_type)
     w = begun(), scale(w, "yarn", 4, -1);
     refused(w, TN_EUNSUPPORTED, SCALING "type has a value that is not supported");
 }
-END_TEST
 
 static tn_gguf_writer *with_factors(double last)
 {
@@ -163,7 +154,7 @@ static tn_gguf_writer *with_factors(double last)
 }
 
 /* llama.cpp scales by both. */
-START_TEST(scales_once)
+TEST(scales_once)
 {
     tn_gguf_writer *w = begun();
     scale(w, "linear", 4, -1);
@@ -175,10 +166,9 @@ START_TEST(scales_once)
     w = with_factors(8), scale(w, NULL, -1, 4);
     refused(w, TN_EUNSUPPORTED, "angles are scaled twice");
 }
-END_TEST
 
 /* llama.cpp multiplies by it, also by 0. */
-START_TEST(scales_no_attention)
+TEST(scales_no_attention)
 {
     static const double others[] = {0.5, 0};
     tn_gguf_writer     *w = begun();
@@ -189,7 +179,6 @@ START_TEST(scales_no_attention)
         refused(w, TN_EUNSUPPORTED, SCALING "attn_factor has a value that is not supported");
     }
 }
-END_TEST
 
 /* ---- tokenizers -------------------------------------------------------------------------------------------------- */
 
@@ -263,7 +252,7 @@ static void piece_is(const char *path, int64_t count, int64_t i, const char *tex
 }
 
 /* llama.cpp requires as many tokens as the vocabulary has ids. A folder has no padding tokens. */
-START_TEST(fills_up_its_pieces)
+TEST_EACH(fills_up_its_pieces, 2)
 {
     const char *path = tn_test_file("filled.gguf"), *dir = tn_test_folder("filled");
     tn_model    d = with(_i ? sentence : bytes, 10), e = again(&d, path), f = again(&e, dir), h = again(&f, path);
@@ -283,10 +272,9 @@ START_TEST(fills_up_its_pieces)
     ck_error_has(TN_EFORMAT, "the tokenizer has 8 tokens, but the model only 7 token ids");
     tn_model_close(&d);
 }
-END_TEST
 
 /* Added tokens that are not special keep their type. */
-START_TEST(finds_what_is_added)
+TEST_EACH(finds_what_is_added, 2)
 {
     const char *path = tn_test_file("added.gguf"), *dir = tn_test_folder("added");
     tn_model    d = with(_i ? sentence : bytes, 8), e = again(&d, path), f = again(&e, dir);
@@ -300,11 +288,10 @@ START_TEST(finds_what_is_added)
     }
     tn_model_close(&d), tn_model_close(&e), tn_model_close(&f);
 }
-END_TEST
 
 /* Added tokens are searched first in the raw text, as in llama.cpp for all kinds: "<|a|>b" is a space, the token, and a
  * b without its space; spaces in such a token are not replaced. */
-START_TEST(finds_before_anything_else)
+TEST(finds_before_anything_else)
 {
     static const char *const piece[] = {"<unk>",
                                         "<s>",
@@ -337,7 +324,6 @@ START_TEST(finds_before_anything_else)
     }
     tn_model_close(&d), tn_model_close(&e), tn_model_close(&f);
 }
-END_TEST
 
 /* A copy of the text with the first `what` replaced by `with`. */
 static const char *edited(const char *text, const char *what, const char *with)
@@ -360,7 +346,7 @@ static const char *edited(const char *text, const char *what, const char *with)
                                                     "'tokens': ['<|end|>']}}}, 'model'"
 
 /* llama.cpp's "default" is no model's splitter. */
-START_TEST(rejects_the_default_splitter)
+TEST(rejects_the_default_splitter)
 {
     static const char *const pre[] = {NULL, "default", "gpt-2"};
     for (int i = 0; i < 3; i++) {
@@ -377,10 +363,9 @@ START_TEST(rejects_the_default_splitter)
         else scored(w);
     }
 }
-END_TEST
 
 /* Tokenizer rules without a GGUF key are errors. */
-START_TEST(leaves_out_no_rule)
+TEST(leaves_out_no_rule)
 {
     static const struct {
         const char *json, *what, *with, *named; /* NULL: can be written */
@@ -411,10 +396,9 @@ START_TEST(leaves_out_no_rule)
         tn_model_close(&d);
     }
 }
-END_TEST
 
 /* A .model with remove_extra_whitespaces in its normalizer_spec. */
-START_TEST(leaves_out_no_rule_of_a_model)
+TEST(leaves_out_no_rule_of_a_model)
 {
     static const char more[] = "\x1a\x02\x20\x01";
     const char       *dir = tn_test_folder("squeezed"), *path = tn_test_in(dir, "tokenizer.model");
@@ -433,7 +417,6 @@ START_TEST(leaves_out_no_rule_of_a_model)
     ck_error_has(TN_EUNSUPPORTED, "GGUF cannot represent the tokenizer's remove_extra_whitespaces");
     tn_model_close(&d), tn_model_close(&e);
 }
-END_TEST
 
 static int32_t ggml_id(const char *path, const char *key)
 {
@@ -446,7 +429,7 @@ static int32_t ggml_id(const char *path, const char *key)
 }
 
 /* llama.cpp requires a key also in a file without a tokenizer. */
-START_TEST(says_that_it_has_none)
+TEST(says_that_it_has_none)
 {
     const char    *path = tn_test_file("bare.gguf");
     const tn_model d = {.family = TN_MODEL_DECODER, .module = small(8)};
@@ -458,10 +441,9 @@ START_TEST(says_that_it_has_none)
     tn_model_close(&e);
     tn_module_free(d.lm);
 }
-END_TEST
 
 /* A file of SentencePiece's kind without begin and end ids: they are 1 and 2, if those are CONTROL. */
-START_TEST(begins_and_ends_as_usual)
+TEST(begins_and_ends_as_usual)
 {
     static const char *const text[] = {"<unk>", "<a>", "<b>",
                                        ("\xe2\x96\x81"
@@ -486,10 +468,9 @@ START_TEST(begins_and_ends_as_usual)
         tn_model_close(&d);
     }
 }
-END_TEST
 
 /* llama.cpp has six keys for end tokens, three of which are for fill-in-the-middle models. */
-START_TEST(ends_at_six)
+TEST(ends_at_six)
 {
     static const char *const keys[] = {"eos", "eot", "eom", "fim_pad", "fim_rep", "fim_sep"};
     const char              *path = tn_test_file("six.gguf");
@@ -510,7 +491,6 @@ START_TEST(ends_at_six)
     ck_error_has(TN_EUNSUPPORTED, "7 different end tokens, but GGUF can store at most 6");
     tn_model_close(&d);
 }
-END_TEST
 
 /* ---- models ------------------------------------------------------------------------------------------------------ */
 
@@ -543,7 +523,7 @@ static tn_llama *relative(int i)
 }
 
 /* A model's GGUF file opens with the same logits; the opened model is written to a directory as the first one is. */
-START_TEST(relatives)
+TEST_EACH(relatives, 6)
 {
     const char *path = tn_test_file("relative.gguf"), *a = tn_test_folder("first"), *b = tn_test_folder("second");
     int64_t     numbers[] = {5, 1, 11, 0, 7, 7, 2, 3};
@@ -572,10 +552,8 @@ START_TEST(relatives)
         if (real && strcmp(tn_json_key(v), "initializer_range") != 0)
             ck_assert_msg((float)tn_json_double(v) == (float)tn_json_double(w), "%s", tn_json_key(v));
     }
-    fine();
     tn_json_free(x), tn_json_free(c), tn_model_close(&e), tn_free(m);
 }
-END_TEST
 
 /* ---- BERT -------------------------------------------------------------------------------------------------------- */
 
@@ -598,7 +576,7 @@ static tn_tokenizer *pieces(const char *lowercase)
 }
 
 /* The encoder and the tokenizer of a BERT: the same hidden states and ids; what GGUF lacks is rejected. */
-START_TEST(encoders)
+TEST(encoders)
 {
     static const char *const texts[] = {"ab \u00c1bab [MASK], aB1 c", "[a] bab\tb[", ""};
     const char              *path = tn_test_file("bert.gguf");
@@ -626,10 +604,9 @@ START_TEST(encoders)
     ck_error_has(TN_EUNSUPPORTED, "of encoders GGUF has BERT only, not albert");
     tn_model_close(&m);
 }
-END_TEST
 
 /* llama.cpp reads neither a window nor Qwen2's factors. */
-START_TEST(leaves_out_no_window)
+TEST(leaves_out_no_window)
 {
 #define SIZES .vocab = 12, .dim = 32, .layers = 2, .heads = 2, .ff = 32, .positions = 64
     void *const m[] = {
@@ -660,30 +637,4 @@ START_TEST(leaves_out_no_window)
         }
         tn_module_free(m[i]);
     }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("gguf_models");
-    TCase *c = tn_tcase(s, "read");
-    tcase_add_test(c, stacks_of_experts);
-    tcase_add_test(c, no_base);
-    tcase_add_test(c, scales_without_a_type);
-    tcase_add_test(c, scales_once);
-    tcase_add_test(c, scales_no_attention);
-    TCase *w = tn_tcase(s, "written");
-    tcase_add_loop_test(w, fills_up_its_pieces, 0, 2);
-    tcase_add_loop_test(w, finds_what_is_added, 0, 2);
-    tcase_add_test(w, finds_before_anything_else);
-    tcase_add_test(w, leaves_out_no_window);
-    tcase_add_loop_test(w, relatives, 0, 6);
-    tcase_add_test(w, encoders);
-    tcase_add_test(w, leaves_out_no_rule);
-    tcase_add_test(w, leaves_out_no_rule_of_a_model);
-    tcase_add_test(w, rejects_the_default_splitter);
-    tcase_add_test(w, says_that_it_has_none);
-    tcase_add_test(c, begins_and_ends_as_usual);
-    tcase_add_test(c, ends_at_six);
-    return tn_check_main(s);
 }

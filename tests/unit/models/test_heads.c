@@ -2,16 +2,9 @@
  * answers found in windows; errors. */
 #include "models/models.h"
 #include "tests/common/answers.h"
-#include "tests/common/bits.h"
-#include "tests/common/check_main.h"
-#include "tests/common/errors.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
 
 static void open_answers(void) { tn_answers_open("golden/heads/answers.safetensors"); }
+AROUND_TESTS(open_answers, close_answers);
 
 static const struct head {
     const char     *name;
@@ -87,7 +80,7 @@ static const struct {
              {"bert.encoder.layer.1.output.dense.weight", "encoder.bert.encoder.layers.1.linear2.weight"},
              {"bert.encoder.layer.1.output.dense.bias", "encoder.bert.encoder.layers.1.linear2.bias"}};
 
-START_TEST(scores_losses_and_gradients_as_hugging_face)
+TEST_EACH(scores_losses_and_gradients_as_hugging_face, HEADS)
 {
     const struct head *h = &heads[_i];
     tn_tuned          *m = opened(h);
@@ -109,16 +102,14 @@ START_TEST(scores_losses_and_gradients_as_hugging_face)
     ck_assert_int_ge(compared, 3);
     tn_free(m);
 }
-END_TEST
 
 /* A model that is loaded and saved gives Hugging Face's file: same names, same bits; and it loads again. */
-START_TEST(files_are_hugging_faces)
+TEST_EACH(files_are_hugging_faces, HEADS)
 {
     const struct head *h = &heads[_i];
-    const char        *dir = tn_test_file(h->name);
+    const char        *dir = tn_test_folder(h->name);
     char               path[1100];
     tn_tuned          *m = opened(h), *again;
-    mkdir(dir, 0777);
     ck_assert_int_eq(tn_tuned_save(m, dir), TN_OK);
     snprintf(path, sizeof path, "%s/model.safetensors", dir);
     tn_safetensors *ours = tn_safetensors_open(path);
@@ -143,10 +134,9 @@ START_TEST(files_are_hugging_faces)
     ck_assert_str_eq(copy->labels[h->n - 1], m->labels[h->n - 1]);
     tn_free(copy), tn_free(m);
 }
-END_TEST
 
 /* A masked language model loses its heads, keeps its pooler or gets a new one; the other weights are unchanged. */
-START_TEST(an_encoder_is_trimmed)
+TEST(an_encoder_is_trimmed)
 {
     tn_bert  *b = tn_bert_load(tn_test_data("golden/bert/pretraining"));
     tn_tuned *m = tn_tuned_new(b, .task = TN_TASK_TOKEN_CLASSIFICATION, .n = 3);
@@ -162,7 +152,6 @@ START_TEST(an_encoder_is_trimmed)
     ck_assert(m->encoder->pooler && m->config.dropout == 0.3 && !strcmp(m->labels[1], "yes"));
     tn_free(m), tn_free(again);
 }
-END_TEST
 
 static int64_t heads_in_all(void *m)
 {
@@ -173,9 +162,9 @@ static int64_t heads_in_all(void *m)
 }
 
 /* A model with pruned heads (tests/golden/pruned_heads.py) can be tuned, and its files contain the pruning. */
-START_TEST(heads_may_have_been_pruned)
+TEST(heads_may_have_been_pruned)
 {
-    const char *dir = tn_test_file("pruned");
+    const char *dir = tn_test_folder("pruned");
     tn_bert    *b = tn_bert_load(tn_test_data("golden/look/bert")), *whole;
     tn_tensor  *ids = tn_full_of(TN_I64, TN_SHAPE(2, 5), 7);
     fine();
@@ -190,14 +179,12 @@ START_TEST(heads_may_have_been_pruned)
     tn_eval(m);
     ck_assert_int_eq(heads_in_all(m), left);
     ck_assert(tn_same_bits(tn_bert_forward(m->encoder, ids), before));
-    mkdir(dir, 0777);
     ck_assert_int_eq(tn_tuned_save(m, dir), TN_OK);
     tn_tuned *again = tn_tuned_load(dir);
     fine();
     ck_assert(tn_same_bits(tn_tuned_forward(again, ids), tn_tuned_forward(m, ids)));
     tn_free(again), tn_free(m), tn_free(whole);
 }
-END_TEST
 
 /* Adapters of the queries and values. */
 static tn_status adapt(tn_tuned *m)
@@ -211,7 +198,7 @@ static tn_status adapt(tn_tuned *m)
 }
 
 /* With adapters in many layers, .trained still names the head: its text does not change meanwhile. */
-START_TEST(adapted_deep)
+TEST(adapted_deep)
 {
     tn_bert  *e = tn_bert_new(.vocab = 20, .dim = 8, .layers = 4, .heads = 2, .ff = 8, .positions = 8);
     tn_tuned *m = tn_tuned_new(e, .task = TN_TASK_CLASSIFICATION, .n = 3);
@@ -220,16 +207,14 @@ START_TEST(adapted_deep)
     ck_assert(tn_needs_grad(((tn_linear *)tn_find(m, "classifier"))->weight));
     tn_free(m);
 }
-END_TEST
 
 /* New adapters change nothing; trained ones are saved separately, loaded into another copy, and merged. */
-START_TEST(adapters)
+TEST_EACH(adapters, HEADS)
 {
-    const char        *dir = tn_test_file("adapter");
+    const char        *dir = tn_test_folder("adapter");
     const struct head *h = &heads[_i];
     tn_tuned          *m = opened(h), *again = opened(h);
     const tn_batch     b = batch_of(h);
-    mkdir(dir, 0777);
     ck_assert_int_eq(adapt(m), TN_OK);
     ck_assert(tn_same_bits(tn_tuned_logits(m, &b), tn_tuned_logits(again, &b)));
     tn_tensor    *before = tn_clone(tn_tuned_logits(m, &b));
@@ -250,15 +235,13 @@ START_TEST(adapters)
     ck_assert(tn_same_bits(tn_tuned_logits(again, &b), after));
     ck_assert_int_eq(tn_lora_merge(m), TN_OK);
     ck_assert(!tn_has_lora(m) && tn_allclose(tn_tuned_logits(m, &b), after, 1e-4, 1e-5));
-    ck_assert_int_eq(adapt(again), TN_ESTATE);
-    ck_error(TN_ESTATE, "tn_lora: the module already has adapters; tn_lora_merge merges them");
+    ck_fails(adapt(again), TN_ESTATE, "tn_lora: the module already has adapters; tn_lora_merge merges them");
     tn_free(m), tn_free(again);
 }
-END_TEST
 
 /* Encoders of other dtypes, and autocast: new adapters change nothing, training gives nearly the same as in f32, and a
  * merged model gives the same logits. */
-START_TEST(adapters_of_other_types)
+TEST(adapters_of_other_types)
 {
     static const struct {
         tn_dtype is, cast;
@@ -267,8 +250,7 @@ START_TEST(adapters_of_other_types)
     const struct head *h = &heads[0];
     tn_batch           b = batch_of(h);
     tn_tensor         *want = NULL;
-    const char *const  dir = tn_test_file("types");
-    mkdir(dir, 0777);
+    const char *const  dir = tn_test_folder("types");
     for (int i = -1; i < 3; i++) {
         const tn_dtype is = i < 0 ? TN_F32 : types[i].is, cast = i < 0 ? TN_F32 : types[i].cast;
         tn_tuned      *m = opened(h), *again = opened(h);
@@ -295,19 +277,17 @@ START_TEST(adapters_of_other_types)
     }
     tn_drop(want);
 }
-END_TEST
 
 /* Other options of PEFT would change the results: the error names them, and the model keeps no adapters. */
 #define ADAPTER(r) "{\"target_modules\": [\"query\", \"value\"], \"lora_alpha\": 6, \"r\": " r
-START_TEST(adapters_of_other_kinds)
+TEST(adapters_of_other_kinds)
 {
     static const char *const members[] = {
         "\"use_dora\": true", "\"target_parameters\": [\"experts\"]", "\"peft_type\": \"IA3\"",
         "\"bias\": \"all\"",  "\"alpha_pattern\": {\"query\": 8}",    "\"rank_pattern\": {\"query\": 8}"};
-    const char *const dir = tn_test_file("kinds"), *const path = tn_test_file("kinds/adapter_config.json");
+    const char *const dir = tn_test_folder("kinds"), *const path = tn_test_file("kinds/adapter_config.json");
     char      text[256];
     tn_tuned *m = opened(&heads[0]);
-    mkdir(dir, 0777);
     ck_assert_int_eq(adapt(m), TN_OK);
     ck_assert_int_eq(tn_peft_save(m, dir), TN_OK);
     ck_assert_int_eq(remove(tn_test_file("kinds/SHA256SUMS")), 0);
@@ -327,7 +307,6 @@ START_TEST(adapters_of_other_kinds)
     ck_assert_int_eq(tn_peft_load(m, dir), TN_OK); /* the errors changed nothing */
     tn_free(m);
 }
-END_TEST
 
 /* Writes an adapter of m, with other members of adapter_config.json. */
 static const char *saved_with(tn_tuned *m, const char *members)
@@ -343,7 +322,7 @@ static const char *saved_with(tn_tuned *m, const char *members)
 
 /* Parts of a file that PEFT does not load: adapters of a head that the task trains completely, and a weight whose layer
  * it adapts instead. */
-START_TEST(adapters_that_peft_ignores)
+TEST(adapters_that_peft_ignores)
 {
     tn_tuned *m = opened(&heads[4]), *again = opened(&heads[4]);
     ck_assert_int_eq(tn_lora(m, .rank = 3, .alpha = 6, .names = "qa_outputs"), TN_OK);
@@ -365,26 +344,22 @@ START_TEST(adapters_that_peft_ignores)
     ck_error_has(TN_EINVAL, "tn_peft_save: .task is 'SEQ_2_SEQ_LM', but this model, Tuned, does not generate texts");
     tn_free(m), tn_free(again);
 }
-END_TEST
 
-START_TEST(what_is_refused)
+TEST(what_is_refused)
 {
-    ck_assert_ptr_null(tn_tuned_new(NULL, .n = 2));
-    ck_error(TN_EINVAL, "tn_tuned_new: the encoder is NULL");
-    ck_assert_ptr_null(tn_tuned_new(tn_bert_load(tn_test_data("golden/bert/encoder"))));
-    ck_error(TN_EINVAL, "tn_tuned_new: .n is 0, but must be from 1 to 1048576");
+    ck_refused(tn_tuned_new(NULL, .n = 2), TN_EINVAL, "tn_tuned_new: the encoder is NULL");
+    ck_refused(tn_tuned_new(tn_bert_load(tn_test_data("golden/bert/encoder"))), TN_EINVAL,
+               "tn_tuned_new: .n is 0, but must be from 1 to 1048576");
     ck_assert_ptr_null(tn_tuned_load(tn_test_data("golden/bert/encoder")));
     const char *said = tn_error_message();
     ck_assert_msg(strstr(said, "architectures is 'BertModel'; supported are") != NULL, "%s", said);
     tn_clear_error();
     tn_tuned *m = opened(&heads[5]);
-    ck_assert_ptr_null(tn_tuned_forward(m, answer("ids")));
-    ck_error(TN_ESHAPE, "tuned: ids of choices must be [batch, choices, length], got [3, 7]");
-    ck_assert_ptr_null(tn_tuned_loss(m, NULL, answer("ids")));
-    ck_error(TN_EINVAL, "tuned: the scores are NULL");
+    ck_refused(tn_tuned_forward(m, answer("ids")), TN_ESHAPE,
+               "tuned: ids of choices must be [batch, choices, length], got [3, 7]");
+    ck_refused(tn_tuned_loss(m, NULL, answer("ids")), TN_EINVAL, "tuned: the scores are NULL");
     tn_free(m);
 }
-END_TEST
 
 /* Writes text, with its first `from` replaced by `to`, to dir/config.json. */
 static void put_config(const char *dir, const char *text, const char *from, const char *to)
@@ -406,12 +381,11 @@ static void read_config(const char *dir, char text[4096])
 }
 
 /* A tagging model has no pooler; reading it as a classifier would need a random one. */
-START_TEST(a_pooler_that_is_missing)
+TEST(a_pooler_that_is_missing)
 {
-    const char *dir = tn_test_file("unpooled");
+    const char *dir = tn_test_folder("unpooled");
     char        text[4096], path[1100];
-    mkdir(dir, 0777);
-    tn_tuned *m =
+    tn_tuned   *m =
         tn_tuned_new(tn_bert_load(tn_test_data("golden/bert/encoder")), .task = TN_TASK_TOKEN_CLASSIFICATION, .n = 2);
     ck_assert_msg(tn_tuned_save(m, dir) == TN_OK, "%s", tn_error_message());
     tn_free(m);
@@ -425,10 +399,9 @@ START_TEST(a_pooler_that_is_missing)
                   "%s", tn_error_message());
     tn_clear_error();
 }
-END_TEST
 
 /* A config with gaps in its labels, or with an unknown problem type. */
-START_TEST(bad_configs)
+TEST(bad_configs)
 {
     static const struct {
         const char *from, *to, *says;
@@ -440,9 +413,8 @@ START_TEST(bad_configs)
                {"\"single_label_classification\"", "\"other\"", "problem_type is 'other'"},
                {"BertForSequenceClassification", "BertForNothing", "architectures is 'BertForNothing'"},
                {"\"5\": 5", "", NULL}};
-    const char *dir = tn_test_file("bad");
+    const char *dir = tn_test_folder("bad");
     char        text[4096];
-    mkdir(dir, 0777);
     read_config(folder_of(&heads[0]), text);
     for (int i = 0; bad[i].says; i++) {
         put_config(dir, text, bad[i].from, bad[i].to);
@@ -450,25 +422,4 @@ START_TEST(bad_configs)
         ck_assert_msg(strstr(tn_error_message(), bad[i].says) != NULL, "%s", tn_error_message());
         tn_clear_error();
     }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("heads");
-    TCase *c = tn_tcase(s, "heads");
-    tcase_add_unchecked_fixture(c, open_answers, close_answers);
-    tcase_add_loop_test(c, scores_losses_and_gradients_as_hugging_face, 0, HEADS);
-    tcase_add_loop_test(c, files_are_hugging_faces, 0, HEADS);
-    tcase_add_test(c, an_encoder_is_trimmed);
-    tcase_add_test(c, heads_may_have_been_pruned);
-    tcase_add_loop_test(c, adapters, 0, HEADS);
-    tcase_add_test(c, adapted_deep);
-    tcase_add_test(c, adapters_of_other_kinds);
-    tcase_add_test(c, adapters_that_peft_ignores);
-    tcase_add_test(c, adapters_of_other_types);
-    tcase_add_test(c, what_is_refused);
-    tcase_add_test(c, a_pooler_that_is_missing);
-    tcase_add_test(c, bad_configs);
-    return tn_check_main(s);
 }

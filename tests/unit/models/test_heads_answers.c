@@ -2,11 +2,6 @@
  * exhaustive search. */
 #include "models/models.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 static const char    book[] = "the old man and the sea\nthe old man sat in the boat\nthe sea and the boat\n"
                               "a man in the sea and an old boat\nthe boat sat in the old sea\n";
@@ -67,7 +62,7 @@ static void tags_end(tags_of *w)
 }
 
 /* Reports each feature once, with the model's logits of a batch of it; training mode is restored. */
-START_TEST(each_feature_is_told_of_once)
+TEST(each_feature_is_told_of_once)
 {
     static heard h;
     tags_of      w = tags_begin(false);
@@ -79,8 +74,7 @@ START_TEST(each_feature_is_told_of_once)
     tn_eval(w.m->encoder); /* frozen: each module keeps its mode, also after an error */
     ck_assert_int_eq(tn_tuned_each(w.m, w.f, hear, &h), TN_OK);
     ck_assert(w.m->base.training && !w.m->encoder->base.training);
-    ck_assert_int_eq(tn_tuned_each(w.m, w.f, hear_and_raise, &h), TN_EINVAL);
-    ck_error_has(TN_EINVAL, "heard enough");
+    ck_fails_has(tn_tuned_each(w.m, w.f, hear_and_raise, &h), TN_EINVAL, "heard enough");
     ck_assert(w.m->base.training && !w.m->encoder->base.training);
     memset(&h, 0, sizeof h);
     ck_assert_int_eq(tn_tuned_each(w.m, w.f, hear, &h), TN_OK);
@@ -97,10 +91,9 @@ START_TEST(each_feature_is_told_of_once)
     }
     tags_end(&w);
 }
-END_TEST
 
 /* A word's tag is that of its first token: the largest logit, or the CRF's best sequence. */
-START_TEST(tags_are_those_of_first_pieces)
+TEST_EACH(tags_are_those_of_first_pieces, 2)
 {
     const bool crf = _i == 1;
     tags_of    w = tags_begin(crf);
@@ -129,7 +122,6 @@ START_TEST(tags_are_those_of_first_pieces)
     ck_assert_int_eq(words_in_all, 22);
     tags_end(&w);
 }
-END_TEST
 
 /* ---- answers ----------------------------------------------------------------------------------------------------- */
 
@@ -167,7 +159,7 @@ static int64_t try_all(tn_features *f, int64_t n, const float *const *scores, in
 
 enum { WINDOWS = 16, SPANS = 1024 };
 
-START_TEST(the_best_answers_are_those_of_a_search_through_all)
+TEST(the_best_answers_are_those_of_a_search_through_all)
 {
     static tn_answer all[SPANS], got[SPANS];
     const float     *scores[WINDOWS];
@@ -200,9 +192,8 @@ START_TEST(the_best_answers_are_those_of_a_search_through_all)
     }
     tn_features_free(f), tn_labelled_free(l), tn_tokenizer_free(t);
 }
-END_TEST
 
-START_TEST(answers_that_are_refused)
+TEST(answers_that_are_refused)
 {
     tn_answer     one;
     const float   row[32] = {0}, *scores[1] = {row};
@@ -228,16 +219,4 @@ START_TEST(answers_that_are_refused)
     ck_assert_int_eq(tn_answers_best(f, 0, 1, NULL, 1, 1, &one), -1);
     ck_error(TN_EINVAL, "tn_answers_best: the features from 0 do not exist, or an argument is NULL");
     tn_features_free(f), tn_labelled_free(l), tn_tokenizer_free(t);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("what a tuned model says");
-    TCase *c = tn_tcase(s, "answers");
-    tcase_add_test(c, each_feature_is_told_of_once);
-    tcase_add_loop_test(c, tags_are_those_of_first_pieces, 0, 2);
-    tcase_add_test(c, the_best_answers_are_those_of_a_search_through_all);
-    tcase_add_test(c, answers_that_are_refused);
-    return tn_check_main(s);
 }

@@ -3,9 +3,6 @@
 #include "extras.h"
 #include "tests/common/check_main.h"
 
-#include <math.h>
-#include <string.h>
-
 enum { LIMITS = 20, CALLS = 8 }; /* the sixth product with a weight copies it */
 
 static tn_module *model;
@@ -119,7 +116,7 @@ static void measure(tn_tensor *(*call)(void), size_t *need, size_t *copies)
     *need = tn_memory_now().peak - before;
 }
 
-START_TEST(an_answer_or_memory_that_is_needed)
+TEST_EACH(an_answer_or_memory_that_is_needed, CASES)
 {
     const tn_scope s = tn_scope_begin();
     int            answers = 0, copied = 0;
@@ -154,10 +151,9 @@ START_TEST(an_answer_or_memory_that_is_needed)
     tn_set_packing_limit(SIZE_MAX);
     tn_scope_end(s);
 }
-END_TEST
 
 /* The limit of copies: none, those that fit, and freed at once. */
-START_TEST(limited_copies)
+TEST(limited_copies)
 {
     const tn_scope s = tn_scope_begin();
     tn_tensor *(*const call)(void) = begin(4);
@@ -179,14 +175,4 @@ START_TEST(limited_copies)
     tn_set_packing_limit(SIZE_MAX);
     tn_free(model);
     tn_scope_end(s);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("limits");
-    TCase *c = tn_tcase(s, "limits");
-    tcase_add_loop_test(c, an_answer_or_memory_that_is_needed, 0, CASES);
-    tcase_add_test(c, limited_copies);
-    return tn_check_main(s);
 }

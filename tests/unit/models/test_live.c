@@ -1,14 +1,8 @@
 /* test_live.c — texts that are generated at the same time: whatever joins and leaves, each has the bits of tn_generate
  * alone; errors of one text do not touch the others. */
 #include "models/models.h"
-#include "tests/common/bits.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 #include "tests/common/faults.h"
-
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { VOCAB = 11, LENGTH = 40 };
 
@@ -150,7 +144,7 @@ static void schedule(tn_lm *m, int64_t seed, int64_t *together)
 }
 
 /* Loop: model. 500 schedules of all models together. */
-START_TEST(schedules)
+TEST_EACH(schedules, MODELS)
 {
     tn_lm  *m = model(_i);
     int64_t together = 0;
@@ -158,7 +152,6 @@ START_TEST(schedules)
     ck_assert_int_gt(together, 72);
     tn_module_free(m);
 }
-END_TEST
 
 /* The row that the caller's functions get; adds the tokens of each. */
 static bool      add_to_row(int64_t row, int64_t word, void *user) { return ((int64_t *)user)[row] += word + 1, true; }
@@ -173,7 +166,7 @@ enum { ROWS = 5, MOST = 9 };
 static const int64_t counts[ROWS] = {3, 1, 7, 12, 1}, mosts[ROWS] = {9, 2, 5, 9, 1};
 
 /* Loop: model. tn_generate with .lengths: each row has the bits of its prompt alone, greedy and sampled. */
-START_TEST(prompts_of_several_lengths)
+TEST_EACH(prompts_of_several_lengths, MODELS)
 {
     tn_lm       *m = model(_i);
     tn_generator g = {.seed = 3, .position = 0};
@@ -209,9 +202,8 @@ START_TEST(prompts_of_several_lengths)
     }
     tn_module_free(m);
 }
-END_TEST
 
-START_TEST(adjusted_rows)
+TEST(adjusted_rows)
 {
     tn_lm             *m = model(0);
     tn_decoding       *d = tn_lm_decoding(m, ROWS, LENGTH);
@@ -223,10 +215,9 @@ START_TEST(adjusted_rows)
     tn_decoding_free(d);
     tn_module_free(m);
 }
-END_TEST
 
 /* A text taken early is the beginning of the text alone. */
-START_TEST(beginnings)
+TEST(beginnings)
 {
     tn_lm       *m = model(0);
     tn_generator g = {.seed = 5, .position = 0};
@@ -245,9 +236,8 @@ START_TEST(beginnings)
     tn_live_free(l);
     tn_module_free(m);
 }
-END_TEST
 
-START_TEST(joined_logits_in_threads)
+TEST(joined_logits_in_threads)
 {
     tn_lm         *m = model(1);
     const tn_scope s = tn_no_grad_begin();
@@ -273,7 +263,6 @@ START_TEST(joined_logits_in_threads)
     tn_scope_end(s);
     tn_module_free(m);
 }
-END_TEST
 
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 
@@ -283,7 +272,7 @@ static tn_status refuse_third(const tn_next_token *next, void *user)
     return next->made == 2 ? tn_raise(TN_EFORMAT, "the third token does not suit me") : TN_OK;
 }
 
-START_TEST(error_of_one_text)
+TEST(error_of_one_text)
 {
     tn_lm       *m = model(0);
     tn_generator g = {.seed = 8, .position = 0};
@@ -304,9 +293,8 @@ START_TEST(error_of_one_text)
     tn_live_free(l);
     tn_module_free(m);
 }
-END_TEST
 
-START_TEST(mistakes)
+TEST(mistakes)
 {
     tn_lm     *m = model(0);
     tn_tensor *one = tn_zeros_of(TN_I64, TN_SHAPE(1, 3)), *two = tn_zeros_of(TN_I64, TN_SHAPE(2, 3));
@@ -334,28 +322,26 @@ START_TEST(mistakes)
         !tn_generate(d, tn_zeros_of(TN_I64, TN_SHAPE(3, 3)), .lengths = tn_full_of(TN_I64, TN_SHAPE(3), 1)).tokens);
     ck_error(TN_ESHAPE, "tn_generate: the prompt must be [batch, length] with at most 2 rows, got [3, 3]");
     tn_decoding_free(d);
-    ck_assert(!tn_live_new(m, .length = 65));
-    ck_error(TN_EINVAL, "tn_live_new: .length is 65, but the model has only 64 positions");
-    ck_assert(!tn_live_new(m, .rows = 0));
-    ck_error(TN_EINVAL, "tn_live_new: .rows is 0, .length 64, .chunk 128; each must be at least 1, .rows at most "
-                        "1048576");
+    ck_refused(tn_live_new(m, .length = 65), TN_EINVAL,
+               "tn_live_new: .length is 65, but the model has only 64 positions");
+    ck_refused(tn_live_new(m, .rows = 0), TN_EINVAL,
+               "tn_live_new: .rows is 0, .length 64, .chunk 128; each must be at least 1, .rows at most "
+               "1048576");
     tn_module_free(m);
 }
-END_TEST
 
-START_TEST(mistakes_of_joining)
+TEST(mistakes_of_joining)
 {
     tn_lm         *m = model(1);
     const tn_scope s = tn_no_grad_begin();
     tn_kv_cache   *a = tn_blocks_cache(tn_lm_blocks(m), 1, 20, 0), *b = tn_blocks_cache(tn_lm_blocks(m), 1, 20, 0);
     tn_tensor     *text = tn_zeros_of(TN_I64, TN_SHAPE(1, 4));
     tn_lm_forward(m, text, .cache = a);
-    ck_assert(!tn_kv_cache_join(2, NULL));
-    ck_error(TN_EINVAL, "tn_kv_cache_join: each is NULL");
-    ck_assert(!tn_kv_cache_join(2, (tn_kv_cache *[]){a, b}));
-    ck_error(TN_ESTATE, "tn_kv_cache_join: cache 1 has 0 rows; it must have one that has read its first tokens");
-    ck_assert(!tn_kv_cache_join(2, (tn_kv_cache *[]){a, a}));
-    ck_error(TN_EINVAL, "tn_kv_cache_join: caches 0 and 1 are the same");
+    ck_refused(tn_kv_cache_join(2, NULL), TN_EINVAL, "tn_kv_cache_join: each is NULL");
+    ck_refused(tn_kv_cache_join(2, (tn_kv_cache *[]){a, b}), TN_ESTATE,
+               "tn_kv_cache_join: cache 1 has 0 rows; it must have one that has read its first tokens");
+    ck_refused(tn_kv_cache_join(2, (tn_kv_cache *[]){a, a}), TN_EINVAL,
+               "tn_kv_cache_join: caches 0 and 1 are the same");
     tn_lm_forward(m, text, .cache = b);
     tn_kv_cache *all = tn_kv_cache_join(2, (tn_kv_cache *[]){a, b});
     ck_assert_int_eq(tn_kv_cache_length(all), 0);
@@ -369,7 +355,6 @@ START_TEST(mistakes_of_joining)
     tn_scope_end(s);
     tn_module_free(m);
 }
-END_TEST
 
 static double three_texts(int i)
 {
@@ -391,11 +376,10 @@ static double three_texts(int i)
     tn_scope_end(s);
     return sum;
 }
-START_TEST(memory) { tn_each_allocation_fails(three_texts, _i, 7, 31, 500); }
-END_TEST
+BARE_TEST_EACH(memory, 2) { tn_each_allocation_fails(three_texts, _i, 7, 31, 500); }
 
 /* Loop: model. A step that fails for memory is called again: then each text has its bits, or has raised the error. */
-START_TEST(repeated_step)
+BARE_TEST_EACH(repeated_step, MODELS)
 {
     enum { TEXTS = 3 };
     int64_t failed = 0, lost = 0;
@@ -443,7 +427,6 @@ START_TEST(repeated_step)
     tn_faulty_memory_end();
     tn_set_threads(0);
 }
-END_TEST
 
 /* The bytes that a full text's cache takes more than tn_live_need, which are of its structs. */
 static int64_t beyond_need(tn_lm *m, const tn_live *l, int64_t tokens)
@@ -460,7 +443,7 @@ static int64_t beyond_need(tn_lm *m, const tn_live *l, int64_t tokens)
 }
 
 /* Loop: model. tn_live_need is what the keys and values take, and is proportional to the tokens. */
-START_TEST(need_of_a_text)
+BARE_TEST_EACH(need_of_a_text, MODELS)
 {
     enum { ROUNDING = 1024 };
     tn_lm   *m = model(_i);
@@ -474,10 +457,9 @@ START_TEST(need_of_a_text)
     tn_live_free(l);
     tn_module_free(m);
 }
-END_TEST
 
 static bool after_two(void *user) { return ++*(int *)user > 2; }
-START_TEST(stopped_forward)
+TEST(stopped_forward)
 {
     int            asked = 0;
     const tn_scope s = tn_no_grad_begin();
@@ -494,27 +476,4 @@ START_TEST(stopped_forward)
     ck_assert_int_eq(asked, 3);
     tn_module_free(m);
     tn_scope_end(s);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("live");
-    TCase *c = tn_tcase(s, "bits");
-    tcase_add_loop_test(c, schedules, 0, MODELS);
-    tcase_add_loop_test(c, prompts_of_several_lengths, 0, MODELS);
-    tcase_add_test(c, adjusted_rows);
-    tcase_add_test(c, beginnings);
-    tcase_add_test(c, joined_logits_in_threads);
-    TCase *e = tn_tcase(s, "errors");
-    tcase_add_test(e, error_of_one_text);
-    tcase_add_test(e, mistakes);
-    tcase_add_test(e, mistakes_of_joining);
-    tcase_add_test(e, stopped_forward);
-    TCase *m = tcase_create("memory");
-    suite_add_tcase(s, m);
-    tcase_add_loop_test(m, memory, 0, 2);
-    tcase_add_loop_test(m, repeated_step, 0, MODELS);
-    tcase_add_loop_test(m, need_of_a_text, 0, MODELS);
-    return tn_check_main(s);
 }

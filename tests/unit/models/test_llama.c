@@ -2,19 +2,13 @@
  * reading and writing files, generated texts; the same bits with and without a cache, alone and in a batch; tn_lm. */
 #include "models/models.h"
 #include "tests/common/answers.h"
-#include "tests/common/bits.h"
-#include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 #include "tests/common/golden_case.h"
-
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 static const char *const names[] = {"llama3", "mistral", "qwen2"};
 enum { MODELS = sizeof names / sizeof *names };
 
-static void       open_answers(void) { tn_answers_open("golden/llama/answers.safetensors"); }
+static void open_answers(void) { tn_answers_open("golden/llama/answers.safetensors"); }
+AROUND_TESTS(open_answers, close_answers);
 static tn_tensor *answer_of(int model, const char *what)
 {
     return tn_safetensors_get(answers, model < 0 ? what : tn_name("%s.%s", names[model], what));
@@ -27,7 +21,7 @@ static tn_llama   *golden(int i)
     return m;
 }
 
-START_TEST(numbers_as_hugging_face)
+TEST_EACH(numbers_as_hugging_face, MODELS)
 {
     tn_llama *m = golden(_i);
     ck_assert(!m->base.training);
@@ -40,14 +34,12 @@ START_TEST(numbers_as_hugging_face)
     ck_assert_double_eq_tol(tn_item(loss), tn_item(answer_of(_i, "loss")), 1e-5);
     tn_backward(loss);
     ck_assert_double_le(furthest(tn_grad(m->words->weight), answer_of(_i, "grad")), 1e-5);
-    fine();
     tn_free(m);
 }
-END_TEST
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
 
-START_TEST(the_same_bits_with_and_without_a_cache)
+TEST_EACH(the_same_bits_with_and_without_a_cache, MODELS)
 {
     tn_llama      *m = golden(_i);
     tn_tensor     *ids = answer_of(-1, "ids"), *want = answer_of(_i, "greedy");
@@ -73,12 +65,9 @@ START_TEST(the_same_bits_with_and_without_a_cache)
         ck_assert(tn_same_bits(tn_llama_forward(m, tn_narrow(text, 0, 1, 1)), tn_narrow(all, 0, 1, 1)));
         tn_kv_cache_free(cache), tn_kv_cache_free(alone);
     }
-    tn_set_threads(0);
-    fine();
     tn_scope_end(s);
     tn_free(m);
 }
-END_TEST
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
@@ -122,15 +111,14 @@ static const struct {
 enum { WRITTEN = sizeof written / sizeof *written };
 
 /* The recorded files, which transformers reads, are equal to those written now, and load here. */
-START_TEST(writes_what_hugging_face_reads)
+TEST_EACH(writes_what_hugging_face_reads, WRITTEN)
 {
     char        path[900];
     const char *kept = folder(tn_name("tenon/%s", written[_i].name));
-    const char *now = tn_test_file("written");
+    const char *now = tn_test_folder("written");
     tn_llama   *m = filled(written[_i].make()), *b;
     tn_tensor  *ids = answer_of(-1, "ids");
     ck_assert_str_eq(m->config.type, written[_i].type);
-    mkdir(now, 0777);
     if (getenv("TENON_GOLDEN")) {
         mkdir(folder("tenon"), 0777), mkdir(kept, 0777);
         tn_safetensors_writer *w = tn_safetensors_writer_new();
@@ -151,14 +139,12 @@ START_TEST(writes_what_hugging_face_reads)
     ck_assert_ptr_nonnull(b = tn_llama_load(now));
     ck_assert_str_eq(b->config.type, written[_i].type);
     ck_assert(tn_same_bits(tn_llama_forward(m, ids), tn_llama_forward(b, ids)));
-    fine();
     tn_free(m), tn_free(b);
 }
-END_TEST
 
 /* ---- as a tn_lm -------------------------------------------------------------------------------------------------- */
 
-START_TEST(any_model_that_writes)
+TEST(any_model_that_writes)
 {
     tn_lm *gpt = tn_lm_load(tn_test_data("golden/gpt/torch")), *llama = tn_lm_load(folder("llama3"));
     fine();
@@ -177,9 +163,8 @@ START_TEST(any_model_that_writes)
     ck_assert_int_eq(tn_lm_save(gpt, tn_test_file("any")), TN_OK);
     fine();
     tn_linear *l = tn_linear_new(.in = 2, .out = 2);
-    ck_assert_ptr_null(tn_lm_forward(l, ids));
-    ck_error(TN_EINVAL,
-             "a Linear is not a language model; expected a tn_gpt, a tn_llama, or a module whose class has .lm");
+    ck_refused(tn_lm_forward(l, ids), TN_EINVAL,
+               "a Linear is not a language model; expected a tn_gpt, a tn_llama, or a module whose class has .lm");
     ck_assert_ptr_null(tn_lm_load(tn_test_data("golden/bert/masked")));
     char says[1200];
     snprintf(
@@ -189,13 +174,11 @@ START_TEST(any_model_that_writes)
         "and 'qwen3_moe'",
         tn_test_data("golden/bert/masked"));
     ck_error(TN_EUNSUPPORTED, says);
-    ck_assert_ptr_null(tn_lm_load(NULL));
-    ck_error(TN_EINVAL, "the directory is NULL; expected the one that contains 'config.json'");
+    ck_refused(tn_lm_load(NULL), TN_EINVAL, "the directory is NULL; expected the one that contains 'config.json'");
     tn_decoding_free(d), tn_free(gpt), tn_free(llama), tn_free(l);
 }
-END_TEST
 
-START_TEST(learns)
+TEST(learns)
 {
     tn_seed(4);
     tn_llama     *m = plain();
@@ -215,31 +198,14 @@ START_TEST(learns)
     tn_optimizer_free(o);
     tn_free(m);
 }
-END_TEST
 
-START_TEST(wrong_use)
+TEST(wrong_use)
 {
-    ck_assert_ptr_null(tn_llama_new(.dim = 16));
-    ck_error(TN_EINVAL, "tn_llama_new: .vocab is 0, but must be from 1 to 10000000");
-    ck_assert_ptr_null(tn_llama_new(SIZES, .type = "gemma"));
-    ck_error(TN_EINVAL, "tn_llama_new: .type is 'gemma', which is not a model_type that tn_llama supports");
-    ck_assert_ptr_null(tn_llama_new(.vocab = 9, .heads = 6, .dim = 25));
-    ck_error(TN_EINVAL, "tn_llama_new: .heads is 6, which does not divide .dim 25; set .head_dim");
-    ck_assert_ptr_null(tn_llama_new(.vocab = 9, .heads = 6, .dim = 24, .kv_heads = 4));
-    ck_error(TN_EINVAL, "tn_llama_new: .kv_heads is 4, but must divide .heads, which is 6");
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("llama");
-    TCase *c = tn_tcase(s, "llama");
-    tcase_add_checked_fixture(c, open_answers, close_answers);
-    tcase_add_loop_test(c, numbers_as_hugging_face, 0, MODELS);
-    tcase_add_loop_test(c, the_same_bits_with_and_without_a_cache, 0, MODELS);
-    tcase_add_loop_test(c, writes_what_hugging_face_reads, 0, WRITTEN);
-    tcase_add_test(c, any_model_that_writes);
-    tcase_add_test(c, learns);
-    tcase_add_test(c, wrong_use);
-    return tn_check_main(s);
+    ck_refused(tn_llama_new(.dim = 16), TN_EINVAL, "tn_llama_new: .vocab is 0, but must be from 1 to 10000000");
+    ck_refused(tn_llama_new(SIZES, .type = "gemma"), TN_EINVAL,
+               "tn_llama_new: .type is 'gemma', which is not a model_type that tn_llama supports");
+    ck_refused(tn_llama_new(.vocab = 9, .heads = 6, .dim = 25), TN_EINVAL,
+               "tn_llama_new: .heads is 6, which does not divide .dim 25; set .head_dim");
+    ck_refused(tn_llama_new(.vocab = 9, .heads = 6, .dim = 24, .kv_heads = 4), TN_EINVAL,
+               "tn_llama_new: .kv_heads is 4, but must divide .heads, which is 6");
 }

@@ -2,13 +2,6 @@
  * gradient of every parameter, generated tokens; the same bits with a cache; weights written as they were read. */
 #include "models/models.h"
 #include "tests/common/answers.h"
-#include "tests/common/bits.h"
-#include "tests/common/check_main.h"
-#include "tests/common/errors.h"
-
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
 
 static const char *const names[] = {"qwen3", "gemma2",       "gemma3", "olmo2",   "smollm3",  "phi3",
                                     "neox",  "neox_in_turn", "gptj",   "mixtral", "qwen3_moe"};
@@ -16,7 +9,8 @@ static const char *const types[] = {"qwen3",    "gemma2",   "gemma3_text", "olmo
                                     "gpt_neox", "gpt_neox", "gptj",        "mixtral", "qwen3_moe"};
 enum { MODELS = sizeof names / sizeof *names };
 
-static void       open_answers(void) { tn_answers_open("golden/families/answers.safetensors"); }
+static void open_answers(void) { tn_answers_open("golden/families/answers.safetensors"); }
+AROUND_TESTS(open_answers, close_answers);
 static tn_tensor *answer_of(int model, const char *what)
 {
     return tn_safetensors_get(answers, model < 0 ? what : tn_name("%s.%s", names[model], what));
@@ -29,7 +23,7 @@ static tn_llama *golden(int i, const char *more)
     return m;
 }
 
-START_TEST(numbers_as_hugging_face)
+TEST_EACH(numbers_as_hugging_face, MODELS)
 {
     tn_llama  *m = golden(_i, ""), *want = golden(_i, ".grad");
     tn_tensor *ids = answer_of(-1, "ids"), *y = tn_llama_forward(m, ids);
@@ -39,12 +33,10 @@ START_TEST(numbers_as_hugging_face)
     tn_backward(loss);
     fine();
     same_gradients(&m->base, &want->base);
-    fine();
     tn_free(m), tn_free(want);
 }
-END_TEST
 
-START_TEST(the_same_bits_with_and_without_a_cache)
+TEST_EACH(the_same_bits_with_and_without_a_cache, MODELS)
 {
     tn_llama      *m = golden(_i, "");
     tn_tensor     *ids = answer_of(-1, "ids"), *want = answer_of(_i, "greedy"), *text = tn_cat(1, ids, want);
@@ -59,19 +51,16 @@ START_TEST(the_same_bits_with_and_without_a_cache)
         ck_assert(tn_same_bits(tn_llama_forward(m, tn_narrow(text, 1, t, t ? 1 : 7), .cache = cache),
                                tn_narrow(all, 1, t, t ? 1 : 7)));
     ck_assert(tn_same_bits(tn_llama_forward(m, tn_narrow(text, 0, 1, 1)), tn_narrow(all, 0, 1, 1)));
-    fine();
     tn_scope_end(s);
     tn_kv_cache_free(cache), tn_decoding_free(d), tn_free(m);
 }
-END_TEST
 
 /* The written file has the tensors of the one that was read, bit for bit, and gives the same logits. */
-START_TEST(writes_what_it_read)
+TEST_EACH(writes_what_it_read, MODELS)
 {
-    const char *to = tn_test_file("written");
+    const char *to = tn_test_folder("written");
     tn_llama   *m = golden(_i, ""), *b;
     tn_tensor  *ids = answer_of(-1, "ids");
-    mkdir(to, 0777);
     ck_assert_msg(tn_llama_save(m, to) == TN_OK, "%s", tn_error_message());
     ck_assert_ptr_nonnull(b = tn_llama_load(to));
     ck_assert_str_eq(b->config.type, types[_i]);
@@ -79,10 +68,9 @@ START_TEST(writes_what_it_read)
     same_weights(to, tn_name("golden/families/%s/model.safetensors", names[_i]), NULL);
     tn_free(m), tn_free(b);
 }
-END_TEST
 
 /* In training the losses of the router are added if the config says so, and tn_llama_forward gives its logits. */
-START_TEST(losses_of_the_router)
+TEST(losses_of_the_router)
 {
     enum { MIXTRAL = 9 };
     tn_llama  *m = golden(MIXTRAL, "");
@@ -111,7 +99,6 @@ START_TEST(losses_of_the_router)
     tn_clear_error();
     tn_free(m);
 }
-END_TEST
 
 /* ---- config.json ------------------------------------------------------------------------------------------------- */
 
@@ -120,12 +107,11 @@ END_TEST
 static const char *changed(const char *name, const char *const *without, const char *with)
 {
     char            path[1200];
-    const char     *to = tn_test_file("changed");
+    const char     *to = tn_test_folder("changed");
     tn_json        *was = tn_json_load(tn_test_data(tn_name("golden/families/%s/config.json", name)));
     tn_json        *more = tn_json_parse(with, strlen(with));
     tn_json_writer *w = tn_json_writer_new(0);
     fine();
-    mkdir(to, 0777);
     tn_json_open_object(w, NULL);
     for (const tn_json *x = tn_json_first(was); x; x = tn_json_next(x)) {
         bool kept = !tn_json_get(more, tn_json_key(x));
@@ -148,7 +134,7 @@ static const char *changed(const char *name, const char *const *without, const c
 }
 
 /* The same model with the members that transformers 4 wrote. */
-START_TEST(older_spellings)
+TEST(older_spellings)
 {
     static const struct {
         int         model;
@@ -170,10 +156,9 @@ START_TEST(older_spellings)
         tn_free(m);
     }
 }
-END_TEST
 
 /* SmolLM3's windows follow layer_types; without these, use_sliding_window must be true. */
-START_TEST(windows_of_smollm3)
+TEST(windows_of_smollm3)
 {
     static const char *const without[] = {"layer_types", NULL};
     static const char *const with[] = {
@@ -187,9 +172,8 @@ START_TEST(windows_of_smollm3)
         tn_free(m);
     }
 }
-END_TEST
 
-START_TEST(refused_by_name)
+TEST(refused_by_name)
 {
     static const struct {
         const char *name, *with;
@@ -232,10 +216,9 @@ START_TEST(refused_by_name)
         tn_clear_error();
     }
 }
-END_TEST
 
 /* pad_token_id: the class's default if it is missing, none if it is null, and kept as it was written. */
-START_TEST(padding_tokens)
+TEST(padding_tokens)
 {
     static const struct {
         const char *name, *with; /* NULL: without pad_token_id */
@@ -278,10 +261,9 @@ START_TEST(padding_tokens)
         tn_free(m);
     }
 }
-END_TEST
 
 /* GPT-NeoX's members of rope_scaling count first; those of other classes do not count. */
-START_TEST(rotary_positions_of_neox)
+TEST(rotary_positions_of_neox)
 {
     static const char *const without[] = {"rope_parameters", NULL};
     const char *const        with = "{\"rope_scaling\":{\"rope_type\":\"default\",\"partial_rotary_factor\":0.75,"
@@ -295,10 +277,9 @@ START_TEST(rotary_positions_of_neox)
     ck_assert(m->config.rope.dim == 2 && m->config.rope.theta == 10000);
     tn_free(m);
 }
-END_TEST
 
 /* Gemma's class makes masks of windows also if no layer has one, and fails without sliding_window. */
-START_TEST(gemma_without_windows)
+TEST(gemma_without_windows)
 {
     static const char *const without[] = {NULL};
     const char              *to = tn_test_folder("saved");
@@ -320,12 +301,11 @@ START_TEST(gemma_without_windows)
         tn_free(m);
     }
 }
-END_TEST
 
 /* ---- from C ------------------------------------------------------------------------------------------------------ */
 
 #define SIZES .vocab = 11, .dim = 12, .layers = 2, .heads = 2, .ff = 8
-START_TEST(types_of_options)
+TEST(types_of_options)
 {
     static const struct {
         const char *type;
@@ -369,24 +349,4 @@ START_TEST(types_of_options)
                "tn_llama_new: .type is 'mamba', which is not a model_type that tn_llama supports");
     ck_refused(tn_llama_new(SIZES, .logit_cap = -2), TN_EINVAL,
                "tn_llama_new: .logit_cap is -2 and .embedding_scale 0; neither may be negative or infinite");
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("llama_families");
-    TCase *c = tn_tcase(s, "llama_families");
-    tcase_add_checked_fixture(c, open_answers, close_answers);
-    tcase_add_loop_test(c, numbers_as_hugging_face, 0, MODELS);
-    tcase_add_loop_test(c, the_same_bits_with_and_without_a_cache, 0, MODELS);
-    tcase_add_loop_test(c, writes_what_it_read, 0, MODELS);
-    tcase_add_test(c, losses_of_the_router);
-    tcase_add_test(c, older_spellings);
-    tcase_add_test(c, windows_of_smollm3);
-    tcase_add_test(c, refused_by_name);
-    tcase_add_test(c, padding_tokens);
-    tcase_add_test(c, rotary_positions_of_neox);
-    tcase_add_test(c, gemma_without_windows);
-    tcase_add_test(c, types_of_options);
-    return tn_check_main(s);
 }

@@ -1,14 +1,8 @@
 /* test_llama_files.c — invalid directories of LLaMA: each member of config.json with each kind of wrong value,
  * unsupported options, alternative keys, missing, additional or mismatched weights, missing shards. */
 #include "models/models.h"
-#include "tests/common/bits.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static char       dir[1024], config[1100], weights[1100];
@@ -29,6 +23,7 @@ static void       a_directory(void)
     fine();
 }
 static void no_directory(void) { tn_json_free(was), tn_drop(ids), unlink(config), unlink(weights); }
+AROUND_TESTS(a_directory, no_directory);
 
 static void written(const char *path, const char *text)
 {
@@ -64,7 +59,7 @@ static int survived(void)
     return refused;
 }
 
-START_TEST(any_value_of_any_member)
+TEST(any_value_of_any_member)
 {
     static const char *const values[] = {NULL,
                                          "null",
@@ -92,7 +87,6 @@ START_TEST(any_value_of_any_member)
     ck_assert_int_gt(count, 300);
     ck_assert_int_gt(refused, count / 2);
 }
-END_TEST
 
 static const struct {
     const char *key, *value;
@@ -134,7 +128,7 @@ static const struct {
      "tanh"},
 };
 /* Two keys of one member with different values are an error; null counts as absent. */
-START_TEST(spellings_that_disagree)
+TEST(spellings_that_disagree)
 {
     static const struct {
         const char *scaling, *parameters, *says; /* says NULL: they agree */
@@ -166,9 +160,8 @@ START_TEST(spellings_that_disagree)
         tn_json_free(more), tn_free(m);
     }
 }
-END_TEST
 
-START_TEST(refused_by_name)
+TEST(refused_by_name)
 {
     char says[2000];
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -197,10 +190,9 @@ START_TEST(refused_by_name)
     ck_error(TN_EFORMAT, says);
     tn_json_free(mistral), tn_json_free(qwen2);
 }
-END_TEST
 
 /* transformers' AutoConfig also uses the layer_types of "mistral". */
-START_TEST(windows_of_mistral)
+TEST(windows_of_mistral)
 {
     static const struct {
         const char *layers, *says; /* says: the error */
@@ -237,11 +229,10 @@ START_TEST(windows_of_mistral)
     }
     tn_json_free(mistral);
 }
-END_TEST
 
 /* transformers' embedding has padding_idx: the row's gradient is 0, and an initial row is 0. Below 0 it counts from the
  * end. */
-START_TEST(padding)
+TEST(padding)
 {
     static const struct {
         const char *value;
@@ -268,10 +259,9 @@ START_TEST(padding)
     ck_refused(tn_llama_new(.vocab = 11, .dim = 12, .layers = 1, .heads = 2, .padding = 11), TN_EINVAL,
                "tn_llama_new: .padding is 11, but must be from 0 to 10, or -1 for none");
 }
-END_TEST
 
 /* Token ids do not change results, but the saved config.json keeps them: a model without eos would not stop. */
-START_TEST(token_ids_are_kept)
+TEST(token_ids_are_kept)
 {
     static const char *const values[] = {"1", "[2,5]", "null", NULL}, *const keys[] = {"bos_token_id", "eos_token_id",
                                                                                        "pad_token_id"};
@@ -291,10 +281,9 @@ START_TEST(token_ids_are_kept)
             tn_json_free(doc), tn_json_free(want), tn_free(m);
         }
 }
-END_TEST
 
 /* The same positions with the keys of transformers 5, 4 and earlier. */
-START_TEST(spellings)
+TEST(spellings)
 {
     static const struct {
         const char *scaling, *parameters;
@@ -317,7 +306,6 @@ START_TEST(spellings)
         tn_json_free(more), tn_json_free(all), tn_free(m);
     }
 }
-END_TEST
 
 /* ---- weights ----------------------------------------------------------------------------------------------------- */
 
@@ -338,7 +326,7 @@ static void rewritten(const char *without, const char *more, const char *changed
     tn_safetensors_writer_free(w);
 }
 
-START_TEST(weights_by_name)
+TEST(weights_by_name)
 {
     static const char norm[] = "model.layers.1.input_layernorm.weight";
     static const struct {
@@ -362,10 +350,9 @@ START_TEST(weights_by_name)
         no_directory(), a_directory();
     }
 }
-END_TEST
 
 /* An index with missing or empty files, and an invalid index. */
-START_TEST(shards)
+TEST(shards)
 {
     static const char *const indexes[] = {"",
                                           "[]",
@@ -387,10 +374,9 @@ START_TEST(shards)
     }
     unlink(path);
 }
-END_TEST
 
 /* The file truncated at any position. */
-START_TEST(cut)
+TEST(cut)
 {
     FILE *f = fopen(weights, "r+b");
     fseek(f, 0, SEEK_END);
@@ -401,23 +387,4 @@ START_TEST(cut)
         tn_clear_error();
     }
     fclose(f);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("llama's files");
-    TCase *c = tn_tcase(s, "files");
-    tcase_add_checked_fixture(c, a_directory, no_directory);
-    tcase_add_test(c, any_value_of_any_member);
-    tcase_add_test(c, refused_by_name);
-    tcase_add_test(c, windows_of_mistral);
-    tcase_add_test(c, spellings_that_disagree);
-    tcase_add_test(c, padding);
-    tcase_add_test(c, token_ids_are_kept);
-    tcase_add_test(c, spellings);
-    tcase_add_test(c, weights_by_name);
-    tcase_add_test(c, shards);
-    tcase_add_test(c, cut);
-    return tn_check_main(s);
 }

@@ -2,15 +2,9 @@
  * user's own modules; merging; PEFT's files, and files of another model. */
 #include "extras.h"
 #include "tests/common/answers.h"
-#include "tests/common/bits.h"
-#include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 
 #include "models/models.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- the models -------------------------------------------------------------------------------------------------- */
@@ -111,8 +105,11 @@ static void shake(void *m)
 
 /* ---- gradients --------------------------------------------------------------------------------------------------- */
 
+static void register_extras(void) { ck_assert_int_eq(tn_extras_register(), TN_OK); }
+AROUND_TESTS(register_extras, NULL);
+
 /* In f64, with a random cotangent: values and gradients of A and B are those of x (W + s B A)ᵀ in plain ops. */
-START_TEST(gradients)
+TEST(gradients)
 {
     tn_seed(1);
     net *m = net_new(TN_F64);
@@ -160,11 +157,10 @@ START_TEST(gradients)
     ck_assert_int_eq(tn_count(copy), tn_count_trainable(copy));
     tn_free(copy);
 }
-END_TEST
 
 /* Over packed weights the loss and the gradients of the adapters are those over the unpacked ones (int8 also rounds the
  * activations). */
-START_TEST(packed)
+TEST_EACH(packed, 3 * MODELS)
 {
     static const struct {
         tn_tensor *(*pack)(const tn_tensor *);
@@ -204,17 +200,16 @@ START_TEST(packed)
         ck_assert_msg(apart <= kinds[k].near * size, "%s: %g of %g", x.name, apart, size);
     }
     fine();
-    ck_assert_int_eq(tn_module_lora_merge(m), TN_EUNSUPPORTED);
-    ck_error_has(TN_EUNSUPPORTED, "is packed (8 bits or f16), which would round the adapters away");
+    ck_fails_has(tn_module_lora_merge(m), TN_EUNSUPPORTED,
+                 "is packed (8 bits or f16), which would round the adapters away");
     ck_assert(tn_module_has_lora(m));
     tn_module_free(m), tn_module_free(plain);
 }
-END_TEST
 
 /* ---- names, files ------------------------------------------------------------------------------------------------ */
 
 /* New adapters change no bit; chosen by name; saved, loaded into another copy, packed or not, and merged. */
-START_TEST(files)
+TEST_EACH(files, MODELS)
 {
     const struct model *of = &models[_i];
     const char         *dir = tn_test_folder("adapter");
@@ -256,16 +251,14 @@ START_TEST(files)
     tn_llama *wide =
         tn_llama_new(.vocab = 50, .dim = 64, .layers = 2, .heads = 4, .kv_heads = 2, .positions = 16, .ff = 64);
     if (of->make == a_llama) {
-        ck_assert_int_eq(tn_peft_load(wide, dir), TN_ESHAPE);
-        ck_error_has(TN_ESHAPE, "expected [2, 64]; is it an adapter of another model?");
+        ck_fails_has(tn_peft_load(wide, dir), TN_ESHAPE, "expected [2, 64]; is it an adapter of another model?");
     }
     ck_assert(!tn_has_lora(wide));
     tn_free(wide), tn_module_free(m), tn_module_free(again);
 }
-END_TEST
 
 /* The state dict of a module with adapters, training, and a second choice of layers. */
-START_TEST(own_module)
+TEST(own_module)
 {
     const char *path = tn_test_file("net");
     tn_seed(1);
@@ -290,10 +283,8 @@ START_TEST(own_module)
     net *third = net_new(TN_F32);
     ck_assert_int_eq(tn_peft_load(third, dir), TN_OK); /* adapters and .trained */
     ck_assert(tn_same_bits(tn_call(third, x), after));
-    fine();
     tn_free(m), tn_free(again), tn_free(third);
 }
-END_TEST
 
 /* ---- checkpoints ------------------------------------------------------------------------------------------------- */
 
@@ -305,7 +296,7 @@ static tn_tensor *squares(void *m, const tn_batch *b, void *user)
 
 /* tn_fit's files of a module with adapters hold what is trained, and the checksums of the rest. A resumed run has the
  * same bits; another base model is an error, and nothing changes. A checkpoint with all weights restores, too. */
-START_TEST(checkpoints)
+TEST(checkpoints)
 {
     const char *dir = tn_test_folder("run"), *all = tn_test_file("all.ckpt");
     void       *m[3];
@@ -345,10 +336,9 @@ START_TEST(checkpoints)
     tn_checkpoint_close(c), tn_dataset_free(data);
     for (int i = 0; i < 3; i++) tn_module_free(m[i]);
 }
-END_TEST
 
 /* A merge under autocast has the bits of one without. */
-START_TEST(merged_under_autocast)
+TEST(merged_under_autocast)
 {
     tn_linear *m = tn_linear_new(.in = 32, .out = 32);
     tn_lora(m, .rank = 4);
@@ -365,9 +355,8 @@ START_TEST(merged_under_autocast)
     ck_assert(!memcmp(tn_data(m->weight), tn_data(same->weight), 32 * 32 * sizeof(float)));
     tn_free(m), tn_free(same);
 }
-END_TEST
 
-START_TEST(mistakes)
+TEST(mistakes)
 {
     net *m = net_new(TN_F32);
     tn_lora(m, .names = "upp");
@@ -388,14 +377,13 @@ START_TEST(mistakes)
     ck_assert_int_eq(tn_lora(m, .rank = 1), TN_OK);
     tn_lora(m, .rank = 1);
     ck_error(TN_ESTATE, "tn_lora: the module already has adapters; tn_lora_merge merges them");
-    ck_assert_int_eq(tn_mha_prune(m->attention, 1, (int64_t[]){0}), TN_EUNSUPPORTED);
-    ck_error(TN_EUNSUPPORTED, "tn_mha_prune: the weights have adapters; call tn_lora_merge before");
+    ck_fails(tn_mha_prune(m->attention, 1, (int64_t[]){0}), TN_EUNSUPPORTED,
+             "tn_mha_prune: the weights have adapters; call tn_lora_merge before");
     tn_free(m);
 }
-END_TEST
 
 /* Merged, the adapters of both layers would be added to their one weight; an A of rank 1 would be broadcast. */
-START_TEST(tied_weights_and_other_ranks)
+TEST(tied_weights_and_other_ranks)
 {
     const char *dir = tn_test_folder("ranks");
     net        *m = net_new(TN_F32), *other = net_new(TN_F32);
@@ -428,13 +416,12 @@ START_TEST(tied_weights_and_other_ranks)
     tn_free(other);
     tn_free(m);
 }
-END_TEST
 
 /* ---- joined weights ---------------------------------------------------------------------------------------------- */
 
 /* The adapters of weights that files join are one: of rank n r with blocks, or of rank r if their A are equal. Other
  * adapters of that rank are no sum of separate ones, and are rejected; so is a weight that is trained completely. */
-START_TEST(joined_weights)
+TEST_EACH(joined_weights, 2)
 {
     const struct model *of = &models[3 + _i];
     const char         *dir = tn_test_folder("joined"), *layer = of->first;
@@ -473,7 +460,6 @@ START_TEST(joined_weights)
     ck_error_has(TN_EUNSUPPORTED, "is trained completely, but it is one of 3 that files join as ");
     tn_module_free(m), tn_module_free(other);
 }
-END_TEST
 
 /* ---- members of adapter_config.json ------------------------------------------------------------------------------ */
 
@@ -545,7 +531,7 @@ static const struct {
     {"{\"rank_pattern\":[2]}", TN_EFORMAT, "rank_pattern must be an object"},
     {"{\"modules_to_save\":\"score\"}", TN_EFORMAT, "modules_to_save must be an array of strings"},
 };
-START_TEST(members)
+TEST_ROWS(members, cases)
 {
     const char *dir = tn_test_folder("adapter");
     tn_seed(3);
@@ -559,10 +545,9 @@ START_TEST(members)
     ck_assert(tn_module_has_lora(other) == !cases[_i].says);
     tn_module_free(other);
 }
-END_TEST
 
 /* A weight of a layer that also has adapters, which PEFT would not load. */
-START_TEST(two_kinds_of_weights)
+TEST(two_kinds_of_weights)
 {
     const char *dir = tn_test_folder("adapter"), *path = tn_name("%s/adapter_model.safetensors", dir);
     void       *m = a_llama();
@@ -586,7 +571,6 @@ START_TEST(two_kinds_of_weights)
                  "'gpt_neox.layers.0.attention.dense' has adapters, and 'gpt_neox.layers.0.attention.");
     tn_module_free(m);
 }
-END_TEST
 
 /* ---- PEFT's files (tests/golden/lora.py) ------------------------------------------------------------------------- */
 
@@ -619,7 +603,7 @@ static void same_files(const char *a, const char *b)
 
 /* Adapters written by PEFT give its logits, also merged, and written again; with TENON_GOLDEN=write other values are
  * left for PEFT to read. */
-START_TEST(equals_peft)
+TEST_EACH(equals_peft, GOLDEN)
 {
     const char     *name = golden[_i].name, *dir = tn_test_data(tn_name("golden/lora/%s", name));
     tn_model        m = tn_model_open(tn_test_data(tn_name("golden/%s", golden[_i].base)), .no_tokenizer = true);
@@ -649,15 +633,13 @@ START_TEST(equals_peft)
         ck_assert_int_eq(tn_safetensors_save(w, tn_name("%s/answers.safetensors", to)), TN_OK);
         tn_safetensors_writer_free(w);
     }
-    fine();
     tn_safetensors_close(f);
     tn_model_close(&m);
 }
-END_TEST
 
 /* Adapters of each expert and of the router, which PEFT reads (golden/lora/tenon); those that it writes, of parameters
  * that join the experts, are rejected by name. */
-START_TEST(experts)
+TEST_EACH(experts, 2)
 {
     const char *name = _i ? "qwen3_moe" : "mixtral", *dir = tn_test_folder("experts");
     const char *base = tn_test_data(tn_name("golden/families/%s", name)),
@@ -689,26 +671,4 @@ START_TEST(experts)
     ck_assert_int_ne(tn_module_peft_load(again.module, theirs), TN_OK);
     ck_error_has(TN_EUNSUPPORTED, "adapter_config.json': adapters with target_parameters are not supported");
     tn_model_close(&m), tn_model_close(&again);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("adapters");
-    if (tn_extras_register() != TN_OK) return 1; /* ViT */
-    TCase *c = tn_tcase(s, "lora");
-    tcase_add_test(c, gradients);
-    tcase_add_loop_test(c, packed, 0, 3 * MODELS);
-    tcase_add_loop_test(c, files, 0, MODELS);
-    tcase_add_test(c, own_module);
-    tcase_add_test(c, checkpoints);
-    tcase_add_test(c, merged_under_autocast);
-    tcase_add_test(c, mistakes);
-    tcase_add_test(c, tied_weights_and_other_ranks);
-    tcase_add_loop_test(c, joined_weights, 0, 2);
-    tcase_add_loop_test(c, members, 0, sizeof cases / sizeof *cases);
-    tcase_add_test(c, two_kinds_of_weights);
-    tcase_add_loop_test(c, equals_peft, 0, GOLDEN);
-    tcase_add_loop_test(c, experts, 0, 2);
-    return tn_check_main(s);
 }

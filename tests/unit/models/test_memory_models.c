@@ -4,8 +4,6 @@
 #include "extras.h"
 #include "tests/common/scenarios.h"
 
-#include <string.h>
-
 /* One step of AdamW; frees the module; returns the new weights. */
 static double stepped(void *module, tn_tensor *loss)
 {
@@ -286,8 +284,4 @@ static const scenario scenarios[] = {
     words_of_characters, sentences_around, tuned_tagger,      pieces_of_words, pieces_of_bytes, labelled_texts,
     words_as_vectors,    checkpointed,     folder_and_back,   gguf_and_back,   a_page,          json_text};
 
-int main(void)
-{
-    return scenarios_main("memory_models", "with modules, models, texts and files",
-                          (int)(sizeof scenarios / sizeof *scenarios), scenarios, 3, 31);
-}
+SCENARIOS("memory_models", scenarios, 3, 31);

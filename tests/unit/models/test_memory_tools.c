@@ -3,9 +3,6 @@
 #include "extras.h"
 #include "tests/common/scenarios.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #define SIZES .vocab = 11, .dim = 8, .layers = 2, .heads = 2, .positions = 8
 
 static double     weights_of(void *module) { return digest(tn_weights_vector(module)); }
@@ -377,9 +374,5 @@ static const scenario scenarios[] = {watched,
                                      proposed_from_the_text,
                                      read_from_a_file};
 
-int main(void)
-{
-    if (tn_extras_register() != TN_OK) return 1; /* ViT */
-    return scenarios_main("memory_tools", "of looking, learning, tuning, writing",
-                          (int)(sizeof scenarios / sizeof *scenarios), scenarios, 11, 61);
-}
+__attribute__((constructor)) static void register_extras(void) { tn_extras_register(); } /* ViT */
+SCENARIOS("memory_tools", scenarios, 11, 61);

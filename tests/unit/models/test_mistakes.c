@@ -5,10 +5,6 @@
 #include "nn/nn.h"
 #include "tests/common/check_main.h"
 
-#include <stdio.h>
-#include <math.h>
-#include <string.h>
-
 /* ---- forwards ---------------------------------------------------------------------------------------------------- */
 
 enum { OUT = 4 };
@@ -356,7 +352,7 @@ static void refused(const struct forward *f, void *m, tn_tensor *x, int results,
     tn_clear_error();
 }
 
-START_TEST(no_module)
+TEST(no_module)
 {
     char text[1024], want[256];
     for (int i = 0; i < FORWARDS; i++) {
@@ -371,9 +367,8 @@ START_TEST(no_module)
         ck_assert_str_eq(text, want);
     }
 }
-END_TEST
 
-START_TEST(no_input)
+TEST(no_input)
 {
     char text[1024];
     for (int i = 0; i < FORWARDS; i++) {
@@ -385,9 +380,8 @@ START_TEST(no_input)
         tn_module_free(m);
     }
 }
-END_TEST
 
-START_TEST(stopped_thread)
+TEST(stopped_thread)
 {
     char text[1024];
     for (int i = 0; i < FORWARDS; i++) {
@@ -400,7 +394,6 @@ START_TEST(stopped_thread)
         tn_module_free(m);
     }
 }
-END_TEST
 
 /* ---- constructors ------------------------------------------------------------------------------------------------ */
 
@@ -597,7 +590,7 @@ static const struct {
 };
 enum { CONSTRUCTORS = sizeof constructors / sizeof *constructors };
 
-START_TEST(nothing_given)
+TEST(nothing_given)
 {
     char want[64];
     for (int i = 0; i < CONSTRUCTORS; i++) {
@@ -617,9 +610,8 @@ START_TEST(nothing_given)
         ck_assert_msg(!memcmp(&before, tn_current_generator(), sizeof before), "%s has drawn", constructors[i].name);
     }
 }
-END_TEST
 
-START_TEST(made_on_a_stopped_thread)
+TEST(made_on_a_stopped_thread)
 {
     for (int i = 0; i < CONSTRUCTORS; i++) {
         const int64_t tensors = tn_memory_now().tensors;
@@ -631,9 +623,8 @@ START_TEST(made_on_a_stopped_thread)
         ck_assert_msg(tn_memory_now().tensors == tensors, "%s left a tensor behind", constructors[i].name);
     }
 }
-END_TEST
 
-START_TEST(no_directory)
+TEST(no_directory)
 {
     static const char *const want = "the directory is NULL; expected the one that contains 'config.json'";
     ck_assert(!tn_bert_load(NULL) && !strncmp(tn_error_message(), want, strlen(want)));
@@ -644,18 +635,4 @@ START_TEST(no_directory)
     tn_clear_error();
     ck_assert(!tn_seq2seq_load(NULL) && !strncmp(tn_error_message(), want, strlen(want)));
     tn_clear_error();
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("mistakes");
-    TCase *c = tn_tcase(s, "with modules");
-    tcase_add_test(c, no_module);
-    tcase_add_test(c, no_input);
-    tcase_add_test(c, stopped_thread);
-    tcase_add_test(c, nothing_given);
-    tcase_add_test(c, no_directory);
-    tcase_add_test(c, made_on_a_stopped_thread);
-    return tn_check_main(s);
 }

@@ -5,14 +5,9 @@
 #define _GNU_SOURCE /* truncate */
 #endif
 #include "models/models.h"
-#include "tests/common/bits.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 #include "tests/common/faults.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { WORDS = 96, DIM = 256, HEADS = 4, FF = 512, LAYERS = 2, LENGTH = 12, ALIGN = 32 };
@@ -105,7 +100,7 @@ static tn_tensor *logits(tn_model *m)
     return y;
 }
 
-START_TEST(opened)
+TEST_EACH(opened, 2)
 {
     const char    *path = tn_test_file("packed-llama.gguf");
     const tn_scope s = tn_no_grad_begin();
@@ -144,7 +139,6 @@ START_TEST(opened)
     tn_model_close(&packed), tn_model_close(&wide);
     tn_scope_end(s);
 }
-END_TEST
 
 static double once(int i)
 {
@@ -158,15 +152,14 @@ static double once(int i)
     tn_scope_end(s);
     return y;
 }
-START_TEST(memory)
+TEST(memory)
 {
     make(tn_test_file("packed-small.gguf"), false);
     tn_each_allocation_fails(once, 3, tn_test_slow() ? 97 : 7, 5, 100);
 }
-END_TEST
 
 /* A file that ends within a matrix is refused, wherever it ends. */
-START_TEST(cut)
+TEST(cut)
 {
     const char  *path = tn_test_file("packed-cut.gguf");
     const size_t bytes = make(path, false);
@@ -177,15 +170,4 @@ START_TEST(cut)
         ck_assert_msg(tn_error() == TN_EFORMAT || tn_error() == TN_EIO, "%s", tn_error_message());
         tn_clear_error();
     }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("packed weights of files");
-    TCase *c = tn_tcase(s, "packed");
-    tcase_add_loop_test(c, opened, 0, 2);
-    tcase_add_test(c, memory);
-    tcase_add_test(c, cut);
-    return tn_check_main(s);
 }

@@ -2,11 +2,8 @@
  * shared starts; and files that are rejected: of another model, truncated, changed, or not prompt caches at all. */
 #include "core/files/safetensors.h"
 #include "models/models.h"
-#include "tests/common/bits.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 
-#include <string.h>
 #include <unistd.h>
 
 enum { WORDS = 37, PROMPT = 20, NEW = 30 };
@@ -56,7 +53,7 @@ static const char *saved(void *m, tn_tensor *prompt, const char *name)
     return path;
 }
 
-START_TEST(the_same_text)
+TEST_EACH(the_same_text, MODELS)
 {
     void        *m = a_model(_i);
     tn_tensor   *prompt = a_prompt();
@@ -90,10 +87,8 @@ START_TEST(the_same_text)
     d = decoding(m);
     ck_assert_int_eq(tn_prompt_cache_load(d, other, path), 0); /* nothing in common */
     tn_decoding_free(d);
-    fine();
     tn_module_free(m);
 }
-END_TEST
 
 /* Rejected, and the decoding still reads the whole prompt itself. */
 static void refused(void *m, const char *path, tn_status code, const char *part)
@@ -105,7 +100,7 @@ static void refused(void *m, const char *path, tn_status code, const char *part)
     tn_decoding_free(d);
 }
 
-START_TEST(other_models)
+TEST(other_models)
 {
     tn_llama         *m = a_model(0), *same = a_model(0);
     const char       *path = saved(m, a_prompt(), "model.cache");
@@ -132,7 +127,6 @@ START_TEST(other_models)
     refused(far, path, TN_EFORMAT, other), refused(eps, path, TN_EFORMAT, other);
     tn_free(far), tn_free(eps), tn_free(m), tn_free(same);
 }
-END_TEST
 
 /* ---- malformed files --------------------------------------------------------------------------------------------- */
 
@@ -172,7 +166,7 @@ static const char *changed(const char *from, int what)
     return path;
 }
 
-START_TEST(malformed_files)
+TEST(malformed_files)
 {
     static const char *const says[CHANGES] = {
         [NO_KEY] = "changed.cache': not a prompt cache: it has no \"tenon.prompt_cache\" in its metadata",
@@ -211,9 +205,8 @@ START_TEST(malformed_files)
     refused(m, tn_test_data("golden/beams.safetensors"), TN_EFORMAT, "not a prompt cache");
     tn_free(m);
 }
-END_TEST
 
-START_TEST(wrong_use)
+TEST(wrong_use)
 {
     tn_llama    *m = a_model(0);
     const char  *path = saved(m, a_prompt(), "right.cache");
@@ -247,16 +240,4 @@ START_TEST(wrong_use)
     ck_assert_int_eq(tn_prompt_cache_load(d, prompt, path), 0);
     tn_decoding_free(d);
     tn_free(m);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("prompt cache");
-    TCase *c = tn_tcase(s, "files");
-    tcase_add_loop_test(c, the_same_text, 0, MODELS);
-    tcase_add_test(c, other_models);
-    tcase_add_test(c, malformed_files);
-    tcase_add_test(c, wrong_use);
-    return tn_check_main(s);
 }

@@ -2,10 +2,6 @@
  * (tests/golden/sentence_scores.py), the same bits in any list of texts, and mistakes of the caller. */
 #include "models/models.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
-
-#include <math.h>
-#include <string.h>
 
 enum { TEXTS = 4 };
 static const char *const texts[TEXTS] = {"w5", "w7 w8 w9 w10 w20 w21 w22", "w19 w18 w5 w11", "w18 w19 w5 w11"};
@@ -48,7 +44,7 @@ static void compare(void *m, scorer score, const double want[TEXTS])
     tn_tokenizer_free(t);
 }
 
-START_TEST(masked_models_as_transformers)
+BARE_TEST(masked_models_as_transformers)
 {
     static const struct {
         const char *dir;
@@ -62,9 +58,8 @@ START_TEST(masked_models_as_transformers)
         tn_free(m);
     }
 }
-END_TEST
 
-START_TEST(causal_models_as_transformers)
+BARE_TEST(causal_models_as_transformers)
 {
     static const double want[TEXTS] = {-3.576255, -27.073935, -14.173357, -14.200805};
     tn_gpt             *m = tn_gpt_load(tn_test_data("golden/gpt/torch"));
@@ -72,9 +67,8 @@ START_TEST(causal_models_as_transformers)
     compare(m, tn_lm_scores, want);
     tn_free(m);
 }
-END_TEST
 
-START_TEST(mistakes)
+BARE_TEST(mistakes)
 {
     tn_bert      *bert = tn_bert_new(.vocab = 23, .dim = 8, .layers = 1, .heads = 2, .no_words = true);
     tn_bert      *small = tn_bert_new(.vocab = 20, .dim = 8, .layers = 1, .heads = 2, .positions = 4);
@@ -88,25 +82,11 @@ START_TEST(mistakes)
     ck_error(TN_EINVAL, "tn_bert_scores: the tokenizer has 23 tokens, but the model only 20; use the model's own "
                         "tokenizer");
     tn_bert_scores(short_one, t, 2, texts, to);
-    ck_assert_int_eq(tn_error(), TN_ESHAPE);
-    tn_clear_error();
+    ck_error_code(TN_ESHAPE);
     tn_bert_scores(short_one, t, 1, (const char *const[]){NULL}, to);
     ck_error(TN_EINVAL, "tn_bert_scores: text 0 is NULL");
     tn_lm_scores(short_one, t, 1, texts, to);
-    ck_assert_int_eq(tn_error(), TN_EINVAL);
-    tn_clear_error();
+    ck_error_code(TN_EINVAL);
     tn_tokenizer_free(t);
     tn_free(bert), tn_free(small), tn_free(short_one);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("scores");
-    TCase *c = tcase_create("scores");
-    suite_add_tcase(s, c);
-    tcase_add_test(c, masked_models_as_transformers);
-    tcase_add_test(c, causal_models_as_transformers);
-    tcase_add_test(c, mistakes);
-    return tn_check_main(s);
 }

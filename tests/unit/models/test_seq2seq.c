@@ -1,13 +1,7 @@
 /* test_seq2seq.c — the seven kinds of sequence-to-sequence models: their guarantees, files, and training. */
 #include "extras.h"
-#include "tests/common/bits.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 #include "tests/common/faults.h"
-
-#include <math.h>
-#include <string.h>
-#include <sys/stat.h>
 
 enum { B = 3, S = 5, T = 6, WORDS = 17 };
 
@@ -50,7 +44,10 @@ static tn_seq2seq *model(int i, double dropout)
     return m;
 }
 
-START_TEST(scores_and_alignments)
+static void register_extras(void) { ck_assert_int_eq(tn_extras_register(), TN_OK); }
+AROUND_TESTS(register_extras, NULL);
+
+TEST_EACH(scores_and_alignments, MODELS)
 {
     tn_seq2seq *m = model(_i, 0);
     tn_eval(m);
@@ -66,8 +63,8 @@ START_TEST(scores_and_alignments)
         for (int64_t i = 0; i < B * T * S; i++)
             if (!sources[i / (T * S) * S + i % S]) ck_assert_double_eq(tn_get(w, i), 0); /* not at padding */
     } else {
-        ck_assert_ptr_null(tn_seq2seq_forward(m, source(), target(), .alignment = &w));
-        ck_error(TN_EINVAL, "seq2seq: this model has no attention and no alignment; omit .alignment");
+        ck_refused(tn_seq2seq_forward(m, source(), target(), .alignment = &w), TN_EINVAL,
+                   "seq2seq: this model has no attention and no alignment; omit .alignment");
     }
     /* each sequence alone, without padding; and with other numbers of threads */
     for (int64_t b = 0; b < B; b++) {
@@ -80,12 +77,10 @@ START_TEST(scores_and_alignments)
     }
     tn_set_threads(7);
     ck_assert(tn_same_bits(y, tn_seq2seq_forward(m, source(), target())));
-    tn_set_threads(0);
     tn_free(m);
 }
-END_TEST
 
-START_TEST(losses)
+TEST_EACH(losses, MODELS)
 {
     tn_seq2seq *m = model(_i, 0);
     tn_tensor  *mean = tn_seq2seq_loss(m, source(), target()),
@@ -97,10 +92,9 @@ START_TEST(losses)
     for (tn_each p = tn_parameters(m); tn_next(&p);) ck_assert_msg(tn_grad(p.tensor) != NULL, "%s", p.name);
     tn_free(m);
 }
-END_TEST
 
 /* Learns to reverse three sequences, and reproduces them with beam search, greedily, and token by token. */
-START_TEST(learns_and_generates)
+TEST_EACH(learns_and_generates, MODELS)
 {
     tn_seed(2);
     tn_seq2seq   *m = model(_i, 0.1);
@@ -141,7 +135,6 @@ START_TEST(learns_and_generates)
     }
     tn_free(m);
 }
-END_TEST
 
 /* GNMT's rank of n tokens, the last of which may be .end, from the model's logits and alignment of the whole text. */
 static double rank_by_formula(tn_seq2seq *m, tn_tensor *x, const int64_t *words, int64_t n, double alpha, double beta)
@@ -163,7 +156,7 @@ static double rank_by_formula(tn_seq2seq *m, tn_tensor *x, const int64_t *words,
 }
 
 /* The ranks of a batch of padded sources equal the formula, computed from each source alone. */
-START_TEST(gnmt_penalties)
+TEST_EACH(gnmt_penalties, MODELS)
 {
     enum { BEAMS = 4, MOST = 6 };
     tn_seed(11 + (uint64_t)_i);
@@ -190,10 +183,9 @@ START_TEST(gnmt_penalties)
     }
     tn_free(m);
 }
-END_TEST
 
 /* Under autocast every kind trains, and generates the same whether the cache was created inside or outside. */
-START_TEST(autocast)
+TEST_EACH(autocast, MODELS)
 {
     tn_seed(2);
     tn_seq2seq   *m = model(_i, 0.1);
@@ -225,15 +217,13 @@ START_TEST(autocast)
     }
     tn_free(m);
 }
-END_TEST
 
-START_TEST(what_is_saved_is_loaded)
+TEST_EACH(what_is_saved_is_loaded, MODELS)
 {
     char name[32];
     snprintf(name, sizeof name, "seq2seq%d", _i);
-    const char *dir = tn_test_file(name);
+    const char *dir = tn_test_folder(name);
     tn_seq2seq *a = model(_i, 0.2), *b;
-    mkdir(dir, 0777);
     ck_assert_int_eq(tn_seq2seq_save(a, dir), TN_OK);
     ck_assert_ptr_nonnull(b = tn_seq2seq_load(dir));
     ck_assert(!b->base.training && b->config.kind == a->config.kind && b->config.dropout == 0.2);
@@ -241,10 +231,9 @@ START_TEST(what_is_saved_is_loaded)
     ck_assert(tn_same_bits(tn_seq2seq_forward(a, source(), target()), tn_seq2seq_forward(b, source(), target())));
     tn_free(a), tn_free(b);
 }
-END_TEST
 
 /* The options of T5, as a composition of the model's parts, in training mode. */
-START_TEST(as_its_parts)
+TEST_EACH(as_its_parts, 2)
 {
     tn_seq2seq              *m = model(T5 + _i, 0.3);
     const tn_seq2seq_config *c = &m->config;
@@ -268,13 +257,11 @@ START_TEST(as_its_parts)
     ck_assert(tn_same_bits(x, y));
     tn_backward(tn_sum(tn_square(x)));
     ck_assert(tn_same_bits(tn_grad(m->source->weight), grad));
-    fine();
     tn_free(m);
 }
-END_TEST
 
 /* The embedding of a begin token that is also the padding gets a gradient with .free_padding only. */
-START_TEST(padding_that_begins)
+TEST_EACH(padding_that_begins, 2)
 {
     static const int64_t pair[] = {0, 8, 7, 3};
     tn_seq2seq *m = tn_seq2seq_new(.source_words = WORDS, .shared = true, .untied = true, .dim = 8, .heads = 2, .ff = 8,
@@ -287,10 +274,9 @@ START_TEST(padding_that_begins)
     ck_assert((tn_item(tn_sum(tn_abs(tn_select(m->source->weight, 0, 0)))) > 0) == _i);
     tn_free(m);
 }
-END_TEST
 
 /* The logits of a decoding, token by token, have the bits of those of one call. */
-START_TEST(the_same_bits_with_and_without_a_cache)
+TEST_EACH(the_same_bits_with_and_without_a_cache, MODELS)
 {
     tn_seq2seq *m = model(_i, 0);
     if (m->config.kind == TN_SEQ2SEQ_TRANSFORMER || _i >= CONVS2S) {
@@ -306,7 +292,6 @@ START_TEST(the_same_bits_with_and_without_a_cache)
     }
     tn_free(m);
 }
-END_TEST
 
 static double once(int i)
 {
@@ -328,11 +313,10 @@ static double once(int i)
     return v;
 }
 
-START_TEST(memory) { tn_each_allocation_fails(once, _i, tn_test_slow() ? 37 : 5, 3, 100); }
-END_TEST
+BARE_TEST_EACH(memory, 7) { tn_each_allocation_fails(once, _i, tn_test_slow() ? 37 : 5, 3, 100); }
 
 /* A list of all tokens changes nothing; a shorter one gives what the logits of its tokens give. */
-START_TEST(short_lists)
+TEST_EACH(short_lists, 4)
 {
     tn_seq2seq    *m = model(_i, 0);
     const tn_scope s = tn_no_grad_begin();
@@ -371,10 +355,9 @@ START_TEST(short_lists)
     tn_scope_end(s);
     tn_free(m);
 }
-END_TEST
 
 /* A batch without sequences has a result without rows; batches of different sizes are rejected. */
-START_TEST(batch_sizes)
+TEST_EACH(batch_sizes, MODELS)
 {
     tn_seq2seq *m = model(_i, 0);
     tn_tensor  *y = tn_seq2seq_forward(m, tn_ones_of(TN_I64, TN_SHAPE(0, 3)), tn_ones_of(TN_I64, TN_SHAPE(0, 4)));
@@ -382,70 +365,43 @@ START_TEST(batch_sizes)
     ck_assert(tn_shape_equal(tn_shape_of(y), TN_SHAPE(0, 4, m->config.target_words)));
     for (int64_t n = 1; n < 3; n++) {
         y = tn_seq2seq_forward(m, tn_ones_of(TN_I64, TN_SHAPE(n, 3)), tn_ones_of(TN_I64, TN_SHAPE(3 - n, 4)));
-        ck_assert_ptr_null(y);
-        ck_error(TN_ESHAPE, n == 1 ? "seq2seq: 1 source sequences, but 2 target sequences"
-                                   : "seq2seq: 2 source sequences, but 1 target sequences");
+        ck_refused(y, TN_ESHAPE,
+                   n == 1 ? "seq2seq: 1 source sequences, but 2 target sequences"
+                          : "seq2seq: 2 source sequences, but 1 target sequences");
     }
     tn_free(m);
 }
-END_TEST
 
-START_TEST(wrong_use)
+TEST(wrong_use)
 {
-    ck_assert_ptr_null(tn_seq2seq_new(.dim = 8));
-    ck_error(TN_EINVAL, "tn_seq2seq_new: .source_words is 0, but must be from 1 to 10000000");
-    ck_assert_ptr_null(tn_seq2seq_new(.source_words = 9, .target_words = 8, .shared = true));
-    ck_error(TN_EINVAL, "tn_seq2seq_new: .shared needs equal vocabularies, but .source_words is 9 and .target_words 8");
-    ck_assert_ptr_null(tn_seq2seq_new(.source_words = 9, .kind = (tn_seq2seq_kind)7));
-    ck_error(TN_EINVAL, "tn_seq2seq_new: .kind is 7, which is not a tn_seq2seq_kind");
-    ck_assert_ptr_null(tn_seq2seq_new(.source_words = 9, .kind = TN_SEQ2SEQ_LUONG, .gated = true));
-    ck_error(TN_EINVAL, "tn_seq2seq_new: .rms_norm, .gated, .no_bias, .head_dim, .scale, .relative and "
-                        ".plain_embedding are for the Transformer, but .kind is 'luong'");
-    ck_assert_ptr_null(tn_seq2seq_new(.source_words = 9, .activation = "gelo"));
-    ck_error(TN_EINVAL, "tn_seq2seq_new: unknown activation 'gelo'; use gelu, gelu_new, gelu_fast, gelu_python, "
-                        "gelu_pytorch_tanh, relu, silu, swish or tanh");
-    ck_assert_ptr_null(tn_seq2seq_new(.source_words = 9, .out_scale = -1));
-    ck_error(TN_EINVAL, "tn_seq2seq_new: .out_scale is -1, but must be from 0 to 1000000");
-    ck_assert_ptr_null(tn_seq2seq_new(.source_words = 9, .kind = TN_SEQ2SEQ_BAHDANAU, .decoder_layers = 2));
-    ck_error(TN_EINVAL, "tn_seq2seq_new: Bahdanau's decoder has one layer; omit .decoder_layers");
+    ck_refused(tn_seq2seq_new(.dim = 8), TN_EINVAL,
+               "tn_seq2seq_new: .source_words is 0, but must be from 1 to 10000000");
+    ck_refused(tn_seq2seq_new(.source_words = 9, .target_words = 8, .shared = true), TN_EINVAL,
+               "tn_seq2seq_new: .shared needs equal vocabularies, but .source_words is 9 and .target_words 8");
+    ck_refused(tn_seq2seq_new(.source_words = 9, .kind = (tn_seq2seq_kind)7), TN_EINVAL,
+               "tn_seq2seq_new: .kind is 7, which is not a tn_seq2seq_kind");
+    ck_refused(tn_seq2seq_new(.source_words = 9, .kind = TN_SEQ2SEQ_LUONG, .gated = true), TN_EINVAL,
+               "tn_seq2seq_new: .rms_norm, .gated, .no_bias, .head_dim, .scale, .relative and "
+               ".plain_embedding are for the Transformer, but .kind is 'luong'");
+    ck_refused(tn_seq2seq_new(.source_words = 9, .activation = "gelo"), TN_EINVAL,
+               "tn_seq2seq_new: unknown activation 'gelo'; use gelu, gelu_new, gelu_fast, gelu_python, "
+               "gelu_pytorch_tanh, relu, silu, swish or tanh");
+    ck_refused(tn_seq2seq_new(.source_words = 9, .out_scale = -1), TN_EINVAL,
+               "tn_seq2seq_new: .out_scale is -1, but must be from 0 to 1000000");
+    ck_refused(tn_seq2seq_new(.source_words = 9, .kind = TN_SEQ2SEQ_BAHDANAU, .decoder_layers = 2), TN_EINVAL,
+               "tn_seq2seq_new: Bahdanau's decoder has one layer; omit .decoder_layers");
     tn_seq2seq_size("huge");
     ck_error(TN_EINVAL, "tn_seq2seq_size: unknown size 'huge'; the sizes are nano, tiny, small, base and big");
     tn_seq2seq_kind_of("lstm");
     ck_error(TN_EINVAL,
              "unknown model 'lstm'; the models are transformer, bahdanau, luong, rnn, convs2s, bytenet and gnmt");
     tn_seq2seq *m = model(0, 0);
-    ck_assert_ptr_null(tn_seq2seq_forward(m, tn_ones_of(TN_I64, TN_SHAPE(1, 21)), target()));
-    ck_error(TN_ESHAPE, "seq2seq: a sequence of 21 tokens is longer than the model's 20 positions; truncate it");
-    ck_assert_ptr_null(tn_seq2seq_forward(m, source(), NULL));
-    ck_error(TN_ESHAPE, "seq2seq: the target must be [batch, length] with a length of at least 1, got NULL");
-    ck_assert_ptr_null(tn_seq2seq_loss(m, source(), tn_ones_of(TN_I64, TN_SHAPE(B, 1))));
-    ck_error(TN_ESHAPE, "seq2seq: the target must start with .begin and finish with .end, got a length of 1");
-    ck_assert_ptr_null(tn_seq2seq_load(tn_test_data("golden/gpt/torch")));
-    ck_assert_int_eq(tn_error(), TN_EUNSUPPORTED);
-    tn_clear_error();
+    ck_refused(tn_seq2seq_forward(m, tn_ones_of(TN_I64, TN_SHAPE(1, 21)), target()), TN_ESHAPE,
+               "seq2seq: a sequence of 21 tokens is longer than the model's 20 positions; truncate it");
+    ck_refused(tn_seq2seq_forward(m, source(), NULL), TN_ESHAPE,
+               "seq2seq: the target must be [batch, length] with a length of at least 1, got NULL");
+    ck_refused(tn_seq2seq_loss(m, source(), tn_ones_of(TN_I64, TN_SHAPE(B, 1))), TN_ESHAPE,
+               "seq2seq: the target must start with .begin and finish with .end, got a length of 1");
+    ck_refused_code(tn_seq2seq_load(tn_test_data("golden/gpt/torch")), TN_EUNSUPPORTED);
     tn_free(m);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("seq2seq");
-    TCase *c = tn_tcase(s, "models");
-    tn_extras_register();
-    tcase_add_loop_test(c, scores_and_alignments, 0, MODELS);
-    tcase_add_loop_test(c, losses, 0, MODELS);
-    tcase_add_loop_test(c, learns_and_generates, 0, MODELS);
-    tcase_add_loop_test(c, gnmt_penalties, 0, MODELS);
-    tcase_add_loop_test(c, autocast, 0, MODELS);
-    tcase_add_loop_test(c, what_is_saved_is_loaded, 0, MODELS);
-    tcase_add_loop_test(c, as_its_parts, 0, 2);
-    tcase_add_loop_test(c, padding_that_begins, 0, 2);
-    tcase_add_loop_test(c, the_same_bits_with_and_without_a_cache, 0, MODELS);
-    tcase_add_loop_test(c, short_lists, 0, 4);
-    tcase_add_loop_test(c, batch_sizes, 0, MODELS);
-    tcase_add_test(c, wrong_use);
-    TCase *m = tcase_create("memory");
-    suite_add_tcase(s, m);
-    tcase_add_loop_test(m, memory, 0, 7);
-    return tn_check_main(s);
 }

@@ -3,19 +3,12 @@
  * they were read; members of config.json. */
 #include "models/models.h"
 #include "tests/common/answers.h"
-#include "tests/common/bits.h"
-#include "tests/common/check_main.h"
-#include "tests/common/errors.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
 
 static const char *const names[] = {"t5", "t5_v1_1", "flan"};
 enum { MODELS = sizeof names / sizeof *names };
 
-static void       open_answers(void) { tn_answers_open("golden/t5/answers.safetensors"); }
+static void open_answers(void) { tn_answers_open("golden/t5/answers.safetensors"); }
+AROUND_TESTS(open_answers, close_answers);
 static tn_tensor *answer_of(int model, const char *what)
 {
     return tn_safetensors_get(answers, model < 0 ? what : tn_name("%s.%s", names[model], what));
@@ -34,7 +27,7 @@ static tn_tensor *read_so_far(void)
     return tn_narrow(t, 1, 0, tn_size(t, 1) - 1);
 }
 
-START_TEST(numbers_as_hugging_face)
+TEST_EACH(numbers_as_hugging_face, MODELS)
 {
     tn_seq2seq *m = golden(_i, ""), *want = golden(_i, ".grad");
     ck_assert((m->out == m->source->weight) == !_i && m->source == m->target && !m->out_bias && !m->positions);
@@ -45,12 +38,10 @@ START_TEST(numbers_as_hugging_face)
     tn_backward(loss);
     fine();
     same_gradients(&m->base, &want->base);
-    fine();
     tn_free(m), tn_free(want);
 }
-END_TEST
 
-START_TEST(tokens_as_hugging_face)
+TEST_EACH(tokens_as_hugging_face, MODELS)
 {
     tn_seq2seq *m = golden(_i, "");
     tn_tensor  *begin = tn_zeros_of(TN_I64, TN_SHAPE(3, 1));
@@ -70,9 +61,8 @@ START_TEST(tokens_as_hugging_face)
     }
     tn_free(m);
 }
-END_TEST
 
-START_TEST(the_same_bits)
+TEST_EACH(the_same_bits, MODELS)
 {
     tn_seq2seq    *m = golden(_i, "");
     const tn_scope s = tn_no_grad_begin();
@@ -84,20 +74,16 @@ START_TEST(the_same_bits)
     ck_assert(tn_same_bits(alone, tn_narrow(y, 0, 1, 1))); /* without the padding */
     tn_set_threads(3);
     ck_assert(tn_same_bits(tn_seq2seq_forward(m, x, z), y));
-    tn_set_threads(0);
-    fine();
     tn_decoding_free(d);
     tn_scope_end(s);
     tn_free(m);
 }
-END_TEST
 
 /* The written file has the tensors of the one that was read, bit for bit, and gives the same logits. */
-START_TEST(writes_what_it_read)
+TEST_EACH(writes_what_it_read, MODELS)
 {
-    const char *to = tn_test_file(names[_i]);
+    const char *to = tn_test_folder(names[_i]);
     tn_seq2seq *m = golden(_i, ""), *b;
-    mkdir(to, 0777);
     ck_assert_msg(tn_seq2seq_save(m, to) == TN_OK, "%s", tn_error_message());
     ck_assert_ptr_nonnull(b = tn_seq2seq_load(to));
     ck_assert(!strcmp(b->config.type, "t5") && b->config.out_scale == m->config.out_scale &&
@@ -108,18 +94,16 @@ START_TEST(writes_what_it_read)
     same_weights(to, tn_name("golden/t5/%s/model.safetensors", names[_i]), NULL);
     tn_free(m), tn_free(b);
 }
-END_TEST
 
 /* A model made here with T5's options is a directory of T5. */
-START_TEST(made_here)
+TEST(made_here)
 {
     tn_seq2seq_config c = tn_seq2seq_t5(
         (tn_seq2seq_config){.source_words = 30, .dim = 8, .layers = 1, .heads = 2, .ff = 12, .begin = 0, .end = 1});
     tn_seed(2);
     tn_seq2seq *m = tn_seq2seq_create(c), *b;
-    const char *to = tn_test_file("made");
+    const char *to = tn_test_folder("made");
     fine();
-    mkdir(to, 0777);
     ck_assert_msg(tn_seq2seq_save(m, to) == TN_OK, "%s", tn_error_message());
     ck_assert_ptr_nonnull(b = tn_seq2seq_load(to));
     ck_assert_str_eq(b->config.type, "t5");
@@ -128,10 +112,8 @@ START_TEST(made_here)
     static const int64_t ids[] = {5, 6, 7, 1};
     tn_tensor           *x = tn_from_data(TN_I64, TN_SHAPE(1, 4), ids);
     ck_assert(tn_same_bits(tn_seq2seq_forward(m, x, x), tn_seq2seq_forward(b, x, x)));
-    fine();
     tn_free(m), tn_free(b);
 }
-END_TEST
 
 /* ---- config.json ------------------------------------------------------------------------------------------------- */
 
@@ -140,12 +122,11 @@ END_TEST
 static const char *changed(const char *with)
 {
     char            path[1200];
-    const char     *to = tn_test_file("changed");
+    const char     *to = tn_test_folder("changed");
     tn_json        *was = tn_json_load(tn_test_data("golden/t5/t5/config.json"));
     tn_json        *more = tn_json_parse(with, strlen(with));
     tn_json_writer *w = tn_json_writer_new(0);
     fine();
-    mkdir(to, 0777);
     tn_json_open_object(w, NULL);
     for (const tn_json *x = tn_json_first(was); x; x = tn_json_next(x))
         if (!tn_json_get(more, tn_json_key(x))) tn_json_put(w, tn_json_key(x), x);
@@ -167,7 +148,7 @@ static const char *changed(const char *with)
     return to;
 }
 
-START_TEST(members_of_the_config)
+TEST(members_of_the_config)
 {
     static const struct {
         const char *with, *says;
@@ -210,19 +191,4 @@ START_TEST(members_of_the_config)
     fine();
     ck_assert(m->kept.begin.n == 1 && m->kept.begin.id[0] == 3);
     tn_free(m);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("t5");
-    TCase *c = tn_tcase(s, "t5");
-    tcase_add_checked_fixture(c, open_answers, close_answers);
-    tcase_add_loop_test(c, numbers_as_hugging_face, 0, MODELS);
-    tcase_add_loop_test(c, tokens_as_hugging_face, 0, MODELS);
-    tcase_add_loop_test(c, the_same_bits, 0, MODELS);
-    tcase_add_loop_test(c, writes_what_it_read, 0, MODELS);
-    tcase_add_test(c, made_here);
-    tcase_add_test(c, members_of_the_config);
-    return tn_check_main(s);
 }

@@ -3,12 +3,7 @@
  * outputs; a sequence alone and among others. If a hook makes the stack compute its padding: the same bits of loss,
  * outputs, and in f32 gradients of matrices. A few random batches each; TENON_TEST_EXHAUSTIVE=1: 200. */
 #include "models/models.h"
-#include "tests/common/bits.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 static int64_t below(int64_t n) { return tn_random_below(NULL, n); }
 
@@ -232,7 +227,7 @@ static tn_tensor *nothing(tn_module *m, tn_tensor *x, tn_tensor *y, void *user)
 
 /* Computed with its padding, another length: the bits of the loss, with dropout, and of the gradients that are not sums
  * over rows (ADR 0043). */
-START_TEST(as_padded)
+TEST_EACH(as_padded, KINDS)
 {
     const kind    *k = &kinds[_i];
     const tn_dtype dt[2] = {TN_F32, TN_BF16};
@@ -250,12 +245,10 @@ START_TEST(as_padded)
         }
         tn_free(m), tn_free(padded);
     }
-    tn_set_threads(0);
 }
-END_TEST
 
 /* More padding, of another token: the same bits of the loss and of all gradients. */
-START_TEST(any_padding)
+TEST_EACH(any_padding, 4 * KINDS)
 {
     const kind *k = &kinds[_i / 4];
     tn_lm      *m = model(k, _i & 1 ? 0.1 : 0, _i & 2 ? TN_BF16 : TN_F32);
@@ -270,13 +263,11 @@ START_TEST(any_padding)
         compare(k->name, round, m, &o, &more, false);
         tn_scope_end(s);
     }
-    tn_set_threads(0);
     tn_free(m);
 }
-END_TEST
 
 /* Outputs: with the padding, without it, and each sequence alone. */
-START_TEST(outputs)
+TEST_EACH(outputs, 2 * KINDS)
 {
     const kind    *k = &kinds[_i / 2];
     tn_lm         *m = model(k, 0.1, _i % 2 ? TN_BF16 : TN_F32);
@@ -301,14 +292,12 @@ START_TEST(outputs)
         fine();
         tn_scope_end(s);
     }
-    tn_set_threads(0);
     tn_scope_end(all);
     tn_free(m);
 }
-END_TEST
 
 /* A batch without any target has the loss 0; a mask of the wrong shape is rejected. */
-START_TEST(no_targets)
+TEST_EACH(no_targets, 2)
 {
     tn_lm     *m = model(&kinds[_i], 0, TN_F32);
     tn_tensor *ids = tn_full_of(TN_I64, TN_SHAPE(2, 5), 7);
@@ -317,22 +306,10 @@ START_TEST(no_targets)
     ck_assert(tn_item(loss) == 0);
     tn_backward(loss);
     fine();
-    ck_assert_ptr_null(
-        tn_lm_forward(m, ids, .key_padding_mask = tn_zeros_of(TN_BOOL, TN_SHAPE(2, 4)), .skip_padding = true));
-    ck_error_has(TN_ESHAPE, "mha: key_padding_mask [2, 4] must be [B, S] = [2, 5]; true is padding");
-    ck_assert_ptr_null(tn_lm_loss(m, ids, tn_zeros_of(TN_I64, TN_SHAPE(2, 4))));
-    ck_error_has(TN_ESHAPE, "linear_cross_entropy: the target is [2, 4], but for x ");
+    ck_refused_has(
+        tn_lm_forward(m, ids, .key_padding_mask = tn_zeros_of(TN_BOOL, TN_SHAPE(2, 4)), .skip_padding = true),
+        TN_ESHAPE, "mha: key_padding_mask [2, 4] must be [B, S] = [2, 5]; true is padding");
+    ck_refused_has(tn_lm_loss(m, ids, tn_zeros_of(TN_I64, TN_SHAPE(2, 4))), TN_ESHAPE,
+                   "linear_cross_entropy: the target is [2, 4], but for x ");
     tn_free(m);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("unpadded models");
-    TCase *c = tn_tcase(s, "unpadded models");
-    tcase_add_loop_test(c, as_padded, 0, KINDS);
-    tcase_add_loop_test(c, any_padding, 0, 4 * KINDS);
-    tcase_add_loop_test(c, outputs, 0, 2 * KINDS);
-    tcase_add_loop_test(c, no_targets, 0, 2);
-    return tn_check_main(s);
 }

@@ -2,12 +2,8 @@
  * training checkpoint, the data or the arguments is found, with its step. */
 #include "tests/common/check_main.h"
 
-#include "tests/common/bits.h"
-#include "tests/common/errors.h"
 #include "tests/common/faults.h"
 #include "tests/common/fit_case.h"
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { STEPS = 18 };
@@ -82,7 +78,7 @@ static void write_all(const char *path, const char *text, long bytes)
 
 /* ---- identical --------------------------------------------------------------------------------------------------- */
 
-START_TEST(identical_on_any_threads)
+TEST(identical_on_any_threads)
 {
     const char *names[] = {"a0", "a1", "a2", "a3"};
     for (int way = 0; way < 4; way++) {
@@ -97,10 +93,9 @@ START_TEST(identical_on_any_threads)
         tn_set_threads(0);
     }
 }
-END_TEST
 
 /* After tn_verify the module has the weights that tn_fit ended with. */
-START_TEST(ends_with_the_runs_weights)
+TEST(ends_with_the_runs_weights)
 {
     const char *folder = tn_test_file("weights");
     for (int best = 0; best < 2; best++) {
@@ -116,10 +111,9 @@ START_TEST(ends_with_the_runs_weights)
         fit_case_end(&c), fit_case_end(&d);
     }
 }
-END_TEST
 
 /* A run that was stopped at any step, also within a validation, has the record of an uninterrupted one. */
-START_TEST(interruptions_leave_no_trace)
+TEST(interruptions_leave_no_trace)
 {
     long  bytes, other;
     char *whole;
@@ -149,7 +143,6 @@ START_TEST(interruptions_leave_no_trace)
     }
     free(whole);
 }
-END_TEST
 
 static int64_t     more_steps;
 static tn_fit_args longer_of(fit_case *c, const char *folder)
@@ -160,7 +153,7 @@ static tn_fit_args longer_of(fit_case *c, const char *folder)
 }
 
 /* Lengthened twice, with another learning rate: each part is repeated with its own arguments. */
-START_TEST(lengthened)
+TEST(lengthened)
 {
     const char *folder = tn_test_file("longer");
     for (more_steps = 10; more_steps <= 30; more_steps += 10) {
@@ -179,10 +172,9 @@ START_TEST(lengthened)
     more_steps = 20;
     differs(verified(folder, 0, longer_of, 0), 0, "configuration", "steps is 20, in the record 30");
 }
-END_TEST
 
 /* Without the training checkpoints before a segment, it is repeated from the beginning. */
-START_TEST(few_checkpoints)
+TEST(few_checkpoints)
 {
     const char *folder = tn_test_file("few");
     make(folder, 0, args_of);
@@ -200,10 +192,9 @@ START_TEST(few_checkpoints)
     ck_assert_int_eq(v.why, TN_VERIFY_FAILED);
     ck_error_has(TN_EIO, "best.safetensors");
 }
-END_TEST
 
 /* The state without a file is the record that the file has. */
-START_TEST(state_is_the_record)
+TEST(state_is_the_record)
 {
     fit_case    c = fit_case_begin(0);
     const char *path = tn_test_file("state.ckpt"), *text[2];
@@ -225,7 +216,6 @@ START_TEST(state_is_the_record)
     ck_error_has(TN_EINVAL, "nothing to save");
     fit_case_end(&c);
 }
-END_TEST
 
 /* Adapters: the training checkpoints hold what is trained, and a sum of the frozen weights. */
 static tn_fit_args adapters_of(fit_case *c, const char *folder)
@@ -235,21 +225,20 @@ static tn_fit_args adapters_of(fit_case *c, const char *folder)
     return own_of(c, folder);
 }
 
-START_TEST(adapters)
+TEST(adapters)
 {
     const char *folder = tn_test_file("adapters");
     make(folder, 0, adapters_of);
     identical(verified(folder, 0, adapters_of, 0), 5);
     identical(verified(folder, 0, adapters_of, 2), 2);
 }
-END_TEST
 
 static void stop_soon(const tn_fit_event *e, void *user)
 {
     if (e->what == TN_FIT_STEP && e->step == 6) ((fit_case *)user)->stop = 1;
 }
 
-START_TEST(stopped)
+TEST(stopped)
 {
     const char *folder = tn_test_file("stopped");
     make(folder, 0, own_of);
@@ -261,13 +250,12 @@ START_TEST(stopped)
     ck_assert_msg(v.why == TN_VERIFY_STOPPED && v.steps == 6, "%d after %lld steps", (int)v.why, (long long)v.steps);
     fit_case_end(&c);
 }
-END_TEST
 
 /* ---- differences ------------------------------------------------------------------------------------------------- */
 
 /* One bit of any byte of the record, of a training checkpoint after "format": "pt", which nothing reads, or of the best
  * weights after their header. */
-START_TEST(flipped_bits)
+TEST(flipped_bits)
 {
     static const struct {
         const char *name;
@@ -297,7 +285,6 @@ START_TEST(flipped_bits)
     }
     identical(verified(folder, 0, args_of, 0), 5);
 }
-END_TEST
 
 /* Writes the record with valid chain sums, after the number that follows `key` in the n-th line that has it was changed
  * to 7; returns the step of that line. */
@@ -328,7 +315,7 @@ static int64_t forge(const char *path, const char *key, int n)
 }
 
 /* A record whose chain was computed again: the replay finds the change. */
-START_TEST(forged_records)
+TEST(forged_records)
 {
     static const struct {
         const char *key, *input, *text;
@@ -359,7 +346,6 @@ START_TEST(forged_records)
     differs(verified(folder, 0, args_of, 0), 8, "record", "was changed or is not complete");
     free(record);
 }
-END_TEST
 
 static void change_weight(fit_case *c)
 {
@@ -372,7 +358,7 @@ static void change_weight(fit_case *c)
 }
 
 /* A training checkpoint that was written again with another weight. */
-START_TEST(forged_checkpoint)
+TEST(forged_checkpoint)
 {
     const char *folder = tn_test_file("checkpoint"), *path = tn_test_in(folder, "step-000000000008.ckpt");
     make(folder, 0, args_of);
@@ -386,10 +372,9 @@ START_TEST(forged_checkpoint)
     fit_case_end(&c);
     differs(verified(folder, 0, args_of, 1), 8, "weights", "in the training checkpoint, in the record");
 }
-END_TEST
 
 /* Other data, another initial weight, another rate, another argument, another config, another seed. */
-START_TEST(other_inputs)
+TEST(other_inputs)
 {
     const char *folder = tn_test_file("inputs");
     fit_case    other = fit_case_begin(1);
@@ -416,9 +401,8 @@ START_TEST(other_inputs)
     }
     fit_case_end(&other);
 }
-END_TEST
 
-START_TEST(errors)
+TEST(errors)
 {
     const char *folder = tn_test_file("errors"), *path = tn_test_in(folder, "record.jsonl");
     fit_case    c = fit_case_begin(0);
@@ -444,10 +428,9 @@ START_TEST(errors)
     ck_error_has(TN_EUNSUPPORTED, "; verify it with its own version");
     free(record);
 }
-END_TEST
 
 /* An allocation fails: an error, and the next call succeeds. */
-START_TEST(memory_fails)
+TEST(memory_fails)
 {
     const char *folder = tn_test_file("memory");
     make(folder, 0, own_of);
@@ -464,26 +447,4 @@ START_TEST(memory_fails)
     }
     tn_faulty_memory_end();
     identical(verified(folder, 0, own_of, 0), 5);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("verify");
-    TCase *c = tn_tcase(s, "verify");
-    tcase_add_test(c, identical_on_any_threads);
-    tcase_add_test(c, ends_with_the_runs_weights);
-    tcase_add_test(c, interruptions_leave_no_trace);
-    tcase_add_test(c, lengthened);
-    tcase_add_test(c, few_checkpoints);
-    tcase_add_test(c, state_is_the_record);
-    tcase_add_test(c, stopped);
-    tcase_add_test(c, adapters);
-    tcase_add_test(c, flipped_bits);
-    tcase_add_test(c, forged_records);
-    tcase_add_test(c, forged_checkpoint);
-    tcase_add_test(c, other_inputs);
-    tcase_add_test(c, errors);
-    tcase_add_test(c, memory_fails);
-    return tn_check_main(s);
 }

@@ -1,13 +1,8 @@
 /* test_attention_modules.c — multi-head attention and attention to a memory: compared with PyTorch, on the examples of
  * the lectures, gradients, masks, empty and smallest sizes, failing allocations, and the errors of wrong calls. */
-#include "tests/common/bits.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 #include "tests/common/faults.h"
 #include "tests/common/golden_case.h"
-
-#include <math.h>
-#include <string.h>
 
 enum { D = 8, H = 2, B = 2, T = 4, S = 5 };
 
@@ -38,8 +33,9 @@ static tn_tensor *holes(int64_t t, int64_t s)
 /* ---- compared with PyTorch --------------------------------------------------------------------------------------- */
 
 static tn_safetensors *golden;
-static void  open_golden(void) { golden = tn_safetensors_open(tn_test_data("golden/transformer.safetensors")); }
-static void  close_golden(void) { tn_safetensors_close(golden); }
+static void open_golden(void) { golden = tn_safetensors_open(tn_test_data("golden/transformer.safetensors")); }
+static void close_golden(void) { tn_safetensors_close(golden); }
+AROUND_TESTS(open_golden, close_golden);
 static void *filled(tn_golden *k, void *module) { return k->matrices = 0.5, tn_golden_fill(k, module); }
 
 static tn_tensor *mha_self(tn_golden *k)
@@ -135,11 +131,10 @@ static const tn_golden_case cases[] = {CASE(mha_self),           CASE(mha_masked
                                        CASE(additive_attention), CASE(additive_attention_one)};
 enum { CASES = sizeof cases / sizeof *cases };
 
-START_TEST(as_pytorch) { tn_golden_check(golden, &cases[_i]); }
-END_TEST
+TEST_EACH(as_pytorch, CASES) { tn_golden_check(golden, &cases[_i]); }
 
 /* Every case of the golden file runs here or in test_transformer.c, whose cases have another prefix. */
-START_TEST(nothing_is_left_out)
+TEST(nothing_is_left_out)
 {
     fine();
     for (int64_t i = 0; i < tn_safetensors_count(golden); i++) {
@@ -151,7 +146,7 @@ START_TEST(nothing_is_left_out)
         ck_assert_msg(found == 1, "%s is not compared", name);
     }
 }
-END_TEST
+AROUND_TESTS(NULL, NULL);
 
 /* ---- examples of the lectures ------------------------------------------------------------------------------------ */
 
@@ -170,7 +165,7 @@ static void as_in_the_lecture(const tn_tensor *y)
     for (int i = 0; i < 12; i++) ck_assert_double_eq_tol(tn_get(y, i), attended[i], 5e-9);
 }
 
-START_TEST(four_words)
+TEST(four_words)
 {
     tn_tensor *x = tn_from_data(TN_F64, TN_SHAPE(1, 4, 3), words);
     tn_tensor *w[3] = {tn_from_data(TN_F64, TN_SHAPE(3, 3), w_q), tn_from_data(TN_F64, TN_SHAPE(3, 3), w_k),
@@ -193,11 +188,10 @@ START_TEST(four_words)
     as_in_the_lecture(tn_dot_attention_forward(d, x, tn_linear(x, w[2], NULL), .keys = tn_linear(x, w[1], NULL)));
     tn_free(d);
 }
-END_TEST
 
 /* "<start> I am no man <end>": 0 on and below the diagonal, -inf above; the result at a word does not depend on later
  * words. */
-START_TEST(causal_mask)
+TEST(causal_mask)
 {
     enum { WORDS = 6 };
     tn_tensor *mask = tn_causal_mask(WORDS), *w;
@@ -230,11 +224,10 @@ START_TEST(causal_mask)
             ck_assert((tn_get_at(w, TN_SHAPE(0, i, j)) > 0) == (j < i + 2 && j + 2 > i));
     tn_free(m);
 }
-END_TEST
 
 /* Index 0 pads two sequences of different length: the shorter one has the result it has alone, for any values of
  * padding. */
-START_TEST(padding_mask)
+TEST(padding_mask)
 {
     const int64_t index[] = {5, 3, 9, 2, 7, 4, 8, 6, 0, 0};
     tn_tensor    *tokens = tn_from_data(TN_I64, TN_SHAPE(2, 5), index), *pad = tn_padding_mask(tokens, 0), *w;
@@ -254,7 +247,6 @@ START_TEST(padding_mask)
     ck_error(TN_EINVAL, "tn_padding_mask: tokens is NULL");
     tn_free(m), tn_free(table);
 }
-END_TEST
 
 /* ---- initial values ---------------------------------------------------------------------------------------------- */
 
@@ -275,7 +267,7 @@ static void zeros(const tn_tensor *t)
     for (int64_t i = 0; i < tn_numel(t); i++) ck_assert_double_eq(tn_get(t, i), 0);
 }
 
-START_TEST(initial_weights)
+TEST(initial_weights)
 {
     tn_mha *m = tn_mha_new(.dim = 64, .heads = 4);
     spread(m->in_proj_weight, sqrt(6.0 / (64 + 3 * 64))); /* Xavier over all three matrices: the fan out is 3 · 64 */
@@ -287,9 +279,8 @@ START_TEST(initial_weights)
         spread(m->v_proj_weight, sqrt(6.0 / 160));
     tn_free(m);
 }
-END_TEST
 
-START_TEST(printed)
+TEST(printed)
 {
     char    text[400];
     FILE   *f = tmpfile();
@@ -303,10 +294,8 @@ START_TEST(printed)
     tn_tensor *x = tn_normal(TN_SHAPE(B, T, D), 0, 1);
     ck_assert(tn_same_bits(tn_call(m, x), tn_call(copy, x)));
     ck_assert(copy->out_proj != m->out_proj && copy->in_proj_weight != m->in_proj_weight);
-    fine();
     tn_free(m), tn_free(copy);
 }
-END_TEST
 
 /* ---- gradients of inputs and parameters, f64, by finite differences ---------------------------------------------- */
 
@@ -331,7 +320,7 @@ static tn_tensor *mha_of(tn_tensor *const *in, int n, void *user)
     return y ? tn_cat(0, tn_reshape(y, TN_SHAPE(tn_numel(y))), tn_reshape(w, TN_SHAPE(tn_numel(w)))) : NULL;
 }
 
-START_TEST(mha_gradients)
+TEST(mha_gradients)
 {
     static const struct {
         int64_t     b, t, s;
@@ -361,7 +350,6 @@ START_TEST(mha_gradients)
         tn_free(m);
     }
 }
-END_TEST
 
 /* in: query, memory, then the parameters. */
 static tn_tensor *additive_of(tn_tensor *const *in, int n, void *user)
@@ -390,7 +378,7 @@ static tn_tensor *dot_of(tn_tensor *const *in, int n, void *user)
     return y;
 }
 
-START_TEST(memory_gradients)
+TEST(memory_gradients)
 {
     static const int64_t sizes[][2] = {{2, 3}, {1, 1}, {0, 3}, {2, 0}}; /* T, S */
     for (int i = 0; i < 4; i++) {
@@ -409,10 +397,9 @@ START_TEST(memory_gradients)
         tn_free(m), tn_free(d);
     }
 }
-END_TEST
 
 /* A sequence that is all padding, and padding with any finite values: its weight is 0 and it has no effect. */
-START_TEST(padding_changes_nothing)
+TEST(padding_changes_nothing)
 {
     tn_additive_attention *m = tn_additive_attention_new(.query = 3, .memory = D);
     tn_tensor             *q = tn_normal(TN_SHAPE(2, 3), 0, 1), *h = tn_normal(TN_SHAPE(2, S, D), 0, 1), *w;
@@ -424,14 +411,12 @@ START_TEST(padding_changes_nothing)
     ck_assert(tn_same_bits(tn_narrow(y, 0, 0, 1), tn_additive_attention_forward(m, one, alone)));
     tn_tensor *other = tn_masked_fill(h, tn_unsqueeze(pad, 2), 1e30);
     ck_assert(tn_same_bits(y, tn_additive_attention_forward(m, q, other, .key_padding_mask = pad)));
-    fine();
     tn_free(m);
 }
-END_TEST
 
 /* ---- the same bits ----------------------------------------------------------------------------------------------- */
 
-START_TEST(any_threads_any_batch)
+TEST(any_threads_any_batch)
 {
     const int  threads[] = {1, 2, 3, 7};
     tn_mha    *m = tn_mha_new(.dim = 48, .heads = 4);
@@ -456,13 +441,11 @@ START_TEST(any_threads_any_batch)
     ck_assert(tn_same_bits(y[0], tn_mha_forward(m, c[0], c[1], c[1], .causal = true)));
     tn_tensor *other = tn_neg(x), *apart = tn_mha_forward(m, c[0], c[1], other);
     ck_assert(tn_same_bits(apart, tn_mha_forward(m, x, x, other)));
-    fine();
     tn_free(m);
 }
-END_TEST
 
 /* All forms of a mask give the same result. */
-START_TEST(masks_agree)
+TEST(masks_agree)
 {
     tn_mha    *m = tn_mha_new(.dim = D, .heads = H);
     tn_tensor *q = tn_normal(TN_SHAPE(B, T, D), 0, 1), *h = tn_normal(TN_SHAPE(B, S, D), 0, 1), *two = holes(T, S);
@@ -475,13 +458,11 @@ START_TEST(masks_agree)
     tn_tensor *pad = padding(S), *as_mask = tn_expand(tn_reshape(pad, TN_SHAPE(B, 1, 1, S)), TN_SHAPE(B, 1, T, S));
     ck_assert(tn_same_bits(tn_mha_forward(m, q, h, h, .key_padding_mask = pad),
                            tn_mha_forward(m, q, h, h, .attn_mask = as_mask)));
-    fine();
     tn_free(m);
 }
-END_TEST
 
 /* Dropout affects the weights in training only; the weights returned are those that were used. */
-START_TEST(dropout)
+TEST(dropout)
 {
     tn_mha    *m = tn_mha_new(.dim = D, .heads = H, .dropout = 0.5);
     tn_tensor *x = tn_normal(TN_SHAPE(B, 20, D), 0, 1), *w;
@@ -492,10 +473,8 @@ START_TEST(dropout)
     tn_eval(m);
     tn_mha_forward(m, x, x, x, .weights = &w, .weights_per_head = true);
     for (int64_t i = 0; i < tn_numel(w); i++) ck_assert(tn_get(w, i) > 0);
-    fine();
     tn_free(m);
 }
-END_TEST
 
 /* ---- failing allocations ----------------------------------------------------------------------------------------- */
 
@@ -541,7 +520,7 @@ static double once(double (*step)(void))
     return sum;
 }
 
-START_TEST(memory_fails)
+TEST_EACH(memory_fails, 2)
 {
     double (*const steps[])(void) = {mha_step, memory_step};
     tn_set_threads(1);
@@ -564,38 +543,33 @@ START_TEST(memory_fails)
     fine();
     tn_faulty_memory_end();
 }
-END_TEST
 
 /* ---- wrong use --------------------------------------------------------------------------------------------------- */
 
-START_TEST(wrong_configs)
+TEST(wrong_configs)
 {
-    ck_assert(!tn_mha_new(.dim = 256, .heads = 10));
-    ck_error(TN_EINVAL, "tn_mha_new: 10 heads do not divide width 256; .dim must be a multiple of .heads");
-    ck_assert(!tn_mha_new(.dim = 8, .heads = 2, .positions = tn_rotary_new(.theta = NAN)));
-    ck_error_has(TN_EINVAL, "rope: .theta is ");
-    ck_assert(!tn_mha_new(.dim = 8, .heads = 2, .positions = tn_rotary_new(.scaling = TN_ROPE_LLAMA3)));
-    ck_error(TN_EINVAL, "rope: .trained is 0, but this scaling needs the number of positions in training");
-    ck_assert(!tn_mha_new(.dim = 8));
-    ck_error(TN_EINVAL, "tn_mha_new: .heads is 0, but must be at least 1");
-    ck_assert(!tn_mha_new(.heads = 8));
-    ck_error(TN_EINVAL, "tn_mha_new: .dim is 0, but must be at least 1");
-    ck_assert(!tn_mha_new(.dim = 8, .heads = 2, .kdim = -1));
-    ck_error(TN_EINVAL, "tn_mha_new: .kdim is -1, but must be at least 1");
-    ck_assert(!tn_mha_new(.dim = 8, .heads = 2, .dropout = 1.5));
-    ck_error(TN_EINVAL, "tn_mha_new: .dropout is 1.5, but a probability is from 0 to 1");
-    ck_assert(!tn_mha_new(.dim = 8, .heads = 2, .dtype = TN_I64));
-    ck_error(TN_EDTYPE, "tn_mha_new: .dtype is i64, but parameters are f32, f64 or bf16");
-    ck_assert(!tn_dot_attention_new(.query = 4, .memory = 8));
-    ck_error(TN_EINVAL,
-             "tn_dot_attention_new: a query of width 4 does not fit a memory of width 8; set .general = true to "
-             "multiply by a matrix");
-    ck_assert(!tn_dot_attention_new(.query = 4));
-    ck_error(TN_EINVAL, "tn_dot_attention_new: .memory is 0, but must be at least 1");
-    ck_assert(!tn_additive_attention_new(.query = 4));
-    ck_error(TN_EINVAL, "tn_additive_attention_new: .memory is 0, but must be at least 1");
+    ck_refused(tn_mha_new(.dim = 256, .heads = 10), TN_EINVAL,
+               "tn_mha_new: 10 heads do not divide width 256; .dim must be a multiple of .heads");
+    ck_refused_has(tn_mha_new(.dim = 8, .heads = 2, .positions = tn_rotary_new(.theta = NAN)), TN_EINVAL,
+                   "rope: .theta is ");
+    ck_refused(tn_mha_new(.dim = 8, .heads = 2, .positions = tn_rotary_new(.scaling = TN_ROPE_LLAMA3)), TN_EINVAL,
+               "rope: .trained is 0, but this scaling needs the number of positions in training");
+    ck_refused(tn_mha_new(.dim = 8), TN_EINVAL, "tn_mha_new: .heads is 0, but must be at least 1");
+    ck_refused(tn_mha_new(.heads = 8), TN_EINVAL, "tn_mha_new: .dim is 0, but must be at least 1");
+    ck_refused(tn_mha_new(.dim = 8, .heads = 2, .kdim = -1), TN_EINVAL,
+               "tn_mha_new: .kdim is -1, but must be at least 1");
+    ck_refused(tn_mha_new(.dim = 8, .heads = 2, .dropout = 1.5), TN_EINVAL,
+               "tn_mha_new: .dropout is 1.5, but a probability is from 0 to 1");
+    ck_refused(tn_mha_new(.dim = 8, .heads = 2, .dtype = TN_I64), TN_EDTYPE,
+               "tn_mha_new: .dtype is i64, but parameters are f32, f64 or bf16");
+    ck_refused(tn_dot_attention_new(.query = 4, .memory = 8), TN_EINVAL,
+               "tn_dot_attention_new: a query of width 4 does not fit a memory of width 8; set .general = true to "
+               "multiply by a matrix");
+    ck_refused(tn_dot_attention_new(.query = 4), TN_EINVAL,
+               "tn_dot_attention_new: .memory is 0, but must be at least 1");
+    ck_refused(tn_additive_attention_new(.query = 4), TN_EINVAL,
+               "tn_additive_attention_new: .memory is 0, but must be at least 1");
 }
-END_TEST
 
 typedef struct {
     tn_module base;
@@ -603,7 +577,7 @@ typedef struct {
 } model;
 TN_MODULE(model);
 
-START_TEST(wrong_calls)
+TEST(wrong_calls)
 {
     model     *root = tn_module_new(model);
     tn_mha    *m = root->attn = tn_child(root, "attn", tn_mha_new(.dim = D, .heads = H, .kdim = 6));
@@ -668,32 +642,4 @@ START_TEST(wrong_calls)
     tn_dot_attention_forward(d, q, v, .key_padding_mask = padding(T));
     ck_error(TN_ESHAPE, "dot_attention: key_padding_mask [2, 4] must be [B, S] = [2, 5]; true is padding");
     tn_free(d), tn_free(a), tn_free(root);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("attention modules");
-    TCase *c = tn_tcase(s, "beside PyTorch");
-    tcase_add_unchecked_fixture(c, open_golden, close_golden);
-    tcase_add_loop_test(c, as_pytorch, 0, CASES);
-    tcase_add_test(c, nothing_is_left_out);
-    c = tn_tcase(s, "lectures");
-    tcase_add_test(c, four_words);
-    tcase_add_test(c, causal_mask);
-    tcase_add_test(c, padding_mask);
-    c = tn_tcase(s, "modules");
-    tcase_add_test(c, initial_weights);
-    tcase_add_test(c, printed);
-    tcase_add_test(c, mha_gradients);
-    tcase_add_test(c, memory_gradients);
-    tcase_add_test(c, padding_changes_nothing);
-    tcase_add_test(c, any_threads_any_batch);
-    tcase_add_test(c, masks_agree);
-    tcase_add_test(c, dropout);
-    tcase_add_loop_test(c, memory_fails, 0, 2);
-    tcase_add_test(c, wrong_configs);
-    tcase_add_test(c, wrong_calls);
-    tcase_set_timeout(c, 120);
-    return tn_check_main(s);
 }

@@ -3,11 +3,7 @@
 #include "tests/common/check_main.h"
 
 #include "models/models.h"
-#include "tests/common/bits.h"
-#include "tests/common/errors.h"
 #include "tests/common/faults.h"
-
-#include <stdio.h>
 
 /* A module with floating values, a counter (batches tracked) and saved statistics. */
 static tn_sequential *net_of(int i)
@@ -37,7 +33,7 @@ static double first_of(tn_sequential *net)
     return tn_get(p.tensor, 0);
 }
 
-START_TEST(by_hand)
+TEST(by_hand)
 {
     const tn_scope s = tn_scope_begin();
     tn_sequential *net[3], *mean = net_of(1);
@@ -63,10 +59,9 @@ START_TEST(by_hand)
     tn_free(mean);
     tn_scope_end(s);
 }
-END_TEST
 
 /* The mean of one file, or of the same file several times, has its bits. A checkpoint may be one of the files. */
-START_TEST(of_equals)
+TEST(of_equals)
 {
     const tn_scope s = tn_scope_begin();
     tn_sequential *net = net_of(0), *mean = net_of(1);
@@ -81,9 +76,8 @@ START_TEST(of_equals)
     tn_free(net), tn_free(mean);
     tn_scope_end(s);
 }
-END_TEST
 
-START_TEST(wrong_use)
+TEST(wrong_use)
 {
     const tn_scope s = tn_scope_begin();
     char           text[700];
@@ -108,16 +102,14 @@ START_TEST(wrong_use)
     ck_assert_int_eq(tn_load_mean(net, 2, from), TN_EFORMAT);
     snprintf(text, sizeof text, "tn_load: '%s' holds another model: 5 names missing (1.weight, …)", fewer);
     ck_error(TN_EFORMAT, text);
-    ck_assert_int_eq(tn_load_mean(net, 0, from), TN_EINVAL);
-    ck_error(TN_EINVAL, "tn_load_mean: a mean needs at least 1 file, got 0");
+    ck_fails(tn_load_mean(net, 0, from), TN_EINVAL, "tn_load_mean: a mean needs at least 1 file, got 0");
     from[0].allow_missing = true;
-    ck_assert_int_eq(tn_load_mean(net, 2, from), TN_EINVAL);
-    ck_error(TN_EINVAL, "tn_load_mean: .allow_... is set, but each file must fit completely; remove it");
+    ck_fails(tn_load_mean(net, 2, from), TN_EINVAL,
+             "tn_load_mean: .allow_... is set, but each file must fit completely; remove it");
     ck_assert(first_of(net) == before);
     tn_free(net);
     tn_scope_end(s);
 }
-END_TEST
 
 static double once(int i)
 {
@@ -132,23 +124,10 @@ static double once(int i)
     tn_scope_end(s);
     return v;
 }
-START_TEST(memory)
+BARE_TEST(memory)
 {
     const tn_scope s = tn_scope_begin();
     file_of(0);
     tn_scope_end(s);
     tn_each_allocation_fails(once, 1, 1, 7, 40);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("average");
-    TCase *t = tn_tcase(s, "mean"), *bare = tcase_create("memory");
-    tcase_add_test(t, by_hand);
-    tcase_add_test(t, of_equals);
-    tcase_add_test(t, wrong_use);
-    tcase_add_test(bare, memory);
-    suite_add_tcase(s, bare);
-    return tn_check_main(s);
 }

@@ -3,12 +3,6 @@
  * differences, the same results as compositions of ops, the same bits with a cache, errors. */
 #include "nn/nn.h"
 #include "tests/common/answers.h"
-#include "tests/common/bits.h"
-#include "tests/common/check_main.h"
-#include "tests/common/errors.h"
-
-#include <math.h>
-#include <string.h>
 
 /* Changes all norms and biases from their initial values. */
 static void shaken(void *m)
@@ -83,7 +77,7 @@ static tn_tensor *blocks_of(tn_tensor *const *in, int n, void *user)
     return tn_blocks_forward(r->m, in[0], .causal = r->causal);
 }
 
-START_TEST(gradients)
+TEST_EACH(gradients, tn_test_slow() ? STACKS : 2 * STACKS)
 {
     tn_tensor *in[16]; /* the most that tn_gradcheck takes: parameters in groups */
     run_of     r = {stack(_i % STACKS, TN_F64), (_i + _i / STACKS) % 2}; /* each stack causal and not */
@@ -98,7 +92,6 @@ START_TEST(gradients)
     }
     tn_free(r.m);
 }
-END_TEST
 
 /* Gradients of gradients of capped attention with a window to both sides. */
 static tn_tensor *attention_of(tn_tensor *const *in, int n, void *user)
@@ -106,19 +99,18 @@ static tn_tensor *attention_of(tn_tensor *const *in, int n, void *user)
     (void)user, (void)n;
     return tn_attention(in[0], in[1], in[2], .attn_mask = in[3], .cap = 0.8, .scale = 1.3, .window = 2);
 }
-START_TEST(second_gradients)
+TEST(second_gradients)
 {
     tn_tensor *in[4];
     for (int i = 0; i < 4; i++) in[i] = tn_requires_grad(tn_normal_of(TN_F64, TN_SHAPE(2, 3, 3), 0, 1));
     ck_assert_msg(tn_gradcheck(attention_of, .count = 4, .inputs = in, .name = "attention", .second = true) == TN_OK,
                   "%s", tn_error_message());
 }
-END_TEST
 
 /* ---- the same as ops --------------------------------------------------------------------------------------------- */
 
 /* Longer than a block of keys and of queries. */
-START_TEST(windows_to_both_sides_and_caps)
+TEST(windows_to_both_sides_and_caps)
 {
     enum { T = 300 };
     static const int64_t windows[] = {1, 2, 70, 129, 1000};
@@ -136,9 +128,8 @@ START_TEST(windows_to_both_sides_and_caps)
         fine();
     }
 }
-END_TEST
 
-START_TEST(norms_of_queries_and_keys)
+TEST(norms_of_queries_and_keys)
 {
     for (int i = 1; i < 3; i++) {
         tn_mha *m = tn_mha_new(.dim = 6, .heads = 2, .head_dim = 4, .kv_heads = 1, .no_bias = true,
@@ -161,10 +152,9 @@ START_TEST(norms_of_queries_and_keys)
         tn_free(m);
     }
 }
-END_TEST
 
 /* A stack with a pattern computes what its blocks compute one after another. */
-START_TEST(patterns)
+TEST(patterns)
 {
     tn_blocks           *m = stack(3, TN_F32);
     tn_tensor           *x = tn_normal(TN_SHAPE(2, 9, 6), 0, 1), *y = x;
@@ -184,7 +174,6 @@ START_TEST(patterns)
     ck_error(TN_EINVAL, "layers: blocks: .placed is given, but the layers have different positions");
     tn_free(m);
 }
-END_TEST
 
 /* ---- the same bits with a cache ---------------------------------------------------------------------------------- */
 
@@ -199,7 +188,7 @@ static tn_tensor *step_of(void *user)
     return tn_blocks_forward(s->m, s->x, .causal = true, .cache = s->cache);
 }
 
-START_TEST(a_cache)
+TEST_EACH(a_cache, STACKS)
 {
     enum { T = 140 };
     tn_blocks     *m = stack(_i, TN_F32);
@@ -216,15 +205,13 @@ START_TEST(a_cache)
         tn_copy_(steps.x, tn_narrow(x, 1, t, 1));
         ck_assert(tn_same_bits(t % 2 ? step_of(&steps) : tn_kv_cache_replay(cache, r), tn_narrow(all, 1, t, 1)));
     }
-    fine();
     tn_replay_free(r), tn_kv_cache_free(cache);
     tn_scope_end(s);
     tn_free(m);
 }
-END_TEST
 
 /* Positions after forgotten ones are rotated in rotary layers only, each kind by its own angles. */
-START_TEST(forgets)
+TEST(forgets)
 {
     tn_blocks     *m = tn_blocks_new(.layers = 1, .dim = 6, .heads = 2, .ff = 5, .dropout = 0, .order = TN_NORM_FIRST,
                                      ROTARY, PATTERN("l", 30, NULL), .attention.scores.window = 9);
@@ -240,14 +227,13 @@ START_TEST(forgets)
     tn_scope_end(s);
     tn_free(m);
 }
-END_TEST
 
 #define REFUSED(call, says) ck_refused(call, TN_EINVAL, says)
 
 /* ---- who frees a part -------------------------------------------------------------------------------------------- */
 
 /* A part has one owner, the first that may own it, and is freed with it; if creating that fails, at once. */
-START_TEST(parts_are_owned)
+TEST(parts_are_owned)
 {
     tn_blocks *m = tn_blocks_new(.layers = 3, .dim = 8, .heads = 2, .ff = 4, .attention.scores.window = 2,
                                  .attention.positions = tn_rotary_new(.theta = 50), PATTERN("lg", 20, NULL));
@@ -284,11 +270,10 @@ START_TEST(parts_are_owned)
             "tn_transformer_new: .encoder_layers is 0, but must be at least 1");
     ck_assert_uint_eq(tn_memory_now().live, live);
 }
-END_TEST
 
 /* ---- wrong use --------------------------------------------------------------------------------------------------- */
 
-START_TEST(wrong_use)
+TEST(wrong_use)
 {
     REFUSED(
         tn_mha_new(.dim = 4, .heads = 2, .scores.cap = -1),
@@ -306,8 +291,8 @@ START_TEST(wrong_use)
     REFUSED(tn_block_new(.dim = 4, .heads = 2, .attention.positions = tn_linear_new(.in = 1, .out = 1)),
             "tn_block_new: .positions is a Linear, but must be a module whose class has .positions");
     tn_mha *m = tn_mha_new(.dim = 4, .heads = 2, .scores.qk_norm = TN_QK_NORM_ALL);
-    ck_assert_int_eq(tn_mha_prune(m, 1, (int64_t[]){1}), TN_EUNSUPPORTED);
-    ck_error(TN_EUNSUPPORTED, "tn_mha_prune: TN_QK_NORM_ALL norms all heads together; heads cannot be removed");
+    ck_fails(tn_mha_prune(m, 1, (int64_t[]){1}), TN_EUNSUPPORTED,
+             "tn_mha_prune: TN_QK_NORM_ALL norms all heads together; heads cannot be removed");
     tn_free(m);
     m = tn_mha_new(.dim = 4, .heads = 2, .scores.window = 2);
     const tn_scope s = tn_no_grad_begin();
@@ -316,21 +301,4 @@ START_TEST(wrong_use)
     REFUSED(tn_mha_forward(m, x, x, x, .cache = cache), "mha: .scores.window is 2, which with .cache needs .causal");
     tn_scope_end(s);
     tn_kv_cache_free(cache), tn_free(m);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("block_options");
-    TCase *c = tn_tcase(s, "block_options");
-    tcase_add_loop_test(c, gradients, 0, tn_test_slow() ? STACKS : 2 * STACKS);
-    tcase_add_test(c, second_gradients);
-    tcase_add_test(c, windows_to_both_sides_and_caps);
-    tcase_add_test(c, norms_of_queries_and_keys);
-    tcase_add_test(c, patterns);
-    tcase_add_loop_test(c, a_cache, 0, STACKS);
-    tcase_add_test(c, forgets);
-    tcase_add_test(c, parts_are_owned);
-    tcase_add_test(c, wrong_use);
-    return tn_check_main(s);
 }

@@ -3,13 +3,8 @@
  * of threads, pruned heads, recomputation, and errors. The models are compared in test_deberta.c. */
 #include "nn/nn.h"
 #include "tests/common/answers.h"
-#include "tests/common/bits.h"
-#include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 
-#include <math.h>
-
-START_TEST(rows)
+TEST_EACH(rows, 6)
 {
     static const int64_t tables[][2] = {{256, 512}, {32, 128}, {8, 9}, {20, 50}, {6, 1000}, {3, 7}};
     enum { FAR = 1100 };
@@ -32,10 +27,9 @@ START_TEST(rows)
     tn_safetensors_close(golden);
     tn_free(m);
 }
-END_TEST
 
 /* Without buckets; only the rows that occur are used. */
-START_TEST(rows_without_buckets)
+TEST(rows_without_buckets)
 {
     tn_distances *m = tn_distances_new(.dim = 3, .of = {.distance = 4});
     tn_tensor    *at, *row = tn_distances_forward(m, 3, &at);
@@ -47,7 +41,6 @@ START_TEST(rows_without_buckets)
     ck_assert(tn_size(tn_distances_forward(m, 1, &at), 0) == 1 && tn_get_i64(at, 0) == 0);
     tn_free(m);
 }
-END_TEST
 
 #define PLACED(r, at)      \
     .placed = &(tn_placed) \
@@ -109,7 +102,7 @@ static tn_tensor *all_rows(void)
     return at;
 }
 
-START_TEST(weights_by_the_formula)
+TN_TEST(weights_by_the_formula, 1, 6, 0)
 {
     tn_mha    *m = attention(_i & 1 || _i > 3, _i & 2 || _i > 3, _i >= 3, TN_F64);
     tn_tensor *x = tn_normal_of(TN_F64, TN_SHAPE(B, T, DIM), 0, 1), *w;
@@ -123,10 +116,9 @@ START_TEST(weights_by_the_formula)
     }
     tn_free(m);
 }
-END_TEST
 
 /* Masks of each kind block what they block without position terms; heads can be pruned. */
-START_TEST(masks_and_pruned_heads)
+TEST_EACH(masks_and_pruned_heads, 2)
 {
     tn_seed(3);
     tn_mha    *m = attention(true, true, _i, TN_F32);
@@ -150,7 +142,6 @@ START_TEST(masks_and_pruned_heads)
     ck_assert_double_le(furthest(y, tn_mha_forward(m, x, x, x, PLACED(r, at))), 1e-6);
     tn_free(m);
 }
-END_TEST
 
 static tn_tensor *stack_run(tn_tensor *const *x, int n, void *user)
 {
@@ -170,7 +161,7 @@ static tn_blocks *small_stack(tn_dtype dtype, bool own)
     for (tn_each p = tn_parameters(m); tn_next(&p);) tn_init_normal(p.tensor, 0, 0.6);
     return m;
 }
-START_TEST(gradients)
+TEST_EACH(gradients, 2)
 {
     tn_blocks  *m = small_stack(TN_F64, _i);
     const char *names[] = {"distances.weight", "distances.norm.weight", "distances.norm.bias",
@@ -184,11 +175,10 @@ START_TEST(gradients)
                   tn_error_message());
     tn_free(m);
 }
-END_TEST
 
 /* 1, 2 and 3 threads, and a memory budget that recomputes the layers, give the same bits;
  * dropout is repeated by the seed, and also applies to the embeddings of positions. */
-START_TEST(same_bits)
+TEST(same_bits)
 {
     tn_seed(4);
     const int  threads = tn_threads();
@@ -228,10 +218,9 @@ START_TEST(same_bits)
     }
     tn_free(m);
 }
-END_TEST
 
 /* Without rows or without tokens the result is empty, and the gradients of the parameters are 0. */
-START_TEST(empty)
+TEST(empty)
 {
     tn_blocks *m =
         tn_blocks_new(.layers = 2, .dim = DIM, .heads = HEADS, .ff = 4,
@@ -248,9 +237,8 @@ START_TEST(empty)
     }
     tn_free(m);
 }
-END_TEST
 
-START_TEST(wrong_use)
+TEST(wrong_use)
 {
     tn_tensor *x = tn_normal(TN_SHAPE(B, T, DIM), 0, 1), *r = tn_normal(TN_SHAPE(2 * T - 1, DIM), 0, 1), *index;
     ck_refused(
@@ -287,20 +275,4 @@ START_TEST(wrong_use)
                "distances: at is NULL; pass the address of a tensor");
     tn_kv_cache_free(cache);
     tn_free(m), tn_free(plain), tn_free(first), tn_free(stack), tn_free(distances);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("disentangled");
-    TCase *c = tn_tcase(s, "disentangled");
-    tcase_add_loop_test(c, rows, 0, 6);
-    tcase_add_test(c, rows_without_buckets);
-    tcase_add_loop_test(c, weights_by_the_formula, 1, 6);
-    tcase_add_loop_test(c, masks_and_pruned_heads, 0, 2);
-    tcase_add_loop_test(c, gradients, 0, 2);
-    tcase_add_test(c, empty);
-    tcase_add_test(c, same_bits);
-    tcase_add_test(c, wrong_use);
-    return tn_check_main(s);
 }

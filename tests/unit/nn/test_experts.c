@@ -3,12 +3,7 @@
  * number of threads, without padding, with a memory budget, with a cache; bf16, 8-bit weights, adapters; errors. */
 #include "nn/nn.h"
 #include "tests/common/answers.h"
-#include "tests/common/bits.h"
-#include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 #include "tests/common/faults.h"
-
-#include <math.h>
 
 /* Options of a block's experts. */
 #define EXPERTS(...) \
@@ -43,7 +38,7 @@ static tn_tensor *with_losses(tn_tensor *const *in, int n, void *user)
     return tn_add(y, tn_router_loss(router, 2, .per_token = block->experts->per_token, .balance = 0.7, .z = 0.3));
 }
 
-START_TEST(gradients)
+TEST_EACH(gradients, STACKS)
 {
     tn_tensor *in[16]; /* the most that tn_gradcheck takes: parameters in groups */
     tn_blocks *m = stack(_i, TN_F64, 0);
@@ -56,7 +51,6 @@ START_TEST(gradients)
     }
     tn_free(m);
 }
-END_TEST
 
 /* Second derivatives of the products. */
 static tn_tensor *grouped(tn_tensor *const *in, int n, void *user)
@@ -64,7 +58,7 @@ static tn_tensor *grouped(tn_tensor *const *in, int n, void *user)
     (void)n;
     return tn_grouped_linear(in[0], user, 2, in + 1, in + 3);
 }
-START_TEST(second_gradients)
+TEST(second_gradients)
 {
     static const int64_t at[] = {0, 0, 1, 2};
     const tn_shape       shape[] = {TN_SHAPE(4, 3), TN_SHAPE(2, 3), TN_SHAPE(2, 3), TN_SHAPE(2), TN_SHAPE(2)};
@@ -76,7 +70,6 @@ START_TEST(second_gradients)
     ck_refused(tn_grouped_linear(in[0], index, 2, NULL, NULL), TN_EINVAL,
                "grouped_linear: 2 weights at NULL; expected an array of weights");
 }
-END_TEST
 
 /* ---- the same as other computations ------------------------------------------------------------------------------ */
 
@@ -98,7 +91,7 @@ static void copied(tn_module *from, tn_module *to, const char *infix)
 }
 
 /* The same values, bit for bit but for the sign of 0, also of the gradients and with dropout. */
-START_TEST(one_expert_is_dense)
+TEST_EACH(one_expert_is_dense, 3)
 {
 #define ONE .dim = 6, .heads = 2, .ff = 5, .dropout = 0.3, .order = TN_NORM_FIRST
 #define ACT .activation = _i == 0 ? tn_relu : _i == 1 ? tn_silu : tn_gelu
@@ -122,7 +115,6 @@ START_TEST(one_expert_is_dense)
     ck_assert_double_le(furthest(tn_grad(m->experts->router->weight), tn_zeros(TN_SHAPE(1, 6))), 0);
     tn_free(dense), tn_free(m);
 }
-END_TEST
 
 static tn_tensor *expert(tn_experts *m, int64_t e, tn_tensor *x)
 {
@@ -153,7 +145,7 @@ static tn_tensor *by_tokens(tn_experts *m, tn_tensor *x)
     return tn_cat_list(0, (int)tn_size(x, 0), y);
 }
 
-START_TEST(the_weighted_sum)
+TEST_EACH(the_weighted_sum, 4)
 {
     static const int64_t k[] = {1, 2, 5, 3};
     const tn_scope       s = tn_no_grad_begin();
@@ -167,14 +159,12 @@ START_TEST(the_weighted_sum)
         ck_assert(tn_same_bits(tn_call(m, tn_narrow(x, 0, t, 1)), tn_clone(tn_narrow(y, 0, t, 1))));
     ck_assert(tn_same_bits(tn_call(m, tn_reshape(x, TN_SHAPE(3, 1, 11, 6))), tn_reshape(y, TN_SHAPE(3, 1, 11, 6))));
     ck_assert(tn_shape_equal(tn_shape_of(tn_call(m, tn_zeros(TN_SHAPE(2, 0, 6)))), TN_SHAPE(2, 0, 6)));
-    fine();
     tn_scope_end(s);
     tn_free(m);
 }
-END_TEST
 
 /* With shares of one expert per token the weights are 1, and nothing else depends on the router. */
-START_TEST(the_router_learns_through_the_weights)
+TEST(the_router_learns_through_the_weights)
 {
     for (int i = 0; i < 2; i++) {
         tn_experts *m = tn_experts_new(.dim = 6, .ff = 7, .experts = 4, .per_token = 1,
@@ -186,11 +176,10 @@ START_TEST(the_router_learns_through_the_weights)
         tn_free(m);
     }
 }
-END_TEST
 
 /* ---- losses ------------------------------------------------------------------------------------------------------ */
 
-START_TEST(losses_of_equal_probabilities)
+TEST(losses_of_equal_probabilities)
 {
     tn_tensor   *same[] = {tn_full(TN_SHAPE(12, 8), 0.5), NULL, tn_full(TN_SHAPE(12, 8), 0.5)};
     const double z = 0.5 + log(8);
@@ -199,11 +188,9 @@ START_TEST(losses_of_equal_probabilities)
         ck_assert_double_eq_tol(tn_item(tn_router_loss(same, 3, .per_token = k, .z = 2)), 2 * z * z, 1e-5);
     }
     ck_assert_double_eq(tn_item(tn_router_loss(same + 1, 1, .balance = 1, .z = 1)), 0);
-    fine();
 }
-END_TEST
 
-START_TEST(losses_by_loops)
+TEST(losses_by_loops)
 {
     enum { LAYERS = 2, B = 2, T = 5, E = 4, K = 2 };
     tn_tensor *l[LAYERS], *unpadded[LAYERS], *padding = tn_zeros_of(TN_BOOL, TN_SHAPE(B, T)), *kept = tn_arange(8);
@@ -229,13 +216,11 @@ START_TEST(losses_by_loops)
                             1e-5);
     ck_assert_double_eq_tol(tn_item(tn_router_loss(unpadded, LAYERS, .balance = 0.5, .z = 0.25, .padding = padding)),
                             want, 1e-5);
-    fine();
 }
-END_TEST
 
 /* ---- capacity and jitter ----------------------------------------------------------------------------------------- */
 
-START_TEST(an_experts_capacity)
+TEST(an_experts_capacity)
 {
     static const int64_t chosen[] = {0, 1, 0, 2, 0, 1, 1, 0, 0, 2}; /* 5 tokens, 2 choices */
     static const int64_t token[] = {0, 1, 3, 0, 1, 4, 2, 4, 2, 3}, expert[] = {0, 0, 1, 1, 2, 2, 3, 3, 3, 3};
@@ -256,12 +241,10 @@ START_TEST(an_experts_capacity)
     tn_train(m, true);
     tn_backward(tn_sum(tn_square(tn_call(m, tn_requires_grad(x)))));
     ck_assert_double_le(furthest(tn_narrow(tn_grad(x), 0, 4, 6), tn_zeros(TN_SHAPE(6, 3))), 0);
-    fine();
     tn_free(m);
 }
-END_TEST
 
-START_TEST(jitter)
+TEST(jitter)
 {
     tn_experts *m = tn_experts_new(.dim = 3, .ff = 4, .experts = 2, .per_token = 2, .jitter = 0.1);
     tn_tensor  *x = tn_ones(TN_SHAPE(500, 3)), *logits[2];
@@ -274,7 +257,6 @@ START_TEST(jitter)
     ck_assert(tn_item(tn_amin(l)) < 2.9 && tn_item(tn_amin(l)) > 2.7 - 1e-6);
     tn_free(m);
 }
-END_TEST
 
 /* ---- the same bits ----------------------------------------------------------------------------------------------- */
 
@@ -309,7 +291,7 @@ static outcome trained(tn_blocks *m, tn_tensor *x, tn_budget *b)
 }
 
 /* Products that are distributed over the threads, and products that are cut for them. */
-START_TEST(threads)
+TEST_EACH(threads, 3)
 {
     static const int64_t rows[] = {3, 40, 900}, experts[] = {4, 16, 3};
     tn_blocks           *m =
@@ -322,12 +304,10 @@ START_TEST(threads)
         if (n == 1) first = o;
         ck_assert(tn_same_bits(o.loss, first.loss) && tn_same_bits(o.gradients, first.gradients));
     }
-    tn_set_threads(0);
     tn_free(m);
 }
-END_TEST
 
-START_TEST(a_budget)
+TEST_EACH(a_budget, 2 * STACKS)
 {
     tn_blocks *m = stack(_i % STACKS, TN_F32, 0.3);
     tn_tensor *x = tn_normal(TN_SHAPE(8, 30, 6), 0, 1);
@@ -342,7 +322,6 @@ START_TEST(a_budget)
     tn_budget_free(b);
     tn_free(m);
 }
-END_TEST
 
 typedef struct {
     tn_blocks   *m;
@@ -355,7 +334,7 @@ static tn_tensor *step_of(void *user)
     return tn_blocks_forward(s->m, s->x, .causal = true, .cache = s->cache);
 }
 
-START_TEST(a_cache)
+TEST_EACH(a_cache, STACKS)
 {
     enum { T = 20 };
     tn_blocks     *m = stack(_i, TN_F32, 0.1);
@@ -372,16 +351,14 @@ START_TEST(a_cache)
         tn_copy_(steps.x, tn_narrow(x, 1, t, 1));
         ck_assert(tn_same_bits(t % 2 ? step_of(&steps) : tn_kv_cache_replay(cache, r), tn_narrow(all, 1, t, 1)));
     }
-    fine();
     tn_replay_free(r), tn_kv_cache_free(cache);
     tn_scope_end(s);
     tn_free(m);
 }
-END_TEST
 
 /* ---- other weights ----------------------------------------------------------------------------------------------- */
 
-START_TEST(bf16)
+TEST(bf16)
 {
     tn_experts *m = tn_experts_new(.dim = 32, .ff = 48, .experts = 4, .gated = true);
     tn_tensor  *x = tn_normal(TN_SHAPE(50, 32), 0, 1), *y[2], *logits[2];
@@ -399,10 +376,8 @@ START_TEST(bf16)
     ck_assert_int_eq(tn_module_to(m, TN_BF16), TN_OK);
     tn_tensor *h = tn_experts_forward(m, tn_to(x, TN_BF16), .router = &logits[1]);
     ck_assert(tn_dtype_of(h) == TN_BF16 && tn_dtype_of(logits[1]) == TN_F32);
-    fine();
     tn_free(m);
 }
-END_TEST
 
 /* Weights in 8 bits, adapters and hooks: each expert by itself. */
 static tn_tensor *nothing(tn_module *m, tn_tensor *x, tn_tensor *y, void *user)
@@ -410,7 +385,7 @@ static tn_tensor *nothing(tn_module *m, tn_tensor *x, tn_tensor *y, void *user)
     ++*(int *)user;
     return (void)m, (void)x, (void)y, NULL;
 }
-START_TEST(one_by_one)
+TEST(one_by_one)
 {
     tn_experts *m = tn_experts_new(.dim = 32, .ff = 64, .experts = 4, .gated = true, .per_token = 2, .capacity = 1);
     tn_tensor  *x = tn_normal(TN_SHAPE(40, 32), 0, 1), *want = tn_call(m, x), *y;
@@ -437,13 +412,11 @@ START_TEST(one_by_one)
     fine();
     ck_assert(furthest(y, want) > 0 && furthest(y, want) < 0.05);
     ck_assert(tn_shape_equal(tn_shape_of(tn_call(m, tn_zeros(TN_SHAPE(0, 32)))), TN_SHAPE(0, 32)));
-    fine();
     tn_free(m);
 }
-END_TEST
 
 /* The balance loss spreads tokens that all chose one expert. */
-START_TEST(balancing)
+TEST(balancing)
 {
     tn_experts *m = tn_experts_new(.dim = 8, .ff = 8, .experts = 4, .per_token = 1);
     tn_tensor  *x = tn_add_scalar(tn_normal(TN_SHAPE(64, 8), 0, 1), 1), *logits, *w = m->router->weight;
@@ -466,11 +439,10 @@ START_TEST(balancing)
     ck_assert_msg(first > 1.5 && last < 1.1, "%g to %g", first, last);
     tn_free(m);
 }
-END_TEST
 
 /* ---- wrong use --------------------------------------------------------------------------------------------------- */
 
-START_TEST(wrong_use)
+TEST(wrong_use)
 {
 #define REFUSED(call, says) ck_refused(call, TN_EINVAL, says)
     REFUSED(tn_experts_new(.dim = 4, .experts = 0), "tn_experts_new: .experts is 0, but must be from 1 to 65536");
@@ -503,7 +475,6 @@ START_TEST(wrong_use)
                "tn_router_loss: layer 1 has 2 experts, the one before it 1");
     tn_free(m);
 }
-END_TEST
 
 static double once(int i)
 {
@@ -519,29 +490,4 @@ static double once(int i)
     tn_scope_end(s);
     return v;
 }
-START_TEST(memory_fails) { tn_each_allocation_fails(once, 0, tn_test_slow() ? 7 : 1, 5, 50); }
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("experts");
-    TCase *c = tn_tcase(s, "experts");
-    tcase_add_test(c, memory_fails); /* before the workers keep memory */
-    tcase_add_loop_test(c, gradients, 0, STACKS);
-    tcase_add_test(c, second_gradients);
-    tcase_add_loop_test(c, one_expert_is_dense, 0, 3);
-    tcase_add_loop_test(c, the_weighted_sum, 0, 4);
-    tcase_add_test(c, the_router_learns_through_the_weights);
-    tcase_add_test(c, losses_of_equal_probabilities);
-    tcase_add_test(c, losses_by_loops);
-    tcase_add_test(c, an_experts_capacity);
-    tcase_add_test(c, jitter);
-    tcase_add_loop_test(c, threads, 0, 3);
-    tcase_add_loop_test(c, a_budget, 0, 2 * STACKS);
-    tcase_add_loop_test(c, a_cache, 0, STACKS);
-    tcase_add_test(c, bf16);
-    tcase_add_test(c, one_by_one);
-    tcase_add_test(c, balancing);
-    tcase_add_test(c, wrong_use);
-    return tn_check_main(s);
-}
+FIRST_TEST(memory_fails) { tn_each_allocation_fails(once, 0, tn_test_slow() ? 7 : 1, 5, 50); }

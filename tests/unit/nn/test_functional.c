@@ -2,11 +2,8 @@
  * parameters, in checkpoints, nested, in two threads, after errors, for second derivatives, and mistakes. */
 #include "tenon.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 
-#include <math.h>
 #include <pthread.h>
-#include <string.h>
 
 enum { WEIGHTS = 4 };
 
@@ -61,7 +58,7 @@ static void same(const tn_tensor *a, const tn_tensor *b)
     for (int64_t i = 0; i < tn_numel(a); i++) ck_assert_double_eq(tn_get(a, i), tn_get(b, i));
 }
 
-START_TEST(values)
+TEST(values)
 {
     tn_tensor *w[WEIGHTS], *by[WEIGHTS], *x = numbers(TN_SHAPE(5, 3), 9);
     net       *m = net_new(w);
@@ -76,7 +73,6 @@ START_TEST(values)
     same(tn_functional_call(m, x, WEIGHTS, w, w), own);
     tn_free(m);
 }
-END_TEST
 
 /* The loss as a function of tensors from which the weights are computed: in[i] are of their shapes. */
 static tn_tensor *loss_of(tn_tensor *const *in, int n, void *user)
@@ -89,7 +85,7 @@ static tn_tensor *loss_of(tn_tensor *const *in, int n, void *user)
     return tn_sum(tn_square(tn_functional_call(m, numbers(TN_SHAPE(5, 3), 9), WEIGHTS, w, by)));
 }
 
-START_TEST(gradients)
+TEST(gradients)
 {
     tn_tensor *w[WEIGHTS], *in[WEIGHTS], *g[3][WEIGHTS], *h[3];
     net       *m = net_new(w);
@@ -116,7 +112,6 @@ START_TEST(gradients)
     tn_budget_free(b);
     tn_free(m);
 }
-END_TEST
 
 /* The loss after a step of gradient descent on another loss, from the start values in[]: MAML. */
 static tn_tensor *after_a_step(tn_tensor *const *in, int n, void *user)
@@ -131,7 +126,7 @@ static tn_tensor *after_a_step(tn_tensor *const *in, int n, void *user)
     return tn_mse_loss(tn_functional_call(m, tn_neg(x), n, w, fast), numbers(TN_SHAPE(5, 2), 4));
 }
 
-START_TEST(a_step_is_differentiated)
+TEST(a_step_is_differentiated)
 {
     tn_tensor *w[WEIGHTS], *in[WEIGHTS], *g[WEIGHTS];
     net       *m = net_new(w);
@@ -165,9 +160,8 @@ START_TEST(a_step_is_differentiated)
     for (int i = 0; i < WEIGHTS; i++) same(tn_grad(w[i]), g[i]);
     tn_free(m);
 }
-END_TEST
 
-START_TEST(nested)
+TEST(nested)
 {
     tn_tensor *w[WEIGHTS], *a[WEIGHTS], *b[WEIGHTS], *x = numbers(TN_SHAPE(5, 3), 9);
     net       *m = net_new(w);
@@ -183,10 +177,9 @@ START_TEST(nested)
     same(tn_call(m, x), tn_linear(tn_tanh(tn_linear(x, w[0], w[1])), w[2], w[3]));
     tn_free(m);
 }
-END_TEST
 
 /* A tape recorded before is read with its own tensors while others replace them. */
-START_TEST(backward_inside)
+TEST(backward_inside)
 {
     tn_tensor *w[WEIGHTS], *by[WEIGHTS], *x = numbers(TN_SHAPE(5, 3), 9), *want, *got;
     net       *m = net_new(w);
@@ -200,9 +193,8 @@ START_TEST(backward_inside)
     }
     tn_free(m);
 }
-END_TEST
 
-START_TEST(buffers)
+TEST(buffers)
 {
     tn_batch_norm *m = tn_batch_norm1d_new(.features = 3);
     tn_tensor     *x = tn_uniform(TN_SHAPE(8, 3), 1, 2), *mean = tn_find_tensor(m, "running_mean"), *other;
@@ -211,7 +203,6 @@ START_TEST(buffers)
     for (int i = 0; i < 3; i++) ck_assert(tn_get(mean, i) == 0 && tn_get(other, i) > 0.09);
     tn_free(m);
 }
-END_TEST
 
 typedef struct {
     net       *m;
@@ -236,7 +227,7 @@ static void *work(void *user)
     return NULL;
 }
 
-START_TEST(threads)
+TEST(threads)
 {
     job       a = {.k = 1, .good = true}, b;
     pthread_t t;
@@ -247,14 +238,13 @@ START_TEST(threads)
     ck_assert(a.good && b.good);
     tn_free(a.m);
 }
-END_TEST
 
 static tn_tensor *half_of(int64_t block, int half, tn_tensor *x, tn_tensor **memo, const void *user)
 {
     return (void)block, (void)half, (void)memo, (void)user, tn_sin(x);
 }
 
-START_TEST(mistakes)
+TEST(mistakes)
 {
     tn_tensor *w[WEIGHTS], *by[WEIGHTS], *x = numbers(TN_SHAPE(5, 3), 9), *none = NULL, *y[2];
     net       *m = net_new(w);
@@ -284,20 +274,4 @@ START_TEST(mistakes)
                               "backward would compute with the original ones");
     same(tn_call(m, x), own);
     tn_free(m);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("functional");
-    TCase *t = tn_tcase(s, "functional");
-    tcase_add_test(t, values);
-    tcase_add_test(t, gradients);
-    tcase_add_test(t, a_step_is_differentiated);
-    tcase_add_test(t, nested);
-    tcase_add_test(t, backward_inside);
-    tcase_add_test(t, buffers);
-    tcase_add_test(t, threads);
-    tcase_add_test(t, mistakes);
-    return tn_check_main(s);
 }

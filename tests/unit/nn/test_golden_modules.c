@@ -4,9 +4,6 @@
 #include "tests/common/check_main.h"
 #include "tests/common/golden_case.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #define X(...) tn_golden_input(k, "x", TN_SHAPE(__VA_ARGS__))
 #define DT .dtype = k->dtype
 
@@ -230,9 +227,15 @@ static const tn_golden_case cases[] = {CASES(C)};
 enum { COUNT = sizeof cases / sizeof *cases };
 
 static tn_safetensors *golden;
+static void            open_golden(void)
+{
+    golden = tn_safetensors_open(tn_test_data("golden/modules.safetensors"));
+    ck_assert_msg(golden != NULL, "%s", tn_error_message());
+}
+static void close_golden(void) { tn_safetensors_close(golden); }
+AROUND_TESTS(open_golden, close_golden);
 
-START_TEST(modules) { tn_golden_check(golden, &cases[_i]); }
-END_TEST
+TEST_EACH(modules, COUNT) { tn_golden_check(golden, &cases[_i]); }
 
 /* Text that PyTorch 1.13 prints differently from PyTorch 2, apart from quotation marks; and modules that it lacks. */
 static const char *const newer[][2] = {{"softplus", "Softplus(beta=1.0, threshold=20.0)"},
@@ -250,7 +253,7 @@ static void without_quotes(char *to, const char *text)
     *to = 0;
 }
 
-START_TEST(texts)
+TEST_EACH(texts, COUNT - 1) /* the last case is a function */
 {
     tn_golden   k = {.name = cases[_i].name};
     char        text[1000], got[1000], said[1000];
@@ -266,10 +269,9 @@ START_TEST(texts)
     without_quotes(got, text), without_quotes(said, want);
     ck_assert_str_eq(got, said);
 }
-END_TEST
 
 /* Every case of the golden file runs here. */
-START_TEST(nothing_is_left_out)
+TEST(nothing_is_left_out)
 {
     for (int64_t i = 0; i < tn_safetensors_count(golden); i++) {
         const char *name = tn_safetensors_at(golden, i).name;
@@ -278,19 +280,4 @@ START_TEST(nothing_is_left_out)
             found = !strncmp(name, cases[k].name, strcspn(name, "/")) && !cases[k].name[strcspn(name, "/")];
         ck_assert_msg(found, "no case for %s", name);
     }
-}
-END_TEST
-
-int main(void)
-{
-    golden = tn_safetensors_open(tn_test_data("golden/modules.safetensors"));
-    if (!golden) return printf("%s\n", tn_error_message()), 1;
-    Suite *s = suite_create("golden modules");
-    TCase *c = tn_tcase(s, "modules");
-    tcase_add_loop_test(c, modules, 0, COUNT);
-    tcase_add_loop_test(c, texts, 0, COUNT - 1); /* the last case is a function */
-    tcase_add_test(c, nothing_is_left_out);
-    const int failed = tn_check_main(s);
-    tn_safetensors_close(golden);
-    return failed;
 }

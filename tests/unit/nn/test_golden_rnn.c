@@ -4,9 +4,6 @@
 #include "tests/common/check_main.h"
 #include "tests/common/golden_case.h"
 
-#include <stdio.h>
-#include <string.h>
-
 enum { B = 3, T = 5, IN = 4, HIDDEN = 6 };
 
 /* Concatenates all of these. */
@@ -121,11 +118,17 @@ static const tn_golden_case cases[] = {CASES(C)};
 enum { COUNT = sizeof cases / sizeof *cases };
 
 static tn_safetensors *golden;
+static void            open_golden(void)
+{
+    golden = tn_safetensors_open(tn_test_data("golden/rnn.safetensors"));
+    ck_assert_msg(golden != NULL, "%s", tn_error_message());
+}
+static void close_golden(void) { tn_safetensors_close(golden); }
+AROUND_TESTS(open_golden, close_golden);
 
-START_TEST(networks) { tn_golden_check(golden, &cases[_i]); }
-END_TEST
+TEST_EACH(networks, COUNT) { tn_golden_check(golden, &cases[_i]); }
 
-START_TEST(texts)
+TEST_EACH(texts, COUNT)
 {
     tn_golden   k = {.name = cases[_i].name};
     char        got[300] = "";
@@ -139,10 +142,9 @@ START_TEST(texts)
     ck_assert_int_eq(strncmp(got, want, strlen(want)), 0);
     ck_assert_str_eq(got + strlen(want), "\n");
 }
-END_TEST
 
 /* Every case of the golden file runs here. */
-START_TEST(nothing_is_left_out)
+TEST(nothing_is_left_out)
 {
     for (int64_t i = 0; i < tn_safetensors_count(golden); i++) {
         const char *name = tn_safetensors_at(golden, i).name;
@@ -151,19 +153,4 @@ START_TEST(nothing_is_left_out)
             found = !strncmp(name, cases[k].name, strcspn(name, "/")) && !cases[k].name[strcspn(name, "/")];
         ck_assert_msg(found, "no case for %s", name);
     }
-}
-END_TEST
-
-int main(void)
-{
-    golden = tn_safetensors_open(tn_test_data("golden/rnn.safetensors"));
-    if (!golden) return printf("%s\n", tn_error_message()), 1;
-    Suite *s = suite_create("golden rnn");
-    TCase *c = tn_tcase(s, "rnn");
-    tcase_add_loop_test(c, networks, 0, COUNT);
-    tcase_add_loop_test(c, texts, 0, COUNT);
-    tcase_add_test(c, nothing_is_left_out);
-    const int failed = tn_check_main(s);
-    tn_safetensors_close(golden);
-    return failed;
 }

@@ -7,11 +7,8 @@ int own_parts_main(void);
 #undef main
 
 #include "tests/common/answers.h"
-#include "tests/common/bits.h"
-#include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 
-START_TEST(the_example)
+TEST(the_example)
 {
     char path[1200];
     snprintf(path, sizeof path, "%s/../examples/own_parts.c", tn_test_data("."));
@@ -22,9 +19,7 @@ START_TEST(the_example)
     fclose(f);
     ck_assert_int_le(lines, 80);
     ck_assert_int_eq(own_parts_main(), 0);
-    fine();
 }
-END_TEST
 
 #define STACK .layers = 2, .dim = 8, .heads = 4, .ff = 6, .order = TN_NORM_FIRST, .dropout = 0
 static tn_blocks *stack(void)
@@ -42,7 +37,7 @@ static tn_tensor *bias_of(const tn_blocks *m, int64_t n)
 }
 
 /* The scheme's term is added to the scores, with a mask and with a cache; a budget recomputes it. */
-START_TEST(positions_of_my_own)
+TEST(positions_of_my_own)
 {
     tn_blocks *m = stack(), *plain = tn_blocks_new(STACK, .feed_forward = squared_new);
     tn_tensor *x = tn_normal(TN_SHAPE(2, 6, 8), 0, 1), *blocked = tn_bernoulli_of(TN_BOOL, TN_SHAPE(6, 6), 0.3);
@@ -72,14 +67,12 @@ START_TEST(positions_of_my_own)
     for (int64_t t = 0; t < 6; t++)
         ck_assert(tn_same_bits(tn_blocks_forward(m, tn_narrow(x, 1, t, 1), .causal = true, .cache = cache),
                                tn_narrow(all, 1, t, 1)));
-    fine();
     tn_kv_cache_free(cache);
     tn_scope_end(s);
     tn_free(m), tn_free(plain);
 }
-END_TEST
 
-START_TEST(a_feed_forward_of_my_own)
+TEST(a_feed_forward_of_my_own)
 {
     tn_blocks *m = stack();
     tn_tensor *x = tn_normal(TN_SHAPE(1, 3, 8), 0, 1);
@@ -88,10 +81,8 @@ START_TEST(a_feed_forward_of_my_own)
     ck_assert(!b->linear1 && !b->experts && b->feed_forward == tn_find(m, "layers.1.feed_forward"));
     tn_tensor *h = tn_call(b->norm1, x), *sum = tn_add(x, tn_mha_forward(b->self_attn, h, h, h));
     ck_assert(tn_same_bits(tn_block_forward(b, x), tn_add(sum, tn_call(b->feed_forward, tn_call(b->norm2, sum)))));
-    fine();
     tn_free(m);
 }
-END_TEST
 
 /* Queries and keys are doubled, and the products of the doubled ones are added to the scores. */
 static bool turn(void *m, const tn_placed *p, tn_tensor **q, tn_tensor **k)
@@ -109,7 +100,7 @@ static tn_tensor *scores(void *m, const tn_placed *p, tn_tensor *q, tn_tensor *k
 static const tn_position_ops both = {.turn = turn, .scores = scores};
 static const tn_class both_class = {sizeof(tn_class), .name = "Both", .bytes = sizeof(alibi), .positions = &both};
 
-START_TEST(turns_and_scores)
+TEST(turns_and_scores)
 {
     tn_mha    *m = tn_mha_new(.dim = 8, .heads = 2, .positions = tn_built((alibi *)tn_module_create(&both_class)));
     tn_mha    *scaled = tn_mha_new(.dim = 8, .heads = 2, .scores.scale = 4 * (0.5 + 1));
@@ -127,15 +118,13 @@ START_TEST(turns_and_scores)
         ck_assert_double_le(
             furthest(tn_mha_forward(m, one, one, one, .causal = true, .cache = cache), tn_narrow(all, 1, t, 1)), 1e-5);
     }
-    fine();
     tn_kv_cache_free(cache);
     tn_scope_end(s);
     tn_free(m), tn_free(scaled);
 }
-END_TEST
 
 /* .skip_padding is ignored; unpadded batches and int8 caches are refused where they could be wrong. */
-START_TEST(limits)
+TEST(limits)
 {
     tn_blocks *m = stack();
     tn_tensor *x = tn_normal(TN_SHAPE(2, 4, 8), 0, 1), *padding = tn_zeros_of(TN_BOOL, TN_SHAPE(2, 4));
@@ -153,17 +142,4 @@ START_TEST(limits)
     tn_kv_cache_free(cache);
     tn_scope_end(s);
     tn_free(m), tn_free(turned);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("own parts");
-    TCase *c = tn_tcase(s, "own_parts");
-    tcase_add_test(c, the_example);
-    tcase_add_test(c, positions_of_my_own);
-    tcase_add_test(c, a_feed_forward_of_my_own);
-    tcase_add_test(c, turns_and_scores);
-    tcase_add_test(c, limits);
-    return tn_check_main(s);
 }

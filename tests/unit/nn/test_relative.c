@@ -3,18 +3,14 @@
  * and without a cache, and errors. */
 #include "nn/nn.h"
 #include "tests/common/answers.h"
-#include "tests/common/bits.h"
-#include "tests/common/check_main.h"
-#include "tests/common/errors.h"
-
-#include <math.h>
 
 static tn_safetensors *golden;
-static void       open_golden(void) { golden = tn_safetensors_open(tn_test_data("golden/t5.safetensors")), fine(); }
-static void       close_golden(void) { tn_safetensors_close(golden); }
+static void open_golden(void) { golden = tn_safetensors_open(tn_test_data("golden/t5.safetensors")), fine(); }
+static void close_golden(void) { tn_safetensors_close(golden); }
+AROUND_TESTS(open_golden, close_golden);
 static tn_tensor *get(const char *name) { return tn_safetensors_get(golden, name); }
 
-START_TEST(buckets)
+TEST_EACH(buckets, 8)
 {
     static const int64_t tables[][2] = {{32, 128}, {8, 9}, {20, 50}, {6, 1000}};
     enum { FAR = 300, KEYS = FAR + 1 };
@@ -38,7 +34,6 @@ START_TEST(buckets)
     tn_scope_end(s);
     tn_free(m);
 }
-END_TEST
 
 #define THEIRS "encoder.block.*.layer."
 static const tn_rename rules[] = {
@@ -77,7 +72,7 @@ static tn_relative_positions *relative_of(tn_block *m)
     return (tn_relative_positions *)(void *)m->self_attn->positions;
 }
 
-START_TEST(as_an_encoder_of_transformers)
+TEST(as_an_encoder_of_transformers)
 {
     tn_blocks *m = t5();
     tn_tensor *x = tn_requires_grad(get("x")),
@@ -91,10 +86,9 @@ START_TEST(as_an_encoder_of_transformers)
     ck_assert_double_le(furthest(tn_grad(relative_of(layer(m, 0))->weight), get("grad.table")), 5e-5);
     tn_free(m);
 }
-END_TEST
 
 /* A mask of each kind plus the bias equals both as one mask. */
-START_TEST(masks)
+TEST(masks)
 {
     tn_blocks *m = t5();
     tn_tensor *x = get("x"), *bias = tn_relative_positions_forward(relative_of(layer(m, 0)), 13, 13);
@@ -105,13 +99,11 @@ START_TEST(masks)
     ck_assert(tn_same_bits(tn_blocks_forward(m, x, .attn_mask = floating), want));
     ck_assert(tn_same_bits(tn_blocks_forward(m, x, .attn_mask = tn_contiguous(tn_expand(blocked, TN_SHAPE(6, 13, 13)))),
                            want));
-    fine();
     tn_free(m);
 }
-END_TEST
 
 /* A mask that attention rejects alone is also rejected together with a bias. */
-START_TEST(masks_that_do_not_fit)
+TEST(masks_that_do_not_fit)
 {
     static const struct {
         tn_dtype    dt;
@@ -149,9 +141,8 @@ START_TEST(masks_that_do_not_fit)
         tn_free(m);
     }
 }
-END_TEST
 
-START_TEST(the_same_bits_with_and_without_a_cache)
+TEST(the_same_bits_with_and_without_a_cache)
 {
     tn_seed(2);
     tn_blocks     *m = tn_blocks_new(.layers = 2, .dim = 12, .heads = 6, .attention.kv_heads = 2, .ff = 16,
@@ -168,19 +159,17 @@ START_TEST(the_same_bits_with_and_without_a_cache)
         ck_assert(tn_same_bits(some, tn_narrow(y, 1, t, n)));
     }
     ck_assert(tn_same_bits(tn_blocks_forward(m, tn_narrow(x, 0, 1, 1), .causal = true), tn_narrow(y, 0, 1, 1)));
-    fine();
     tn_kv_cache_free(cache);
     tn_scope_end(s);
     tn_free(m);
 }
-END_TEST
 
 static tn_tensor *run(tn_tensor *const *x, int n, void *user)
 {
     (void)n;
     return tn_block_forward((tn_block *)user, x[0], .causal = true);
 }
-START_TEST(gradients)
+TEST(gradients)
 {
     tn_block *m =
         tn_block_new(.dim = 4, .heads = 2, .attention.kv_heads = 1, .ff = 6, .activation = tn_gelu,
@@ -193,7 +182,6 @@ START_TEST(gradients)
                   tn_error_message());
     tn_free(m);
 }
-END_TEST
 
 /* ---- encoder and decoder of T5 ----------------------------------------------------------------------------------- */
 
@@ -230,7 +218,7 @@ static tn_tensor *translated(tn_tensor *const *x, int n, void *user)
                                   .memory_key_padding_mask = padding);
 }
 
-START_TEST(gradients_of_encoder_and_decoder)
+TEST(gradients_of_encoder_and_decoder)
 {
     static const char *const names[] = {"encoder.layers.0.relative.weight",
                                         "decoder.layers.0.relative.weight",
@@ -249,11 +237,10 @@ START_TEST(gradients_of_encoder_and_decoder)
                   tn_error_message());
     tn_free(m);
 }
-END_TEST
 
 /* The options of tn_transformer are those of its stacks: relative positions to both sides in the encoder, causal ones
  * in the decoder, none in the attention to the memory. */
-START_TEST(encoder_and_decoder_are_stacks)
+TEST(encoder_and_decoder_are_stacks)
 {
     tn_seed(5);
     tn_transformer         *m = translator(TN_F32);
@@ -288,9 +275,8 @@ START_TEST(encoder_and_decoder_are_stacks)
     ck_assert(bare && !bare->encoder->norm && !bare->decoder->norm && m->encoder->norm && m->decoder->norm);
     tn_free(m), tn_free(in), tn_free(out), tn_free(plain), tn_free(bare);
 }
-END_TEST
 
-START_TEST(decoder_with_a_cache)
+TEST(decoder_with_a_cache)
 {
     tn_seed(4);
     tn_transformer *m = translator(TN_F32);
@@ -307,51 +293,28 @@ START_TEST(decoder_with_a_cache)
                                            .memory_key_padding_mask = padding, .cache = cache);
         ck_assert(tn_same_bits(some, tn_narrow(y, 1, t, n)));
     }
-    fine();
     tn_kv_cache_free(cache);
     tn_scope_end(s);
     tn_free(m);
 }
-END_TEST
 
-START_TEST(wrong_use)
+TEST(wrong_use)
 {
-    ck_assert_ptr_null(tn_relative_positions_new(.heads = 2, .buckets = 3));
-    ck_error(TN_EINVAL, "tn_relative_positions_new: .buckets is 3, but must be from 4 to 1048576");
-    ck_assert_ptr_null(tn_relative_positions_new(.heads = 2, .distance = 8));
-    ck_error(TN_EINVAL, "tn_relative_positions_new: .distance is 8, but must be more than 8, the number of distances "
-                        "with a bucket of their own");
-    ck_assert_ptr_null(
-        tn_block_new(.dim = 4, .heads = 2, .attention.positions = tn_relative_positions_new(.heads = 3)));
-    ck_error(TN_EINVAL, "relative_positions: .heads is 3, but the attention has 2");
-    ck_assert_ptr_null(tn_mha_new(.dim = 4, .heads = 2, .scores.scale = -1));
-    ck_error(TN_EINVAL,
-             "tn_mha_new: .scores has .scale -1, .cap 0 and .window 0, which must be positive or 0, and .qk_norm "
-             "0, which must be a tn_qk_norm");
+    ck_refused(tn_relative_positions_new(.heads = 2, .buckets = 3), TN_EINVAL,
+               "tn_relative_positions_new: .buckets is 3, but must be from 4 to 1048576");
+    ck_refused(tn_relative_positions_new(.heads = 2, .distance = 8), TN_EINVAL,
+               "tn_relative_positions_new: .distance is 8, but must be more than 8, the number of distances "
+               "with a bucket of their own");
+    ck_refused(tn_block_new(.dim = 4, .heads = 2, .attention.positions = tn_relative_positions_new(.heads = 3)),
+               TN_EINVAL, "relative_positions: .heads is 3, but the attention has 2");
+    ck_refused(tn_mha_new(.dim = 4, .heads = 2, .scores.scale = -1), TN_EINVAL,
+               "tn_mha_new: .scores has .scale -1, .cap 0 and .window 0, which must be positive or 0, and .qk_norm "
+               "0, which must be a tn_qk_norm");
     tn_relative_positions *m = tn_relative_positions_new(.heads = 2);
-    ck_assert_ptr_null(tn_relative_positions_forward(m, 3, 2));
-    ck_error(TN_EINVAL, "relative_positions: 3 queries, but must be from 0 to the number of keys, 2");
-    ck_assert_ptr_null(tn_relative_positions_forward(m, (int64_t)1 << 40, (int64_t)1 << 40));
-    ck_error(TN_EINVAL, "relative_positions: 1099511627776 keys, at most 2147483647 are supported");
+    ck_refused(tn_relative_positions_forward(m, 3, 2), TN_EINVAL,
+               "relative_positions: 3 queries, but must be from 0 to the number of keys, 2");
+    ck_refused(tn_relative_positions_forward(m, (int64_t)1 << 40, (int64_t)1 << 40), TN_EINVAL,
+               "relative_positions: 1099511627776 keys, at most 2147483647 are supported");
     ck_assert_ptr_nonnull(tn_relative_positions_forward(m, 0, 2));
     tn_free(m);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("relative positions");
-    TCase *c = tn_tcase(s, "relative");
-    tcase_add_checked_fixture(c, open_golden, close_golden);
-    tcase_add_loop_test(c, buckets, 0, 8);
-    tcase_add_test(c, as_an_encoder_of_transformers);
-    tcase_add_test(c, masks);
-    tcase_add_test(c, masks_that_do_not_fit);
-    tcase_add_test(c, the_same_bits_with_and_without_a_cache);
-    tcase_add_test(c, gradients);
-    tcase_add_test(c, gradients_of_encoder_and_decoder);
-    tcase_add_test(c, encoder_and_decoder_are_stacks);
-    tcase_add_test(c, decoder_with_a_cache);
-    tcase_add_test(c, wrong_use);
-    return tn_check_main(s);
 }

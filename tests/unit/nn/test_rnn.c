@@ -1,15 +1,10 @@
 /* test_rnn.c — recurrent networks and cells: initial values, gradients, empty and smallest sizes, the same bits with
  * and without padding and in any number of calls, failing allocations, and the errors of wrong calls. test_golden_rnn.c
  * compares them with PyTorch. */
-#include "tests/common/bits.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 #include "tests/common/faults.h"
 
 #include "nn/nn.h"
-
-#include <math.h>
-#include <string.h>
 
 static tn_tensor *lengths_of(int64_t n, const int64_t *v) { return tn_from_data(TN_I64, TN_SHAPE(n), v); }
 #define LENGTHS(n, ...) lengths_of(n, (const int64_t[]){__VA_ARGS__})
@@ -52,7 +47,7 @@ static void is_uniform(const tn_tensor *t, double k)
     ck_assert_double_le(fabs(square / n - var), 5 * var * sqrt(0.8 / n));
 }
 
-START_TEST(begins_as_pytorchs)
+TEST_EACH(begins_as_pytorchs, KINDS)
 {
     tn_seed(11);
     tn_rnn *m = MAKE(_i, .in = 30, .hidden = 64, .layers = 2, .bidirectional = true);
@@ -73,14 +68,13 @@ START_TEST(begins_as_pytorchs)
     for (tn_each p = tn_parameters(cell); tn_next(&p);) is_uniform(p.tensor, 1 / 8.0);
     tn_free(m), tn_free(cell);
 }
-END_TEST
 
 /* A constructor that fails draws nothing; a copy owns its tensors; a state dict has the expected names. */
-START_TEST(are_modules)
+TEST_EACH(are_modules, KINDS)
 {
     const tn_generator before = *tn_current_generator();
-    ck_assert(!tn_lstm_new(.in = 3, .hidden = 4, .dropout = 1.5));
-    ck_error(TN_EINVAL, "tn_lstm_new: .dropout is 1.5, but a probability is from 0 to 1");
+    ck_refused(tn_lstm_new(.in = 3, .hidden = 4, .dropout = 1.5), TN_EINVAL,
+               "tn_lstm_new: .dropout is 1.5, but a probability is from 0 to 1");
     ck_assert_uint_eq(tn_current_generator()->position, before.position);
     tn_rnn    *m = MAKE(_i, .in = 3, .hidden = 4, .layers = 2), *n = tn_copy(m);
     tn_tensor *x = tn_normal(TN_SHAPE(2, 5, 3), 0, 1);
@@ -88,10 +82,8 @@ START_TEST(are_modules)
     ck_assert(tn_same_bits(tn_call(m, x), tn_call(n, x)));
     tn_init_zeros(m->bias_hh[0]);
     ck_assert(!tn_same_bits(tn_call(m, x), tn_call(n, x)));
-    fine();
     tn_free(m), tn_free(n);
 }
-END_TEST
 
 /* ---- gradients --------------------------------------------------------------------------------------------------- */
 
@@ -120,7 +112,7 @@ static tn_tensor *network_of(tn_tensor *const *in, int n, void *user)
     return c ? tn_cat(0, y, tn_reshape(c, TN_SHAPE(-1))) : y;
 }
 
-START_TEST(gradients)
+TEST_EACH(gradients, 7 * KINDS)
 {
     static const struct {
         int64_t b, t, lengths[3];
@@ -140,10 +132,8 @@ START_TEST(gradients)
     if (kind == LSTM) in[5] = tn_normal_of(TN_F64, TN_SHAPE(n, b, 3), 0, 1);
     tn_gradcheck(network_of, .count = kind == LSTM ? 6 : 5, .inputs = in, .user = &k, .name = "network",
                  .second = s == 0 || (!tn_test_slow() && (s == 1 || s == 6)));
-    fine();
     tn_free(k.m);
 }
-END_TEST
 
 static tn_tensor *cell_of(tn_tensor *const *in, int n, void *user)
 {
@@ -156,7 +146,7 @@ static tn_tensor *cell_of(tn_tensor *const *in, int n, void *user)
     return c ? tn_cat(0, h, c) : h;
 }
 
-START_TEST(cell_gradients)
+TEST_EACH(cell_gradients, KINDS)
 {
     for (int64_t b = 2; b >= 0; b -= 2) {
         tn_rnn_cell *m = _i == RNN    ? tn_rnn_cell_new(.in = 2, .hidden = 3, .dtype = TN_F64)
@@ -170,7 +160,6 @@ START_TEST(cell_gradients)
         tn_free(m);
     }
 }
-END_TEST
 
 /* ---- the same bits ----------------------------------------------------------------------------------------------- */
 
@@ -178,7 +167,7 @@ END_TEST
 static tn_tensor *of(tn_tensor *h, int64_t b) { return tn_narrow(h, 1, b, 1); }
 
 /* A sequence has the same results in a batch as alone, for any values of its padding, which gets no gradient. */
-START_TEST(padding_changes_nothing)
+TEST_EACH(padding_changes_nothing, 2 * KINDS)
 {
     enum { B = 4, T = 7 };
     static const int64_t real[B] = {3, 7, 0, 5};
@@ -218,10 +207,9 @@ START_TEST(padding_changes_nothing)
     ck_assert(tn_same_bits(grad[0], grad[1]));
     tn_free(m);
 }
-END_TEST
 
 /* A longer x with more padding, and lengths that are all equal. */
-START_TEST(lengths_that_say_little)
+TEST_EACH(lengths_that_say_little, KINDS)
 {
     tn_rnn    *m = MAKE(_i, .in = 3, .hidden = 4);
     tn_tensor *x = tn_normal(TN_SHAPE(2, 5, 3), 0, 1), *wide = tn_pad(x, TN_SHAPE(0, 0, 0), TN_SHAPE(0, 3, 0), 7);
@@ -232,13 +220,11 @@ START_TEST(lengths_that_say_little)
     ck_assert(tn_same_bits(tn_narrow(more.y, 1, 5, 3), tn_zeros(TN_SHAPE(2, 3, 4))));
     ck_assert(tn_same_bits(tn_call(m, x), plain.y));
     ck_assert(tn_same_bits(plain.h, tn_transpose(tn_narrow(plain.y, 1, 4, 1), 0, 1)));
-    fine();
     tn_free(m);
 }
-END_TEST
 
 /* Running in two parts, or step by step, equals one call. */
-START_TEST(states_go_on)
+TEST_EACH(states_go_on, KINDS)
 {
     tn_rnn     *m = MAKE(_i, .in = 3, .hidden = 4, .layers = 2);
     tn_tensor  *x = tn_normal(TN_SHAPE(2, 6, 3), 0, 1);
@@ -267,12 +253,10 @@ START_TEST(states_go_on)
         ck_assert(tn_same_bits(h, tn_select(y, 1, t)));
         if (t == 0) ck_assert(tn_same_bits(h, tn_call(cell, tn_select(x, 1, 0))));
     }
-    fine();
     tn_free(m), tn_free(cell), tn_free(one);
 }
-END_TEST
 
-START_TEST(any_threads)
+TEST_EACH(any_threads, KINDS)
 {
     static const int64_t real[] = {11, 40, 23, 40, 1, 30, 17, 40, 8, 2, 33, 40, 21, 5, 19, 28};
     const int            threads[] = {1, 2, 3, 7};
@@ -288,15 +272,13 @@ START_TEST(any_threads)
         tn_zero_grads(m);
         ck_assert(tn_same_bits(y[i], y[0]) && tn_same_bits(g[i], g[0]));
     }
-    tn_set_threads(0);
     tn_free(m);
 }
-END_TEST
 
 static tn_tensor *segment(tn_tensor *const *in, int n, void *m) { return (void)n, tn_call((tn_rnn *)m, in[0]); }
 
 /* Gradient checkpointing with the same random draws: the same bits. */
-START_TEST(recomputed)
+TEST_EACH(recomputed, KINDS)
 {
     tn_rnn    *m = MAKE(_i, .in = 3, .hidden = 8, .layers = 2, .dropout = 0.4);
     tn_tensor *x = tn_normal(TN_SHAPE(2, 6, 3), 0, 1), *y[2], *g[2];
@@ -311,10 +293,9 @@ START_TEST(recomputed)
     ck_assert(tn_same_bits(y[0], y[1]) && tn_same_bits(g[0], g[1]));
     tn_free(m);
 }
-END_TEST
 
 /* Under autocast the products and the states h are bf16, the states c f32; or all is bf16, or f64. */
-START_TEST(number_types)
+TEST_EACH(number_types, KINDS)
 {
     tn_rnn    *m = MAKE(_i, .in = 16, .hidden = 37, .layers = 2), *b = tn_copy(m), *d = tn_copy(m);
     tn_tensor *x = tn_normal(TN_SHAPE(3, 9, 16), 0, 1), *lengths = LENGTHS(3, 9, 0, 4);
@@ -339,10 +320,9 @@ START_TEST(number_types)
     }
     tn_free(m), tn_free(b), tn_free(d);
 }
-END_TEST
 
 /* Dropout between layers, in training only. */
-START_TEST(dropouts)
+TEST_EACH(dropouts, KINDS)
 {
     tn_rnn    *m = MAKE(_i, .in = 3, .hidden = 16, .layers = 2, .dropout = 1), *n = MAKE(_i, .in = 3, .hidden = 16);
     tn_tensor *x = tn_normal(TN_SHAPE(2, 4, 3), 0, 1), *zero = tn_zeros(TN_SHAPE(2, 4, 3));
@@ -351,13 +331,11 @@ START_TEST(dropouts)
     ck_assert(!tn_same_bits(tn_call(m, x), tn_call(m, zero)));
     n->dropout = 1; /* one layer has no dropout */
     ck_assert(!tn_same_bits(tn_call(n, x), tn_call(n, zero)));
-    fine();
     tn_free(m), tn_free(n);
 }
-END_TEST
 
 /* A training step calls malloc no more after the first steps of the same shapes; evaluation stores no steps. */
-START_TEST(is_lean)
+TEST(is_lean)
 {
     tn_rnn    *m = MAKE(LSTM, .in = 32, .hidden = 64);
     tn_tensor *x = tn_normal(TN_SHAPE(8, 50, 32), 0, 1);
@@ -378,10 +356,8 @@ START_TEST(is_lean)
      * What the tape would store of all steps is 614 kB. */
     ck_assert_uint_le(tn_memory_now().peak - before, 4 * (8 * 50 * (32 + 256 + 64) + 64 * 280) + 100000);
     tn_scope_end(off);
-    fine();
     tn_free(m);
 }
-END_TEST
 
 /* ---- failing allocations ----------------------------------------------------------------------------------------- */
 
@@ -407,13 +383,12 @@ static double once(int kind)
     return sum;
 }
 
-START_TEST(memory_fails) { tn_each_allocation_fails(once, _i, tn_test_slow() ? 7 : 1, 5, 150); }
-END_TEST
+BARE_TEST_EACH(memory_fails, KINDS) { tn_each_allocation_fails(once, _i, tn_test_slow() ? 7 : 1, 5, 150); }
 
 /* ---- wrong use --------------------------------------------------------------------------------------------------- */
 
 /* An option of another op is an error. */
-START_TEST(options_of_others)
+TEST(options_of_others)
 {
     tn_tensor *h = tn_zeros(TN_SHAPE(2, 4)), *last = NULL;
 #define OF_OTHERS(kind, gates, option, whose)                                                                       \
@@ -428,31 +403,27 @@ START_TEST(options_of_others)
     OF_OTHERS(gru, 3, relu = true, "relu is only for a plain network; these gates have fixed functions");
     OF_OTHERS(lstm, 4, relu = true, "relu is only for a plain network; these gates have fixed functions");
     OF_OTHERS(lstm, 4, bias = h, "bias is only for a GRU; elsewhere it is a part of x");
-    ck_assert(!tn_lstm_steps(h, h, h, .c = h, .proj = h, .relu = true));
-    ck_error(TN_EINVAL, "lstm_proj: .relu is only for a plain network; these gates have fixed functions");
+    ck_refused(tn_lstm_steps(h, h, h, .c = h, .proj = h, .relu = true), TN_EINVAL,
+               "lstm_proj: .relu is only for a plain network; these gates have fixed functions");
 }
-END_TEST
 
-START_TEST(wrong_use)
+TEST(wrong_use)
 {
-    ck_assert(!tn_lstm_new(.hidden = 4));
-    ck_error(TN_EINVAL, "tn_lstm_new: .in is 0, but must be at least 1");
-    ck_assert(!tn_gru_new(.in = 4));
-    ck_error(TN_EINVAL, "tn_gru_new: .hidden is 0, but must be at least 1");
-    ck_assert(!tn_rnn_new(.in = 4, .hidden = 2, .layers = -1));
-    ck_error(TN_EINVAL, "tn_rnn_new: .layers is -1, but must be at least 1");
+    ck_refused(tn_lstm_new(.hidden = 4), TN_EINVAL, "tn_lstm_new: .in is 0, but must be at least 1");
+    ck_refused(tn_gru_new(.in = 4), TN_EINVAL, "tn_gru_new: .hidden is 0, but must be at least 1");
+    ck_refused(tn_rnn_new(.in = 4, .hidden = 2, .layers = -1), TN_EINVAL,
+               "tn_rnn_new: .layers is -1, but must be at least 1");
     ck_assert(!tn_lstm_new(.in = 3, .hidden = 4, .layers = 0)); /* a value that is set is used, 0 included */
     ck_error(TN_EINVAL, "tn_lstm_new: .layers is 0, but must be at least 1");
-    ck_assert(!tn_rnn_new(.in = 4, .hidden = 2, .dtype = TN_I64));
-    ck_error(TN_EDTYPE, "tn_rnn_new: .dtype is i64, but parameters are f32, f64 or bf16");
-    ck_assert(!tn_gru_new(.in = 4, .hidden = 2, .relu = true));
-    ck_error(TN_EINVAL, "tn_gru_new: .relu is only for tn_rnn_new; LSTM and GRU have fixed activations");
-    ck_assert(!tn_lstm_new(.in = 4, .hidden = 2, .locked = true));
-    ck_error(TN_EINVAL, "tn_lstm_new: .locked is set but has no effect because .dropout is 0");
-    ck_assert(!tn_lstm_cell_new(.in = 4, .hidden = 2, .relu = true));
-    ck_error(TN_EINVAL, "tn_lstm_cell_new: .relu is for tn_rnn_cell_new");
-    ck_assert(!tn_gru_cell_new(.hidden = 2));
-    ck_error(TN_EINVAL, "tn_gru_cell_new: .in is 0, but must be at least 1");
+    ck_refused(tn_rnn_new(.in = 4, .hidden = 2, .dtype = TN_I64), TN_EDTYPE,
+               "tn_rnn_new: .dtype is i64, but parameters are f32, f64 or bf16");
+    ck_refused(tn_gru_new(.in = 4, .hidden = 2, .relu = true), TN_EINVAL,
+               "tn_gru_new: .relu is only for tn_rnn_new; LSTM and GRU have fixed activations");
+    ck_refused(tn_lstm_new(.in = 4, .hidden = 2, .locked = true), TN_EINVAL,
+               "tn_lstm_new: .locked is set but has no effect because .dropout is 0");
+    ck_refused(tn_lstm_cell_new(.in = 4, .hidden = 2, .relu = true), TN_EINVAL,
+               "tn_lstm_cell_new: .relu is for tn_rnn_cell_new");
+    ck_refused(tn_gru_cell_new(.hidden = 2), TN_EINVAL, "tn_gru_cell_new: .in is 0, but must be at least 1");
 
     tn_lstm   *m = tn_lstm_new(.in = 3, .hidden = 4, .layers = 2), *both = NULL;
     tn_gru    *g = tn_gru_new(.in = 3, .hidden = 4, .time_first = true);
@@ -501,29 +472,4 @@ START_TEST(wrong_use)
     tn_rnn_cell_run(gru, (tn_rnn_cell_args){.x = NULL});
     ck_error(TN_EINVAL, "GRUCell: x is NULL");
     tn_free(list), tn_free(g), tn_free(both), tn_free(cell), tn_free(gru);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("rnn");
-    TCase *c = tn_tcase(s, "networks");
-    tcase_add_loop_test(c, begins_as_pytorchs, 0, KINDS);
-    tcase_add_loop_test(c, are_modules, 0, KINDS);
-    tcase_add_loop_test(c, gradients, 0, 7 * KINDS);
-    tcase_add_loop_test(c, cell_gradients, 0, KINDS);
-    tcase_add_loop_test(c, padding_changes_nothing, 0, 2 * KINDS);
-    tcase_add_loop_test(c, lengths_that_say_little, 0, KINDS);
-    tcase_add_loop_test(c, states_go_on, 0, KINDS);
-    tcase_add_loop_test(c, any_threads, 0, KINDS);
-    tcase_add_loop_test(c, recomputed, 0, KINDS);
-    tcase_add_loop_test(c, number_types, 0, KINDS);
-    tcase_add_loop_test(c, dropouts, 0, KINDS);
-    tcase_add_test(c, is_lean);
-    tcase_add_test(c, options_of_others);
-    tcase_add_test(c, wrong_use);
-    c = tcase_create("memory"); /* outside any scope, since the allocator changes */
-    suite_add_tcase(s, c);
-    tcase_add_loop_test(c, memory_fails, 0, KINDS);
-    return tn_check_main(s);
 }

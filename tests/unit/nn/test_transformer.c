@@ -1,14 +1,9 @@
 /* test_transformer.c — the Transformer's layers, stacks and the complete model, and the head of a masked language
  * model: compared with PyTorch, initial values, gradients, empty and smallest sizes, the same bits in different calls,
  * failing allocations, and the errors of wrong calls. Decoding with a cache is in test_kv_cache.c. */
-#include "tests/common/bits.h"
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 #include "tests/common/faults.h"
 #include "tests/common/golden_case.h"
-
-#include <math.h>
-#include <string.h>
 
 enum { D = 8, H = 2, FF = 12, B = 2, T = 4, S = 5 };
 
@@ -29,8 +24,9 @@ static tn_tensor *holes(int64_t t, int64_t s)
 /* ---- compared with PyTorch --------------------------------------------------------------------------------------- */
 
 static tn_safetensors *golden;
-static void  open_golden(void) { golden = tn_safetensors_open(tn_test_data("golden/transformer.safetensors")); }
-static void  close_golden(void) { tn_safetensors_close(golden); }
+static void open_golden(void) { golden = tn_safetensors_open(tn_test_data("golden/transformer.safetensors")); }
+static void close_golden(void) { tn_safetensors_close(golden); }
+AROUND_TESTS(open_golden, close_golden);
 static void *filled(tn_golden *k, void *module) { return k->matrices = 0.5, tn_golden_fill(k, module); }
 
 #define SIZES .dim = D, .heads = H, .ff = FF, .dropout = 0
@@ -119,11 +115,10 @@ static const tn_golden_case cases[] = {CASE(encoder_layer),     CASE(encoder_lay
                                        CASE(transformer_first), CASE(mlm_head)};
 enum { CASES = sizeof cases / sizeof *cases };
 
-START_TEST(as_pytorch) { tn_golden_check(golden, &cases[_i]); }
-END_TEST
+TEST_EACH(as_pytorch, CASES) { tn_golden_check(golden, &cases[_i]); }
 
 /* Every case of the golden file runs here or in test_attention_modules.c. */
-START_TEST(nothing_is_left_out)
+TEST(nothing_is_left_out)
 {
     fine();
     for (int64_t i = 0; i < tn_safetensors_count(golden); i++) {
@@ -135,7 +130,7 @@ START_TEST(nothing_is_left_out)
         ck_assert_msg(found == 1, "%s is not compared", name);
     }
 }
-END_TEST
+AROUND_TESTS(NULL, NULL);
 
 /* ---- initial values ---------------------------------------------------------------------------------------------- */
 
@@ -162,7 +157,7 @@ static bool ends(const char *name, const char *with) { return strstr(name, with)
 
 /* All matrices of a Transformer are Xavier-uniform; those of a stack alone have their modules' initial values; no two
  * layers are equal. */
-START_TEST(initial_weights)
+TEST(initial_weights)
 {
     tn_transformer *m = tn_transformer_new(.dim = 32, .heads = 4, .ff = 48, .encoder_layers = 2, .decoder_layers = 2);
     tn_transformer_encoder *e =
@@ -190,9 +185,8 @@ START_TEST(initial_weights)
                                 tn_find_tensor(e, tn_name("layers.1.%s", parts[i]))));
     tn_free(m), tn_free(e);
 }
-END_TEST
 
-START_TEST(defaults)
+TEST(defaults)
 {
     tn_transformer *m = tn_transformer_new(.encoder_layers = 1, .decoder_layers = 1);
     ck_assert_int_eq(tn_count(m), 7358464); /* PyTorch's count */
@@ -209,10 +203,8 @@ START_TEST(defaults)
     tn_free(m);
     tn_transformer_decoder_layer *bare = tn_transformer_decoder_layer_new(SIZES, .no_bias = true);
     for (tn_each p = tn_parameters(bare); tn_next(&p);) ck_assert(ends(p.name, "weight"));
-    fine();
     tn_free(bare);
 }
-END_TEST
 
 static const char *printed(void *m)
 {
@@ -225,7 +217,7 @@ static const char *printed(void *m)
     return text;
 }
 
-START_TEST(printed_as_pytorch)
+TEST(printed_as_pytorch)
 {
     tn_transformer_encoder *e =
         tn_transformer_encoder_new(.dim = 8, .heads = 2, .ff = 12, .layers = 1, .final_norm = true);
@@ -264,10 +256,8 @@ START_TEST(printed_as_pytorch)
                                  "  (dropout2): Dropout(p=0.0, inplace=False)\n"
                                  "  (dropout3): Dropout(p=0.0, inplace=False)\n"
                                  ")\n");
-    fine();
     tn_free(e), tn_free(d);
 }
-END_TEST
 
 /* ---- gradients, f64, by finite differences; with dropout, always with the same random draws ---------------------- */
 
@@ -295,7 +285,7 @@ static tn_tensor *head_of(tn_tensor *const *in, int n, void *user)
     return y;
 }
 
-START_TEST(gradients)
+TEST_EACH(gradients, 10)
 {
     static const int64_t    sizes[][3] = {{2, 2, 3}, {1, 1, 1}, {0, 2, 3}, {2, 0, 3}, {2, 3, 0}}; /* B, T, S */
     const bool              first = _i & 1;
@@ -316,14 +306,12 @@ START_TEST(gradients)
     tn_mlm_head *m = tn_mlm_head_new(.embedding = table);
     in[1] = table, in[2] = tn_normal_of(TN_F64, TN_SHAPE(5), 0, 1);
     tn_gradcheck(head_of, .count = 3, .inputs = in, .user = m, .name = "head");
-    fine();
     tn_free(e), tn_free(d), tn_free(m);
 }
-END_TEST
 
 /* ---- the same bits ----------------------------------------------------------------------------------------------- */
 
-START_TEST(any_threads_any_batch)
+TEST(any_threads_any_batch)
 {
     const int       threads[] = {1, 2, 3, 7};
     tn_transformer *m = tn_transformer_new(.dim = 32, .heads = 4, .ff = 64, .encoder_layers = 2, .decoder_layers = 2);
@@ -351,13 +339,11 @@ START_TEST(any_threads_any_batch)
         ck_assert(tn_same_bits(tn_transformer_forward(m, one, tn_narrow(tgt, 0, b, 1), .causal = true),
                                tn_narrow(eval, 0, b, 1)));
     }
-    fine();
     tn_free(m);
 }
-END_TEST
 
 /* Each dropout of a layer is applied. */
-START_TEST(dropouts)
+TEST(dropouts)
 {
     tn_transformer_encoder_layer *e = tn_transformer_encoder_layer_new(SIZES, .activation = tn_gelu);
     tn_transformer_decoder_layer *d = tn_transformer_decoder_layer_new(SIZES, .activation = tn_gelu);
@@ -371,13 +357,11 @@ START_TEST(dropouts)
         ck_assert(tn_current_generator()->position > before.position);
         all[i]->p = 0;
     }
-    fine();
     tn_free(e), tn_free(d);
 }
-END_TEST
 
 /* The weights of every layer, and of a single layer. */
-START_TEST(weights)
+TEST(weights)
 {
     tn_transformer_decoder *d = tn_transformer_decoder_new(SIZES, .layers = 3);
     tn_transformer_encoder *e = tn_transformer_encoder_new(SIZES, .layers = 3, .final_norm = true);
@@ -408,10 +392,9 @@ START_TEST(weights)
     tn_clear_error();
     tn_free(d), tn_free(e);
 }
-END_TEST
 
 /* Without recording, a stack stores the temporaries of one layer at a time. */
-START_TEST(stacks_are_lean)
+TEST(stacks_are_lean)
 {
     size_t need[2];
     for (int i = 0; i < 2; i++) {
@@ -429,7 +412,6 @@ START_TEST(stacks_are_lean)
     fine();
     ck_assert_uint_eq(need[0], need[1]);
 }
-END_TEST
 
 static tn_tensor *own_gelu(tn_tensor *x) { return tn_gelu(x); }
 static tn_tensor *count(tn_module *m, tn_tensor *x, tn_tensor *y, void *user)
@@ -440,7 +422,7 @@ static tn_tensor *count(tn_module *m, tn_tensor *x, tn_tensor *y, void *user)
 }
 
 /* Layers that share a block run it several times. */
-START_TEST(shared_blocks)
+TEST(shared_blocks)
 {
     tn_blocks *m = tn_blocks_new(.layers = 3, .groups = 2, .dim = 8, .heads = 2, .ff = 12);
     tn_tensor *x = tn_golden_values("x", TN_F32, TN_SHAPE(2, 5, 8)), *w[3], *y = x;
@@ -457,13 +439,12 @@ START_TEST(shared_blocks)
     tn_scope_end(s);
     tn_kv_cache_free(cache);
     tn_free(m);
-    ck_assert_ptr_null(tn_blocks_new(.layers = 3, .groups = 4, .dim = 8, .heads = 2));
-    ck_error(TN_EINVAL, "tn_blocks_new: .groups is 4, but must be from 1 to .layers, 3, or 0 for one block per layer");
+    ck_refused(tn_blocks_new(.layers = 3, .groups = 4, .dim = 8, .heads = 2), TN_EINVAL,
+               "tn_blocks_new: .groups is 4, but must be from 1 to .layers, 3, or 0 for one block per layer");
 }
-END_TEST
 
 /* Activations that are fused with the product before them, or not: because they are custom, or because of a hook. */
-START_TEST(activations)
+TEST(activations)
 {
     tn_tensor *x = tn_normal(TN_SHAPE(B, T, D), 0, 1), *y[7];
     tn_tensor *(*const f[7])(tn_tensor *) = {NULL, tn_relu, tn_gelu_tanh, tn_gelu, own_gelu, tn_gelu, tn_relu};
@@ -480,10 +461,9 @@ START_TEST(activations)
     ck_assert(tn_same_bits(y[3], y[4]) && tn_same_bits(y[3], y[5]) && tn_same_bits(y[1], y[6]));
     ck_assert_int_eq(seen, 2);
 }
-END_TEST
 
 /* The head's output projection is the embedding: one tensor, one gradient; names are Hugging Face's. */
-START_TEST(tied_head)
+TEST(tied_head)
 {
     tn_embedding  *table = tn_embedding_new(.count = 11, .dim = D);
     tn_sequential *net = tn_sequential_new();
@@ -519,10 +499,8 @@ START_TEST(tied_head)
     ck_assert_str_eq(printed(m), "MLMHead(\n  dim=8, words=11\n"
                                  "  (transform.dense): Linear(in_features=8, out_features=8, bias=True)\n"
                                  "  (transform.LayerNorm): LayerNorm((8,), eps=1e-05, elementwise_affine=True)\n)\n");
-    fine();
     tn_free(net), tn_free(copy);
 }
-END_TEST
 
 /* ---- failing allocations ----------------------------------------------------------------------------------------- */
 
@@ -572,39 +550,36 @@ static double once(int i)
     return sum;
 }
 
-START_TEST(memory_fails) { tn_each_allocation_fails(once, _i, tn_test_slow() ? 7 : 1, 5, 200); }
-END_TEST
+TEST_EACH(memory_fails, 2) { tn_each_allocation_fails(once, _i, tn_test_slow() ? 7 : 1, 5, 200); }
 
 /* ---- wrong use --------------------------------------------------------------------------------------------------- */
 
 static tn_tensor *nothing(tn_tensor *x) { return (void)x, NULL; }
 
-START_TEST(wrong_use)
+TEST(wrong_use)
 {
-    ck_assert(!tn_transformer_encoder_layer_new(.dim = 8, .heads = 3));
-    ck_error(TN_EINVAL, "tn_mha_new: 3 heads do not divide width 8; .dim must be a multiple of .heads");
-    ck_assert(!tn_transformer_encoder_layer_new(.heads = 2));
-    ck_error(TN_EINVAL, "tn_transformer_encoder_layer_new: .dim is 0, but must be at least 1");
-    ck_assert(!tn_transformer_decoder_layer_new(.dim = 8));
-    ck_error(TN_EINVAL, "tn_transformer_decoder_layer_new: .heads is 0, but must be at least 1");
-    ck_assert(!tn_block_new(.dim = 8, .heads = 2, .layers = 6));
-    ck_error(TN_EINVAL,
-             "tn_block_new: .layers, .groups, .each and .final_norm are options of a stack, not of one block; call "
-             "tn_blocks_new");
-    ck_assert(!tn_transformer_encoder_new(.dim = 8, .heads = 2));
-    ck_error(TN_EINVAL, "tn_transformer_encoder_new: .layers is 0, but must be at least 1");
-    ck_assert(!tn_transformer_decoder_new(.dim = 8, .heads = 2, .layers = 1, .dropout = 2));
-    ck_error(TN_EINVAL, "tn_transformer_decoder_new: .dropout is 2.0, but a probability is from 0 to 1");
-    ck_assert(!tn_transformer_new(.ff = -1));
-    ck_error(TN_EINVAL, "tn_transformer_new: .ff is -1, but must be at least 1");
-    ck_assert(!tn_transformer_new(.decoder_layers = 0));
-    ck_error(TN_EINVAL, "tn_transformer_new: .decoder_layers is 0, but must be at least 1");
-    ck_assert(!tn_mlm_head_new(.eps = 1e-12));
-    ck_error(TN_EINVAL, "tn_mlm_head_new: .embedding is NULL; pass the embedding's weight [words, dim]");
-    ck_assert(!tn_mlm_head_new(.embedding = tn_zeros(TN_SHAPE(3))));
-    ck_error(TN_ESHAPE, "tn_mlm_head_new: .embedding must be [words, dim], got [3]");
-    ck_assert(!tn_mlm_head_new(.embedding = tn_zeros_of(TN_I64, TN_SHAPE(3, 2))));
-    ck_error(TN_EDTYPE, "tn_mlm_head_new: .dtype is i64, but parameters are f32, f64 or bf16");
+    ck_refused(tn_transformer_encoder_layer_new(.dim = 8, .heads = 3), TN_EINVAL,
+               "tn_mha_new: 3 heads do not divide width 8; .dim must be a multiple of .heads");
+    ck_refused(tn_transformer_encoder_layer_new(.heads = 2), TN_EINVAL,
+               "tn_transformer_encoder_layer_new: .dim is 0, but must be at least 1");
+    ck_refused(tn_transformer_decoder_layer_new(.dim = 8), TN_EINVAL,
+               "tn_transformer_decoder_layer_new: .heads is 0, but must be at least 1");
+    ck_refused(tn_block_new(.dim = 8, .heads = 2, .layers = 6), TN_EINVAL,
+               "tn_block_new: .layers, .groups, .each and .final_norm are options of a stack, not of one block; call "
+               "tn_blocks_new");
+    ck_refused(tn_transformer_encoder_new(.dim = 8, .heads = 2), TN_EINVAL,
+               "tn_transformer_encoder_new: .layers is 0, but must be at least 1");
+    ck_refused(tn_transformer_decoder_new(.dim = 8, .heads = 2, .layers = 1, .dropout = 2), TN_EINVAL,
+               "tn_transformer_decoder_new: .dropout is 2.0, but a probability is from 0 to 1");
+    ck_refused(tn_transformer_new(.ff = -1), TN_EINVAL, "tn_transformer_new: .ff is -1, but must be at least 1");
+    ck_refused(tn_transformer_new(.decoder_layers = 0), TN_EINVAL,
+               "tn_transformer_new: .decoder_layers is 0, but must be at least 1");
+    ck_refused(tn_mlm_head_new(.eps = 1e-12), TN_EINVAL,
+               "tn_mlm_head_new: .embedding is NULL; pass the embedding's weight [words, dim]");
+    ck_refused(tn_mlm_head_new(.embedding = tn_zeros(TN_SHAPE(3))), TN_ESHAPE,
+               "tn_mlm_head_new: .embedding must be [words, dim], got [3]");
+    ck_refused(tn_mlm_head_new(.embedding = tn_zeros_of(TN_I64, TN_SHAPE(3, 2))), TN_EDTYPE,
+               "tn_mlm_head_new: .dtype is i64, but parameters are f32, f64 or bf16");
 
     tn_transformer *m = tn_transformer_new(SIZES, .encoder_layers = 2, .decoder_layers = 2);
     tn_tensor      *src = tn_zeros(TN_SHAPE(B, S, D)), *tgt = tn_zeros(TN_SHAPE(B, T, D));
@@ -632,30 +607,4 @@ START_TEST(wrong_use)
     tn_transformer_forward(m, src, tgt);
     ck_error(TN_EINVAL, "encoder.layers.1.dropout: Dropout: the input is NULL");
     tn_free(m);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("transformer");
-    TCase *c = tn_tcase(s, "beside PyTorch");
-    tcase_add_unchecked_fixture(c, open_golden, close_golden);
-    tcase_add_loop_test(c, as_pytorch, 0, CASES);
-    tcase_add_test(c, nothing_is_left_out);
-    c = tn_tcase(s, "modules");
-    tcase_add_test(c, initial_weights);
-    tcase_add_test(c, defaults);
-    tcase_add_test(c, printed_as_pytorch);
-    tcase_add_loop_test(c, gradients, 0, 10);
-    tcase_add_test(c, any_threads_any_batch);
-    tcase_add_test(c, dropouts);
-    tcase_add_test(c, weights);
-    tcase_add_test(c, stacks_are_lean);
-    tcase_add_test(c, shared_blocks);
-    tcase_add_test(c, activations);
-    tcase_add_test(c, tied_head);
-    tcase_add_loop_test(c, memory_fails, 0, 2);
-    tcase_add_test(c, wrong_use);
-    tcase_set_timeout(c, 200);
-    return tn_check_main(s);
 }

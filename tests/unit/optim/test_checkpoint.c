@@ -4,15 +4,10 @@
 #define _GNU_SOURCE
 #include "tests/common/check_main.h"
 
-#include "tests/common/bits.h"
-#include "tests/common/errors.h"
 #include "tests/common/faults.h"
 #include "tests/common/optim_case.h"
 #include <errno.h>
-#include <math.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -161,7 +156,7 @@ static void resume(const tn_case_kind *k, tn_dtype dt)
     end(&whole);
 }
 
-START_TEST(resumed_runs)
+TEST_EACH(resumed_runs, TN_CASE_KINDS)
 {
     tn_faulty_files_begin(); /* skips waiting for the disk */
     resume(tn_case_kinds + _i, TN_F32);
@@ -169,7 +164,6 @@ START_TEST(resumed_runs)
     if (_i % 4 == 1) resume(tn_case_kinds + _i, TN_BF16);
     tn_faulty_files_end();
 }
-END_TEST
 
 /* ---- kills during saving ----------------------------------------------------------------------------------------- */
 
@@ -182,7 +176,7 @@ static const tn_case_kind *adamw(void)
 
 /* A child saves one checkpoint after the other until it is killed. The file that is found is complete, and never older
  * than the one before. */
-START_TEST(killed_at_any_time)
+FIRST_TEST(killed_at_any_time)
 {
     const int           kills = tn_test_slow() ? 20 : getenv("TENON_KILLS") ? atoi(getenv("TENON_KILLS")) : 200;
     const tn_case_kind *k = adamw();
@@ -228,12 +222,11 @@ START_TEST(killed_at_any_time)
     ck_assert(same(&reference, &r));
     end(&r), end(&reference);
 }
-END_TEST
 
 /* ---- failing system calls and allocations ------------------------------------------------------------------------ */
 
 /* At every failing system call, the file is the old one or the new one, and the program's state is unchanged. */
-START_TEST(files_fail)
+TEST(files_fail)
 {
     static const int    codes[] = {EIO, ENOSPC, EINTR, TN_SHORT};
     const tn_case_kind *k = adamw();
@@ -277,10 +270,9 @@ START_TEST(files_fail)
             }
     end(&old), end(&now);
 }
-END_TEST
 
 /* At every failing allocation of saving and restoring, nothing has changed, and the retry completes. */
-START_TEST(memory_fails)
+TEST_EACH(memory_fails, TN_CASE_KINDS)
 {
     const tn_case_kind *k = tn_case_kinds + _i;
     const char         *path = tn_test_file("memory.ckpt");
@@ -320,7 +312,6 @@ START_TEST(memory_fails)
     tn_faulty_files_end();
     tn_faulty_memory_end();
 }
-END_TEST
 
 /* ---- damage ------------------------------------------------------------------------------------------------------ */
 
@@ -338,7 +329,7 @@ static int64_t damaged_read(void *user, int fd, void *to, size_t bytes, int64_t 
 }
 
 /* Flips every bit of the header, and 10,000 bits of the data: detected, or without effect. */
-START_TEST(bits_rot)
+TEST(bits_rot)
 {
     const tn_case_kind *k = adamw();
     const char         *path = tn_test_file("rot.ckpt");
@@ -379,7 +370,6 @@ START_TEST(bits_rot)
                   (long long)found); /* in "format": "pt" */
     end(&r), end(&back);
 }
-END_TEST
 
 /* ---- checkpoints that do not fit --------------------------------------------------------------------------------- */
 
@@ -407,7 +397,7 @@ static void train_once(tn_sequential *net, tn_optimizer *o)
     tn_scope_end(s);
 }
 
-START_TEST(what_does_not_fit)
+TEST(what_does_not_fit)
 {
     const char    *path = tn_test_file("fits.ckpt");
     tn_sequential *net = mlp(4, true, TN_F32), *wide = mlp(5, true, TN_F32), *bare = mlp(4, false, TN_F32),
@@ -502,9 +492,8 @@ START_TEST(what_does_not_fit)
     tn_optimizer_free(o);
     tn_free(net), tn_free(wide), tn_free(bare), tn_free(f64), tn_free(before);
 }
-END_TEST
 
-START_TEST(what_cannot_be_saved)
+TEST(what_cannot_be_saved)
 {
     const char    *path = tn_test_file("never.ckpt");
     tn_sequential *net = mlp(4, true, TN_F32);
@@ -545,19 +534,17 @@ START_TEST(what_cannot_be_saved)
     tn_optimizer_free(o);
     tn_free(net);
 }
-END_TEST
 
-START_TEST(what_is_no_checkpoint)
+TEST(what_is_no_checkpoint)
 {
     const char *path = tn_test_file("fits.ckpt");
-    ck_assert_ptr_null(tn_checkpoint_open(NULL));
-    ck_error(TN_EINVAL, "tn_safetensors_open: the path is NULL");
+    ck_refused(tn_checkpoint_open(NULL), TN_EINVAL, "tn_safetensors_open: the path is NULL");
     tn_safetensors_writer *w = tn_safetensors_writer_new();
     tn_safetensors_put(w, "a", tn_ones(TN_SHAPE(2)));
     ck_assert_int_eq(tn_safetensors_save(w, path), TN_OK);
-    ck_assert_ptr_null(tn_checkpoint_open(path));
-    ck_error_has(TN_EFORMAT, "is a safetensors file, but not a training checkpoint: it lacks 'tenon.checkpoint' in "
-                             "its metadata");
+    ck_refused_has(tn_checkpoint_open(path), TN_EFORMAT,
+                   "is a safetensors file, but not a training checkpoint: it lacks 'tenon.checkpoint' in "
+                   "its metadata");
     tn_safetensors_note(w, "tenon.checkpoint", "{\"schema\": 1}");
     tn_safetensors_note(w, "tenon.checkpoint.crc32", "00000000");
     ck_assert_int_eq(tn_safetensors_save(w, path), TN_OK);
@@ -573,10 +560,9 @@ START_TEST(what_is_no_checkpoint)
     tn_clear_error();
     tn_safetensors_writer_free(w);
 }
-END_TEST
 
 /* The number of updates of a mean tells when it started, that of other averages is their count. */
-START_TEST(means_are_no_other_averages)
+TEST(means_are_no_other_averages)
 {
     const char    *path = tn_test_file("fits.ckpt");
     tn_sequential *net = mlp(4, true, TN_F32);
@@ -598,10 +584,9 @@ START_TEST(means_are_no_other_averages)
     }
     tn_free(net);
 }
-END_TEST
 
 /* Options of averages are restored like those of an optimizer's groups, unless this program's are kept. */
-START_TEST(averages_have_their_options)
+TEST(averages_have_their_options)
 {
     const char    *path = tn_test_file("options.ckpt");
     tn_sequential *net = mlp(4, true, TN_F64);
@@ -620,11 +605,10 @@ START_TEST(averages_have_their_options)
     }
     tn_scope_end(s), tn_checkpoint_close(f), tn_ema_free(e[0]), tn_free(net);
 }
-END_TEST
 
 /* ---- other contents ---------------------------------------------------------------------------------------------- */
 
-START_TEST(everything_comes_back)
+TEST(everything_comes_back)
 {
     const char    *path = tn_test_file("all.ckpt");
     tn_sequential *net = mlp(4, true, TN_F32), *other = mlp(4, true, TN_F32);
@@ -672,27 +656,4 @@ START_TEST(everything_comes_back)
     ck_assert_int_ne(tn_checkpoint_save(path, .module = net), TN_OK);
     ck_error(TN_EINVAL, "tn_checkpoint_verify: the file is NULL");
     tn_free(net), tn_free(other), tn_free(third);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("checkpoint");
-    TCase *t = tn_tcase(s, "killed"); /* before any thread is started */
-    tcase_add_test(t, killed_at_any_time);
-    t = tn_tcase(s, "memory");
-    tcase_add_loop_test(t, memory_fails, 0, TN_CASE_KINDS);
-    t = tn_tcase(s, "resume");
-    tcase_add_loop_test(t, resumed_runs, 0, TN_CASE_KINDS);
-    t = tn_tcase(s, "faults");
-    tcase_add_test(t, files_fail);
-    tcase_add_test(t, bits_rot);
-    t = tn_tcase(s, "use");
-    tcase_add_test(t, what_does_not_fit);
-    tcase_add_test(t, means_are_no_other_averages);
-    tcase_add_test(t, averages_have_their_options);
-    tcase_add_test(t, what_cannot_be_saved);
-    tcase_add_test(t, what_is_no_checkpoint);
-    tcase_add_test(t, everything_comes_back);
-    return tn_check_main(s);
 }

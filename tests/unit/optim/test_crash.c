@@ -10,9 +10,6 @@
 #include "optim/optim.h"
 #include "tests/common/crash_disk.h"
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -112,7 +109,7 @@ static int64_t wrong_states(int64_t least, int64_t *tried, int64_t *newer)
     return wrong;
 }
 
-START_TEST(every_state_is_whole)
+TEST(every_state_is_whole)
 {
     const char   *wish = getenv("TENON_CRASH_STATES");
     const int64_t least = tn_test_slow() ? 300 : wish ? atoll(wish) : 10000;
@@ -126,9 +123,8 @@ START_TEST(every_state_is_whole)
     ck_assert_int_gt(newer, 0); /* a name may be on the disk before its folder is synced */
     printf("power failures: %lld states of %d saves of a checkpoint, all of them whole\n", (long long)tried, SAVES);
 }
-END_TEST
 
-START_TEST(a_disk_that_lies_is_found_out)
+TEST(a_disk_that_lies_is_found_out)
 {
     int64_t tried = 0, newer = 0;
     tn_crash_disk_begin(true);
@@ -137,7 +133,6 @@ START_TEST(a_disk_that_lies_is_found_out)
     tn_crash_disk_end();
     ck_assert_int_gt(wrong, 50);
 }
-END_TEST
 
 /* ---- kills ------------------------------------------------------------------------------------------------------- */
 
@@ -178,7 +173,7 @@ static int k_rename(void *u, const char *from, const char *to)
 }
 
 /* A child is killed before each of its system calls: the old checkpoint is found, or the new one. */
-START_TEST(killed_at_every_call)
+FIRST_TEST(killed_at_every_call)
 {
     int      status = 0, calls = 0, news = 0;
     tn_io    io = *tn_system_io();
@@ -211,15 +206,4 @@ START_TEST(killed_at_every_call)
     ck_assert_msg(calls > 10 && news >= 2, "%d calls, %d left the new one", calls, news);
     end(&r), end(&into);
     path = "run/last.ckpt";
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("power failures");
-    TCase *c = tn_tcase(s, "checkpoints");
-    tcase_add_test(c, killed_at_every_call); /* before any thread is started */
-    tcase_add_test(c, every_state_is_whole);
-    tcase_add_test(c, a_disk_that_lies_is_found_out);
-    return tn_check_main(s);
 }

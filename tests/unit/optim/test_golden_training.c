@@ -5,10 +5,6 @@
 #include "tests/common/check_main.h"
 #include "tests/common/golden_case.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 enum { STEPS = 20, V = 29, D = 16, H = 4, FF = 32, B = 4, S = 7, T = 6 };
 
 /* ---- data -------------------------------------------------------------------------------------------------------- */
@@ -212,6 +208,13 @@ enum { MODELS = sizeof models / sizeof *models };
 /* ---- training ---------------------------------------------------------------------------------------------------- */
 
 static tn_safetensors *golden;
+static void            open_golden(void)
+{
+    golden = tn_safetensors_open(tn_test_data("golden/training.safetensors"));
+    ck_assert_msg(golden != NULL, "%s", tn_error_message());
+}
+static void close_golden(void) { tn_safetensors_close(golden); }
+AROUND_TESTS(open_golden, close_golden);
 
 static void near(const char *what, int step, double got, const tn_tensor *all, double tol)
 {
@@ -250,20 +253,5 @@ static void trains(int which, tn_dtype dt, double tol)
     tn_optimizer_free(o), tn_free(m);
 }
 
-START_TEST(as_pytorch_in_f32) { trains(_i, TN_F32, 1e-5); }
-END_TEST
-START_TEST(as_pytorch_in_f64) { trains(_i, TN_F64, 1e-11); }
-END_TEST
-
-int main(void)
-{
-    golden = tn_safetensors_open(tn_test_data("golden/training.safetensors"));
-    if (!golden) return printf("%s\n", tn_error_message()), 1;
-    Suite *s = suite_create("golden training");
-    TCase *c = tn_tcase(s, "training");
-    tcase_add_loop_test(c, as_pytorch_in_f32, 0, MODELS);
-    tcase_add_loop_test(c, as_pytorch_in_f64, 0, MODELS);
-    const int failed = tn_check_main(s);
-    tn_safetensors_close(golden);
-    return failed;
-}
+TEST_EACH(as_pytorch_in_f32, MODELS) { trains(_i, TN_F32, 1e-5); }
+TEST_EACH(as_pytorch_in_f64, MODELS) { trains(_i, TN_F64, 1e-11); }

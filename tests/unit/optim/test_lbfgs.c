@@ -1,12 +1,8 @@
 /* test_lbfgs.c — L-BFGS: weights and losses of PyTorch (tests/golden/optim.py), closures and memory that fail, errors.
  */
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 #include "tests/common/faults.h"
 #include "tests/common/optim_case.h"
-
-#include <math.h>
-#include <string.h>
 
 /* The loss of the golden script; *user: the number of evaluations after which it fails. */
 typedef struct {
@@ -39,7 +35,7 @@ static const struct {
 } kinds[] = {{"lbfgs/fixed", fixed}, {"lbfgs/wolfe", wolfe}, {"lbfgs/wolfe_far", wolfe_far}};
 enum { KINDS = sizeof kinds / sizeof *kinds, STEPS = 5 };
 
-START_TEST(as_pytorch)
+TEST_EACH(as_pytorch, KINDS)
 {
     tn_safetensors *golden = tn_safetensors_open(tn_test_data("golden/optim.safetensors"));
     tn_tensor      *want = tn_safetensors_get(golden, kinds[_i].name);
@@ -59,10 +55,9 @@ START_TEST(as_pytorch)
     tn_lbfgs_free(o), tn_free(p.net);
     tn_safetensors_close(golden);
 }
-END_TEST
 
 /* A step never evaluates the closure more often than .max_eval, and never ends worse than it started. */
-START_TEST(number_of_evaluations)
+TEST_EACH(number_of_evaluations, 2)
 {
     for (int most = 1; most < 12; most++) {
         problem   p = {tn_case_new(TN_F64), -1};
@@ -77,7 +72,6 @@ START_TEST(number_of_evaluations)
         tn_lbfgs_free(o), tn_free(p.net);
     }
 }
-END_TEST
 
 static void start_at(tn_linear *m, double first)
 {
@@ -93,7 +87,7 @@ static tn_tensor *sum_minus_log(void *user)
 }
 
 /* A step too far gives NaN: it is worse than any other point, and the line search goes back. */
-START_TEST(a_loss_of_nan)
+TEST(a_loss_of_nan)
 {
     tn_linear *m = tn_linear_new(.in = 3, .out = 1, .no_bias = true);
     start_at(m, 5);
@@ -109,10 +103,9 @@ START_TEST(a_loss_of_nan)
     ck_assert(isnan(loss) && tn_get(m->weight, 1) == before[0] && tn_get(m->weight, 2) == before[1]);
     tn_lbfgs_free(o), tn_free(m);
 }
-END_TEST
 
 /* A closure that fails at any evaluation: the weights are those of before, and the optimizer can be used. */
-START_TEST(closures_that_fail)
+TEST_EACH(closures_that_fail, KINDS)
 {
     for (int left = 0; left < 6; left++) {
         problem        p = {tn_case_new(TN_F32), -1};
@@ -123,8 +116,7 @@ START_TEST(closures_that_fail)
         p.left = left;
         const tn_status status = tn_lbfgs_step(o, loss_of, &p, NULL);
         if (p.left < 0) { /* it may have converged before */
-            ck_assert_int_eq(status, TN_EIO);
-            ck_error_has(TN_EIO, "no data");
+            ck_fails_has(status, TN_EIO, "no data");
             ck_assert(tn_case_same(p.net, before));
         }
         p.left = -1;
@@ -133,9 +125,8 @@ START_TEST(closures_that_fail)
         tn_free(before), tn_lbfgs_free(o), tn_free(p.net);
     }
 }
-END_TEST
 
-START_TEST(memory_that_fails)
+BARE_TEST(memory_that_fails)
 {
     tn_faulty_memory_begin();
     bool reached = true;
@@ -147,18 +138,16 @@ START_TEST(memory_that_fails)
         tn_lbfgs_step(o, loss_of, &p, NULL);
         reached = tn_memory_calls() > n;
         tn_fail_memory(-1, false);
-        if (reached) ck_assert_int_eq(tn_error(), TN_ENOMEM);
-        tn_clear_error();
+        if (reached) ck_error_code(TN_ENOMEM);
         tn_lbfgs_free(o), tn_free(p.net);
         tn_scope_end(s);
     }
     tn_faulty_memory_end();
 }
-END_TEST
 
 static tn_tensor *nothing(void *user) { return (void)user, NULL; }
 
-START_TEST(mistakes)
+TEST(mistakes)
 {
     tn_sequential *net = tn_case_new(TN_F32), *empty = tn_sequential_new();
     tn_lbfgs      *o = tn_lbfgs_new(net);
@@ -167,28 +156,9 @@ START_TEST(mistakes)
                "tn_lbfgs_new: .max_iter must be finite and not negative, .max_iter and .history at least 1");
     ck_refused(tn_lbfgs_new(net, .lr = -1), TN_EINVAL,
                "tn_lbfgs_new: .lr must be finite and not negative, .max_iter and .history at least 1");
-    ck_assert_int_eq(tn_lbfgs_step(o, NULL, NULL, NULL), TN_EINVAL);
-    ck_error(TN_EINVAL, "tn_lbfgs_step: the closure is NULL");
-    ck_assert_int_eq(tn_lbfgs_step(NULL, nothing, NULL, NULL), TN_EINVAL);
-    ck_error(TN_EINVAL, "tn_lbfgs_step: the optimizer is NULL");
-    ck_assert_int_eq(tn_lbfgs_step(o, nothing, NULL, NULL), TN_EINVAL);
-    ck_error(TN_EINVAL, "tn_lbfgs_step: the closure returned NULL");
+    ck_fails(tn_lbfgs_step(o, NULL, NULL, NULL), TN_EINVAL, "tn_lbfgs_step: the closure is NULL");
+    ck_fails(tn_lbfgs_step(NULL, nothing, NULL, NULL), TN_EINVAL, "tn_lbfgs_step: the optimizer is NULL");
+    ck_fails(tn_lbfgs_step(o, nothing, NULL, NULL), TN_EINVAL, "tn_lbfgs_step: the closure returned NULL");
     tn_lbfgs_free(o), tn_lbfgs_free(NULL);
     tn_free(net), tn_free(empty);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("lbfgs");
-    TCase *t = tn_tcase(s, "lbfgs");
-    tcase_add_loop_test(t, as_pytorch, 0, KINDS);
-    tcase_add_loop_test(t, number_of_evaluations, 0, 2);
-    tcase_add_test(t, a_loss_of_nan);
-    tcase_add_loop_test(t, closures_that_fail, 0, KINDS);
-    tcase_add_test(t, mistakes);
-    TCase *m = tcase_create("memory"); /* outside any scope: the allocator changes */
-    suite_add_tcase(s, m);
-    tcase_add_test(m, memory_that_fails);
-    return tn_check_main(s);
 }

@@ -1,10 +1,6 @@
 /* test_lr_find.c — the learning rate finder: its curve, its choice, the state that it restores, and mistakes. */
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 #include "tests/common/optim_case.h"
-
-#include <math.h>
-#include <string.h>
 
 /* loss Σ w²: with gradient descent of rate r, w ← (1 - 2 r) w, so the loss grows for r > 1. Draws random numbers. */
 typedef struct {
@@ -25,7 +21,7 @@ static tn_tensor *loss_of(void *user)
     return tn_add_scalar(loss, p->shift);
 }
 
-START_TEST(curve_and_choice)
+TEST_EACH(curve_and_choice, 2)
 {
     enum { STEPS = 60 };
     problem            p = {tn_case_new(TN_F64), .sign = 1};
@@ -51,10 +47,9 @@ START_TEST(curve_and_choice)
     ck_assert(!memcmp(losses, again, sizeof losses) || isnan(losses[STEPS - 1]));
     tn_optimizer_free(o), tn_free(p.net), tn_free(before);
 }
-END_TEST
 
 /* A loss below 0, as of likelihoods: the curve has as many points, and the choice is that of the loss + 1000. */
-START_TEST(negative_losses)
+TEST(negative_losses)
 {
     double lr[2];
     int    calls[2];
@@ -74,9 +69,8 @@ START_TEST(negative_losses)
     ck_assert(tn_error() == TN_OK && p.calls < 100); /* it diverges */
     tn_optimizer_free(o), tn_free(p.net);
 }
-END_TEST
 
-START_TEST(mistakes)
+TEST(mistakes)
 {
     problem        p = {tn_case_new(TN_F32), .sign = 1, .fails = 7};
     tn_sequential *before = tn_copy(p.net);
@@ -102,15 +96,4 @@ START_TEST(mistakes)
     ck_assert(isnan(tn_lr_find(p.net, .optimizer = o, .closure = loss_of, .user = &p)));
     ck_error(TN_ESTATE, "tn_lr_find: the optimizer has made 1 steps and has 1 groups, expected none and 1");
     tn_optimizer_free(o), tn_free(p.net), tn_free(before);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("lr_find");
-    TCase *t = tn_tcase(s, "finder");
-    tcase_add_loop_test(t, curve_and_choice, 0, 2);
-    tcase_add_test(t, negative_losses);
-    tcase_add_test(t, mistakes);
-    return tn_check_main(s);
 }

@@ -1,12 +1,9 @@
 /* test_optim.c — optimizers: 50 steps compared with PyTorch's (tests/golden/optim.py), whole steps or none, the same
  * bits for any number of threads, no allocation after the first step. */
 #include "tests/common/check_main.h"
-#include "tests/common/errors.h"
 
 #include "tests/common/optim_case.h"
 #include <float.h>
-#include <math.h>
-#include <string.h>
 #ifdef __SSE2__
 #include <xmmintrin.h>
 #endif
@@ -17,6 +14,13 @@ enum { KINDS = TN_CASE_KINDS, STEPS = 50, SHOWN = 6 };
 static const int shown[SHOWN] = {1, 2, 5, 10, 25, 50};
 
 static tn_safetensors *golden;
+static void            open_golden(void)
+{
+    golden = tn_safetensors_open(tn_test_data("golden/optim.safetensors"));
+    ck_assert_msg(golden != NULL, "%s", tn_error_message());
+}
+static void close_golden(void) { tn_safetensors_close(golden); }
+AROUND_TESTS(open_golden, close_golden);
 
 static void compare(const char *name, tn_dtype dt, int row, const double got[TN_CASE_ELEMENTS])
 {
@@ -40,7 +44,7 @@ static void run(tn_sequential *net, tn_optimizer *o, int from, int to, int parts
     ck_assert_msg(tn_case_steps(net, o, from, to, parts) == TN_OK, "%s", tn_error_message());
 }
 
-START_TEST(trajectories)
+TEST_EACH(trajectories, KINDS)
 {
     const tn_case_kind *k = tn_case_kinds + _i;
     for (int f64 = 1; f64 >= 0; f64--) {
@@ -62,9 +66,8 @@ START_TEST(trajectories)
         tn_free(net);
     }
 }
-END_TEST
 
-START_TEST(averages)
+TEST(averages)
 {
     for (int f64 = 1; f64 >= 0; f64--) {
         tn_sequential *net = tn_case_new(f64 ? TN_F64 : TN_F32), *before;
@@ -90,11 +93,10 @@ START_TEST(averages)
         tn_free(net);
     }
 }
-END_TEST
 
 /* If 1 - decay is 1, the average equals the weight, without the rounding of a difference, and an old Inf does not
  * remain. */
-START_TEST(averages_that_are_the_weights)
+TEST(averages_that_are_the_weights)
 {
     static const double began[] = {1, 3e7, INFINITY}, then[] = {1e-9, 0.3, 2};
     for (int kind = 0; kind < 3;
@@ -116,10 +118,9 @@ START_TEST(averages_that_are_the_weights)
         tn_ema_free(e), tn_free(m);
     }
 }
-END_TEST
 
 /* Every trajectory of the golden file is compared. */
-START_TEST(nothing_is_left_out)
+TEST(nothing_is_left_out)
 {
     for (int64_t i = 0; i < tn_safetensors_count(golden); i++) {
         const char *name = tn_safetensors_at(golden, i).name;
@@ -131,7 +132,6 @@ START_TEST(nothing_is_left_out)
         ck_assert_msg(found, "nobody compares %s", name);
     }
 }
-END_TEST
 
 /* ---- threads and memory ------------------------------------------------------------------------------------------ */
 
@@ -165,7 +165,7 @@ static tn_status large_backward(tn_sequential *net, int t)
     return tn_error();
 }
 
-START_TEST(any_number_of_threads)
+TEST_EACH(any_number_of_threads, KINDS)
 {
     static const tn_dtype types[] = {TN_F32, TN_F64, TN_BF16};
     for (int d = 0; d < 3; d++) {
@@ -194,10 +194,9 @@ START_TEST(any_number_of_threads)
         tn_free(first);
     }
 }
-END_TEST
 
 /* From the second step on nothing is allocated, except by Muon for products of matrices; a step leaves no gradient. */
-START_TEST(steps_take_no_memory)
+TEST_EACH(steps_take_no_memory, KINDS)
 {
     tn_sequential *net = large_new(TN_F32);
     tn_optimizer  *o = tn_case_kinds[_i].make(net);
@@ -218,7 +217,6 @@ START_TEST(steps_take_no_memory)
     tn_optimizer_free(o);
     tn_free(net);
 }
-END_TEST
 
 #if defined(__SSE2__) || defined(__aarch64__)
 /* True if the CPU treats denormals as 0 when asked to; valgrind's does not. */
@@ -238,7 +236,7 @@ static bool flushes(void)
 
 /* When gradients stop, their mean shrinks by a tenth each step. It ends at 0, not at a denormal, which would be slow;
  * the program around the step still has denormals. */
-START_TEST(what_shrinks_ends_at_zero)
+TEST_EACH(what_shrinks_ends_at_zero, 2)
 {
     static const tn_dtype types[] = {TN_F32, TN_F64};
     const tn_dtype        dt = types[_i];
@@ -260,7 +258,6 @@ START_TEST(what_shrinks_ends_at_zero)
     tn_optimizer_free(o);
     tn_free(net);
 }
-END_TEST
 #endif
 
 /* ---- checkpoints ------------------------------------------------------------------------------------------------- */
@@ -282,7 +279,7 @@ static void refused(tn_optimizer *saved, tn_optimizer *here, const char *differs
 }
 
 /* Options that change the rule of an update must be those of the checkpoint. */
-START_TEST(options_of_the_rule)
+TEST(options_of_the_rule)
 {
     tn_sequential *net = tn_case_new(TN_F32);
     refused(tn_nadam_new(net), tn_nadam_new(net, .decoupled = true), "decoupled is ");
@@ -291,7 +288,6 @@ START_TEST(options_of_the_rule)
     refused(tn_muon_new(net), tn_muon_new(net, .no_nesterov = true), "nesterov is ");
     tn_free(net);
 }
-END_TEST
 
 /* A step that starts while one runs: from a schedule's function here, from another thread in a program. */
 static double steps_again(int64_t step, int group, void *user)
@@ -300,7 +296,7 @@ static double steps_again(int64_t step, int group, void *user)
     if (*(tn_optimizer **)user) tn_step(*(tn_optimizer **)user);
     return 1;
 }
-START_TEST(a_step_within_a_step)
+TEST(a_step_within_a_step)
 {
     tn_sequential *net = tn_case_new(TN_F32);
     tn_optimizer  *o = tn_sgd_new(net), *again = NULL;
@@ -315,10 +311,9 @@ START_TEST(a_step_within_a_step)
     ck_assert_int_eq(tn_steps(o), 2);
     tn_optimizer_free(o), tn_free(net);
 }
-END_TEST
 
 /* A step under autocast has the bits of one without: Muon's products, too. */
-START_TEST(steps_under_autocast)
+TEST_EACH(steps_under_autocast, KINDS)
 {
     tn_sequential *net[2] = {tn_case_new(TN_F32), tn_case_new(TN_F32)};
     for (int narrow = 0; narrow < 2; narrow++) {
@@ -334,10 +329,9 @@ START_TEST(steps_under_autocast)
     ck_assert_msg(tn_case_same(net[0], net[1]), "%s", tn_case_kinds[_i].name);
     tn_free(net[0]), tn_free(net[1]);
 }
-END_TEST
 
 /* In PyTorch a NaN in the gradient of a matrix makes all of Adafactor's update NaN, in that of a vector one element. */
-START_TEST(a_nan_in_a_gradient)
+TEST(a_nan_in_a_gradient)
 {
     tn_linear    *m = tn_linear_new(.in = 3, .out = 2);
     tn_optimizer *o = tn_adafactor_new(m, .lr = 0.1);
@@ -350,30 +344,4 @@ START_TEST(a_nan_in_a_gradient)
         ck_assert(fabs(tn_get(m->bias, 0)) < 1 && isnan(tn_get(m->bias, 1)));
     }
     tn_optimizer_free(o), tn_free(m);
-}
-END_TEST
-
-int main(void)
-{
-    golden = tn_safetensors_open(tn_test_data("golden/optim.safetensors"));
-    if (!golden) return printf("%s\n", tn_error_message()), 1;
-    Suite *s = suite_create("optim");
-    TCase *t = tn_tcase(s, "beside PyTorch");
-    tcase_add_loop_test(t, trajectories, 0, KINDS);
-    tcase_add_test(t, averages);
-    tcase_add_loop_test(t, steps_under_autocast, 0, KINDS);
-    tcase_add_test(t, a_step_within_a_step);
-    tcase_add_test(t, a_nan_in_a_gradient);
-    tcase_add_test(t, averages_that_are_the_weights);
-    tcase_add_test(t, nothing_is_left_out);
-    tcase_add_test(t, options_of_the_rule);
-    t = tn_tcase(s, "threads and memory");
-    tcase_add_loop_test(t, any_number_of_threads, 0, KINDS);
-    tcase_add_loop_test(t, steps_take_no_memory, 0, KINDS);
-#if defined(__SSE2__) || defined(__aarch64__)
-    tcase_add_loop_test(t, what_shrinks_ends_at_zero, 0, 2);
-#endif
-    int failed = tn_check_main(s);
-    tn_safetensors_close(golden);
-    return failed;
 }

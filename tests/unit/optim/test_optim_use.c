@@ -2,13 +2,9 @@
  * none after any failure; and the errors of wrong use. */
 #include "tests/common/check_main.h"
 
-#include "tests/common/bits.h"
-#include "tests/common/errors.h"
 #include "tests/common/faults.h"
 #include "tests/common/optim_case.h"
 #include <float.h>
-#include <math.h>
-#include <string.h>
 
 /* A parameter with these values, in a new module or in m. */
 static tn_tensor *param(tn_sequential *m, const char *name, tn_dtype dt, tn_shape shape, const double *v)
@@ -35,7 +31,7 @@ static bool close_to(double a, double b) { return fabs(a - b) <= 1e-12 * fmax(fa
 
 /* ---- the example of the documentation ---------------------------------------------------------------------------- */
 
-START_TEST(a_curve_is_fitted)
+TEST(a_curve_is_fitted)
 {
     tn_seed(1);
     tn_sequential *net = tn_sequential_new();
@@ -57,7 +53,6 @@ START_TEST(a_curve_is_fitted)
     tn_optimizer_free(opt);
     tn_free(net);
 }
-END_TEST
 
 /* ---- groups ------------------------------------------------------------------------------------------------------ */
 
@@ -67,7 +62,7 @@ static bool is_embedding(const char *name, const tn_tensor *t, void *user)
     return strstr(name, "embed") && tn_ndim(t) == 2;
 }
 
-START_TEST(groups)
+TEST(groups)
 {
     tn_sequential *net = tn_sequential_new(), *encoder = tn_sequential_new();
     tn_child(net, "embed", tn_embedding_new(.count = 5, .dim = 4));
@@ -134,10 +129,9 @@ START_TEST(groups)
     tn_optimizer_free(o);
     tn_free(net);
 }
-END_TEST
 
 /* Each group is updated with its own options. */
-START_TEST(groups_step_apart)
+TEST(groups_step_apart)
 {
     tn_sequential *net = tn_sequential_new();
     tn_tensor     *w = param(net, "w", TN_F64, TN_SHAPE(1, 2), NULL), *b = param(net, "b", TN_F64, TN_SHAPE(2), NULL);
@@ -150,11 +144,10 @@ START_TEST(groups_step_apart)
     tn_optimizer_free(o);
     tn_free(net);
 }
-END_TEST
 
 /* ---- which parameters are updated -------------------------------------------------------------------------------- */
 
-START_TEST(frozen_ungraded_and_tied)
+TEST(frozen_ungraded_and_tied)
 {
     tn_sequential *net = tn_sequential_new();
     tn_tensor     *a = param(net, "a", TN_F64, TN_SHAPE(2), NULL), *b = param(net, "b", TN_F64, TN_SHAPE(2), NULL);
@@ -179,10 +172,9 @@ START_TEST(frozen_ungraded_and_tied)
     ck_assert(close_to(tn_get(tn_optimizer_state(o, b, "exp_avg"), 0), 0.1));
     tn_optimizer_free(o);
 }
-END_TEST
 
 /* A weight that is a strided view is updated like a contiguous one. */
-START_TEST(strided_weights)
+TEST(strided_weights)
 {
     for (int k = 0; k < TN_CASE_KINDS; k++) {
         tn_sequential *dense = tn_case_new(TN_F32), *strided = tn_sequential_new();
@@ -203,7 +195,6 @@ START_TEST(strided_weights)
         tn_free(dense), tn_free(strided);
     }
 }
-END_TEST
 
 static float as_bf16(float x)
 {
@@ -215,7 +206,7 @@ static float as_bf16(float x)
 }
 
 /* bf16 weights: the update is that of f32, with f32 state; the result is rounded. */
-START_TEST(bf16_weights)
+TEST(bf16_weights)
 {
     tn_sequential *net = tn_case_new(TN_BF16), *wide = tn_case_new(TN_F32);
     tn_optimizer  *o = tn_adamw_new(net, .lr = 0.02), *q = tn_adamw_new(wide, .lr = 0.02);
@@ -241,12 +232,11 @@ START_TEST(bf16_weights)
     tn_optimizer_free(o), tn_optimizer_free(q);
     tn_free(net), tn_free(wide);
 }
-END_TEST
 
 /* ---- clipping ---------------------------------------------------------------------------------------------------- */
 
 /* Each weight uses the epsilon of its own dtype, whichever parameter comes first. */
-START_TEST(adafactor_epsilon)
+TEST(adafactor_epsilon)
 {
     static const char *const name[] = {"a", "b", "c"};
     static const tn_dtype    type[] = {TN_BF16, TN_F32, TN_F64};
@@ -265,9 +255,8 @@ START_TEST(adafactor_epsilon)
         tn_free(net);
     }
 }
-END_TEST
 
-START_TEST(clipping)
+TEST(clipping)
 {
     tn_sequential *net = tn_sequential_new();
     tn_tensor     *a = param(net, "a", TN_F64, TN_SHAPE(2), NULL), *b = param(net, "b", TN_F32, TN_SHAPE(2), NULL);
@@ -323,10 +312,9 @@ START_TEST(clipping)
     ck_error(TN_EINVAL, "tn_clip_grads: the module is NULL");
     tn_free(net);
 }
-END_TEST
 
 /* Tensors that end where a chunk ends, and long ones: each element counts once. */
-START_TEST(norms_of_many)
+TEST(norms_of_many)
 {
     static const int64_t size[] = {16384, 16384, 1, 16383, 50000, 16384};
     tn_sequential       *net = tn_sequential_new();
@@ -342,10 +330,9 @@ START_TEST(norms_of_many)
     ck_assert_double_eq(tn_clip_grads(net, .clip.norm = INFINITY, .clip.largest = true), 6);
     tn_free(net);
 }
-END_TEST
 
 /* With .error_if_nonfinite a step with a NaN changes nothing; without it NaN propagates, as in PyTorch. */
-START_TEST(nonfinite_gradients)
+TEST(nonfinite_gradients)
 {
     for (int k = 0; k < 3; k++) {
         tn_sequential *net = tn_sequential_new();
@@ -355,8 +342,7 @@ START_TEST(nonfinite_gradients)
                            : k == 1 ? tn_sgd_new(net, .momentum = 0.9, .dampening = 0.5, .clip = clip)
                                     : tn_lamb_new(net, .clip = clip);
         gradient(a, (double[]){1, 2}), gradient(b, (double[]){1, k == 1 ? -INFINITY : NAN});
-        ck_assert_int_eq(tn_step(o), TN_ENUMERIC);
-        ck_error(TN_ENUMERIC,
+        ck_fails(tn_step(o), TN_ENUMERIC,
                  "tn_step: the gradient of 'b' has a NaN or Inf; nothing was changed; to continue, call tn_clear_error "
                  "and tn_zero_grads");
         ck_assert(tn_get(a, 0) == 1 && tn_get(b, 0) == 1 && tn_steps(o) == 0 && tn_get(tn_grad(a), 1) == 2);
@@ -397,11 +383,10 @@ START_TEST(nonfinite_gradients)
         tn_optimizer_free(o), tn_free(net);
     }
 }
-END_TEST
 
 /* ---- accumulation ------------------------------------------------------------------------------------------------ */
 
-START_TEST(accumulation)
+TEST(accumulation)
 {
     tn_sequential *net = tn_sequential_new();
     tn_tensor     *a = param(net, "a", TN_F64, TN_SHAPE(2), NULL);
@@ -426,12 +411,11 @@ START_TEST(accumulation)
     tn_optimizer_free(o);
     tn_free(net);
 }
-END_TEST
 
 /* ---- averages ---------------------------------------------------------------------------------------------------- */
 
 /* Copies of the weights until the mean starts: averaged SGD. */
-START_TEST(means)
+TEST(means)
 {
     tn_sequential *net = tn_sequential_new();
     tn_tensor     *a = param(net, "a", TN_F64, TN_SHAPE(2), (double[]){1, 2});
@@ -454,9 +438,8 @@ START_TEST(means)
     tn_ema_free(e), tn_ema_free(other);
     tn_free(net);
 }
-END_TEST
 
-START_TEST(averages)
+TEST(averages)
 {
     tn_sequential *net = tn_sequential_new();
     tn_tensor     *a = param(net, "a", TN_F64, TN_SHAPE(2), (double[]){1, 2}),
@@ -502,48 +485,44 @@ START_TEST(averages)
     tn_ema_free(e), tn_ema_free(slow);
     tn_free(net);
 }
-END_TEST
 
 /* ---- wrong use --------------------------------------------------------------------------------------------------- */
 
-START_TEST(wrong_use)
+TEST(wrong_use)
 {
     tn_sequential *net = tn_sequential_new(), *empty = tn_sequential_new();
     tn_tensor     *a = param(net, "layer", TN_F32, TN_SHAPE(2), NULL);
-    ck_assert_ptr_null(tn_adamw_new((tn_sequential *)NULL));
-    ck_error(TN_EINVAL, "tn_adamw_new: the module is NULL: its constructor failed and the error was cleared");
-    ck_assert_ptr_null(tn_sgd_new(empty));
-    ck_error(TN_EINVAL, "tn_sgd_new: the module has no parameters");
-    ck_assert_ptr_null(tn_sgd_new(net, .lr = -0.1));
-    ck_error(TN_EINVAL, "tn_sgd_new: lr is -0.1, but must not be negative, nor infinite");
-    ck_assert_ptr_null(tn_sgd_new(net, .nesterov = true));
-    ck_error(TN_EINVAL, "tn_sgd_new: .nesterov needs a .momentum and no .dampening");
-    ck_assert_ptr_null(tn_sgd_new(net, .dampening = 0.5));
-    ck_error(TN_EINVAL, "tn_sgd_new: .dampening is 0.5 but has no effect because .momentum is 0; set .momentum "
-                        "or remove .dampening");
-    ck_assert_ptr_null(tn_rmsprop_new(net, .alpha = 1.5));
-    ck_error(TN_EINVAL, "tn_rmsprop_new: alpha is 1.5, but must be from 0 to 1");
-    ck_assert_ptr_null(tn_adam_new(net, .beta1 = 0.9, .beta2 = 1));
-    ck_error(TN_EINVAL, "tn_adam_new: beta2 is 1, but must be at least 0 and less than 1");
-    ck_assert_ptr_null(tn_adam_new(net, .eps = NAN));
-    ck_error(TN_EINVAL, "tn_adam_new: eps is nan, but must not be negative, nor infinite");
-    ck_assert_ptr_null(tn_adam_new(net, .clip.norm = -2));
-    ck_error(TN_EINVAL, "tn_adam_new: .clip.norm is -2, but must not be negative; 0 disables clipping");
-    ck_assert_ptr_null(tn_adam_new(net, .clip.value = 2, .clip.largest = true));
-    ck_error(TN_EINVAL, "tn_adam_new: .clip.largest is set but has no effect because .clip.norm is 0");
-    ck_assert_ptr_null(tn_ema_new(net, .mean = true, .decay = 0.5));
-    ck_error(TN_EINVAL, "tn_ema_new: .mean is a plain mean, which excludes .decay and .warmup");
-    ck_assert_ptr_null(tn_ema_new(net, .mean = true, .warmup = true));
-    ck_error(TN_EINVAL, "tn_ema_new: .mean is a plain mean, which excludes .decay and .warmup");
-    ck_assert_ptr_null(tn_adagrad_new(net, .initial = -2));
-    ck_error(TN_EINVAL, "tn_adagrad_new: .initial is -2, but must not be negative, nor infinite");
-    ck_assert_ptr_null(tn_adafactor_new(net, .beta2_decay = 0.5));
-    ck_error(TN_EINVAL, "tn_adafactor_new: beta2_decay is 0.5, but must not be positive");
-    ck_assert_ptr_null(tn_adafactor_new(net, .d = 0.5));
-    ck_error(TN_EINVAL, "tn_adafactor_new: d is 0.5, but must be at least 1");
-    ck_assert_ptr_null(tn_adafactor_new(net, .eps = NAN));
-    ck_error(TN_EINVAL, "tn_adafactor_new: eps is nan, but must be finite; below 0 is the machine epsilon of the "
-                        "dtype");
+    ck_refused(tn_adamw_new((tn_sequential *)NULL), TN_EINVAL,
+               "tn_adamw_new: the module is NULL: its constructor failed and the error was cleared");
+    ck_refused(tn_sgd_new(empty), TN_EINVAL, "tn_sgd_new: the module has no parameters");
+    ck_refused(tn_sgd_new(net, .lr = -0.1), TN_EINVAL,
+               "tn_sgd_new: lr is -0.1, but must not be negative, nor infinite");
+    ck_refused(tn_sgd_new(net, .nesterov = true), TN_EINVAL,
+               "tn_sgd_new: .nesterov needs a .momentum and no .dampening");
+    ck_refused(tn_sgd_new(net, .dampening = 0.5), TN_EINVAL,
+               "tn_sgd_new: .dampening is 0.5 but has no effect because .momentum is 0; set .momentum "
+               "or remove .dampening");
+    ck_refused(tn_rmsprop_new(net, .alpha = 1.5), TN_EINVAL, "tn_rmsprop_new: alpha is 1.5, but must be from 0 to 1");
+    ck_refused(tn_adam_new(net, .beta1 = 0.9, .beta2 = 1), TN_EINVAL,
+               "tn_adam_new: beta2 is 1, but must be at least 0 and less than 1");
+    ck_refused(tn_adam_new(net, .eps = NAN), TN_EINVAL,
+               "tn_adam_new: eps is nan, but must not be negative, nor infinite");
+    ck_refused(tn_adam_new(net, .clip.norm = -2), TN_EINVAL,
+               "tn_adam_new: .clip.norm is -2, but must not be negative; 0 disables clipping");
+    ck_refused(tn_adam_new(net, .clip.value = 2, .clip.largest = true), TN_EINVAL,
+               "tn_adam_new: .clip.largest is set but has no effect because .clip.norm is 0");
+    ck_refused(tn_ema_new(net, .mean = true, .decay = 0.5), TN_EINVAL,
+               "tn_ema_new: .mean is a plain mean, which excludes .decay and .warmup");
+    ck_refused(tn_ema_new(net, .mean = true, .warmup = true), TN_EINVAL,
+               "tn_ema_new: .mean is a plain mean, which excludes .decay and .warmup");
+    ck_refused(tn_adagrad_new(net, .initial = -2), TN_EINVAL,
+               "tn_adagrad_new: .initial is -2, but must not be negative, nor infinite");
+    ck_refused(tn_adafactor_new(net, .beta2_decay = 0.5), TN_EINVAL,
+               "tn_adafactor_new: beta2_decay is 0.5, but must not be positive");
+    ck_refused(tn_adafactor_new(net, .d = 0.5), TN_EINVAL, "tn_adafactor_new: d is 0.5, but must be at least 1");
+    ck_refused(tn_adafactor_new(net, .eps = NAN), TN_EINVAL,
+               "tn_adafactor_new: eps is nan, but must be finite; below 0 is the machine epsilon of the "
+               "dtype");
     tn_step(NULL);
     ck_error(TN_EINVAL, "tn_step: the optimizer is NULL");
 
@@ -559,8 +538,7 @@ START_TEST(wrong_use)
     tn_raise(TN_EINVAL, "something else"); /* while an error is set, nothing happens */
     ck_assert_int_eq(tn_step(o), TN_EINVAL);
     ck_assert_int_eq(tn_set_lr(o, 0, 1), TN_EINVAL);
-    ck_assert_ptr_null(tn_sgd_new(net));
-    ck_error(TN_EINVAL, "something else");
+    ck_refused(tn_sgd_new(net), TN_EINVAL, "something else");
     ck_assert(tn_get(a, 0) == 1 && tn_grad(a) && tn_steps(o) == 0 && tn_lr(o, 0) == 0);
     ck_assert_int_eq(tn_step(o), TN_OK);
     tn_step(o);
@@ -579,10 +557,9 @@ START_TEST(wrong_use)
     tn_ema_free(NULL);
     tn_free(net), tn_free(empty);
 }
-END_TEST
 
 /* A step increments the weights' versions: a tape recorded before it raises an error instead of wrong gradients. */
-START_TEST(old_tapes)
+TEST(old_tapes)
 {
     tn_sequential *net = tn_sequential_new();
     tn_tensor     *a = param(net, "a", TN_F32, TN_SHAPE(2), NULL);
@@ -596,7 +573,6 @@ START_TEST(old_tapes)
     tn_optimizer_free(o);
     tn_free(net);
 }
-END_TEST
 
 /* ---- failing allocations ----------------------------------------------------------------------------------------- */
 
@@ -650,7 +626,7 @@ static void scenario(const tn_case_kind *k, tn_sequential *net)
     tn_optimizer_free(o);
 }
 
-START_TEST(memory_fails)
+TEST_EACH(memory_fails, TN_CASE_KINDS)
 {
     tn_faulty_memory_begin();
     for (int for_ever = 0; for_ever < 2; for_ever++) {
@@ -669,29 +645,4 @@ START_TEST(memory_fails)
         }
     }
     tn_faulty_memory_end();
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("optim_use");
-    TCase *t = tn_tcase(s, "use");
-    tcase_add_test(t, a_curve_is_fitted);
-    tcase_add_test(t, groups);
-    tcase_add_test(t, groups_step_apart);
-    tcase_add_test(t, frozen_ungraded_and_tied);
-    tcase_add_test(t, strided_weights);
-    tcase_add_test(t, bf16_weights);
-    tcase_add_test(t, adafactor_epsilon);
-    tcase_add_test(t, clipping);
-    tcase_add_test(t, norms_of_many);
-    tcase_add_test(t, nonfinite_gradients);
-    tcase_add_test(t, accumulation);
-    tcase_add_test(t, means);
-    tcase_add_test(t, averages);
-    tcase_add_test(t, wrong_use);
-    tcase_add_test(t, old_tapes);
-    t = tn_tcase(s, "memory");
-    tcase_add_loop_test(t, memory_fails, 0, TN_CASE_KINDS);
-    return tn_check_main(s);
 }

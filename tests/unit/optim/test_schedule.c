@@ -2,16 +2,14 @@
  * joined. */
 #include "tests/common/check_main.h"
 
-#include "tests/common/errors.h"
 #include "tests/common/faults.h"
 #include "tests/common/optim_case.h"
-#include <math.h>
-#include <string.h>
 
 static tn_safetensors *golden;
 
 static void open_golden(void) { golden = tn_safetensors_open(tn_test_data("golden/optim.safetensors")); }
 static void close_golden(void) { tn_safetensors_close(golden); }
+AROUND_TESTS(open_golden, close_golden);
 
 /* Two groups, as in the golden data. */
 static tn_optimizer *optimizer(tn_sequential *net)
@@ -140,7 +138,7 @@ static double value_at(int t)
     return t < 8 ? 10.0 / (1 + t) : t < 20 ? 1.25 : t < 26 ? 1.0 - 0.01 * t : 0.9 + 0.02 * (t % 3);
 }
 
-START_TEST(beside_pytorch)
+TEST_EACH(beside_pytorch, CASES)
 {
     tn_sequential *net = tn_case_new(TN_F32);
     tn_optimizer  *o = optimizer(net);
@@ -178,9 +176,8 @@ START_TEST(beside_pytorch)
     tn_optimizer_free(o);
     tn_free(net);
 }
-END_TEST
 
-START_TEST(nothing_is_left_out)
+TEST(nothing_is_left_out)
 {
     for (int64_t i = 0; i < tn_safetensors_count(golden); i++) {
         const char *name = tn_safetensors_at(golden, i).name;
@@ -189,12 +186,12 @@ START_TEST(nothing_is_left_out)
         ck_assert_msg(found, "nobody compares %s", name);
     }
 }
-END_TEST
+AROUND_TESTS(NULL, NULL);
 
 /* ---- not in PyTorch ---------------------------------------------------------------------------------------------- */
 
 /* No drift: the millionth step is as exact as the first. */
-START_TEST(long_runs)
+TEST(long_runs)
 {
     tn_sequential *net = tn_case_new(TN_F32);
     tn_optimizer  *o = tn_sgd_new(net, .lr = 1);
@@ -220,10 +217,9 @@ START_TEST(long_runs)
     tn_optimizer_free(o);
     tn_free(net);
 }
-END_TEST
 
 /* A linear schedule ends exactly at its end, whatever its steps round to: a rate below 0 would be rejected. */
-START_TEST(lines_end)
+TEST(lines_end)
 {
     static const double starts[] = {0.1, 0.9, 1.0 / 3};
     tn_sequential      *net = tn_case_new(TN_F32);
@@ -240,10 +236,9 @@ START_TEST(lines_end)
     tn_optimizer_free(o);
     tn_free(net);
 }
-END_TEST
 
 /* A plateau whose best value is infinite, as a PSNR may be, keeps it after a restart: no value is better. */
-START_TEST(an_endless_best)
+TEST(an_endless_best)
 {
     const char    *path = tn_test_file("endless.ckpt");
     tn_sequential *net = tn_case_new(TN_F32);
@@ -267,10 +262,9 @@ START_TEST(an_endless_best)
         }
     tn_free(net);
 }
-END_TEST
 
 /* A plateau as a factor together with a warmup; a cycle inside a sequence; nested schedules. */
-START_TEST(joined)
+TEST(joined)
 {
     tn_sequential *net = tn_case_new(TN_F32);
     tn_optimizer  *o = tn_adam_new(net, .lr = 0.8);
@@ -297,16 +291,15 @@ START_TEST(joined)
     ck_assert_double_eq_tol(tn_lr(o, 0), 0.5 * 0.8 / 25, 1e-15);
     ck_assert_double_eq(tn_option(o, 0, TN_OPT_BETA1), 0.95);
     ck_assert_int_eq(tn_schedule_goto(all, 7), TN_OK);
-    ck_assert_int_eq(tn_schedule_step(all), TN_ESTATE);
-    ck_error(TN_ESTATE, "tn_one_cycle_lr_new: the cycle ended after 4 steps; step 5 is not possible");
+    ck_fails(tn_schedule_step(all), TN_ESTATE,
+             "tn_one_cycle_lr_new: the cycle ended after 4 steps; step 5 is not possible");
     ck_assert_int_eq(tn_schedule_now(all), 7);
     tn_optimizer_free(o);
     tn_free(net);
 }
-END_TEST
 
 /* The schedule advances with each update, and an update after the end of the schedule is an error. */
-START_TEST(followed)
+TEST(followed)
 {
     tn_sequential *net = tn_case_new(TN_F32);
     tn_optimizer  *o = tn_sgd_new(net, .lr = 1);
@@ -327,7 +320,6 @@ START_TEST(followed)
     tn_optimizer_free(o);
     tn_free(net), tn_free(before);
 }
-END_TEST
 
 /* ---- wrong use --------------------------------------------------------------------------------------------------- */
 
@@ -339,7 +331,7 @@ static double strange(int64_t t, int group, void *user)
 }
 
 /* The rate after the update is checked before it. */
-START_TEST(a_next_rate_that_is_invalid)
+TEST(a_next_rate_that_is_invalid)
 {
     tn_sequential *net = tn_case_new(TN_F32), *before = tn_copy(net);
     tn_optimizer  *o = tn_sgd_new(net, .lr = 1);
@@ -350,7 +342,6 @@ START_TEST(a_next_rate_that_is_invalid)
     tn_optimizer_free(o);
     tn_free(net), tn_free(before);
 }
-END_TEST
 
 #define REFUSED(code, call, text)            \
     do {                                     \
@@ -359,7 +350,7 @@ END_TEST
         ck_error(code, text);                \
     } while (0)
 
-START_TEST(wrong_use)
+TEST(wrong_use)
 {
     tn_sequential *net = tn_case_new(TN_F32);
     tn_optimizer  *o = tn_sgd_new(net, .lr = 1), *other = tn_adagrad_new(net);
@@ -461,9 +452,8 @@ START_TEST(wrong_use)
     tn_optimizer_free(o), tn_optimizer_free(other);
     tn_free(net);
 }
-END_TEST
 
-START_TEST(memory_fails)
+TEST_EACH(memory_fails, 2)
 {
     tn_faulty_memory_begin();
     for (int for_ever = 0; for_ever < 2; for_ever++)
@@ -483,25 +473,4 @@ START_TEST(memory_fails)
             tn_scope_end(scope);
         }
     tn_faulty_memory_end();
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("schedule");
-    TCase *t = tn_tcase(s, "memory");
-    tcase_add_loop_test(t, memory_fails, 0, 2);
-    t = tn_tcase(s, "beside PyTorch");
-    tcase_add_checked_fixture(t, open_golden, close_golden);
-    tcase_add_loop_test(t, beside_pytorch, 0, CASES);
-    tcase_add_test(t, nothing_is_left_out);
-    t = tn_tcase(s, "use");
-    tcase_add_test(t, long_runs);
-    tcase_add_test(t, lines_end);
-    tcase_add_test(t, an_endless_best);
-    tcase_add_test(t, joined);
-    tcase_add_test(t, followed);
-    tcase_add_test(t, a_next_rate_that_is_invalid);
-    tcase_add_test(t, wrong_use);
-    return tn_check_main(s);
 }

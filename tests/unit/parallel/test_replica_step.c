@@ -4,10 +4,7 @@
 
 #include "models/models.h"
 #include "parallel/parallel.h"
-#include "tests/common/errors.h"
 #include "tests/common/thread_ranks.h"
-#include <math.h>
-#include <string.h>
 
 /* A batch of which each shard's gradient is `slope` for each element of m's weight. */
 static void batch(tn_replica *r, tn_linear *m, double slope)
@@ -47,14 +44,13 @@ static void accumulates(tn_world *w, void *user)
     tn_replica_free(r), tn_optimizer_free(o), tn_free(m);
 }
 
-START_TEST(accumulation_is_rejected)
+TEST(accumulation_is_rejected)
 {
     for (int ranks = 1; ranks < 3; ranks++) {
         check(ranks, accumulates, &(bool){true}, "tn_replica_next: the gradient of the batch before waits for an");
         check(ranks, accumulates, &(bool){false}, "tn_replica_step: the optimizer accumulates 2 batches");
     }
 }
-END_TEST
 
 /* ---- an error of one rank ---------------------------------------------------------------------------------------- */
 
@@ -95,12 +91,11 @@ static void fails_on_one(tn_world *w, void *user)
     tn_replica_free(r), tn_optimizer_free(o), tn_free(m);
 }
 
-START_TEST(an_error_of_one_rank_changes_no_weight)
+TEST_EACH(an_error_of_one_rank_changes_no_weight, 6)
 {
     how h = {.zero = _i % 2, .kind = _i / 2};
     check(3, fails_on_one, &h, "");
 }
-END_TEST
 
 /* ---- .zero ------------------------------------------------------------------------------------------------------- */
 
@@ -118,12 +113,11 @@ static void own_clip(tn_world *w, void *user)
     tn_replica_free(r), tn_optimizer_free(o), tn_free(m);
 }
 
-START_TEST(own_clipping_is_rejected)
+TEST(own_clipping_is_rejected)
 {
     for (int what = 0; what < 4; what++)
         check(2, own_clip, &what, what < 3 ? "with .zero the optimizer's own .clip would see only a part" : "");
 }
-END_TEST
 
 /* The optimizer has only the second of two layers. */
 static void part_of_a_module(tn_world *w, void *user)
@@ -144,12 +138,11 @@ static void part_of_a_module(tn_world *w, void *user)
     tn_replica_free(r), tn_optimizer_free(o), tn_free(net);
 }
 
-START_TEST(collects_the_state_of_a_part)
+TEST(collects_the_state_of_a_part)
 {
     check(2, part_of_a_module, &(bool){false}, "");
     check(3, part_of_a_module, &(bool){true}, "tn_replica_collect: the optimizer is NULL");
 }
-END_TEST
 
 /* ---- .overlap and cancelling ------------------------------------------------------------------------------------- */
 
@@ -170,11 +163,10 @@ static void error_before_a_batch(tn_world *w, void *user)
     tn_replica_free(r), tn_optimizer_free(o), tn_free(m);
 }
 
-START_TEST(an_error_before_a_batch_reaches_all)
+TEST(an_error_before_a_batch_reaches_all)
 {
     for (int overlap = 0; overlap < 2; overlap++) check(2, error_before_a_batch, &(bool){overlap}, "");
 }
-END_TEST
 
 static void cancels(tn_world *w, void *user)
 {
@@ -189,21 +181,7 @@ static void cancels(tn_world *w, void *user)
     tn_replica_free(r), tn_free(m);
 }
 
-START_TEST(cancelling_drops_the_gradients)
+TEST(cancelling_drops_the_gradients)
 {
     for (int overlap = 0; overlap < 2; overlap++) check(2, cancels, &(bool){overlap}, "");
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("replica_step");
-    TCase *c = tn_tcase(s, "ranks");
-    tcase_add_test(c, accumulation_is_rejected);
-    tcase_add_loop_test(c, an_error_of_one_rank_changes_no_weight, 0, 6);
-    tcase_add_test(c, own_clipping_is_rejected);
-    tcase_add_test(c, collects_the_state_of_a_part);
-    tcase_add_test(c, an_error_before_a_batch_reaches_all);
-    tcase_add_test(c, cancelling_drops_the_gradients);
-    return tn_check_main(s);
 }

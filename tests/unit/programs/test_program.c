@@ -9,10 +9,7 @@
 #include "programs/common/stop.h"
 #include "programs/common/train.h"
 #include <fcntl.h>
-#include <math.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -86,7 +83,7 @@ static int  call(int fd, const char *line)
     return code;
 }
 
-START_TEST(options_are_read)
+TEST(options_are_read)
 {
     ck_assert_int_eq(call(2, "train -o dir --steps=7 --learn 0.5 a --dtype bf16 -r b"), 0);
     ck_assert_str_eq(said, "");
@@ -101,7 +98,6 @@ START_TEST(options_are_read)
     ck_assert_int_eq(known, 0);
     ck_assert(settings.threads == 2 && !settings.quiet && got == 0);
 }
-END_TEST
 
 static const struct {
     const char *line, *says;
@@ -132,15 +128,14 @@ static const struct {
     TRAIN("-o d a b c", "unexpected argument 'c'"),
     {"fail", "prog fail: missing operand, expected CODE\nTry 'prog fail --help'.\n"}};
 
-START_TEST(wrong_lines)
+TEST_ROWS(wrong_lines, wrong)
 {
     ck_assert_int_eq(call(2, wrong[_i].line), EXIT_USAGE);
     ck_assert_str_eq(said, wrong[_i].says);
     ck_assert_int_eq(got, -1);
 }
-END_TEST
 
-START_TEST(helps)
+TEST(helps)
 {
     ck_assert_int_eq(call(1, "--help"), 0);
     ck_assert_str_eq(said, "prog: a program\n\nUsage: prog COMMAND [OPTION]...\n\nCommands:\n"
@@ -166,9 +161,8 @@ START_TEST(helps)
     ck_assert_int_eq(call(1, "train --version"), 0);
     ck_assert(strstr(said, "prog 0.")); /* with ThreadSanitizer, Archer prints first */
 }
-END_TEST
 
-START_TEST(exit_codes)
+TEST(exit_codes)
 {
     static const int code[] = {0, 4, 1, 1, 1, 1, 1, 5, 3, 7, 6};
     char             line[20];
@@ -178,10 +172,9 @@ START_TEST(exit_codes)
         ck_assert_str_eq(said, "prog: it failed\n");
     }
 }
-END_TEST
 
 /* A full standard output is an error. */
-START_TEST(output_is_full)
+TEST(output_is_full)
 {
     const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
     if (full < 0) return;
@@ -197,9 +190,8 @@ START_TEST(output_is_full)
     close(full);
     ck_assert_int_eq(WEXITSTATUS(status), EXIT_IO);
 }
-END_TEST
 
-START_TEST(colours)
+TEST(colours)
 {
     unsetenv("NO_COLOR");
     settings.color = "always";
@@ -211,7 +203,6 @@ START_TEST(colours)
     ck_assert(!program_color(f));
     fclose(f);
 }
-END_TEST
 
 /* ---- Ctrl-C ------------------------------------------------------------------------------------------------------ */
 
@@ -238,14 +229,13 @@ static int end_by(int first, int second)
     return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-START_TEST(signals)
+TEST(signals)
 {
     ck_assert_int_eq(end_by(SIGINT, 0), 130);
     ck_assert_int_eq(end_by(SIGTERM, 0), 143);
     ck_assert_int_eq(end_by(SIGINT, SIGINT), -SIGINT);
     ck_assert_int_eq(end_by(SIGTERM, SIGINT), -SIGINT);
 }
-END_TEST
 
 /* ---- progress ---------------------------------------------------------------------------------------------------- */
 
@@ -258,7 +248,7 @@ static const char *line(int64_t done, int64_t total, double seconds, double per_
     return text;
 }
 
-START_TEST(lines)
+TEST(lines)
 {
     ck_assert_str_eq(line(370, 1000, 12.6, 29.93, false, "loss=0.412"),
                      "train:  37%|####8        | 370/1000 [00:12<00:21, 29.93it/s, loss=0.412]");
@@ -270,9 +260,8 @@ START_TEST(lines)
                      "train: 100%|##########################| 10/10 [2:01:40<00:00,  2.00s/it]");
     ck_assert_str_eq(line(7, 0, 61, 3.25, false, "x=1"), "train: 7it [01:01,  3.25it/s, x=1]");
 }
-END_TEST
 
-START_TEST(lines_fit_the_terminal)
+TEST(lines_fit_the_terminal)
 {
     static char text[800];
     progress    p = {.title = "train", .unit = "step", .done = 9876, .total = 100000};
@@ -296,10 +285,9 @@ START_TEST(lines_fit_the_terminal)
     progress_line(&p, 3, 29, 60, text, sizeof text);
     ck_assert_str_eq(text, "tokenizer:  85%|##################7   | [00:03<00:00, pairs]");
 }
-END_TEST
 
 /* If standard error is not a terminal: a line every ten seconds, and a last one. */
-START_TEST(plain_lines)
+TEST(plain_lines)
 {
     progress p = {.title = "t", .unit = "it", .total = 100, .to = tmpfile()};
     for (int i = 1; i <= 100; i++) progress_show(&p, i, i == 60 ? "a=1" : NULL, 0.25 * i, 58);
@@ -313,10 +301,9 @@ START_TEST(plain_lines)
     ck_assert_str_eq(text, "t:  40%|######4         | 40/100 [00:10<00:15,  4.00it/s]\n"
                            "t:  80%|########8  | 80/100 [00:20<00:05,  4.00it/s, a=1]\nhello 3\n");
 }
-END_TEST
 
 /* A run that was planned again continues the time; the rate is that of the new part. */
-START_TEST(later_parts)
+TEST(later_parts)
 {
     progress p = {.title = "t", .unit = "it", .total = 100, .to = tmpfile(), .before = 50};
     char     text[200];
@@ -326,7 +313,6 @@ START_TEST(later_parts)
     fclose(p.to);
     ck_assert_str_eq(text, "t:  40%|######4         | 40/100 [01:00<00:15,  4.00it/s]\n");
 }
-END_TEST
 
 /* A whole training run, reported by progress_fit. */
 static bool batch(void *user, tn_batch *b) { return (void)user, (b->x = tn_ones(TN_SHAPE(2, 1))) != NULL; }
@@ -340,7 +326,7 @@ static tn_tensor *loss(void *module, const tn_batch *b, void *user)
     return (void)user, tn_mean(tn_square(tn_module_call(module, b->x)));
 }
 
-START_TEST(recorded)
+TEST(recorded)
 {
     int        n = 0;
     tn_linear *net = tn_linear_new(.in = 1, .out = 1);
@@ -366,10 +352,9 @@ START_TEST(recorded)
     ck_assert_msg(strstr(text, "resuming from step 3\n"), "%s", text);
     tn_free(net);
 }
-END_TEST
 
 /* Checks of memory and disk space before a run. */
-START_TEST(resources)
+TEST(resources)
 {
     ck_assert(record_space(".", 1, false) && record_memory(1, false));
     ck_assert(!record_space(".", 1e24, false));
@@ -383,10 +368,9 @@ START_TEST(resources)
     ck_assert(record_space(".", 1e24, true));
     ck_assert_int_eq(tn_error(), TN_OK);
 }
-END_TEST
 
 /* The library's messages in the words of a program. */
-START_TEST(messages)
+TEST(messages)
 {
     static const char *const is[][2] = {
         {"tn_load: 'a': tn_json_load: line 1 has 1 members", "'a': line 1 has 1 member"},
@@ -412,10 +396,9 @@ START_TEST(messages)
     message_for_user("word", NULL, text, 1);
     ck_assert_str_eq(text, "");
 }
-END_TEST
 
 /* --minutes: a run that would end too late or too early is planned again; one that is on time is not. */
-START_TEST(minutes)
+TEST(minutes)
 {
     static const struct {
         double  all, since; /* seconds: of the run, and of the 10 steps so far, which began 10 s ago */
@@ -440,10 +423,9 @@ START_TEST(minutes)
     }
     stop_flag = 0;
 }
-END_TEST
 
 /* What a run gets where the user sets nothing. */
-START_TEST(choices)
+TEST(choices)
 {
     static const train_choice rows[] = {
         {0, "tiny", 8, 128}, {10, "mini", 16, 256}, {60, "baby", 32, 512}, {.size = NULL}};
@@ -492,28 +474,4 @@ START_TEST(choices)
     ck_assert(train_shape(&t, 2, 4, 128) == 0 && fabs(t.asked.lr - 4e-3) < 1e-9);
     t.asked.lr = 1;
     ck_assert(train_shape(&t, 2, 4, 128) == 0 && fabs(t.asked.lr - 1) < 1e-9);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("program");
-    TCase *c = tn_tcase(s, "program");
-    tcase_add_test(c, options_are_read);
-    tcase_add_loop_test(c, wrong_lines, 0, (int)(sizeof wrong / sizeof *wrong));
-    tcase_add_test(c, helps);
-    tcase_add_test(c, exit_codes);
-    tcase_add_test(c, output_is_full);
-    tcase_add_test(c, colours);
-    tcase_add_test(c, signals);
-    tcase_add_test(c, lines);
-    tcase_add_test(c, lines_fit_the_terminal);
-    tcase_add_test(c, plain_lines);
-    tcase_add_test(c, later_parts);
-    tcase_add_test(c, recorded);
-    tcase_add_test(c, resources);
-    tcase_add_test(c, messages);
-    tcase_add_test(c, minutes);
-    tcase_add_test(c, choices);
-    return tn_check_main(s);
 }

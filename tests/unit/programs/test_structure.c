@@ -3,9 +3,6 @@
 #include "extras/programs/look/structure.h"
 #include "tests/common/check_main.h"
 
-#include <math.h>
-#include <string.h>
-
 enum { MOST = 24 };
 
 static int64_t below(tn_generator *g, int64_t n) { return tn_random_below(g, n); }
@@ -63,15 +60,14 @@ static void exact(tn_generator *g, int64_t n, int64_t m)
     ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
 }
 
-START_TEST(vectors_of_edges_are_exact)
+TEST(vectors_of_edges_are_exact)
 {
     tn_generator g = {7, 0};
     exact(&g, 1, 1);
     for (int64_t n = 2; n <= MOST; n++) exact(&g, n, 1 + below(&g, n));
 }
-END_TEST
 
-START_TEST(what_is_not_a_tree)
+TEST(what_is_not_a_tree)
 {
     int64_t       depth[4];
     const int64_t good[] = {1, -1, 1, 2}, cycle[] = {1, 0, -1, 2}, roots[] = {-1, 0, -1, 2}, none[] = {1, 2, 3, 0},
@@ -80,10 +76,9 @@ START_TEST(what_is_not_a_tree)
     ck_assert(!tree_depths(4, cycle, depth) && !tree_depths(4, roots, depth) && !tree_depths(4, none, depth));
     ck_assert(!tree_depths(4, own, depth) && !tree_depths(4, far, depth));
 }
-END_TEST
 
 /* The spanning tree has the smallest sum: compared with Kruskal's algorithm, without some of the words. */
-START_TEST(spanning_trees_are_minimal)
+TEST(spanning_trees_are_minimal)
 {
     tn_generator g = {3, 0};
     for (int round = 0; round < 50; round++) {
@@ -113,11 +108,10 @@ START_TEST(spanning_trees_are_minimal)
         ck_assert_double_eq(sum, least);
     }
 }
-END_TEST
 
 /* A control tree is a tree without crossing edges; its root has the smallest key; of equal keys the first is smaller;
  * words after the last that are larger than all others change no other edge. */
-START_TEST(control_trees_depend_on_the_words)
+TEST(control_trees_depend_on_the_words)
 {
     tn_generator g = {5, 0};
     for (int round = 0; round < 50; round++) {
@@ -139,16 +133,4 @@ START_TEST(control_trees_depend_on_the_words)
                 ck_assert(head[j] >= a && head[j] <= b);
             }
     }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("structure");
-    TCase *t = tn_tcase(s, "structure");
-    tcase_add_test(t, vectors_of_edges_are_exact);
-    tcase_add_test(t, what_is_not_a_tree);
-    tcase_add_test(t, spanning_trees_are_minimal);
-    tcase_add_test(t, control_trees_depend_on_the_words);
-    return tn_check_main(s);
 }

@@ -6,8 +6,6 @@
 #include "tests/common/check_main.h"
 #include "tests/common/golden_case.h"
 
-#include <math.h>
-
 enum { STEPS = 8 };
 static int steps(void) { return tn_test_slow() ? 2 : STEPS; }
 
@@ -58,7 +56,7 @@ static const struct {
     bench_workload *run;
 } jobs[] = {{"bert", bench_bert}, {"gpt", bench_gpt}, {"seq2seq", bench_seq2seq}, {"lstm", bench_lstm}};
 
-START_TEST(losses_are_pytorchs)
+TEST_ROWS(losses_are_pytorchs, jobs)
 {
     static const char *const what[] = {"loss", "norm"};
     const bench_options odd = {.sizes = {.layers = 3, .d_model = 96, .heads = 6, .vocab = 1003, .batch = 5, .seq = 33}};
@@ -86,13 +84,4 @@ START_TEST(losses_are_pytorchs)
         }
     }
     tn_json_free(file);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("workloads");
-    TCase *c = tn_tcase(s, "odd sizes");
-    tcase_add_loop_test(c, losses_are_pytorchs, 0, (int)(sizeof jobs / sizeof *jobs));
-    return tn_check_main(s);
 }
