@@ -10,6 +10,11 @@ part='[01]\.[0-9]+'
 tail -n 1 last.txt | grep -qE "^agreement $part pronoun $part sense $part nsp $part minutes [0-9.]+\$" ||
     wrong "bert demo ends with: $(tail -n 1 last.txt)"
 grep -q '<svg' demo/report.html || wrong "the report of bert demo has no pictures"
+# Each sentence shows its right and its wrong word, the more likely one above; only the right one is green.
+awk '/<b class="[xy]">/ { above = $0; getline below
+    green = gsub(/class="y"/, "&", above) + gsub(/class="y"/, "&", below)
+    sub(/.*<b class.*<small>/, "", above); sub(/.*<\/span> /, "", below); n += green == 1 && above + 0 >= below + 0 }
+    END { exit n != 9 }' demo/report.html || wrong "the report of bert demo compares other words"
 model=demo/model
 head -n 60 demo/held-out.txt >held.txt
 again=("$bert" demo --quiet --out demo --documents 60 --probes 5 --resume)
