@@ -9,7 +9,8 @@ import textwrap
 import api as reader
 
 EXAMPLE = re.compile(r"^EXAMPLE\((\w+)\)\s*\{(?:\n(.*?)^\}|[ \t]*([^\n]*)\}[ \t]*$)", re.M | re.S)
-PIECE = re.compile(r"^(?:[A-Z_]*TEST(?:_EACH|_ROWS)?\((\w+)[^\n{]*\)|(?!typedef\b|struct\b|enum\b|#|EXAMPLE\b)[A-Za-z_][^;{}#=()\n]*?\b(\w+)"
+PIECE = re.compile(r"^(?:[A-Z_]*TEST(?:_EACH|_ROWS)?\((\w+)[^\n{]*\)"
+                   r"|(?!typedef\b|struct\b|enum\b|#|EXAMPLE\b)[A-Za-z_][^;{}#=()\n]*?\b(\w+)"
                    r"\((?:[^;{}()]|\([^;{}()]*\))*\))\s*\{(.*?)^\}", re.M | re.S)
 
 

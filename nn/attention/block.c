@@ -26,15 +26,13 @@ bool tn__block_config(const char *who, tn_block_config *c, bool memory)
     const tn_norm_order last = memory ? TN_NORM_FIRST : TN_NORM_FIRST_HALF;
     return TN__NO_MISTAKE(
                who,
-               TN__IF(
-                   a->dim || a->heads || a->kdim || a->vdim || a->dropout != 0 || a->dtype, TN_EINVAL,
-                   ".attention has no .dim, .heads, .kdim, .vdim, .dropout and .dtype of its own; set the block's .dim, "
-                   ".heads, .attention_dropout and .dtype"),
-               TN__IF_N(
-                   (unsigned)c->norm.kind > TN_NORM_RMS || (unsigned)c->order > (unsigned)last, TN_EINVAL,
-                   ".norm.kind is %lld and .order %lld; expected a tn_norm_kind, and a tn_norm_order, of which a decoder "
-                   "has TN_NORM_LAST or TN_NORM_FIRST",
-                   c->norm.kind, c->order)) &&
+               TN__IF(a->dim || a->heads || a->kdim || a->vdim || a->dropout != 0 || a->dtype, TN_EINVAL,
+                      ".attention has no .dim, .heads, .kdim, .vdim, .dropout and .dtype of its own; set the block's "
+                      ".dim, .heads, .attention_dropout and .dtype"),
+               TN__IF_N((unsigned)c->norm.kind > TN_NORM_RMS || (unsigned)c->order > (unsigned)last, TN_EINVAL,
+                        ".norm.kind is %lld and .order %lld; expected a tn_norm_kind, and a tn_norm_order, of which a "
+                        "decoder has TN_NORM_LAST or TN_NORM_FIRST",
+                        c->norm.kind, c->order)) &&
            tn__part_fits(who, a->positions);
 }
 

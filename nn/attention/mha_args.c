@@ -75,8 +75,8 @@ static bool unpadded_fits(const tn_mha_args *a, const tn__mha_sizes *z)
         TN__IF(a->cache != NULL, TN_EINVAL, ".cache needs padded batches"),
         TN__IF_N(
             z->batch != 1 || z->queries != nq || z->keys != nk, TN_ESHAPE,
-            "an unpadded query and key must be [1, N, dim] with %lld and %lld rows, as in .unpadded, but have batch size "
-            "%lld and %lld and %lld rows",
+            "an unpadded query and key must be [1, N, dim] with %lld and %lld rows, as in .unpadded, but have batch "
+            "size %lld and %lld and %lld rows",
             nq, nk, z->batch, z->queries, z->keys));
 }
 

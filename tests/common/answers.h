@@ -1,6 +1,5 @@
 /* answers.h — comparison with numbers that a reference implementation computed: tests/golden/NAME/answers.safetensors.
- * For a test case: tcase_add_unchecked_fixture(c, open_answers, close_answers), with an open_answers that calls
- * tn_answers_open. */
+ * AROUND_TESTS(open_answers, close_answers) opens them, with an open_answers that calls tn_answers_open. */
 #ifndef TENON_TESTS_COMMON_ANSWERS_H
 #define TENON_TESTS_COMMON_ANSWERS_H
 

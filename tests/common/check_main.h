@@ -27,9 +27,9 @@
 #define _mark_point(file, line) ((void)0)
 
 /* TEST runs once, TEST_EACH n times with _i from 0 to n - 1, TEST_ROWS once for each element of an array. n may be
- * computed. Each run starts in a new scope without an error, and fails if it leaves an error or a live tensor, or changes
- * the state of the process (process.h). BARE_TESTs run without that, outside any scope: tests that change the allocator.
- * TENON_TEST_LOCALE sets the locale of the program. */
+ * computed. Each run starts in a new scope without an error, and fails if it leaves an error or a live tensor, or
+ * changes the state of the process (process.h). BARE_TESTs run without that, outside any scope, because they change the
+ * allocator. TENON_TEST_LOCALE sets the locale of the program. */
 #define TEST(name) TN_TEST(name, 0, 1, 0)
 #define TEST_EACH(name, n) TN_TEST(name, 0, n, 0)
 #define TEST_ROWS(name, rows) TN_TEST(name, 0, (int)(sizeof(rows) / sizeof *(rows)), 0)

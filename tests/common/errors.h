@@ -40,7 +40,6 @@ static inline void tn_test_error(const char *file, int line, tn_status code, con
 /* The same, and asserts that the function returns the code. */
 #define ck_fails(result, code, text) TN_CK_BOTH(ck_assert_int_eq(result, code), ck_error(code, text))
 #define ck_fails_has(result, code, part) TN_CK_BOTH(ck_assert_int_eq(result, code), ck_error_has(code, part))
-#define ck_fails_code(result, code) TN_CK_BOTH(ck_assert_int_eq(result, code), ck_error_code(code))
 #define TN_CK_BOTH(first, second) \
     do {                          \
         first;                    \
