@@ -135,6 +135,7 @@ TN_API tn_tensor *tn_std_run(tn_reduce_args a);
 TN_API tn_tensor *tn_amax_run(tn_reduce_args a); /* equal maxima share the gradient */
 TN_API tn_tensor *tn_amin_run(tn_reduce_args a);
 TN_API tn_tensor *tn_norm_run(tn_reduce_args a);
+TN_API tn_tensor *tn_normalize(tn_tensor *x, int dim); /* x / max(‖x‖, 1e-12) along dim, as F.normalize */
 TN_API tn_tensor *tn_logsumexp_run(tn_reduce_args a);
 TN_API tn_tensor *tn_any_run(tn_reduce_args a);
 TN_API tn_tensor *tn_all_run(tn_reduce_args a);

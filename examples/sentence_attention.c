@@ -95,8 +95,7 @@ int main(int argc, char **argv)
     tn_vectors    *v = tn_vectors_load(argv[1], TN_VECTORS_ANY);
     if (v && look_up(v, argv[1], sentence, &w)) {
         if (!(scale > 0)) scale = sqrt((double)tn_vectors_dim(v));
-        tn_tensor *length = tn_clamp(tn_norm(w.rows, .dims = TN_DIMS(-1), .keepdim = true), 1e-12, INFINITY);
-        tn_tensor *unit = tn_div(w.rows, length);
+        tn_tensor *unit = tn_normalize(w.rows, -1);
         tn_tensor *cosine = tn_matmul(unit, tn_transpose(unit, 0, 1));
         tn_tensor *scores = tn_matmul(w.rows, tn_transpose(w.rows, 0, 1));
         tn_tensor *weights = tn_softmax(tn_mul_scalar(scores, 1 / scale), -1);

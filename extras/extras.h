@@ -4,6 +4,7 @@
 #include "elmo.h"
 #include "families.h"
 #include "images.h"
+#include "lbfgs.h"
 #include "look.h"
 #include "reformer.h"
 #include "report.h"

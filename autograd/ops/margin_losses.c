@@ -121,13 +121,9 @@ static bool info_nce_loss_infer(tn_ctx *c)
     if (TN_ARG(c, number) > 0) return true;
     return tn_infer_fail(c, TN_EINVAL, "the temperature is %g, but must be positive", TN_ARG(c, number));
 }
-static tn_tensor *unit_rows(tn_tensor *x)
-{
-    return tn_div(x, tn_clamp(tn_norm(x, .dims = TN_DIMS(-1), .keepdim = true), 1e-12, INFINITY));
-}
 static void info_nce_loss_compose(tn_ctx *c)
 {
-    tn_tensor *cosines = tn_matmul(unit_rows(c->in[0]), tn_transpose(unit_rows(c->in[1]), 0, 1));
+    tn_tensor *cosines = tn_matmul(tn_normalize(c->in[0], -1), tn_transpose(tn_normalize(c->in[1], -1), 0, 1));
     c->out[0] = tn_cross_entropy(tn_div_scalar(cosines, TN_ARG(c, number)), tn_arange(tn_size(c->in[0], 0)),
                                  .reduction = TN_ARG(c, reduction));
 }

@@ -120,6 +120,11 @@ tn_tensor *tn_norm_run(tn_reduce_args a)
     return tn_apply_args(isinf(a.p) ? &tn__op_norm_inf : &tn__op_norm, (&(args_t){a.dims, a.keepdim, a.p}), a.x);
 }
 
+tn_tensor *tn_normalize(tn_tensor *x, int dim)
+{
+    return tn_div(x, tn_clamp(tn_norm(x, .dims = TN_DIMS(dim), .keepdim = true), 1e-12, INFINITY));
+}
+
 #else /* ============================================================== a reducer over blocks of one real type */
 
 typedef tn__lanes TN__(norm_state);

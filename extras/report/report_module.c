@@ -9,7 +9,7 @@
 enum { BOXES = 400, ROW = 20, PAD = 6, INDENT = 12 };
 
 typedef struct {
-    char       *path; /* of its module; owned */
+    char       *path; /* the module's path; owned */
     const char *name; /* its end, below the owner's path */
     tn_module  *module;
     int         owner, times; /* index of the box around it, -1: none; number of equal modules */

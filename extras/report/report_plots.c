@@ -7,7 +7,7 @@
 #include <math.h>
 
 enum { WIDTH = 860, HEIGHT = 320, TOP = 10, BOTTOM = 44, FEW = 30 /* points */ };
-enum { UNITS = 10000, COLUMNS = 774 }; /* of the plot's width and height; columns of a line that is thinned */
+enum { UNITS = 10000, COLUMNS = 774 }; /* units of the plot's width and height; columns of a line that is thinned */
 
 typedef struct {
     double low, high, step; /* shown range, and distance of tick marks; if log, of the values' decimal logarithms */

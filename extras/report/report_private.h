@@ -8,14 +8,14 @@
 struct tn_report {
     tn_string body, page;
     char     *title;
-    tn_string figure_title, legend;      /* of the last figure: text, SVG elements; for tn_report_save_figure */
-    int       width, height, legend_end; /* of the last figure, in its units */
+    tn_string figure_title, legend;      /* text and SVG elements of the last figure; for tn_report_save_figure */
+    int       width, height, legend_end; /* the last figure's sizes, in its units */
     bool      log_x, log_y;              /* scales of the next curves */
     int       choices, alternatives;     /* numbers of the last choice and alternative */
     bool      choosing;
     bool      parts;     /* the next figure has parts that a reader chooses */
     size_t    figure_at; /* where the last figure's <svg> starts in the body, or before */
-    int       margin;    /* of the last figure, if its parts reach beyond its <svg> on the left; else 0 */
+    int       margin;    /* pixels by which parts of the last figure reach beyond its <svg> on the left */
     bool      scripted;  /* a figure uses the script */
     int       refresh;   /* seconds until a reader loads the page again; 0: never */
 };

@@ -36,7 +36,7 @@ typedef struct {
     const char          *label;
     const unsigned char *p;
     size_t               n, at;
-    int64_t              size;   /* of the whole file, of which p has the first n bytes */
+    int64_t              size;   /* size of the whole file; p has its first n bytes */
     bool                 short_; /* reading stopped at the end of p's bytes, not of the file; nothing is raised */
     tn__py_value        *value;
     tn__py_node         *node;

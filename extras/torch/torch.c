@@ -21,14 +21,14 @@ enum { PICKLE_MOST = 256 << 20, FOLDER_MOST = 256 << 20, BLOBS_MOST = 1000000, E
 typedef struct {
     const char *name;
     uint32_t    name_bytes;
-    int64_t     at, bytes; /* of zip: of the local header, until that is read */
+    int64_t     at, bytes; /* zip: position of the local header, until that is read */
     bool        found;
     int         element; /* -1: not referenced yet */
 } blob;
 
 typedef struct {
     tn_safetensors *f;
-    unsigned char  *folder; /* of zip: the central directory, which contains the names */
+    unsigned char  *folder; /* zip: the central directory, which contains the names */
     size_t          folder_bytes;
     unsigned char  *text; /* the pickles */
     size_t          text_bytes;

@@ -26,7 +26,7 @@ typedef struct {
     int                            files;
     const char *const             *path;
     const char                    *doing; /* stage, for progress */
-    int64_t                        bytes; /* of all files, once known */
+    int64_t                        bytes; /* total size of the files, once known */
     int64_t                        done;
     int                            next; /* next file to open */
     bool                           open;

@@ -11,7 +11,7 @@ typedef struct {
     int                files;
     const char *const *path;
     int64_t           *start;         /* [files + 1]: offset of each file in their concatenation */
-    int64_t            bytes, before; /* of all files; read before the current epoch */
+    int64_t            bytes, before; /* total size of the files; bytes read before this epoch */
     int64_t            words;
     double             asked, began;      /* start times of the call and of the training */
     int64_t            epoch;             /* current epoch */

@@ -125,7 +125,7 @@ typedef struct {
     /* the chunk: bytes from … to - 1 of the file; and its text with the bytes around it */
     int64_t    from, to, text_at, text_end, file_end;
     char      *text;
-    uint64_t   key; /* of the random draws: seed, epoch, file */
+    uint64_t   key; /* identifies the random draws: seed, epoch, file */
     tn__copies in, out;
     int32_t   *token;               /* kept words, in order; -1: end of a line */
     int32_t   *in_at, *out_at;      /* copy of each token's row */

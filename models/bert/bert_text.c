@@ -74,7 +74,7 @@ tn_tensor *tn_bert_embed(tn_bert *m, const tn_tokenizer *t, int64_t n, const cha
         y = tn_bert_forward(m, b.ids, .types = b.segments, .key_padding_mask = b.key_padding_mask,
                             .skip_padding = true);
         y = tn_bert_sentences(y, b.key_padding_mask, pooling);
-        y = tn_div(y, tn_clamp(tn_norm(y, .dims = TN_DIMS(-1), .keepdim = true), 1e-12, INFINITY));
+        y = tn_normalize(y, -1);
     }
     return tn_scope_return(s, tn_error() == TN_OK ? y : NULL);
 }

@@ -29,7 +29,7 @@ typedef struct {
     tn_hf_function then;  /* activation after dense; NULL: none */
 } sentence_step;
 typedef struct {
-    char            folder[1024]; /* of the model */
+    char            folder[1024]; /* the model's folder */
     bool            given;        /* specified by modules.json */
     tn_bert_pooling pooling;
     bool            skip_prompt;          /* the pooling excludes the prompt's tokens */
@@ -67,14 +67,14 @@ typedef struct {
     tn_corpus   *corpus;
     tn_mlm      *batches;
     tn_mlm      *held; /* batches of the part that .held sets aside; NULL: none */
-    tn_ids       ids;  /* of all sentences, and their starts [sentences + 1] and lines [sentences]: see lines.c */
+    tn_ids       ids;  /* tokens of all sentences, their starts [sentences + 1] and lines [sentences]: see lines.c */
     int64_t     *start, *line;
 } texts;
 
 typedef struct {
     option_list  files;
     const char  *cache; /* file for the token ids */
-    tn_bert_kind kind;  /* of the model, which decides the form of the examples */
+    tn_bert_kind kind;  /* the model's kind, which decides the form of the examples */
     bool         pairs, fixed, whole_words, by_rule;
     int64_t      length, batch; /* tokens per example, examples per batch */
     double       rate;          /* fraction of tokens that are masked; 0: 0.15, XLNet 1/6 */
@@ -99,7 +99,7 @@ typedef struct {
     option_list text, valid;
     const char *objective;                /* NULL: modernbert */
     int64_t     batch, length, embedding; /* embedding: width, ALBERT and ELECTRA only; 0: min(128, dim) */
-    const char *sharing;                  /* of the embeddings of two models; NULL: tied, of deberta-v3 gdes */
+    const char *sharing;                  /* how two models share embeddings; NULL: tied, deberta-v3: gdes */
     bool        cased, norm_last, whole_words, by_rule;
     double      valid_part;   /* held-out fraction of the text; NaN: the default */
     int64_t     word_vectors; /* epochs of skip-gram before the training; 0: no skip-gram */
@@ -139,7 +139,7 @@ bool electra_save(electra *m, const tn_tokenizer *tokens, const char *dir);
 
 /* Results on a validation text. */
 typedef struct {
-    double  loss, perplexity, right, next; /* of masked tokens: nats, exp(loss), accuracy; accuracy of pairs */
+    double  loss, perplexity, right, next; /* masked tokens: nats, exp(loss), accuracy; pairs: accuracy */
     double  unigram;                       /* loss of a baseline that predicts by the tokens' frequencies, in nats */
     int64_t words, pairs;                  /* number of masked tokens; of pairs */
 } evaluation;

@@ -113,7 +113,7 @@ static tn_tensor *loss_of(tn_bert *m, const pairs *p, tn_tensor *which)
     if (text && tn_tokenizer_batch(asked.base.tokens, &b, 2 * n, text, .max_length = asked.how.length) == TN_OK) {
         y = tn_bert_forward(m, b.ids, .types = b.segments, .key_padding_mask = b.key_padding_mask);
         y = tn_bert_sentences(y, b.key_padding_mask, asked.how.pooling);
-        y = tn_div(y, tn_clamp(tn_norm(y, .dims = TN_DIMS(-1), .keepdim = true), 1e-12, INFINITY));
+        y = tn_normalize(y, -1);
         y = tn_matmul(tn_narrow(y, 0, 0, n), tn_transpose(tn_narrow(y, 0, n, n), 0, 1));
         y = tn_cross_entropy(tn_mul_scalar(y, 1 / asked.temperature), own);
     }

@@ -38,7 +38,7 @@ static void print_vectors(const sentences *how, const model *m, int64_t n, char 
     fflush(stdout); /* program_main reports errors of standard output */
 }
 
-static broken_lines broken; /* of standard input */
+static broken_lines broken; /* invalid lines of standard input */
 
 /* Reads up to `most` lines of standard input, each of which the caller frees. Returns their number. A line with a NUL
  * byte ends the group and sets *text to false; the lines before it still get their vectors. */

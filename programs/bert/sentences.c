@@ -373,7 +373,7 @@ tn_tensor *sentences_vectors(const sentences *how, const model *m, int64_t n, co
         for (int i = 0; i < how->steps; i++) {
             const sentence_step *x = &how->step[i];
             if (x->dense) y = x->then ? x->then(tn_call(x->dense, y)) : tn_call(x->dense, y);
-            else y = tn_div(y, tn_clamp(tn_norm(y, .dims = TN_DIMS(-1), .keepdim = true), 1e-12, INFINITY));
+            else y = tn_normalize(y, -1);
         }
         if (how->truncate && how->truncate < tn_size(y, -1)) y = tn_narrow(y, -1, 0, how->truncate);
         y = tn_contiguous(tn_to(y, TN_F32));

@@ -2,6 +2,7 @@
  * common/train.c. */
 #include "core/system/system.h"
 
+#include "extras/programs/repeat/repeat.h"
 #include "../common/messages.h"
 #include "../common/checksum.h"
 #include "../common/ranks.h"

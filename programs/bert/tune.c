@@ -24,7 +24,7 @@ typedef struct {
     tn_optimizer    *own; /* with --layer-rate; else NULL */
     tn_labels       *labels;
     text_set         train_set, valid_set, test_set;
-    tn_tensor       *weight; /* of each label in the loss; NULL: 1 */
+    tn_tensor       *weight; /* weight of each label in the loss; NULL: 1 */
     tn_bert_config   shape;
     test_settings    how;
 } tuning;
@@ -287,7 +287,8 @@ static void describe(const training *b, tn_json_writer *w)
 static bool save(training *b, tn_fit_why why)
 {
     (void)why;
-    static const char *const peft[] = {"SEQ_CLS", "TOKEN_CLS", "QUESTION_ANS", "SEQ_CLS"}; /* of each tn_task */
+    static const char *const peft[] = {"SEQ_CLS", "TOKEN_CLS", "QUESTION_ANS",
+                                       "SEQ_CLS"}; /* name of each tn_task in PEFT's files */
     tn_tuned                *m = b->net;
     char                     path[1024];
     if (tn_has_lora(m)) { /* saved separately, then merged into the model */

@@ -22,7 +22,7 @@ typedef struct {
     tn_tuned    *asked;  /* the model of the scores; borrowed */
     int64_t     *first;  /* index of each example's first feature; without features, of the next example's */
     int64_t      n;      /* number of features */
-    float      **scores; /* of each feature: [count, width] */
+    float      **scores; /* a tensor [count, width] for each feature */
     int64_t     *count, *width;
 } text_set;
 bool text_set_open(text_set *h, const tn_labels *labels, const tn_tokenizer *t, tn_features_config c);
@@ -53,7 +53,7 @@ typedef struct {
     int64_t          longest; /* maximum tokens of an answer */
     tn_tokenizer    *tokens;
 } test_settings;
-void    metrics_name_f1(metrics *v, const tn_labels *labels); /* of two labels the second, else the mean of all */
+void    metrics_name_f1(metrics *v, const tn_labels *labels); /* F1 of the second of two labels, else the mean */
 metrics metrics_none(int64_t examples);
 /* Sets the correlations of v->examples values; infinite if undefined, because all values are equal. */
 void metrics_correlate(metrics *v, const double *x, const double *y);

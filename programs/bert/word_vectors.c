@@ -69,8 +69,7 @@ void word_vectors_apply(tn_tensor *weight, tn_tensor *rows)
     tn_tensor     *known = tn_any(tn_ne(rows, tn_zeros(TN_SHAPE(1))), .dims = TN_DIMS(1), .keepdim = true);
     tn_tensor     *mean = tn_div(tn_sum(rows, .dims = TN_DIMS(0)), tn_sum(tn_to(known, TN_F32)));
     tn_tensor     *from = tn_sub(rows, mean);
-    tn_tensor     *length = tn_clamp(tn_norm(from, .dims = TN_DIMS(1), .keepdim = true), 1e-12, INFINITY);
-    from = tn_mul_scalar(tn_div(from, length), spread * sqrt((double)tn_size(rows, 1)));
+    from = tn_mul_scalar(tn_normalize(from, 1), spread * sqrt((double)tn_size(rows, 1)));
     from = tn_where(known, from, weight);
     if (tn_error() == TN_OK) tn_copy_from(weight, from);
     tn_scope_end(s);

@@ -34,7 +34,7 @@ typedef struct {
     int            kept_count;
 } command_line;
 extern command_line now;
-extern const option common_options[];                    /* of every command */
+extern const option common_options[];                    /* options that every command has */
 int                 program_unknown(const char *option); /* program_usage for an unknown option */
 
 /* Takes ownership of a string from malloc until the command ends. NULL, or no memory: NULL, raised. */

@@ -11,7 +11,7 @@ bool        file_exists(const char *path);
 bool        same_file(const char *a, const char *b); /* do two paths name one file, which may not exist yet? */
 bool        may_write(const char *path);             /* before long work: can a file be made here? False: raised */
 int64_t     input_waits(void); /* bytes of standard input that can be read now, unless it is a terminal */
-double      seconds_now(void); /* of a monotonic clock */
+double      seconds_now(void); /* a monotonic clock */
 
 /* Reads a line of at most `most` bytes from standard input, without its line end but with a NUL, into *line, which
  * grows and which the caller frees. False: end of input, or raised. */

@@ -50,9 +50,9 @@ typedef struct {
     void         *to;    /* the variable to set; it holds the default */
     bool          required, single;
     double        least, most; /* range of a number; both 0: any number */
-    const char   *choices;     /* of a text: "f32|bf16" */
+    const char   *choices;     /* allowed texts: "f32|bf16" */
     const char   *otherwise;   /* what --help shows as the default while the variable is not set */
-    bool          random;      /* of an integer: "random" is a value, too, which draws a number */
+    bool          random;      /* integer: the value "random" draws a number */
     option_resume resume;
 } option;
 
@@ -78,8 +78,8 @@ struct command {
     const char    *text;                    /* paragraphs and examples for --help; may be NULL */
     const char    *operands;                /* "FILE..."; NULL: none */
     int            least, most;             /* number of operands; most -1: any number */
-    void          *training;                /* of a command that trains: see train.h */
-    const command *repeats;                 /* of verify and debug: the command whose runs they repeat */
+    void          *training;                /* what a command trains: see train.h */
+    const command *repeats;                 /* verify and debug: the command whose runs they repeat */
 };
 
 /* A command whose function is named run; may be followed by .operands, .least, .most and .text. */

@@ -17,7 +17,7 @@ static bool add(tn_string *s, const char *text) { return tn_string_add(s, tn_tex
 
 enum { LOSS, VALID, RATE, SCORE, CURVES };
 typedef struct {
-    char      name[2][80]; /* of the training and validation curves, if the log is another run's */
+    char      name[2][80]; /* labels of the training and validation curves, if the log is another run's */
     double   *all;
     size_t    bytes;
     tn_series curve[CURVES];

@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 typedef struct {
-    int          count; /* of operands */
+    int          count; /* number of operands */
     char       **operands;
     const char  *file, *member; /* file: NULL: none */
     int          at;
@@ -22,7 +22,7 @@ typedef struct {
     char        *line;
     size_t       room;
     tn_json     *json;
-    const char  *name; /* of the file in messages */
+    const char  *name; /* the file's name in messages */
     broken_lines broken;
 } records;
 const char *records_next(records *r); /* valid until the next call; NULL: no more, or an error is set */

@@ -30,6 +30,6 @@ int resume_open(const command *train, const char *path);
 bool resume_find_files(void);
 /* Raises an error that names the first file that is not the run's, by its contents. False: raised. */
 bool resume_same_files(void);
-bool resume_same_files_in(const char *path); /* of the run whose options a file of this name contains */
+bool resume_same_files_in(const char *path); /* for the run whose options are in the file */
 
 #endif

@@ -10,15 +10,15 @@
 typedef tn_status (*pairs_score)(void *model, const tn_tokenizer *t, int64_t n, const char *const *texts, double *to);
 
 typedef struct {
-    char   *name;      /* of a paradigm or a phenomenon; owned */
-    int64_t pairs;     /* of a paradigm */
+    char   *name;      /* the paradigm or phenomenon; owned */
+    int64_t pairs;     /* paradigm: number of pairs */
     int64_t right;     /* pairs whose acceptable sentence has the higher score; equal scores count as wrong */
-    int64_t paradigms; /* of a phenomenon */
-    int64_t of;        /* of a paradigm: index of its phenomenon */
+    int64_t paradigms; /* phenomenon: number of paradigms */
+    int64_t of;        /* paradigm: index of its phenomenon */
     double  accuracy;  /* in percent; of a phenomenon, the mean over its paradigms */
 } pairs_group;
 typedef struct {
-    tn_string    text; /* of the sentences, each ended by a NUL */
+    tn_string    text; /* all sentences, each ended by a NUL */
     tn_ids       at;   /* starts of the sentences in text, two per pair */
     tn_ids       of;   /* index of the paradigm of each pair */
     pairs_group *paradigm, *phenomenon;

@@ -311,7 +311,7 @@ static bool only_frequencies(const training *t, double loss) { return t->unigram
 typedef struct {
     record         rec;
     training      *t;
-    sentence_pairs pairs; /* of t->pairs, a sample */
+    sentence_pairs pairs; /* a sample of the file t->pairs */
 } listener;
 
 /* Prints and records the percentage of sentence pairs that the model orders correctly. */

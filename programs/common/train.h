@@ -115,10 +115,10 @@ typedef struct {
 typedef struct {
     double  began, all; /* when the command started; seconds of the run, 0: its number of steps is fixed */
     double  before;     /* seconds of training before the current call of tn_fit */
-    double  time;       /* of the last look at the clock, at `step` */
+    double  time;       /* when the clock was last read, at `step` */
     int64_t step;
     int64_t steps; /* the new number of steps, for which tn_fit has to stop; 0: none */
-    int     look;  /* of the times at which to look at the clock */
+    int     look;  /* index of the next time to read the clock */
 } plan;
 
 /* One training. A kind puts it first in a struct of its own that has more members. */
@@ -153,7 +153,7 @@ typedef struct {
 
 /* The functions of one kind, in the order of their calls. False or NULL: an error is set. */
 struct train_kind {
-    const char *title;         /* of the report */
+    const char *title;         /* the report's title */
     int         max_interval;  /* maximum number of steps between two checkpoints */
     double      minutes;       /* default duration of a run */
     int (*check)(training *t); /* before anything is created: sets the size's values; returns 0 or program_usage */
@@ -196,8 +196,8 @@ void train_stopped(const tn_fit_result *r, const char *again); /* reports step a
  * For make. */
 int64_t train_resumed_steps(const training *t);
 
-/* The steps of train_run, for verify.c. train_check returns 0 or an exit code. The arguments of tn_fit lack .resume,
- * .on and .stop. train_describe: the options that define the run, as JSON in w. */
+/* The steps of train_run, for extras/programs/repeat. train_check returns 0 or an exit code. The arguments of tn_fit
+ * lack .resume, .on and .stop. train_describe: the options that define the run, as JSON in w. */
 int           train_check(training *t);
 bool          train_read(training *t);
 tn_tokenizer *train_tokenizer(training *t);
@@ -225,7 +225,7 @@ void train_put_path(const training *t, tn_json_writer *w, const char *name, cons
 typedef struct {
     double      minutes; /* by_speed: of two cores of Zen 3 in f32; a machine that is twice as fast needs half */
     const char *size;
-    int64_t     batch, length; /* of the kind's options */
+    int64_t     batch, length; /* values for the kind's options */
 } train_choice;
 /* train_choose returns the row for this run and sets --size and --dtype, unless they were given; call it in check. The
  * row for --steps, and with --ranks, does not depend on the machine's speed. train_valid_tokens: the number of tokens
@@ -234,42 +234,6 @@ typedef struct {
 const train_choice *train_choose(training *t, const train_choice *rows, bool by_speed);
 int64_t             train_valid_tokens(const training *t);
 void                train_choose_vocabulary(training *t, size_t bytes);
-
-/* PROGRAM verify DIR (verify.c): repeats segments of the run in the folder, made by train_command. */
-int                 verify_main(int count, char **operands);
-extern const option verify_options[];
-#define VERIFY_COMMAND(name_)                                                                                         \
-    {                                                                                                                 \
-        .name = "verify", .summary = "repeat parts of a training and compare the bits", .options = verify_options,    \
-        .run = verify_main, .operands = "DIR", .least = 1, .most = 1, .repeats = &train_command,                      \
-        .text =                                                                                                       \
-            "Repeats segments of the training in DIR, each from one training checkpoint to the next, and compares "   \
-            "the batches, losses, learning rates, weights and the model with those of the run. The last line is "     \
-            "\"identical K segments\", or \"differs at step N: \" and the input that differs: data, configuration, "  \
-            "learning rate or weights. Texts, images and a tokenizer of --vocab must be where they were. Files that " \
-            "are not compared are listed: logs, pages, caches, the lock, the best weights in checkpoints.\n\n"        \
-            "  " name_ " verify book\n"                                                                               \
-            "  " name_ " verify book --segments 5 --threads 2"                                                        \
-    }
-
-/* PROGRAM debug DIR (debug.c): shows steps of the run in the folder, made by train_command. */
-int                 debug_main(int count, char **operands);
-extern const option debug_options[];
-#define DEBUG_COMMAND(name_)                                                                                           \
-    {                                                                                                                  \
-        .name = "debug", .summary = "show what a step of a training did", .options = debug_options, .run = debug_main, \
-        .operands = "DIR", .least = 1, .most = 1, .repeats = &train_command,                                           \
-        .text = "Restores any step of the training in DIR: from the newest training checkpoint before it, or from "    \
-                "the beginning, repeats the steps up to it with the same bits, and shows the batch with the loss of "  \
-                "each row, the gradients, and the results of all modules. --when finds the first step where a "        \
-                "condition holds: on the loss, the largest loss of a row, the norm of all gradients, the learning "    \
-                "rate, the number of rows that are copies of others, or the leak, the change of a result with "        \
-                "tokens that a mask must hide. --without repeats the training without one line of its text, and "      \
-                "compares losses and weights.\n\n"                                                                     \
-                "  " name_ " debug book --step 1200\n"                                                                 \
-                "  " name_ " debug book --when \"loss > 4\" --from 100\n"                                              \
-                "  " name_ " debug book --without 17"                                                                  \
-    }
 
 /* For check: sets the sizes and the learning rate that were not given, and checks that heads divide dim. Returns 0 or
  * program_usage. */

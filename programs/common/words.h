@@ -41,9 +41,9 @@ extern const ambiguous senses[];
 extern const int       nsenses;
 
 extern const char *const verbs[6];                      /* for things, in the past tense: carried ... */
-extern const char *const feelings[8], *const states[8]; /* of people and animals; of things: adjectives */
+extern const char *const feelings[8], *const states[8]; /* adjectives for people and animals; for things */
 extern const char *const prepositions[6];               /* under, near ...  */
-extern const noun        acts[6];                       /* of people and animals: sleeps, sleep */
+extern const noun        acts[6];                       /* what people and animals do: sleeps, sleep */
 extern const noun        animals[8];
 extern const char *const opinions[4], *const sizes[4], *const ages[4]; /* adjectives, in ... */
 extern const char *const colours[5], *const materials[4];              /* ... the English order */

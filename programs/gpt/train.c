@@ -1,4 +1,5 @@
 /* train.c — gpt train: the part of a training that is specific to language models; the rest is in common/train.c. */
+#include "extras/programs/repeat/repeat.h"
 #include "../common/messages.h"
 #include "gpt.h"
 

@@ -22,7 +22,7 @@ static int64_t lengths;
 /* The result of one model. */
 typedef struct {
     double  correct_symbols[MOST_LENGTHS], correct_lines[MOST_LENGTHS]; /* fractions, by length */
-    double  seconds, rate;                                              /* of training; symbols per second */
+    double  seconds, rate;                                              /* training time; symbols per second */
     int64_t n;                                                          /* points of the loss curve */
     double *step, *loss;
     char    output[TASK_TEXT]; /* the output for the example line */

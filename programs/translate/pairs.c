@@ -9,7 +9,7 @@
 typedef struct {
     const char *path;
     int64_t     line;
-    size_t      bytes; /* of the lines */
+    size_t      bytes; /* sum over the lines */
     uint64_t    sum;   /* their hash */
 } check_state;
 

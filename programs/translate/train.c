@@ -1,4 +1,5 @@
 /* train.c — translate train: the parts of a training that are specific to translation; common/train.c has the rest. */
+#include "extras/programs/repeat/repeat.h"
 #include "../common/messages.h"
 #include "translate.h"
 

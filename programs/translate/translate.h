@@ -22,7 +22,7 @@ void model_close(model *m);
  * empty line. Returns false if an error is set. */
 typedef struct {
     int64_t empty, first_empty; /* number of pairs with an empty line; number of the first such line, from 1 */
-    size_t  bytes;              /* of the lines of both files */
+    size_t  bytes;              /* sum over the lines of both files */
 } pairs_state;
 bool pairs_check(const char *source, const char *target, pairs_state *s);
 
@@ -77,7 +77,7 @@ typedef struct {
     pairs       pairs, held;
     pairs_state state, held_state;
     bleu_set    bleu;
-    /* of t5 */
+    /* for --objective t5 */
     train_texts texts;
     int64_t     length; /* tokens of an input */
     tn_spans   *spans, *held_spans;

@@ -51,6 +51,7 @@ models/open      | files generate bert heads gpt llama seq2seq | core/base/toolb
 models/fit       |                               | core/base/toolbox.h core/files/io.h
 extras/look      |                               | core/base/toolbox.h
 extras/elmo      |                               | core/base/toolbox.h models/files
+extras/lbfgs     |                               | core/base/toolbox.h autograd/tape
 extras/skip_thought |                            | core/base/toolbox.h models/files
 extras/report    |                               | core/base/toolbox.h data/text
 extras/vectors   |                               | core/base/toolbox.h core/kernels/kernels.h data/text

@@ -100,7 +100,7 @@ static void draw(tn_generator *g, int64_t blanks, tn_tensor **x, tn_tensor **y)
 }
 
 typedef struct {
-    double  right, seconds; /* of a step */
+    double  right, seconds; /* accuracy; duration of a step */
     int64_t parameters;
 } outcome;
 

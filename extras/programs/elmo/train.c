@@ -17,7 +17,7 @@ typedef struct {
     elmo_training *g;
     text_lines     lines;
     tn_sentences  *sentences;
-    tn_source      source; /* of the sentences */
+    tn_source      source; /* reads the sentences */
 } half;
 
 struct elmo_training {

@@ -160,7 +160,7 @@ void blocks_emit(emitter *e, const tn_blocks *m, const char *stack)
 
 /* ---- an encoder's sizes ------------------------------------------------------------------------------------------ */
 
-enum { KEYS = 128 }; /* of a block in program/arithmetic.c */
+enum { KEYS = 128 }; /* keys per block in program/arithmetic.c */
 
 static const tn_block *first_of(const tn_blocks *m) { return tn_at(m->layers, 0); }
 double                 blocks_scale(const tn_mha *a)

@@ -252,7 +252,7 @@ void emit_weight_names(emitter *e)
 
 typedef struct {
     FILE *f;
-    int   column, bytes; /* of the line, of the row */
+    int   column, bytes; /* column in the line; bytes of the row */
     bool  digit;         /* the last byte is an octal number that a digit would continue */
     bool  raw;           /* bytes as they are */
 } byte_writer;

@@ -16,7 +16,7 @@ typedef struct {
 typedef struct {
     FILE        *f;
     char         path[1024], part[1032];                 /* the file, and its name while it is written */
-    char         weights_path[1032], weights_part[1040]; /* of the file of the weights; empty: there is none */
+    char         weights_path[1032], weights_part[1040]; /* the file of the weights; empty: there is none */
     const char  *feature[40];                            /* names that are true in the templates' lines "#if NAME" */
     int          features;
     emit_weight *weight;                 /* [tensors] */
@@ -31,7 +31,7 @@ void emit(emitter *e, const char *fmt, ...) TN_PRINTF(2, 3);
 
 /* The first comment of the file. */
 typedef struct {
-    const char *path, *program, *kind; /* of the model; "gpt"; "gpt2" */
+    const char *path, *program, *kind; /* the model's path; "gpt"; "gpt2" */
     const char *use;                   /* a command that uses the compiled program */
     int64_t     layers, dim;
     int64_t     state, texts, main, stack; /* bytes */
@@ -117,7 +117,7 @@ typedef struct {
     tn_encoding        *scratch;
     int64_t             n; /* tokens */
     int32_t            *types;
-    tn_string           text;  /* of all tokens, as they are decoded */
+    tn_string           text;  /* all tokens, as they are decoded */
     int64_t            *piece; /* [n][3]: offset in text, bytes, kind */
     int64_t            *merge; /* [merges][4]: left, right, result, order; sorted */
     int64_t             merges;

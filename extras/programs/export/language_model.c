@@ -9,7 +9,7 @@ typedef struct {
     tn_lm_info    about;
     tn_tensor    *words, *positions; /* positions: NULL with rotary ones */
     tn_blocks    *blocks;
-    const tn_mha *mha;        /* of the first layer */
+    const tn_mha *mha;        /* attention of the first layer */
     int64_t       length, ff; /* maximum tokens of a text; width of the hidden layer of the feed-forward */
     const char   *function;   /* the activation in the C file */
     bool          gated, tied;

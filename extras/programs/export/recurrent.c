@@ -8,7 +8,7 @@ enum { PROMPT = 4096 }; /* bytes and tokens of the text on standard input */
 
 typedef struct {
     const tn_rnn_lm *m;
-    int64_t          widest, sums; /* of the states and inputs; of all gates */
+    int64_t          widest, sums; /* largest of states and inputs; sums of all gates */
 } recurrent;
 
 static bool describe(const tn_rnn_lm *m, const char *path, recurrent *r)

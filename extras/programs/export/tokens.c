@@ -144,7 +144,7 @@ static bool read_merges(token_tables *k)
     tn_string both = {0};
     k->merge = room(4 * k->merges, sizeof *k->merge);
     if (tn_error() == TN_OK) tn_tokenizer_parts(k->t, score, k->types, pair);
-    const bool scored = tn_tokenizer_kind_of(k->t) == TN_SENTENCE_BPE; /* of equal scores the leftmost is first */
+    const bool scored = tn_tokenizer_kind_of(k->t) == TN_SENTENCE_BPE; /* equal scores: the leftmost is first */
     for (int64_t i = 0; i < k->merges && tn_error() == TN_OK; i++) {
         int64_t *m = k->merge + 4 * i;
         both.bytes = 0;
@@ -203,7 +203,7 @@ static int class_of(const token_tables *k, uint32_t c)
     const int n = tn_utf8_put(c, letter);
     for (int i = 0; i < 3; i++) text[i * (n + 1)] = "a1!"[i], memcpy(text + i * (n + 1) + 1, letter, (size_t)n);
     const tn_encoding *e = encoded(k, text, (size_t)(3 * n + 3));
-    int32_t            word[15] = {0}; /* of each byte */
+    int32_t            word[15] = {0}; /* a token for each byte */
     for (int64_t i = 0; i < e->n; i++)
         for (int32_t b = e->start[i]; b < e->end[i] && b < 15; b++) word[b] = e->word[i];
     if (word[0] == word[1]) return LETTERS;

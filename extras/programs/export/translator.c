@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { KEYS = 128 }; /* of a block in program/arithmetic.c */
+enum { KEYS = 128 }; /* keys per block in program/arithmetic.c */
 
 static const tn_block *first_of(const tn_blocks *m) { return tn_at(m->layers, 0); }
 

@@ -82,7 +82,7 @@ typedef struct {
     const tn_tokenizer *t;
     tn_encoding        *e;
     char                letter; /* a letter of the alphabet */
-    tn_string           text;   /* of all characters */
+    tn_string           text;   /* all characters */
 } prober;
 
 static bool find_letter(prober *p)

@@ -3,6 +3,7 @@
  *
  * Averaged SGD as in AWD-LSTM (Merity and others 2018): plain SGD, until a validation loss is worse than the best of
  * those more than `patience` validations earlier; from then on the weights that are measured and saved are averages. */
+#include "../repeat/repeat.h"
 #include "programs/common/messages.h"
 #include "lm.h"
 

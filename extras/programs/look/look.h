@@ -24,7 +24,7 @@ typedef struct {
     model_kind    kind;
     tn_model      all;     /* owns net and tokens */
     tn_module    *net;     /* a tn_bert, a tn_tuned, a tn_lm or a tn_seq2seq */
-    tn_bert      *encoder; /* of a READER or TUNED: net or a part of it; NULL: another kind */
+    tn_bert      *encoder; /* READER or TUNED: net or a part of it; NULL: another kind */
     tn_tokenizer *tokens;
     const char   *vectors; /* module path of the token embedding */
     int64_t       longest; /* maximum tokens per text */

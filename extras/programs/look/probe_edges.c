@@ -76,12 +76,12 @@ static edge_probe *edge_probe_new(int64_t layers, int64_t d, int64_t relations)
 typedef struct {
     int64_t     n;
     const char *name[RELATIONS];
-    size_t      bytes[RELATIONS]; /* of the name, without a subtype after a colon */
+    size_t      bytes[RELATIONS]; /* length of the name, without a subtype after a colon */
 } relations;
 typedef struct {
     const trees  *t;
     layer_vectors v;
-    int64_t      *relation, *control; /* of each word; -1: the root, or a word without tokens */
+    int64_t      *relation, *control; /* for each word; -1: the root, or a word without tokens */
 } edge_set;
 
 static int64_t relation_of(relations *r, tn_text name)

@@ -164,7 +164,7 @@ static tn_linear *train_probe(const tree_set *train, const tree_set *valid, tn_t
 /* ---- scores ------------------------------------------------------------------------------------------------------ */
 
 typedef struct {
-    double  sum[LONGEST + 1]; /* of correlations, by sentence length */
+    double  sum[LONGEST + 1]; /* sums of correlations, by sentence length */
     int64_t n[LONGEST + 1];
 } spearman;
 typedef struct {

@@ -26,7 +26,7 @@ const option paraphrases_options[] = {READER_OPTIONS, OPTION_FLAG("json", 0, &js
 typedef struct {
     tn_vectors *words;
     thoughts    net;
-    int64_t     dim; /* of a line's vector, in elements */
+    int64_t     dim; /* elements of a line's vector */
 } line_reader;
 
 static bool line_reader_open(line_reader *r)

@@ -3,7 +3,7 @@
 #include "programs/common/checksum.h"
 #include "programs/common/messages.h"
 #include "programs/common/record.h"
-#include "programs/common/replay.h"
+#include "../repeat/replay.h"
 #include "programs/common/resume.h"
 #include "vectors.h"
 

@@ -1,4 +1,5 @@
 /* train.c — vit train: the parts of a training that are specific to images; common/train.c has the rest. */
+#include "../repeat/repeat.h"
 #include "programs/common/messages.h"
 #include "programs/common/checksum.h"
 #include "vit.h"

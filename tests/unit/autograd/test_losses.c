@@ -287,6 +287,15 @@ TEST(cosine)
         EXPECT(y, 0, 0);
         EXPECT(gradient(y, zero, ops), 1e-13, 60, 80);
     }
+    /* the same quotient by hand has the same bits; a row of zeros stays 0 */
+    tn_tensor *x = tn_requires_grad(tn_reshape(F64(3, 4, 0, 0, -5, 12), TN_SHAPE(3, 2)));
+    EXPECT(tn_normalize(x, 1), 1e-15, .6, .8, 0, 0, -5.0 / 13, 12.0 / 13);
+    EXPECT(tn_normalize(x, 0), 1e-15, 3 / sqrt(34), 4 / sqrt(160), 0, 0, -5 / sqrt(34), 12 / sqrt(160));
+    tn_tensor *length = tn_norm(x, .dims = TN_DIMS(-1), .keepdim = true);
+    ck_assert(bits(tn_normalize(x, -1), tn_div(x, tn_clamp(length, 1e-12, INFINITY))));
+    ck_assert_ptr_null(tn_normalize(NULL, 0));
+    ck_assert_ptr_null(tn_normalize(x, 2));
+    tn_clear_error();
 }
 
 /* ---- normalisation ---- */

@@ -1,8 +1,8 @@
 /* replay.h — a run that is made again from its run.json, in a temporary folder: for the commands verify and debug. */
-#ifndef TENON_PROGRAMS_COMMON_REPLAY_H
-#define TENON_PROGRAMS_COMMON_REPLAY_H
+#ifndef TENON_EXTRAS_PROGRAMS_REPEAT_REPLAY_H
+#define TENON_EXTRAS_PROGRAMS_REPEAT_REPLAY_H
 
-#include "train.h"
+#include "programs/common/train.h"
 
 /* Makes the run in the folder the one of t: sets the options that run.json contains, and checks that the files exist.
  * Returns 0, also if an error is set; after a message, an exit code. replay_close frees what t has. */

@@ -6,9 +6,10 @@
  * first step that differs. */
 #include "core/system/system.h"
 
-#include "checksum.h"
+#include "programs/common/checksum.h"
+#include "repeat.h"
 #include "replay.h"
-#include "resume.h"
+#include "programs/common/resume.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,9 +34,9 @@ typedef struct {
     char            scratch[1024], input[32], text[600];
     bool            differs;
     int64_t         step, last; /* step that differs; last step of the run */
-    double          seconds;    /* of the training of the run; 0: not known */
+    double          seconds;    /* training time of the run; 0: not known */
     progress        bar;
-    tn_json_writer *w;        /* of the certificate */
+    tn_json_writer *w;        /* writes the certificate */
     tn_string       compared; /* names of the files that were compared, each after a line end */
 } verification;
 

@@ -6,7 +6,7 @@
  * depend on the number of threads. */
 #include "autograd/tape/casts.h"
 #include "core/base/toolbox.h"
-#include "optim/optim.h"
+#include "extras/lbfgs.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* test_lbfgs.c — L-BFGS: weights and losses of PyTorch (tests/golden/optim.py), closures and memory that fail, errors.
  */
+#include "extras/lbfgs.h"
 #include "tests/common/check_main.h"
 #include "tests/common/faults.h"
 #include "tests/common/optim_case.h"

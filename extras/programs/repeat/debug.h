@@ -1,6 +1,6 @@
 /* debug.h — shared by the files of the command debug: what a step of a training read and computed. */
-#ifndef TENON_PROGRAMS_COMMON_DEBUG_H
-#define TENON_PROGRAMS_COMMON_DEBUG_H
+#ifndef TENON_EXTRAS_PROGRAMS_REPEAT_DEBUG_H
+#define TENON_EXTRAS_PROGRAMS_REPEAT_DEBUG_H
 
 #include "replay.h"
 
@@ -11,7 +11,7 @@
 /* A row of a batch. */
 typedef struct {
     int64_t   row, same; /* its index; of the first row with the same content, if that is another one, else -1 */
-    double    loss;      /* of the row alone, in eval mode; a recurrent model starts with zero states. NaN: not known */
+    double    loss;      /* the row alone, in eval mode; a recurrent model starts with zero states. NaN: not known */
     uint64_t  hash;
     char      place[64]; /* in the data: "line 12"; "": not known */
     tn_string text;
@@ -21,7 +21,7 @@ typedef struct {
 typedef struct {
     char    path[256];
     int64_t n, bad;                      /* finite values; NaN and infinite ones */
-    double  sum, squares, most, weights; /* of the finite ones; most: of |x|; weights: squares of the parameters */
+    double  sum, squares, most, weights; /* finite elements; most: max |x|; weights: squares of the parameters */
 } debug_values;
 
 typedef struct {
@@ -41,7 +41,7 @@ void debug_leak(debug_step *s, training *t, const tn_batch *b, tn_fit_loss loss)
 /* The loss, observed: sets rows, results and leak, too. The bits of the training do not change. */
 tn_tensor *debug_loss(debug_step *s, training *t, const tn_batch *b, tn_fit_loss loss);
 void       debug_gradients(debug_step *s, void *module); /* sets gradients and norm */
-double     debug_norm(void *module);                     /* of all gradients */
+double     debug_norm(void *module);                     /* norm of all gradients */
 double     debug_worst(const debug_step *s);             /* the largest loss of a row; NaN: not known */
 int64_t    debug_copies(const debug_step *s);            /* the number of rows that are the same as an earlier one */
 void       debug_forget(debug_step *s);
@@ -57,12 +57,12 @@ typedef struct {
     const char    *run;
     history        h;
     char           scratch[1024]; /* temporary folder; "": none */
-    const char    *folder;        /* of the repeated run: scratch, or --out */
+    const char    *folder;        /* where the run is repeated: scratch, or --out */
     const char    *config;
     bool           used;                           /* t->net is not the initial model any more */
     bool           without;                        /* the run is not the recorded one */
     int64_t        done, limit, show, from, found; /* steps; show: to observe; from, found: of --when; 0: none */
-    tn_fit_loss    loss;                           /* of the training, without observation */
+    tn_fit_loss    loss;                           /* the training's loss, without observation */
     debug_step     seen;
     double        *other, *other_valid; /* [room], --without: losses, values of validations */
     int64_t        room;

@@ -3,7 +3,7 @@
 
 #include "replay.h"
 
-#include "resume.h"
+#include "programs/common/resume.h"
 
 #include <stdlib.h>
 #include <string.h>

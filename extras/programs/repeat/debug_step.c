@@ -3,7 +3,7 @@
  * gradients, and the random generator is restored. */
 #include "debug.h"
 
-#include "checksum.h"
+#include "programs/common/checksum.h"
 
 #include <stdlib.h>
 #include <string.h>

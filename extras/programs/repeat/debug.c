@@ -7,8 +7,9 @@
 #include "core/system/system.h"
 
 #include "debug.h"
+#include "repeat.h"
 
-#include "resume.h"
+#include "programs/common/resume.h"
 
 #include <stdlib.h>
 #include <string.h>

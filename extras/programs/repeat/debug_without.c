@@ -5,7 +5,7 @@
 
 #include "debug.h"
 
-#include "options.h"
+#include "programs/common/options.h"
 
 #include <stdlib.h>
 #include <string.h>
