@@ -209,15 +209,15 @@ static int run_thai(int n, char **operands)
 /* ---- the command line -------------------------------------------------------------------------------------------- */
 
 #define TYPES "wordpiece|bpe|byte-bpe|unigram|subword"
-#define MODEL                                                                                               \
-    OPTION_TEXT("model", 'm', "MODEL", &model,                                                              \
-                "tokenizer: a folder, a tokenizer.json, a .model, a vocab.txt, or codes of subword-nmt",    \
-                .required = true),                                                                          \
-        OPTION_TEXT("type", 't', "TYPE", &type, "set subword for codes of subword-nmt (default: detected)", \
+#define MODEL                                                                                             \
+    OPTION_TEXT("model", 'm', "MODEL", &model,                                                            \
+                "tokenizer: a folder, a tokenizer.json, a .model, a vocab.txt, or codes of subword-nmt",  \
+                .required = true),                                                                        \
+        OPTION_TEXT("type", 0, "TYPE", &type, "set subword for codes of subword-nmt (default: detected)", \
                     .choices = TYPES)
 
 static const option train_options[] = {
-    OPTION_TEXT("type", 't', "TYPE", &type,
+    OPTION_TEXT("type", 0, "TYPE", &type,
                 "wordpiece (BERT), bpe, byte-bpe (GPT-2), unigram (SentencePiece) or subword (subword-nmt); required",
                 .choices = TYPES),
     OPTION_TEXT("kind", 0, "TYPE", &type, "alias of --type; one of them is required", .choices = TYPES),
@@ -238,16 +238,15 @@ static const option encode_options[] = {
     OPTION_FLAG("lowercase", 0, &lowercase,
                 "convert to lower case, for an uncased model whose vocab.txt does not specify it"),
     OPTION_FLAG("slow", 0, &slow, "use the rules of BERT's older tokenizer in Python"),
-    OPTION_FLAG("pieces", 'p', &pieces, "print tokens, not ids"),
+    OPTION_FLAG("pieces", 0, &pieces, "print tokens, not ids"),
     OPTION_FLAG("special", 0, &special, "add the special tokens around a text: [CLS] ... [SEP]"),
     OPTION_FLAG("literal", 0, &literal, "read \"[SEP]\" in the text as text, not as the special token"),
     OPTION_FLAG("strict-utf8", 0, &strict, "stop at bytes that are not UTF-8, instead of replacing them"),
     {0}};
-static const option decode_options[] = {
-    MODEL,
-    OPTION_FLAG("pieces", 'p', &pieces, "print tokens separated by spaces, not text"),
-    OPTION_FLAG("special", 0, &special, "print special tokens such as [CLS]"),
-    {0}};
+static const option  decode_options[] = {MODEL,
+                                         OPTION_FLAG("pieces", 0, &pieces, "print tokens, separated by spaces"),
+                                         OPTION_FLAG("special", 0, &special, "print special tokens such as [CLS]"),
+                                         {0}};
 static const option  no_options[] = {{0}};
 static const command commands[] = {
     {.name = "train",

@@ -222,7 +222,7 @@ static const option options[] = {
     OPTION_INT("steps", 'n', "N", &steps,
                "maximum number of training steps (default: 4000; with --objective albert 8200)", .least = 1,
                .most = 1e9),
-    OPTION_REAL("minutes", 'm', "N", &minutes, "train for about N minutes instead", .least = 0.01, .most = 1e4),
+    OPTION_REAL("minutes", 0, "N", &minutes, "train for about N minutes instead", .least = 0.01, .most = 1e4),
     OPTION_INT("documents", 0, "N", &documents, "number of documents to generate", .least = 10, .most = 1e9),
     OPTION_INT("probes", 0, "N", &probes, "number of test sentences of each kind", .least = 1, .most = 1e6),
     OPTION_TEXT("objective", 0, "NAME", &objective, "training objective, as in bert train",

@@ -162,7 +162,7 @@ static int run(int count, char **operands)
 
 static const option options[] = {
     OPTION_TEXT("model", 'm', "DIR", &dir, "the model's folder", .required = true),
-    OPTION_TEXT("pool", 'p', "HOW", &pool, "pooling of the tokens' hidden states (default: the folder's, or mean)",
+    OPTION_TEXT("pool", 0, "HOW", &pool, "pooling of the tokens' hidden states (default: the folder's, or mean)",
                 .choices = "mean|cls|max"),
     OPTION_TEXT("out", 'o', "FILE", &out_path,
                 "write the vectors to FILE instead, .npy or .safetensors (tensor \"embeddings\"), f32 [texts, width]"),

@@ -276,7 +276,7 @@ static int run(int count, char **operands)
 static const option options[] = {
     OPTION_TEXT("model", 'm', "DIR", &dir, "the model's folder", .required = true),
     OPTION_LIST("text", 't', "FILE", &files, "texts to search, line by line", .required = true, .single = true),
-    OPTION_TEXT("index", 'i', "FILE", &index_file, "file of the lines' vectors; created if it does not exist"),
+    OPTION_TEXT("index", 0, "FILE", &index_file, "file of the lines' vectors; created if it does not exist"),
     OPTION_INT("top", 'k', "N", &top, "number of lines for each query", .least = 1, .most = TOP_MOST),
     OPTION_FLAG("json", 0, &json, "print a line of JSON for each query"),
     {0},

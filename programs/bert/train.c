@@ -143,8 +143,7 @@ static bool open_all(training *t)
         b->initial = word_vectors_train(b->texts.corpus, tn_tokenizer_size(t->tokens), t->asked.dim, b->word_vectors,
                                         (uint64_t)t->asked.seed, in_folder(t->asked.out, name, path));
     }
-    snprintf(t->each, sizeof t->each, "%lld examples of at most %lld tokens", (long long)b->batch,
-             (long long)b->length);
+    snprintf(t->each, sizeof t->each, "%lld examples (up to %lld tokens)", (long long)b->batch, (long long)b->length);
     return tn_error() == TN_OK;
 }
 

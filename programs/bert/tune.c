@@ -193,7 +193,7 @@ static bool open_all(training *b)
     b->width = t->batch / t->parts * t->length;
     b->every = t->valid || b->batches > 500 ? b->batches
                                             : 500; /* not often: a checkpoint is three times as large as the model */
-    snprintf(b->each, sizeof b->each, "%lld texts of at most %lld tokens", (long long)t->batch, (long long)t->length);
+    snprintf(b->each, sizeof b->each, "%lld texts (up to %lld tokens)", (long long)t->batch, (long long)t->length);
     return true;
 }
 
@@ -404,7 +404,7 @@ static int run(int count, char **operands)
 
 static const option options[] = {
     OPTION_TEXT("model", 'm', "DIR", &asked.model, "folder of the model to tune", .required = true),
-    OPTION_TEXT("train", 't', "FILE", &asked.train, "labelled training texts", .required = true),
+    OPTION_TEXT("train", 0, "FILE", &asked.train, "labelled training texts", .required = true),
     OPTION_TEXT("test", 0, "FILE", &asked.test, "labelled texts for a test at the end", .resume = RESUME_FREE),
     OPTION_TEXT("predictions", 0, "FILE", &asked.predictions,
                 "file for the predictions of --test: lines of JSON with text, label, predicted and probability",

@@ -69,17 +69,136 @@ static void put_values(const option *o, char *to, size_t size)
     if (*choices || *value) snprintf(to, size, " (%s%s%s)", choices, *choices && *value ? "; " : "", value);
 }
 
-static void options(FILE *to, const option *o)
+static void one_option(FILE *to, const option *o)
 {
     char left[120], right[800], values[300];
-    for (; o && o->name; o++) {
-        snprintf(left, sizeof left, "%c%c%c --%s%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ',
-                 o->letter ? ',' : ' ', o->name, o->value ? " " : "", o->value ? o->value : "",
-                 o->kind == KIND_LIST && !o->single ? "..." : "");
-        put_values(o, values, sizeof values);
-        snprintf(right, sizeof right, "%s%s", o->help, values);
-        entry(to, left, right);
+    snprintf(left, sizeof left, "%c%c%c --%s%s%s%s", o->letter ? '-' : ' ', o->letter ? o->letter : ' ',
+             o->letter ? ',' : ' ', o->name, o->value ? " " : "", o->value ? o->value : "",
+             o->kind == KIND_LIST && !o->single ? "..." : "");
+    put_values(o, values, sizeof values);
+    snprintf(right, sizeof right, "%s%s", o->help, values);
+    entry(to, left, right);
+}
+
+/* The groups of a long list of options. The last one has those that no group names. */
+static const struct {
+    const char *title, *names; /* names: each between blanks */
+} groups[] = {
+    {"Options of the data",
+     " text valid valid-part valid-target src tgt valid-src valid-tgt train test pairs chat file prompts prompt "
+     "images labels label answer columns vocab vocab-size pieces alphabet lowercase cased by-rule strict-utf8 "
+     "skip-bad documents sentences lengths longest span mask whole-words flip shift special buckets min-count "
+     "window lines from to "},
+    {"Options of the model",
+     " model size layers heads dim hidden length shape experts experts-per-token objective kind tokenizer type "
+     "dtype cache draft embedding embeddings word-vectors cell transformer depth patch causal norm-first "
+     "norm-last untied share sharing stride classes segments crf lstm embed adapter lora lora-layers new-classifier "
+     "freeze thaw pool "},
+    {"Options of the training",
+     " steps epochs minutes batch tokens lr weight-decay dropout warmup decay clip patience seed seeds memory "
+     "ranks shards zero optimizer average smoothing balance layer-rate loss negatives weight weight-drop "
+     "dropout-words dropout-in dropout-between temperature alpha beta valid-every early-stopping awd cutoffs "
+     "teacher matrices passes "},
+    {"Options of the output", " out resume force keep compare json html report predictions certificate trace table c "},
+};
+enum { GROUPS = sizeof groups / sizeof *groups, FEW = 10 };
+
+static int group_of(const option *o)
+{
+    char name[64];
+    snprintf(name, sizeof name, " %s ", o->name);
+    for (int i = 0; i < GROUPS; i++)
+        if (strstr(groups[i].names, name)) return i;
+    return GROUPS;
+}
+
+/* All options; many of them in groups. */
+static void options(FILE *to, const option *list)
+{
+    int n = 0;
+    for (const option *o = list; o && o->name; o++) n++;
+    if (n < FEW) {
+        if (n) fputs("\nOptions:\n", to);
+        for (int i = 0; i < n; i++) one_option(to, &list[i]);
+        return;
     }
+    for (int k = 0; k <= GROUPS; k++) {
+        bool first = true;
+        for (int i = 0; i < n; i++) {
+            if (group_of(&list[i]) != k) continue;
+            if (first) fprintf(to, "\n%s:\n", k < GROUPS ? groups[k].title : "Other options");
+            first = false, one_option(to, &list[i]);
+        }
+    }
+}
+
+static void usage(const program *p, const command *c, FILE *to)
+{
+    fprintf(to, "Usage: %s%s%s", p->name, c->name ? " " : "", c->name ? c->name : "");
+    for (const option *o = c->options; o && o->name; o++)
+        if (o->required) fprintf(to, " --%s %s%s", o->name, o->value, o->kind == KIND_LIST && !o->single ? "..." : "");
+    fprintf(to, " [OPTION]...%s%s\n", c->operands ? " " : "", c->operands ? c->operands : "");
+}
+
+/* ---- -h ---------------------------------------------------------------------------------------------------------- */
+
+/* What an example has for the value or operand of this name. */
+static const char *sample_of(const char *name, const char *value)
+{
+    static const char *const samples[][2] = {
+        {"out", "new"},        {"text", "book.txt"}, {"train", "train.tsv"}, {"src", "train.de"},
+        {"tgt", "train.en"},   {"html", "a.html"},   {"vectors", "v.vec"},   {"model", "model"},
+        {"c", "model.c"},      {"test", "test.tsv"}, {"DIR", "model"},       {"PATH", "model"},
+        {"FILE", "text.txt"},  {"TEXT", "'a text'"}, {"LINE", "'a line'"},   {"WORD", "house"},
+        {"QUERY", "'a text'"}, {"N", "10"},
+    };
+    const char *const of[] = {name, value};
+    for (int k = 0; k < 2; k++)
+        for (size_t i = 0; of[k] && i < sizeof samples / sizeof *samples; i++) {
+            const size_t n = strlen(samples[i][0]);
+            const char  *at = k ? strstr(of[k], samples[i][0]) : of[k];
+            if (at && !strncmp(at, samples[i][0], n) && (k || !at[n])) return samples[i][1];
+        }
+    return value ? value : "";
+}
+
+/* The first example of the command's text, or one that is made of what is required. */
+static void example(const program *p, const command *c, FILE *to)
+{
+    char        named[8192];
+    const char *text = c->text ? message_name(c->text, named, sizeof named) : NULL;
+    const char *at = text && *text == ' ' ? text : text ? strstr(text, "\n  ") : NULL;
+    if (at) {
+        at += *at == '\n';
+        fprintf(to, "\n%.*s\n", (int)strcspn(at, "\n"), at);
+        return;
+    }
+    fprintf(to, "\n  %s%s%s", p->name, c->name ? " " : "", c->name ? c->name : "");
+    for (const option *o = c->options; o && o->name; o++)
+        if (o->required) fprintf(to, " --%s %s", o->name, sample_of(o->name, o->value));
+    if (c->operands && c->least) fprintf(to, " %s", sample_of(NULL, c->operands));
+    fputc('\n', to);
+}
+
+void help_short(const program *p, const command *c, FILE *to)
+{
+    enum { MAIN = 5 };
+    int  n = 0, shown = 0;
+    char all[80];
+    usage(p, c, to);
+    fprintf(to, "%s\n\n", c->name ? c->summary : p->summary);
+    for (const option *o = c->options; o && o->name; o++) n++;
+    /* those that are required, then those with a letter, then the first ones */
+    for (int k = 0; k < 3; k++)
+        for (int i = 0; i < n && shown < MAIN; i++) {
+            const option *o = &c->options[i];
+            const int     of = o->required ? 0 : o->letter ? 1 : 2;
+            if (of == k) one_option(to, o), shown++;
+        }
+    example(p, c, to);
+    snprintf(all, sizeof all, n == 1 ? "its option" : "all %d options", n);
+    fprintf(to, "\n'%s%s%s --help' describes %s.\n", p->name, c->name ? " " : "", c->name ? c->name : "",
+            n ? all : "it");
 }
 
 void help_program(const program *p, FILE *to)
@@ -94,13 +213,11 @@ void help_program(const program *p, FILE *to)
 void help_command(const program *p, const command *c, const option *common, FILE *to)
 {
     const char *name = c->name ? c->name : "";
-    fprintf(to, "%s%s%s: %s\n\nUsage: %s%s%s", p->name, *name ? " " : "", name, *name ? c->summary : p->summary,
-            p->name, *name ? " " : "", name);
-    for (const option *o = c->options; o && o->name; o++)
-        if (o->required) fprintf(to, " --%s %s%s", o->name, o->value, o->kind == KIND_LIST && !o->single ? "..." : "");
-    fprintf(to, " [OPTION]...%s%s\n", c->operands ? " " : "", c->operands ? c->operands : "");
+    fprintf(to, "%s%s%s: %s\n\n", p->name, *name ? " " : "", name, *name ? c->summary : p->summary);
+    usage(p, c, to);
     if (c->text) paragraphs(to, c->text);
     if (!c->text && p->text && !*name) paragraphs(to, p->text);
-    if (c->options && c->options->name) fputs("\nOptions:\n", to), options(to, c->options);
-    fputs("\nOptions of every command:\n", to), options(to, common);
+    options(to, c->options);
+    fputs("\nOptions of every command:\n", to);
+    for (const option *o = common; o->name; o++) one_option(to, o);
 }

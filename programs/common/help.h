@@ -6,5 +6,6 @@
 
 void help_program(const program *p, FILE *to);
 void help_command(const program *p, const command *c, const option *common, FILE *to);
+void help_short(const program *p, const command *c, FILE *to); /* -h: usage, five options, one example */
 
 #endif

@@ -49,11 +49,12 @@ static size_t member_name(const char *s, const option *options, output *o)
  * number of bytes read, or 0. */
 static size_t one_of(const char *s, output *o)
 {
-    static const char nouns[] = " bytes characters checkpoints classes columns documents entries epochs examples files "
-                                "heads images items labels layers lines members pairs parts phrases positions "
-                                "questions rows sentences steps texts tokens values vectors weights words ";
-    char              word[24];
-    const size_t      n = s[0] == '1' && s[1] == ' ' ? strspn(s + 2, "abcdefghijklmnopqrstuvwxyz") : 0;
+    static const char nouns[] =
+        " bytes characters checkpoints classes columns documents entries epochs examples files folders "
+        "heads images items labels layers lines members pairs parts phrases positions "
+        "questions rows sentences steps texts tokens values vectors weights words ";
+    char         word[24];
+    const size_t n = s[0] == '1' && s[1] == ' ' ? strspn(s + 2, "abcdefghijklmnopqrstuvwxyz") : 0;
     if (!n || n > sizeof word - 3) return 0;
     snprintf(word, sizeof word, " %.*s ", (int)n, s + 2);
     if (!strstr(nouns, word)) return 0;

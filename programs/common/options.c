@@ -19,7 +19,7 @@
 
 program_settings settings;
 
-static bool  want_help, want_version;
+static bool  want_help, want_short, want_version; /* want_short: by -h */
 const option common_options[] = {
     OPTION_INT(
         "threads", 0, "N", &settings.threads,
@@ -30,7 +30,7 @@ const option common_options[] = {
     OPTION_FLAG("no-progress", 0, &settings.no_progress, "show no progress bar"),
     OPTION_TEXT("color", 0, "WHEN", &settings.color, "when to use colours: auto, always or never",
                 .choices = "auto|always|never"),
-    OPTION_FLAG("help", 'h', &want_help, "show this help"),
+    OPTION_FLAG("help", 'h', &want_help, "show this help; -h is the short one"),
     OPTION_FLAG("version", 0, &want_version, "show the version, the CPU kernels and the number of threads"),
     {0}};
 
@@ -205,6 +205,7 @@ static int letters(int *i)
         if (!o) return program_usage("unknown option -%c", *a);
         if (o->kind != KIND_FLAG) return take_values(o, a[1] ? a + 1 : NULL, i);
         set_flag(o);
+        if (*a == 'h') want_short = true;
     }
     return 0;
 }
@@ -348,6 +349,7 @@ static int run_command_line(int i)
 {
     int code = parse(i);
     if (code) return code;
+    if (want_help && want_short) return help_short(now.program, now.command, stdout), EXIT_OK;
     if (want_help) return help_command(now.program, now.command, common_options, stdout), EXIT_OK;
     if (want_version) return version();
     now.typed = now.given_count;
@@ -430,7 +432,7 @@ int program_main(const program *p, int argc, char **argv)
     if (!tn__sys_start(&argc, &argv)) return EXIT_IO;
     const program named = started_as(p, argc ? argv[0] : NULL);
     settings = (program_settings){.color = "auto"};
-    want_help = want_version = false;
+    want_help = want_short = want_version = false;
     now = (command_line){
         .program = &named, .name = p->name, .argc = argc, .argv = calloc((size_t)argc + 1, sizeof *now.argv)};
     if (!now.argv) return fputs("out of memory\n", stderr), EXIT_MEMORY;

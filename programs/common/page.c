@@ -339,6 +339,9 @@ bool run_curves(tn_report *r, const run_page *p)
         tn_report_curves(r, "", "step", "nats", n, s);
     }
     tn_report_choice_end(r), tn_report_scales(r, false, false);
+    if (l[0].curve[VALID].n)
+        tn_report_paragraph(r, "The training loss is measured with dropout, on weights that still change, and as a "
+                               "running mean: it may lie above the validation loss.");
     n = gather(l, runs, SCORE, CURVES, s);
     if (s[0].n) tn_report_curves(r, p->score ? p->score : "score", "step", "", n, s);
     n = gather(l, runs, RATE, CURVES, s);
@@ -347,11 +350,18 @@ bool run_curves(tn_report *r, const run_page *p)
     return tn_error() == TN_OK;
 }
 
+const char *run_title(const run_page *p, char to[200])
+{
+    const char *slash = strrchr(p->folder, '/'), *name = slash && slash[1] ? slash + 1 : p->folder;
+    snprintf(to, 200, "%.80s: %.100s", name, p->title);
+    return to;
+}
+
 bool run_write(const run_page *p)
 {
     enum { SECONDS = 20 };
-    char       path[1024];
-    tn_report *r = tn_report_new(p->title);
+    char       path[1024], title[200];
+    tn_report *r = tn_report_new(run_title(p, title));
     if (p->live) tn_report_refresh(r, SECONDS);
     (void)!(run_summary(r, p, NULL, NULL) && run_curves(r, p));
     return record_report(r, in_folder(p->folder, "report.html", path));

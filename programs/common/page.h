@@ -38,8 +38,10 @@ bool run_end(const run_page *p, double seconds);
 /* Adds the top of the page: a result and the facts of run.json. value NULL: the validation's best value. */
 bool run_summary(tn_report *r, const run_page *p, const char *value, const char *caption);
 bool run_curves(tn_report *r, const run_page *p); /* loss, with a choice of scales; score; learning rate */
-bool run_write(const run_page *p);                /* folder/report.html; false: raised */
-bool run_card(const run_page *p);                 /* folder/README.md, unless another one exists; false: raised */
+/* "book: Training of a language model": tells the tabs of a browser apart. */
+const char *run_title(const run_page *p, char to[200]);
+bool        run_write(const run_page *p); /* folder/report.html; false: raised */
+bool        run_card(const run_page *p);  /* folder/README.md, unless another one exists; false: raised */
 
 /* "gpt write --model 'my book'" from "write --model %s"; NULL: "". The folder is quoted for a shell where needed. */
 void run_line(const char *format, const char *folder, tn_string *to);

@@ -137,9 +137,8 @@ static void announce(training *t, int64_t steps, double seconds)
         fprintf(stderr, "\n");
     }
     t->kind->print_info(t);
-    fprintf(stderr, "memory   about %.0f MiB\nsteps    %lld of %s", plan_memory(t) / 1048576, (long long)steps,
-            t->each);
-    if (t->batches > 0) fprintf(stderr, ", %.3g epochs of the data", (double)steps / (double)t->batches);
+    fprintf(stderr, "memory   about %.0f MiB\nsteps    %lld × %s", plan_memory(t) / 1048576, (long long)steps, t->each);
+    if (t->batches > 0) fprintf(stderr, " = %.3g epochs", (double)steps / (double)t->batches);
     if (seconds > 0)
         fprintf(stderr, "; %.0f ms each, about %s in all", 1e3 * seconds, progress_time(seconds * (double)steps, time));
     fprintf(stderr, "\nreport   %s/report.html, written again at each %s\n", a->out,

@@ -58,7 +58,7 @@ typedef struct {
                .resume = RESUME_FREE),                                                                                 \
         OPTION_INT("epochs", 0, "N", &(a).epochs, "train for N epochs of the " what ", instead of --minutes",          \
                    .least = 1, .most = 1e6, .resume = RESUME_FREE),                                                    \
-        OPTION_REAL("minutes", 'm', "N", &(a).minutes,                                                                 \
+        OPTION_REAL("minutes", 0, "N", &(a).minutes,                                                                   \
                     "train for about N minutes (default: " minutes_ ", unless --steps or --epochs is set)",            \
                     .least = 0.01, .most = 1e6, .resume = RESUME_FREE),                                                \
         OPTION_TEXT("memory", 0, "SIZE", &(a).memory,                                                                  \

@@ -151,6 +151,12 @@ static bool on_token(int64_t row, int64_t word, void *user)
     return tn_ids_add(&w->text, (int32_t)word) == TN_OK && stream_add(&w->out, (int32_t)word, true);
 }
 
+static tn_status by_rule(const tn_next_token *next, void *user)
+{
+    const writer_options *how = ((writer *)user)->options;
+    return how->rule(next, how->rules);
+}
+
 static tn_decoding *new_decoding(writer *w)
 {
     const writer_options *how = w->options;
@@ -189,6 +195,12 @@ static bool restart_decoding(writer *w)
     w->decoding = new_decoding(w);
     w->read = 0;
     if (w->text.n < w->room) return w->decoding != NULL;
+    if (w->options->rule)
+        return tn_raise_false(
+            TN_EINVAL,
+            "the prompt and the text by the rule have more than the %lld tokens that the model reads; "
+            "shorten the prompt, or the texts that the rule allows",
+            (long long)w->room);
     const int64_t keep = w->room / 2;
     if (settings.verbose) fprintf(stderr, "from here on, the model reads only the last %lld tokens\n", (long long)keep);
     memmove(w->text.at, w->text.at + w->text.n - keep, (size_t)keep * sizeof *w->text.at), w->text.n = keep;
@@ -205,7 +217,7 @@ static bool generate_some(writer *w, int64_t *left)
     a.from = w->decoding, a.read = w->read, a.each = on_token, a.user = w;
     a.before = tn_narrow(text, 1, 0, w->read), a.prompt = tn_narrow(text, 1, w->read, begin - w->read);
     a.most = *left < w->room - begin ? *left : w->room - begin;
-    a.end = w->last;
+    a.end = w->last, a.adjust = w->options->rule ? by_rule : NULL;
     const double began = seconds_now();
     if (!w->made) w->began = began;
     const tn_generated g = tn_generate_run(a);

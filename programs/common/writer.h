@@ -34,16 +34,19 @@ typedef struct {
     const char      *cache;  /* file of the read prompt: read if it exists, and written; NULL: none */
     int64_t
         sinks; /* a full context keeps its first `sinks` tokens and drops the oldest others; 0: keeps its last half */
+    /* what may come next, as .adjust of tn_generate with the user `rules`; NULL: anything */
+    tn_status (*rule)(const tn_next_token *next, void *rules);
+    void *rules;
 } writer_options;
 /* The options of sampling, for the writer_options how_. The temperature is a separate variable, because 0 means no
  * sampling. */
-#define WRITER_SAMPLING(how_, temperature)                                                                            \
-    OPTION_REAL("temperature", 't', "T", &(temperature),                                                              \
-                "0: always the most likely token; below 1 favours likely tokens, above 1 unlikely ones", .least = 0,  \
-                .most = 100),                                                                                         \
-        OPTION_INT("top-k", 'k', "N", &(how_).how.top_k, "sample among the N most likely tokens; 0: all", .least = 0, \
-                   .most = 1e7),                                                                                      \
-        OPTION_REAL("top-p", 0, "P", &(how_).how.top_p,                                                               \
+#define WRITER_SAMPLING(how_, temperature)                                                                           \
+    OPTION_REAL("temperature", 0, "T", &(temperature),                                                               \
+                "0: always the most likely token; below 1 favours likely tokens, above 1 unlikely ones", .least = 0, \
+                .most = 100),                                                                                        \
+        OPTION_INT("top-k", 0, "N", &(how_).how.top_k, "sample among the N most likely tokens; 0: all", .least = 0,  \
+                   .most = 1e7),                                                                                     \
+        OPTION_REAL("top-p", 0, "P", &(how_).how.top_p,                                                              \
                     "sample among the most likely tokens that add up to probability P", .least = 1e-9, .most = 1)
 int writer_set_sampling(writer_options *how,
                         double          temperature); /* sets `how` from the options; returns 0 or program_usage */

@@ -102,7 +102,7 @@ static int run(int count, char **operands)
 static const option options[] = {
     OPTION_TEXT("out", 'o', "DIR", &out, "output folder"),
     OPTION_INT("steps", 'n', "N", &steps, "training steps (default: 1800)", .least = 1, .most = 1e9),
-    OPTION_REAL("minutes", 'm', "N", &minutes, "train for about N minutes instead", .least = 0.01, .most = 1e4),
+    OPTION_REAL("minutes", 0, "N", &minutes, "train for about N minutes instead", .least = 0.01, .most = 1e4),
     OPTION_INT("documents", 0, "N", &documents, "number of documents to generate", .least = 10, .most = 1e9),
     OPTION_FLAG("resume", 'r', &again, "resume an interrupted run"),
     {0},

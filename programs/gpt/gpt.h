@@ -49,6 +49,13 @@ bool talks_read(model *m, const char *path, int64_t length, talks *to);
 tn_dataset *talks_dataset(const talks *t, int64_t from, int64_t to, int64_t batch, bool shuffle, uint64_t seed);
 void        talks_free(talks *t);
 
+/* ---- rules for what is written (rules.c) ------------------------------------------------------------------------- */
+
+/* Sets how->rule: the text is a line of the file `choices`, or JSON by the schema in a file. rules_close frees
+ * how->rules, also after an error. */
+void rules_open(const char *choices, const char *schema, const model *m, writer_options *how);
+void rules_close(writer_options *how);
+
 /* ---- measuring (eval.c) ------------------------------------------------------------------------------------------ */
 
 typedef struct {

@@ -11,7 +11,7 @@
 enum { LINE_MOST = 1 << 20 }; /* bytes */
 
 static option_list    files;
-static const char    *dir, *tokenizer, *type, *cache, *prompt, *prompts, *draft;
+static const char    *dir, *tokenizer, *type, *cache, *prompt, *prompts, *draft, *choices, *schema;
 static writer_options how = {.how = {TN_GENERATE_ARGS_DEFAULTS}, .tokens = 200};
 static int64_t        seed = 1;
 static double         temperature = 0.8;
@@ -39,6 +39,67 @@ static bool add_message(conversation *c, const char *role, const char *text, siz
     c->said[c->n++] = (tn_message){role, copy};
     return true;
 }
+/* A line of the user: a text, or with --json an object with "content" and perhaps "role". NULL: raised. */
+static const char *read_message(const char *line, size_t bytes, tn_json **j, const char **role)
+{
+    static const char *const roles[] = {"user", "system", "assistant", "tool"};
+    const tn_json           *v;
+    tn_json_free(*j), *j = NULL, *role = roles[0];
+    if (!json || *line != '{') return line;
+    if (!(*j = tn_json_parse(line, bytes))) return NULL;
+    const char *name = tn_json_string_or(tn_json_get(*j, "role"), roles[0]);
+    *role = NULL;
+    for (int i = 0; i < 4; i++)
+        if (!strcmp(name, roles[i])) *role = roles[i];
+    if (!*role) return tn_raise_null(TN_EFORMAT, "the role is '%s'; expected user, system, assistant or tool", name);
+    if (!(v = tn_json_get(*j, "content"))) return tn_raise_null(TN_EFORMAT, "the object has no member \"content\"");
+    return tn_json_string(v);
+}
+
+/* On a terminal: whose turn it is. */
+static bool on_terminal(void) { return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && !settings.quiet; }
+
+static void show_turn(const char *who)
+{
+    if (!on_terminal() || json) return;
+    printf(program_color(stdout) ? "\033[1m%s>\033[0m " : "%s> ", who);
+    fflush(stdout);
+}
+
+static bool next_message(char **line, size_t *room, size_t *bytes)
+{
+    show_turn("you");
+    if (tn_error() == TN_OK && next_line(line, room, bytes, LINE_MOST - 1)) return true;
+    if (on_terminal()) putchar('\n');
+    return false;
+}
+
+/* The answer as a line of JSON. */
+static void print_answer(tn_string *made)
+{
+    tn_json_writer *w = tn_json_writer_new(0);
+    tn_json_open_object(w, NULL);
+    tn_json_put_string(w, "role", "assistant");
+    texts_put(w, "content", tn_string_add(made, (tn_text){"", 1}) == TN_OK ? made->at : "");
+    tn_json_close(w);
+    records_print(w);
+    tn_json_writer_free(w);
+}
+
+/* Generates an answer, and prints it: as text with a line end, or as JSON. */
+static bool print_generated(writer *w)
+{
+    tn_string made = {0};
+    show_turn("model");
+    if (json) w->out.silent = true, w->out.kept = &made;
+    const bool fine = writer_write(w);
+    if (json && fine) print_answer(&made);
+    else if (!json) putchar('\n');
+    w->out.kept = NULL;
+    fflush(stdout), tn_string_free(&made);
+    return fine;
+}
+
 static void conversation_free(conversation *c)
 {
     for (int64_t i = 0; i < c->n; i++) free((char *)(uintptr_t)c->said[i].content);
@@ -57,7 +118,7 @@ static bool answer(writer *w, conversation *c, const char *line, size_t bytes)
         if (!goes_on) writer_forget(w);
         if (writer_read(w, (tn_text){text.at + known, text.bytes - known})) {
             const int64_t before = w->text.n;
-            writer_write(w);
+            print_generated(w);
             const int64_t from = before < w->text.n ? before : w->text.n; /* the start may have been cut off */
             if (tn_error() == TN_OK)
                 tn_tokenizer_decode(w->m->tokens, w->text.at + from, w->text.n - from, &made, .keep_spaces = true);
@@ -76,30 +137,32 @@ static void chat_with_template(writer *w)
     conversation c = {.n = 0};
     char        *line = NULL;
     size_t       room = 0, bytes;
+    tn_json     *j = NULL;
+    const char  *role, *text;
     w->last = model_answer_end(w->m);
-    while (tn_error() == TN_OK && next_line(&line, &room, &bytes, LINE_MOST - 1)) {
-        if (!answer(w, &c, line, bytes)) break;
-        putchar('\n');
-        fflush(stdout);
-    }
+    while (next_message(&line, &room, &bytes) && (text = read_message(line, bytes, &j, &role)))
+        if (*role == 'u') answer(w, &c, text, json ? strlen(text) : bytes);
+        else add_message(&c, role, text, strlen(text)); /* no answer to what the system says */
     conversation_free(&c);
-    free(line);
+    tn_json_free(j), free(line);
 }
 
 /* Without a chat template: each line of standard input is a message; the model's answer ends at the end of a line or
  * at a stop word. */
 static void chat_plain(writer *w)
 {
-    char  *line = NULL;
-    size_t room = 0, bytes;
-    while (tn_error() == TN_OK && next_line(&line, &room, &bytes, LINE_MOST - 1)) {
-        line[bytes] = '\n'; /* replaces the NUL */
+    char       *line = NULL;
+    size_t      room = 0, bytes;
+    tn_json    *j = NULL;
+    tn_string   said = {0};
+    const char *role, *text;
+    while (next_message(&line, &room, &bytes) && (text = read_message(line, bytes, &j, &role))) {
+        said.bytes = 0;
+        tn_string_add(&said, (tn_text){text, j ? strlen(text) : bytes}), tn_string_add(&said, tn_text_of("\n"));
         if (w->cut) writer_read(w, tn_text_of("\n"));
-        if (!writer_read(w, (tn_text){line, bytes + 1}) || !writer_write(w)) break;
-        putchar('\n');
-        fflush(stdout);
+        if (!writer_read(w, (tn_text){said.at, said.bytes}) || (*role == 'u' && !print_generated(w))) break;
     }
-    free(line);
+    tn_string_free(&said), tn_json_free(j), free(line);
 }
 
 /* Reports the speedup from proposals: the model reads several tokens in about the time of one. */
@@ -111,8 +174,9 @@ static void report_proposals(const writer *w)
     fprintf(stderr, "\n%s   %lld of %lld proposed tokens accepted; %.2f tokens per pass of the model\n",
             how.lookup ? "lookup" : "draft ", (long long)d->accepted, (long long)d->proposed,
             (double)pieces / (double)d->readings);
-    fprintf(stderr, "speedup  %.2f: %.2f s; without proposals about %.2f s\n",
-            d->plain * (double)pieces / (w->seconds > 0 ? w->seconds : 1), w->seconds, d->plain * (double)pieces);
+    const double times = d->plain * (double)pieces / (w->seconds > 0 ? w->seconds : 1);
+    fprintf(stderr, "speedup  %.2f times as fast%s: %.2f s; without proposals about %.2f s\n", times,
+            times < 1 ? ", slower than without" : "", w->seconds, d->plain * (double)pieces);
 }
 
 /* With --verbose: how fast it was. */
@@ -228,13 +292,17 @@ static int check(void)
     for (int i = 0; i < 3; i++)
         for (int k = i + 1; k < 3; k++)
             if (program_either(of_text[i], of_text[k])) return EXIT_USAGE;
-    for (int i = 0; chat && i < 4; i++)
+    for (int i = 0; chat && i < 3; i++)
         if (program_given(of_text[i]))
             return program_usage("--chat reads messages from standard input and does not take --%s", of_text[i]);
     for (int i = 0; i < 4; i++) /* each is a decoding of its own */
         for (int k = i + 1; k < 4; k++)
             if (program_given(of_decoding[i]) && program_given(of_decoding[k]))
                 return program_usage("--%s and --%s cannot be combined", of_decoding[i], of_decoding[k]);
+    if (program_either("choices", "json-schema") || (choices && program_either("choices", "draft")) ||
+        (schema && program_either("json-schema", "draft")))
+        return EXIT_USAGE;
+    if ((choices || schema) && how.lookup) return program_stray("lookup", "texts without rules");
     if (how.cache && (chat || prompts)) return program_stray("prompt-cache", "--prompt and --file");
     if (!draft && !how.lookup && program_given("ahead")) return program_stray("ahead", "--draft and --lookup");
     return 0;
@@ -258,15 +326,19 @@ static int run(int count, char **operands)
     }
     if (draft && model_open_to_infer(draft, NULL, true, type, &small) && model_set_cache(&small, cache))
         how.draft = &small;
+    if (tn_error() == TN_OK && (choices || schema)) rules_open(choices, schema, &m, &how);
     if (tn_error() == TN_OK && model_set_cache(&m, cache) && writer_open(&w, &m, &how)) {
         loading = seconds_now() - began;
-        if (!prompt && !prompts && !files.count && !chat && input_waits())
-            warn("standard input has text but is not read; --file - continues it, --prompts - each of its lines\n");
+        static const char *input = "-"; /* text in a pipe is the prompt */
+        if (!prompt && !prompts && !files.count && !chat && input_waits()) files = (option_list){1, &input};
+        if (chat && on_terminal()) fputs("Each line is a message. Ctrl-D ends the conversation.\n", stderr);
         write_texts(&w, &m);
+        if (files.value == &input) files = (option_list){0, NULL};
     }
     report_speed(&w, loading);
     if ((how.draft || how.lookup) && !settings.quiet) report_proposals(&w);
     writer_close(&w);
+    rules_close(&how);
     model_close(&m), model_close(&small);
     code = program_end();
     return code || !some_failed ? code : EXIT_FAILED;
@@ -278,14 +350,20 @@ static const option options[] = {
     OPTION_TEXT("type", 0, "TYPE", &type, MODEL_TYPE_HELP, .choices = MODEL_TYPES),
     OPTION_CACHE(&cache),
     OPTION_TEXT("prompt", 'p', "TEXT", &prompt,
-                "text to continue; without it, the tokenizer's start token, or a new line"),
+                "text to continue; without it, the text in a pipe; else the tokenizer's start token, or a new line"),
     OPTION_LIST("file", 'f', "FILE", &files,
                 "text to continue, from a file, or - for standard input; its last line end is ignored", .single = true),
     OPTION_TEXT(
         "prompts", 0, "FILE", &prompts,
         "several texts to continue, one per line, or lines of JSON with \"prompt\"; - for standard input; a line that "
         "cannot be continued is reported, and the exit code is then 1"),
-    OPTION_FLAG("json", 0, &json, "print a line of JSON for each text: \"prompt\" and its continuation, \"text\""),
+    OPTION_FLAG("json", 0, &json,
+                "print a line of JSON for each text: \"prompt\" and its continuation, \"text\"; with --chat, \"role\" "
+                "and \"content\", which lines of the input may have, too"),
+    OPTION_TEXT("choices", 0, "FILE", &choices,
+                "write one of the lines of this file, each as it continues the prompt, blanks at its start included"),
+    OPTION_TEXT("json-schema", 0, "FILE", &schema,
+                "write JSON that follows this schema: objects, strings, integers and enums"),
     OPTION_INT("tokens", 'n', "N", &how.tokens, "maximum number of tokens to generate", .least = 0, .most = 1e9),
     WRITER_SAMPLING(how, temperature),
     OPTION_REAL("min-p", 0, "P", &how.how.min_p, "sample only tokens at least P times as likely as the most likely one",

@@ -277,14 +277,14 @@ static int run(int count, char **operands)
 }
 
 static const option options[] = {
-    OPTION_TEXT("task", 't', "NAME", &task_name, "task to learn", .choices = TASKS),
-    OPTION_TEXT("lengths", 'l', "N,N...", &lengths_text,
+    OPTION_TEXT("task", 0, "NAME", &task_name, "task to learn", .choices = TASKS),
+    OPTION_TEXT("lengths", 0, "N,N...", &lengths_text,
                 "test lengths in letters or dates per line (default: 5,10,20,30,40 letters or 1,2,3,4 dates)"),
     OPTION_INT("steps", 'n', "N", &steps, "training steps of each model (default: 2500)", .least = 1, .most = 1e7),
-    OPTION_REAL("minutes", 'm', "N", &minutes, "minutes of training for all three models, instead of --steps",
+    OPTION_REAL("minutes", 0, "N", &minutes, "minutes of training for all three models, instead of --steps",
                 .least = 0.01, .most = 1e4),
     OPTION_INT("dim", 0, "N", &dim, "network width, a multiple of 4", .least = 4, .most = 4096),
-    OPTION_INT("tokens", 'b', "N", &tokens, "symbols per batch", .least = 16, .most = 1e6),
+    OPTION_INT("tokens", 0, "N", &tokens, "symbols per batch", .least = 16, .most = 1e6),
     OPTION_REAL("lr", 0, "RATE", &lr, "maximum learning rate", .least = 1e-9, .most = 10),
     OPTION_INT("asked", 0, "N", &test_lines, "test lines per length", .least = 1, .most = 1e5),
     OPTION_SEED(0, &seed, ""),

@@ -91,7 +91,7 @@ static int run(int count, char **operands)
 static const option options[] = {
     OPTION_TEXT("out", 'o', "DIR", &out, "folder for dates, model and pages"),
     OPTION_INT("steps", 'n', "N", &steps, "training steps (default: 900)", .least = 1, .most = 1e9),
-    OPTION_REAL("minutes", 'm', "N", &minutes, "minutes of training, instead of --steps", .least = 0.01, .most = 1e4),
+    OPTION_REAL("minutes", 0, "N", &minutes, "minutes of training, instead of --steps", .least = 0.01, .most = 1e4),
     OPTION_INT("pairs", 0, "N", &training_pairs, "dates in the training set", .least = 10, .most = 1e9),
     OPTION_INT("asked", 0, "N", &test_dates, "dates in the test set", .least = 1, .most = 1e6),
     OPTION_FLAG("resume", 'r', &resume, "resume an interrupted run"),

@@ -199,8 +199,8 @@ static int run(int count, char **operands)
 
 static const option options[] = {
     OPTION_TEXT("model", 'm', "DIR", &model_dir, "folder of the model", .required = true),
-    OPTION_TEXT("src", 's', "FILE", &source_path, "source text, one sentence per line", .required = true),
-    OPTION_TEXT("tgt", 't', "FILE", &target_path, "target text: translations of --src, line by line", .required = true),
+    OPTION_TEXT("src", 0, "FILE", &source_path, "source text, one sentence per line", .required = true),
+    OPTION_TEXT("tgt", 0, "FILE", &target_path, "target text: translations of --src, line by line", .required = true),
     OPTION_INT("each", 0, "N", &each, "translations per source token", .least = 1, .most = 1000),
     OPTION_INT("frequent", 0, "N", &frequent, "most frequent target tokens, which every translation may use",
                .least = 0, .most = 100000),

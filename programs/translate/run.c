@@ -202,7 +202,7 @@ static const option options[] = {
                 .required = true),
     OPTION_TEXT("from", 0, "LANGUAGE", &from, "language of the lines, of a model of several: en, eng_Latn"),
     OPTION_TEXT("to", 0, "LANGUAGE", &to, "language of the translations: fr, fra_Latn"),
-    OPTION_INT("beam", 'b', "N", &config.beams, "beam width; 1: greedy decoding; a model may have another default",
+    OPTION_INT("beam", 0, "N", &config.beams, "beam width; 1: greedy decoding; a model may have another default",
                .least = 1, .most = 64),
     OPTION_INT("top", 'k', "N", &config.best, "translations per line, printed with line number and score", .least = 1,
                .most = 64),

@@ -38,8 +38,8 @@ static int run(int count, char **operands)
 }
 
 static const option options[] = {
-    OPTION_TEXT("src", 's', "FILE", &source_path, "file for the source lines", .required = true),
-    OPTION_TEXT("tgt", 't', "FILE", &target_path, "file for the target lines", .required = true),
+    OPTION_TEXT("src", 0, "FILE", &source_path, "file for the source lines", .required = true),
+    OPTION_TEXT("tgt", 0, "FILE", &target_path, "file for the target lines", .required = true),
     OPTION_TEXT("task", 0, "NAME", &task_name, "kind of pairs", .choices = TASKS),
     OPTION_INT("lines", 'n', "N", &line_count, "number of lines", .least = 1, .most = 1e9),
     OPTION_INT("length", 'l', "N", &length, "dates or letters per line", .least = 1, .most = TASK_LONGEST),

@@ -112,13 +112,13 @@ static int run(int count, char **operands)
 }
 
 static const option options[] = {
-    OPTION_LIST("ref", 'r', "FILE", &references, "reference translations, one per line; repeat for up to 8 files",
+    OPTION_LIST("ref", 0, "FILE", &references, "reference translations, one per line; repeat for up to 8 files",
                 .required = true, .single = true),
     OPTION_TEXT("tokenize", 0, "NAME", &tokenizer, "word tokenizer of BLEU", .choices = "13a|intl|none"),
-    OPTION_FLAG("lowercase", 'l', &lower, "ignore case in BLEU"),
+    OPTION_FLAG("lowercase", 0, &lower, "ignore case in BLEU"),
     OPTION_FLAG("chrf-lowercase", 0, &lower_chrf, "ignore case in chrF and chrF++"),
     OPTION_FLAG("ter-case-sensitive", 0, &ter_case, "distinguish case in TER"),
-    OPTION_FLAG("sentence", 's', &sentences, "print the scores of each line: BLEU, chrF, chrF++, TER"),
+    OPTION_FLAG("sentence", 0, &sentences, "print the scores of each line: BLEU, chrF, chrF++, TER"),
     OPTION_FLAG("json", 0, &json, "print JSON: bleu, chrf, chrfpp and ter in percent"),
     {0},
 };

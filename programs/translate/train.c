@@ -106,7 +106,7 @@ static bool open_all(training *t)
     t->uniform = log((double)tn_tokenizer_size(t->tokens));
     t->fit.keep = p->average > 2 ? p->average : 2;
     t->batches = t->fit.train.batches, t->width = p->pieces, t->every = p->valid_every;
-    snprintf(t->each, sizeof t->each, "at most %lld tokens", (long long)p->pieces);
+    snprintf(t->each, sizeof t->each, "up to %lld tokens", (long long)p->pieces);
     if (!p->valid_source) return true;
     if (!pairs_open(&p->held, t->tokens, own_ids, p->valid_source, p->valid_target, p->pieces, positions_of(p) - 1, 1,
                     true))
@@ -243,8 +243,8 @@ static const option options[] = {
     OPTION_TEXT("objective", 0, "NAME", &asked.objective,
                 "what is learned: to translate --src, or the removed spans of --text, as T5 is pretrained",
                 .choices = "translation|t5"),
-    OPTION_TEXT("src", 's', "FILE", &asked.source, "source text, one sentence per line"),
-    OPTION_TEXT("tgt", 't', "FILE", &asked.target, "target text: translations of --src, line by line"),
+    OPTION_TEXT("src", 0, "FILE", &asked.source, "source text, one sentence per line"),
+    OPTION_TEXT("tgt", 0, "FILE", &asked.target, "target text: translations of --src, line by line"),
     OPTION_LIST("text", 0, "FILE", &asked.texts.text, "t5: training text: files, folders, or - for standard input"),
     OPTION_LIST("valid", 0, "FILE", &asked.texts.valid, "t5: validation text, used to select the best model"),
     OPTION_REAL("valid-part", 0, "P", &asked.texts.valid_part,
@@ -270,7 +270,7 @@ static const option options[] = {
                .most = MOST_WEIGHTS),
     OPTION_INT("patience", 0, "N", &asked.patience, "stop after N validations without improvement (default: no limit)",
                .least = 1, .most = 1e6),
-    OPTION_INT("tokens", 'b', "N", &asked.pieces, "maximum tokens per batch (default: 4096; below 10 minutes: 1024)",
+    OPTION_INT("tokens", 0, "N", &asked.pieces, "maximum tokens per batch (default: 4096; below 10 minutes: 1024)",
                .least = 16, .most = 1e7),
     OPTION_INT("longest", 0, "N", &asked.longest, "skip training pairs with a line of more than N tokens", .least = 1,
                .most = 16384),

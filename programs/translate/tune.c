@@ -71,7 +71,7 @@ static bool open_all(training *b)
     b->fit.train = tn_pairs_source(t->pairs.batches), b->fit.loss = tn_seq2seq_fit_loss;
     b->uniform = log((double)c->target_words);
     b->batches = b->fit.train.batches, b->width = t->tokens, b->every = t->valid_every;
-    snprintf(b->each, sizeof b->each, "at most %lld tokens", (long long)t->tokens);
+    snprintf(b->each, sizeof b->each, "up to %lld tokens", (long long)t->tokens);
     if (!t->valid_source) return true;
     if (!pairs_open(&t->held, b->tokens, ids, t->valid_source, t->valid_target, t->tokens, most, 1, true)) return false;
     b->fit.valid = tn_pairs_source(t->held.batches), b->fit.measure = tn_seq2seq_fit_loss;
@@ -151,14 +151,14 @@ static tuning asked = {.base = {.kind = &kind, .untimed = true, .asked = {TRAIN_
 
 static const option options[] = {
     OPTION_TEXT("model", 'm', "DIR", &asked.model, "folder of the model to train further", .required = true),
-    OPTION_TEXT("src", 's', "FILE", &asked.source, "source text, one sentence or question per line", .required = true),
-    OPTION_TEXT("tgt", 't', "FILE", &asked.target, "target text: translations or answers of --src, line by line",
+    OPTION_TEXT("src", 0, "FILE", &asked.source, "source text, one sentence or question per line", .required = true),
+    OPTION_TEXT("tgt", 0, "FILE", &asked.target, "target text: translations or answers of --src, line by line",
                 .required = true),
     OPTION_TEXT("valid-src", 0, "FILE", &asked.valid_source, "source text of the validation set"),
     OPTION_TEXT("valid-tgt", 0, "FILE", &asked.valid_target, "target text of the validation set"),
     OPTION_TEXT("out", 'o', "DIR", &asked.base.asked.out, "folder of the tuned model", .required = true,
                 .resume = RESUME_FOLDER),
-    OPTION_INT("tokens", 'b', "N", &asked.tokens, "maximum tokens per batch", .least = 16, .most = 1e7),
+    OPTION_INT("tokens", 0, "N", &asked.tokens, "maximum tokens per batch", .least = 16, .most = 1e7),
     OPTION_INT("longest", 0, "N", &asked.longest, "skip training pairs with a line of more than N tokens", .least = 1,
                .most = 16384),
     OPTION_INT("valid-every", 0, "N", &asked.valid_every,

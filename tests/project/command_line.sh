@@ -32,6 +32,29 @@ for program in $programs; do
     done <tables
 done
 
+# -h is short: usage, at most five options, one example. --help has groups. A letter has one meaning: n is a number of
+# things, o is where the result goes.
+declare -A letter_of=([n]="documents lines sentences steps tokens" [o]="certificate html out")
+for program in $programs; do
+    "$build/bin/$program" completion bash | sed -n "s/^        \([a-z-]*\)) echo '.*' ;;$/\1/p" |
+        grep -v '^commands' >names
+    while read -r command; do
+        "$build/bin/$program" "$command" -h >short || wrong "$program $command -h fails"
+        [ "$(wc -l <short)" -le 24 ] && [ "$(grep -cE '^  (-.,|   ) --' short)" -le 5 ] &&
+            grep -q "^Usage: $program" short && [ "$(grep -cE '^  +[a-z].*'"$program" short)" = 1 ] ||
+            wrong "$program $command -h: $(cat short)"
+        "$build/bin/$program" "$command" --help | sed -n 's/^  -\(.\), --\([a-z-]*\).*/\1 \2/p' >letters
+        while read -r letter name; do
+            [[ " ${letter_of[$letter]:=$name} " == *" $name "* ]] ||
+                wrong "$program $command: -$letter is --$name here, elsewhere --${letter_of[$letter]}"
+        done <letters
+    done <names
+done
+"$build/bin/gpt" train --help >all
+for group in 'Options of the data:' 'Options of the model:' 'Options of the training:' 'Options of the output:'; do
+    grep -qx "$group" all || wrong "gpt train --help has no group '$group'"
+done
+
 # Completion in bash: of commands, options, choices and files.
 complete_of() # WORD...: the completions of the last one
 {

@@ -369,7 +369,7 @@ grep -q '^report   live/report.html, written again at each validation' live.txt 
 "${small[@]:0:2}" "${small[@]:3}" --text wide.txt --out next >/dev/null 2>next.txt ||
     wrong "gpt train failed"
 grep -q '^next     gpt write --model next --prompt "Once"' next.txt && grep -q '/checkpoints may be deleted' next.txt &&
-    grep -qE 'steps    24 .*, [0-9.e-]+ epochs of the data' next.txt || wrong "the end says: $(cat next.txt)"
+    grep -qE 'steps    24 × .* = [0-9.e-]+ epochs' next.txt || wrong "the end says: $(cat next.txt)"
 
 # With --verbose, the times of loading and of the first token, and the tokens per second.
 "$gpt" write --model whole1 --prompt the -n 5 -v 2>&1 >/dev/null | tr '\n' ' ' |
@@ -465,4 +465,20 @@ says 2 "--chat reads messages from standard input" "$gpt" write --model $model -
     wrong "bert train failed"
 says 7 "model_type is 'modernbert'" "$gpt" write --model bert --prompt x
 says 5 "nowhere" "$gpt" write --model nowhere --prompt x
+# Rules, JSON lines in a conversation, and a prompt in a pipe.
+printf ' park.\n house.\n' >choices
+"$gpt" write --model $model --prompt "The old man went to the" --choices choices >chosen ||
+    wrong "gpt write --choices failed"
+grep -qxE 'The old man went to the (park|house)\.' chosen || wrong "gpt write --choices writes: $(cat chosen)"
+echo '{"type": "object", "properties": {"name": {"type": "string", "maxLength": 5}, "mood": {"enum": ["sad"]}}}' \
+    >schema.json
+"$gpt" write --model $model --prompt "The old man" --json-schema schema.json >made || wrong "--json-schema failed"
+grep -qE '^The old man\{"name":"[^"]{0,5}","mood":"sad"\}$' made || wrong "gpt write --json-schema writes: $(cat made)"
+printf '{"role": "system", "content": "Be short."}\n{"content": "Hello"}\nAgain\n' |
+    "$gpt" write --model $model --chat --json --tokens 4 >talk || wrong "gpt write --chat --json failed"
+[ "$(grep -c '^{"role": *"assistant", *"content": *"' talk)" = 2 ] || wrong "gpt write --chat --json: $(cat talk)"
+echo '{"role": "cat", "content": "a"}' | "$gpt" write --model $model --chat --json 2>err && wrong "a role cat"
+grep -q "the role is 'cat'; expected user, system, assistant or tool" err || wrong "a role cat: $(cat err)"
+printf 'The old man' | "$gpt" write --model $model --tokens 3 | grep -q '^The old man' ||
+    wrong "a piped prompt is not read"
 exit $wrong

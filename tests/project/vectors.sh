@@ -123,7 +123,7 @@ for way in pca tsne; do
     "$v" plot --vectors more.vec --out $way.svg --way $way --top 40 2>err || wrong "$way: $(cat err)"
     [ "$(grep -c '<circle' $way.svg)" = 40 ] || wrong "$way: the picture does not have 40 words"
 done
-ends 2 '--perplexity is for --way tsne' "$v" plot --vectors more.vec --out no.svg --perplexity 9
+ends 2 '--perplexity is for --way tsne' "$v" plot --vectors more.vec --out no.svg --way pca --perplexity 9
 ends 2 '--seed is for --way tsne' "$v" plot --vectors more.vec --out no.svg --way pca --seed 9
 ends 2 '--top is for plots without WORD operands' "$v" plot --vectors more.vec --out no.svg --top 9 t1w1 t1w2 t2w1
 ends 2 '--top is for the form with three words' "$v" analogy --vectors more.vec --top 9 questions

@@ -176,7 +176,7 @@ printf '\0\0\x08\3\0\0\0\2\0\0\0\1\0\0\0\2abcd' >wide
 printf 'P5 9999 9999 255\nabc' >torn.pgm
 printf '\x89PNG\r\n\x1a\nabc' >torn.png
 printf 'GIF89a' >some.gif
-says 2 'labels FILE is required' train --images images --out x
+says 2 '--labels FILE is required, unless --images is a folder' train --images images --out x
 says 2 'for --model vit' train "${data[@]}" --out x --model convolutions --layers 3
 says 2 'patch is for --model vit' train "${data[@]}" --out x --model convolutions --patch 2
 says 2 'exclude each other' demo "${data[@]}" --out x --steps 2 --minutes 1
@@ -204,4 +204,31 @@ grep -qE 'damaged|built without libpng' err || wrong "a torn PNG: $(cat err)"
 mkdir odd && echo '{"model_type": "swin"}' >odd/config.json
 says 7 "supported: 'vit' and 'deit'" info odd
 ! [ -e x/run.json ] || wrong "a run that could not begin left run.json"
+# A folder with a folder for each class: named classes, images of several sizes, files that are no images.
+mkdir -p sides/left sides/right
+for i in 1 2 3 4 5 6 7 8 9 10; do
+    for side in left right; do
+        {
+            printf 'P2 8 8 255\n'
+            for y in 1 2 3 4 5 6 7 8; do
+                [ $side = left ] && echo "20$i 200 200 200 9 9 9 $i" || echo "$i 9 9 9 200 200 200 20$((i % 10))"
+            done
+        } | sed 's/2010/210/' >sides/$side/$i.pgm
+    done
+done
+printf 'P2 16 12 255\n%s\n' "$(for i in $(seq 96); do echo 200 200 200 200 200 200 200 200 | cut -d' ' -f1-2; done)" \
+    >sides/left/large.pgm
+echo note >sides/left/notes.txt
+folder=(--images sides --out pets "${small[@]}" --batch 8)
+"$vit" train "${folder[@]}" --steps 60 --shift 0 >out 2>err || wrong "vit train with a folder: $(cat err)"
+grep -q "^warning: skipped 1 file of 'sides' without the ending .png, .pgm or .ppm, such as 'sides/left/notes" err ||
+    wrong "no warning of a file that is no image: $(cat err)"
+grep -q '"0": "left"' pets/config.json || wrong "the classes have no names: $(cat pets/config.json)"
+"$vit" classify --model pets -k 1 sides/right/3.pgm | grep -q right ||
+    wrong "vit classify of a folder's class: $("$vit" classify --model pets sides/right/3.pgm)"
+"$vit" eval --model pets --images sides --json | grep -q '"images": 21' || wrong "vit eval with a folder"
+mkdir -p lone/cats void/cats void/dogs && cp sides/left/1.pgm lone/cats && cp sides/left/1.pgm void/cats
+says 3 "'lone' has 1 folder of images; expected one for each class, at least two" train --images lone --out x
+says 3 "'void/dogs' has no image; expected files that end in .png, .pgm or .ppm" train --images void --out x
+says 2 '--labels is for a file of images' train --images sides --labels labels --out x
 exit $wrong

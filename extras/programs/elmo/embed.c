@@ -46,7 +46,7 @@ static int run(int count, char **operands)
 
 static const option options[] = {
     OPTION_TEXT("model", 'm', "DIR", &dir, "the model's folder", .required = true),
-    OPTION_INT("layer", 'l', "N", &layer,
+    OPTION_INT("layer", 0, "N", &layer,
                "layer to print: 0 for the characters' layer, 1 or 2 for an LSTM (default: the mean of the three)",
                .least = 0, .most = TN_ELMO_LAYERS - 1),
     OPTION_FLAG("json", 0, &json, "print a JSON array of vectors for each sentence"),

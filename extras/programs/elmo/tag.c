@@ -373,7 +373,7 @@ static const option options[] = {
     OPTION_TEXT("test", 0, "FILE", &test_path, "tagged sentences to test on", .required = true),
     OPTION_TEXT("format", 0, "NAME", &form, "format of both files: conll or conllu (default: by their names)",
                 .choices = "conll|conllu"),
-    OPTION_TEXT("kind", 'k', "NAME", &kind_name,
+    OPTION_TEXT("kind", 0, "NAME", &kind_name,
                 "lstm: bidirectional LSTM; crf: the same with a CRF; window: reads five words and the two tags before, "
                 "greedy; bag: reads a word and the mean of its sentence",
                 .choices = "lstm|crf|window|bag"),

@@ -232,7 +232,7 @@ static elmo_training asked = {.base = {.kind = &kind, .asked = {TRAIN_DEFAULTS, 
 
 static const option options[] = {
     TRAIN_TEXTS_OPTIONS(asked.texts, "sentences", ", one per line", "0.02"),
-    OPTION_TEXT("kind", 'k', "NAME", &asked.model,
+    OPTION_TEXT("kind", 0, "NAME", &asked.model,
                 "elmo: word vectors; skip-thought: sentence vectors, from lines in the order of their text",
                 .choices = "elmo|skip-thought"),
     OPTION_INT("batch", 'b', "N", &asked.batch, "sentences per step", .least = 1, .most = MOST_ROWS),

@@ -223,7 +223,7 @@ static int run_attend(int count, char **operands)
     OPTION_TEXT("model", 'm', "DIR", &dir, "folder of the model", .required = true),                    \
         OPTION_TEXT("html", 'o', "FILE", &html, "HTML page to write, or .svg file for its last figure", \
                     .required = true),                                                                  \
-        OPTION_INT("layer", 'l', "N", &layer, "layer to show large", .least = 1, .most = 1024),         \
+        OPTION_INT("layer", 0, "N", &layer, "layer to show large", .least = 1, .most = 1024),           \
         OPTION_INT("head", 0, "N", &head, "head of this layer to show large", .least = 1, .most = 1024)
 static const option attend_options[] = {ATTEND_OPTIONS, {0}};
 const command       attend_command = {

@@ -348,7 +348,7 @@ static const option options[] = {
     OPTION_TEXT("text", 't', "FILE", &text, "training sentences in CoNLL-U", .required = true),
     OPTION_TEXT("test", 0, "FILE", &test, "test sentences in CoNLL-U", .required = true),
     OPTION_TEXT("out", 'o', "DIR", &out, "folder for the trained model (default: not saved)"),
-    OPTION_INT("layer", 'l', "N", &layer, "layer of the head", .least = 1, .most = 1024),
+    OPTION_INT("layer", 0, "N", &layer, "layer of the head", .least = 1, .most = 1024),
     OPTION_INT("head", 0, "N", &head, "head of this layer", .least = 1, .most = 64),
     OPTION_FLAG("mask", 0, &use_mask, "train through an attention mask instead of an attention loss"),
     OPTION_REAL("weight", 0, "X", &weight, "weight of the attention loss relative to the masked-LM loss", .least = 0,

@@ -72,7 +72,7 @@ static int run(int count, char **operands)
 static const option options[] = {
     OPTION_TEXT("model", 'm', "DIR", &dir, "folder of a model with learned positions; without it, sinusoidal ones"),
     OPTION_INT("dim", 'd', "N", &dim, "width of the vectors; even", .least = 2, .most = 512),
-    OPTION_INT("length", 'n', "N", &length, "number of positions", .least = 2, .most = 200),
+    OPTION_INT("length", 0, "N", &length, "number of positions", .least = 2, .most = 200),
     OPTION_TEXT("html", 'o', "FILE", &html, "draw them: HTML page, or .svg file"),
     {0},
 };

@@ -215,7 +215,7 @@ static int run(int count, char **operands)
 
 static const option options[] = {
     OPTION_TEXT("model", 'm', "DIR", &dir, "folder of the model"),
-    OPTION_INT("layer", 'l', "N", &layer, "layer of the head", .least = 1, .most = 1024),
+    OPTION_INT("layer", 0, "N", &layer, "layer of the head", .least = 1, .most = 1024),
     OPTION_INT("head", 0, "N", &head, "head of this layer", .least = 1, .most = 1024),
     OPTION_TEXT("vectors", 0, "FILE", &vectors, "instead of a model: file of the words' vectors"),
     OPTION_TEXT("matrices", 0, "FILE", &matrices,

@@ -19,20 +19,20 @@ static const char *when, *out;
 static int64_t     without, from = 1, rows = 8, depth;
 
 const option debug_options[] = {
-    OPTION_LIST("step", 's', "N", &steps,
+    OPTION_LIST("step", 0, "N", &steps,
                 "show step N, instead of the first of --when: batch, loss, gradients, results; may be repeated",
                 .single = true),
     OPTION_TEXT("when", 'w', "CONDITION", &when,
                 "show the first step where it holds, such as \"loss > 4\" or \"loss is nan\"; instead of loss: row, "
                 "grad, lr, copies or leak"),
-    OPTION_INT("from", 'f', "N", &from, "with --when: the first step to consider", .least = 1, .most = 1e15),
+    OPTION_INT("from", 0, "N", &from, "with --when: the first step to consider", .least = 1, .most = 1e15),
     OPTION_INT("without", 0, "LINE", &without,
                "repeat the training without this line of its text, from 1, instead of showing a step", .least = 1,
                .most = 1e15),
     OPTION_TEXT("out", 'o', "DIR", &out, "with --without: save the model in this folder (default: it is not saved)"),
-    OPTION_INT("rows", 'r', "N", &rows, "show N rows of the batch, those with the largest losses; 0: all", .least = 0,
+    OPTION_INT("rows", 0, "N", &rows, "show N rows of the batch, those with the largest losses; 0: all", .least = 0,
                .most = 1e9),
-    OPTION_INT("depth", 'd', "N", &depth, "show modules whose paths have at most N parts (default: all)", .least = 1,
+    OPTION_INT("depth", 0, "N", &depth, "show modules whose paths have at most N parts (default: all)", .least = 1,
                .most = 48),
     {0},
 };

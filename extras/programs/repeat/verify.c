@@ -18,7 +18,7 @@ static int64_t     segments, seed;
 static const char *certificate, *against;
 
 const option verify_options[] = {
-    OPTION_INT("segments", 'k', "K", &segments, "repeat K segments, chosen at random (default: all)", .least = 1,
+    OPTION_INT("segments", 0, "K", &segments, "repeat K segments, chosen at random (default: all)", .least = 1,
                .most = 1e9),
     OPTION_INT("seed", 0, "N", &seed, "random seed of the choice of segments (default: from the clock)", .least = 1),
     OPTION_TEXT("certificate", 'o', "FILE", &certificate,

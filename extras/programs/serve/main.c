@@ -120,7 +120,7 @@ static const option options[] = {
     OPTION_TEXT("type", 0, "TYPE", &type, MODEL_TYPE_HELP, .choices = MODEL_TYPES),
     OPTION_CACHE(&cache),
     OPTION_TEXT("name", 0, "NAME", &s.name, "the model's name for clients (default: that of its folder or file)"),
-    OPTION_TEXT("embeddings", 'e', "PATH", &s.embeddings, "encoder for /v1/embeddings: a folder or a .gguf file"),
+    OPTION_TEXT("embeddings", 0, "PATH", &s.embeddings, "encoder for /v1/embeddings: a folder or a .gguf file"),
     OPTION_TEXT("pool", 0, "KIND", &s.pool,
                 "how an encoder's hidden states become one vector (default: as its folder says, or mean)",
                 .choices = "mean|first|max"),

@@ -24,7 +24,7 @@ const option phrases_options[] = {
                .most = 1e12),
     OPTION_REAL("threshold", 0, "T", &threshold, "minimum score of a phrase in the last pass; higher: fewer phrases",
                 .least = 0, .most = 1e12),
-    OPTION_INT("passes", 'p', "N", &passes, "number of passes for longer phrases; each pass halves the threshold",
+    OPTION_INT("passes", 0, "N", &passes, "number of passes for longer phrases; each pass halves the threshold",
                .least = 1, .most = 10),
     OPTION_FLAG("force", 0, &force, "overwrite an existing file"),
     {0}};

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *out, *way = "pca";
+static const char *out, *way = "tsne";
 static int64_t     most = 200, seed = 1;
 static double      perplexity = 30;
 static bool        force;

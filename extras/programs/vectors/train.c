@@ -24,10 +24,10 @@ static bool   force, resume;
 const option train_options[] = {
     OPTION_LIST("text", 0, "FILE", &text, "text files of any size, words separated by blanks", .required = true),
     OPTION_TEXT("out", 'o', "FILE", &out, "file for the vectors", .required = true, .resume = RESUME_FREE),
-    OPTION_TEXT("kind", 'k', "KIND", &kind, "training method", .choices = KINDS),
+    OPTION_TEXT("kind", 0, "KIND", &kind, "training method", .choices = KINDS),
     OPTION_INT("dim", 'd', "N", &dim, "dimension of the vectors", .least = 1, .most = 16384),
-    OPTION_INT("window", 'w', "N", &window, "context words on each side", .least = 1, .most = 255),
-    OPTION_INT("negatives", 'n', "N", &negatives, "negative samples per word (--loss negative and nce)", .least = 1,
+    OPTION_INT("window", 0, "N", &window, "context words on each side", .least = 1, .most = 255),
+    OPTION_INT("negatives", 0, "N", &negatives, "negative samples per word (--loss negative and nce)", .least = 1,
                .most = 63),
     OPTION_REAL("sample", 0, "P", &sample, "subsample words with a frequency above P; 0: off (not glove)", .least = 0,
                 .most = 1),

@@ -13,7 +13,7 @@
 static int64_t segments, seed;
 
 const option verify_options[] = {
-    OPTION_INT("segments", 'k', "K", &segments, "compare K epochs, chosen at random (default: all)", .least = 1,
+    OPTION_INT("segments", 0, "K", &segments, "compare K epochs, chosen at random (default: all)", .least = 1,
                .most = 1e6),
     OPTION_INT("seed", 0, "N", &seed, "random seed of the choice of epochs (default: from the clock)", .least = 1),
     {0}};

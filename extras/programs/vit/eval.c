@@ -88,6 +88,8 @@ static int run(int operands, char **operand)
     model      m = {.net = NULL};
     image_set  p = {.x = NULL};
     evaluation j = {.n = 0};
+    const int  wrong = image_labels_check(images, labels);
+    if (wrong) return wrong;
     if (model_open(dir, &m) && image_set_open(images, labels, &p) && image_set_fit(&p, &m)) {
         if (first >= p.n)
             tn_raise(TN_EINVAL, "--first %lld is out of range: there are %lld images, counted from 0", (long long)first,
@@ -112,7 +114,7 @@ static int run(int operands, char **operand)
 static const option options[] = {
     OPTION_TEXT("model", 'm', "DIR", &dir, MODEL_HELP, .required = true),
     OPTION_TEXT("images", 'i', "FILE", &images, IMAGES_HELP, .required = true),
-    OPTION_TEXT("labels", 'l', "FILE", &labels, LABELS_HELP, .required = true),
+    OPTION_TEXT("labels", 0, "FILE", &labels, LABELS_HELP),
     OPTION_INT("first", 0, "N", &first, "start at image N, counted from 0", .least = 0, .most = 1e9),
     OPTION_TEXT("html", 'o', "FILE", &html, "write a page with the misclassified images and the attention"),
     OPTION_FLAG("json", 0, &json, "print one line of JSON"),

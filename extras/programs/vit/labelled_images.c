@@ -1,12 +1,17 @@
-/* labelled_images.c — labelled images from two IDX files. */
+/* labelled_images.c — labelled images from two IDX files, or a folder. */
 #include "vit.h"
 
 bool image_set_open(const char *images, const char *labels, image_set *p)
 {
-    char           text[192];
+    char text[192];
+    *p = (image_set){.x = NULL};
+    if (!labels && image_folder_is(images)) {
+        if (image_folder_open(images, p)) return true;
+        image_set_close(p);
+        return false;
+    }
     const tn_scope s = tn_scope_begin();
     tn_tensor     *x = tn_idx_load(images), *y = x ? tn_idx_load(labels) : NULL, *last = NULL;
-    *p = (image_set){.x = NULL};
     if (y && (tn_dtype_of(x) != TN_U8 || (tn_ndim(x) != 3 && tn_ndim(x) != 4) || !tn_numel(x)))
         tn_raise(TN_EFORMAT, "'%s' contains %s %s; images must be u8 [N, H, W] or [N, C, H, W]", images,
                  tn_dtype_name(tn_dtype_of(x)), tn_shape_text(tn_shape_of(x), text, sizeof text));
@@ -22,7 +27,7 @@ bool image_set_open(const char *images, const char *labels, image_set *p)
     }
     if (tn_error() == TN_OK) {
         const tn_shape shape = tn_shape_of(x);
-        *p = (image_set){tn_keep(x), tn_keep(y), shape.d[0], shape.d[1], shape.d[2], shape.d[3], 0};
+        *p = (image_set){tn_keep(x), tn_keep(y), shape.d[0], shape.d[1], shape.d[2], shape.d[3], 0, {0}};
         p->classes = (int64_t)tn_item(last) + 1;
         if (p->channels > 4)
             tn_raise(TN_EFORMAT, "'%s': %lld channels, at most 4 are supported", images, (long long)p->channels);
@@ -57,7 +62,7 @@ bool image_set_fit(image_set *p, const model *m)
 
 void image_set_close(image_set *p)
 {
-    tn_drop(p->x), tn_drop(p->y);
+    tn_drop(p->x), tn_drop(p->y), tn_string_free(&p->names);
     *p = (image_set){.x = NULL};
 }
 

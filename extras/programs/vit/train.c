@@ -20,6 +20,8 @@ static bool is_vit(const vit_training *v) { return !strcmp(v->shape, "vit"); }
 static int check(training *t)
 {
     const tn_vit_config c = tn_vit_size(t->asked.size);
+    const int           wrong = image_labels_check(of(t)->images, of(t)->labels);
+    if (wrong) return wrong;
     t->load =
         is_vit(of(t)) ? "#include <tenon/extras.h>\n\ntn_vit *m = tn_vit_load(\"%s\"); /* tn_free frees it */" : "";
     if (isnan(t->asked.dropout)) t->asked.dropout = is_vit(of(t)) ? 0 : 0.2;
@@ -130,7 +132,7 @@ static bool save(training *t, tn_fit_why why)
     vit_training *v = of(t);
     (void)why;
     v->made.net = t->net, v->made.vit = is_vit(v) ? t->net : NULL;
-    return model_save(&v->made, t->asked.out);
+    return image_set_name(&v->all, v->made.vit) && model_save(&v->made, t->asked.out);
 }
 
 void vit_close(training *t)
@@ -152,7 +154,8 @@ void vit_show(training *t)
     const int64_t n = training_count(v, p.n), left = p.n - n;
     if (left && image_set_fit(&p, &v->made) && evaluate(&v->made, &p, n, left, &j)) {
         const run_page page = train_page(t, false);
-        tn_report     *r = tn_report_new(t->kind->title);
+        char           title[200];
+        tn_report     *r = tn_report_new(run_title(&page, title));
         report_summary(r, &page, &j);
         report_evaluation(r, &v->made, &p, &j, "held-out images");
         report_attention(r, &v->made, &p, n, left);
@@ -201,12 +204,12 @@ static vit_training asked = VIT_TRAINING;
 
 static const option options[] = {
     OPTION_TEXT("images", 'i', "FILE", &asked.images, IMAGES_HELP, .required = true),
-    OPTION_TEXT("labels", 'l', "FILE", &asked.labels, LABELS_HELP, .required = true),
+    OPTION_TEXT("labels", 0, "FILE", &asked.labels, LABELS_HELP),
     OPTION_REAL("held", 0, "P", &asked.held, "fraction of the images held out for evaluation, taken from the end",
                 .least = 0, .most = 0.9),
     OPTION_TEXT("model", 0, "KIND", &asked.shape, "vision transformer or convolutional network",
                 .choices = "vit|convolutions"),
-    OPTION_INT("patch", 'p', "N", &asked.patch, "width and height of a patch, in pixels", .least = 1, .most = 1024),
+    OPTION_INT("patch", 0, "N", &asked.patch, "width and height of a patch, in pixels", .least = 1, .most = 1024),
     OPTION_INT("batch", 'b', "N", &asked.batch, "images per step", .least = 1, .most = 65536),
     OPTION_INT("shift", 0, "N", &asked.shift, "shift each image at random by at most N pixels", .least = 0,
                .most = 1024),
@@ -230,6 +233,7 @@ const command train_command = TRAIN_COMMAND(
         "Ctrl-C saves and ends; --out DIR --resume continues, and ends with the same bits as an "
         "uninterrupted run. At the end, the model is evaluated on the held-out images, and DIR/report.html shows the "
         "misclassified images.\n\n"
+        "  vit train --images animals --out pets --minutes 4\n"
         "  vit train --images images-idx3-ubyte.gz --labels labels-idx1-ubyte.gz --out digits --minutes 4\n"
         "  vit train --images images-idx3-ubyte.gz --labels labels-idx1-ubyte.gz --out plain --model convolutions");
 

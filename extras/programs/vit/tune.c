@@ -86,6 +86,8 @@ static int check(training *b)
 {
     tuning      *t = of(b);
     train_asked *a = &b->asked;
+    const int    wrong = image_labels_check(t->v.images, t->v.labels);
+    if (wrong) return wrong;
     if (t->layers && !t->rank) return program_stray("lora-layers", "--lora");
     if (is_packed(t) && !t->rank)
         return program_usage("--type %s packs the weights, which then cannot change; set --lora, too", t->type);
@@ -185,7 +187,7 @@ static bool save(training *b, tn_fit_why why)
     (void)why;
     if (t->rank && !save_adapters(t)) return false;
     t->v.made.net = b->net, t->v.made.vit = t->v.shape[0] == 'v' ? b->net : NULL;
-    return model_save(&t->v.made, b->asked.out);
+    return image_set_name(&t->v.all, t->v.made.vit) && model_save(&t->v.made, b->asked.out);
 }
 
 static void close_all(training *b)
@@ -224,7 +226,7 @@ static tuning asked = {.v = {.base = {.kind = &kind, .untimed = true, .asked = {
 static const option options[] = {
     OPTION_TEXT("model", 'm', "DIR", &asked.model, "folder of the model to train further", .required = true),
     OPTION_TEXT("images", 'i', "FILE", &asked.v.images, IMAGES_HELP, .required = true),
-    OPTION_TEXT("labels", 'l', "FILE", &asked.v.labels, LABELS_HELP, .required = true),
+    OPTION_TEXT("labels", 0, "FILE", &asked.v.labels, LABELS_HELP),
     OPTION_TEXT("out", 'o', "DIR", &asked.v.base.asked.out, "folder of the tuned model", .required = true,
                 .resume = RESUME_FOLDER),
     OPTION_REAL("held", 0, "P", &asked.v.held,

@@ -35,8 +35,15 @@ tn_tensor *model_ready(const model *m, const tn_image_processor *how, const tn_t
 typedef struct {
     tn_tensor *x, *y;                               /* owned; images u8 [N, C, H, W], labels i64 [N] */
     int64_t    n, channels, height, width, classes; /* classes: the largest label + 1 */
+    tn_string  names;                               /* of the classes, each with its NUL; empty: numbers */
 } image_set;
-bool image_set_open(const char *images, const char *labels, image_set *p); /* returns false if an error is set */
+/* From two IDX files, or with labels NULL from a folder; returns false if an error is set. */
+bool image_set_open(const char *images, const char *labels, image_set *p);
+/* From a folder with a folder for each class (image_folder.c). */
+bool image_folder_is(const char *images);
+bool image_folder_open(const char *path, image_set *p);
+int  image_labels_check(const char *images, const char *labels); /* 0, or program_usage */
+bool image_set_name(const image_set *p, tn_vit *m);              /* gives the names to the classes of m */
 /* Converts all images to the size and the channels of the model's input, if they have others, as its processor does. */
 bool image_set_fit(image_set *p, const model *m);
 void image_set_close(image_set *p);
@@ -45,8 +52,10 @@ tn_image_processor image_set_processor(const image_set *p, int64_t n);
 /* A source of the images first … first + n - 1, in order; the caller frees it with tn_images_free. */
 tn_images *image_set_in_order(const image_set *p, const tn_image_processor *processor, int64_t first, int64_t n,
                               int64_t batch);
-#define IMAGES_HELP "IDX file of images, u8 [N, H, W] or [N, C, H, W], optionally gzip-compressed"
-#define LABELS_HELP "IDX file of the labels, integers from 0, one per image"
+#define IMAGES_HELP                                                                                                  \
+    "a folder with a folder of PNG, PGM or PPM files for each class, or an IDX file of images, u8 [N, H, W] or [N, " \
+    "C, H, W], optionally gzip-compressed"
+#define LABELS_HELP "IDX file of the labels, integers from 0, one per image; not for a folder"
 
 /* ---- evaluation (eval.c) ----------------------------------------------------------------------------------------- */
 
