@@ -183,6 +183,17 @@ static tn_tensor *decoded(tn_block *block, tn_block_args a, tn_tensor *positions
     return tn_error() == TN_OK ? a.query : NULL;
 }
 
+/* The result of the stack from x, that of the last layer: normed, and with the padding, or the rows of targets alone.
+ * own: the rows without padding that the stack has made itself. few: x has only the rows of targets. */
+static tn_tensor *finished(tn_blocks *m, tn_tensor *x, const tn_unpadded *own, const tn_unpadded *given,
+                           tn_tensor *targets, bool few)
+{
+    if (tn_error() == TN_OK && m->norm) x = tn_call(m->norm, x);
+    if (few || tn_error() != TN_OK) return x;
+    if (own->rows) x = tn_pad_rows(*own, x);
+    return targets ? tn__target_rows(x, own->rows ? NULL : given, targets) : x;
+}
+
 tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
 {
     const int64_t n = m ? m->depth : 0;
@@ -220,9 +231,7 @@ tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)
         mine = last ? NULL : tn_take(b.x);
     }
     tn_path_pop();
-    if (tn_error() == TN_OK && m->norm) b.x = tn_call(m->norm, b.x);
-    if (u.x.rows && !b.targets && tn_error() == TN_OK) b.x = tn_pad_rows(u.x, b.x);
-    if (targets && !b.targets && tn_error() == TN_OK) b.x = tn__target_rows(b.x, u.x.rows ? NULL : a.unpadded, targets);
+    b.x = finished(m, b.x, &u.x, a.unpadded, targets, b.targets != NULL);
     tn_drop(mine);
     tn_tensor *y = leave_all(f, b.x, n, (tn_tensor * *[]){a.weights, a.memory_weights, a.router});
     for (int64_t i = 0; i < n && tn_error() != TN_OK; i++) tn__cache_undo(a.cache, i, before);

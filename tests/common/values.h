@@ -30,7 +30,6 @@ static inline tn_tensor *gradient(tn_tensor *y, tn_tensor *x, bool ops)
     tn_tensor *g = NULL;
     tn_grad_of_run(
         (tn_grad_of_args){.root = y, .count = 1, .wrt = &x, .grad = &g, .create_graph = ops, .retain = true});
-    ck_assert_msg(g != NULL, "%s", tn_error_message());
     return g;
 }
 
