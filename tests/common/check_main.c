@@ -11,13 +11,16 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- selection of tests: glibc passes the arguments to a constructor, so that main can be main(void) ---- */
+/* ---- selection of tests: C libraries pass the arguments to a constructor, so that main can be main(void) ---- */
 
 static int    asked;
 static char **names;
 
 __attribute__((constructor)) static void remember(int argc, char **argv)
 {
+#ifdef _WIN32 /* its C library has variables for them */
+    argc = __argc, argv = __argv;
+#endif
     asked = argc > 1 ? argc - 1 : 0;
     names = argv + 1;
 }

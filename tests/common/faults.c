@@ -1,14 +1,13 @@
 /* faults.c — an allocator and a file system that fail on demand. See faults.h. */
-#define _GNU_SOURCE
+#include "core/system/system.h"
+
 #include "tests/common/faults.h"
 
 #include "core/core.h"
 #include <check.h>
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static struct { /* number of injected failures since the program started */
     _Atomic(int64_t) memory, files;
@@ -31,7 +30,7 @@ static void *allocate(void *user, size_t bytes)
         faults.memory++;
         return NULL;
     }
-    void *p = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    void *p = tn__sys_alloc(64, (bytes + 63) / 64 * 64);
     if (p) memset(p, 0xa5, bytes); /* makes reads of uninitialised memory visible */
     memory.blocks += p != NULL;
     errno = ENOMEM; /* malloc may also set errno when it succeeds */
@@ -42,7 +41,7 @@ static void release(void *user, void *p, size_t bytes)
 {
     (void)user;
     memset(p, 0x5a, bytes);
-    free(p);
+    tn__sys_free(p);
     memory.blocks--;
     errno = EINVAL;
 }

@@ -11,9 +11,9 @@ typedef struct {
     int64_t  a, b, step;
     tn_shape s;
     tn_dims  order;
-} link;
+} chain_link;
 
-static tn_tensor *apply(const link *l, tn_tensor *x)
+static tn_tensor *apply(const chain_link *l, tn_tensor *x)
 {
     switch (l->kind) {
     case 0: return tn_slice(x, l->dim, l->a, l->b, l->step);
@@ -30,10 +30,10 @@ static tn_tensor *apply(const link *l, tn_tensor *x)
     }
 }
 
-static link draw(tn_shape s)
+static chain_link draw(tn_shape s)
 {
     for (;;) {
-        link l = {.kind = (int)below(11), .step = 1 + below(3), .order.n = s.n};
+        chain_link l = {.kind = (int)below(11), .step = 1 + below(3), .order.n = s.n};
         l.dim = s.n ? (int)below(s.n) : 0, l.dim1 = s.n ? (int)below(s.n) : 0;
         const int64_t n = s.n ? s.d[l.dim] : 0;
         const bool    small = tn_shape_numel(s) <= 120 && s.n < 6;
@@ -85,7 +85,7 @@ TEST_EACH(chains, 300)
     tn_tensor *x = tn_view(tn_to(tn_arange(120), TN_F64), TN_SHAPE(4, 5, 6)), *y = tn_requires_grad(x),
               *dense = tn_detach(x);
     for (int step = 0; step < 8; step++) {
-        link l = draw(tn_shape_of(y));
+        chain_link l = draw(tn_shape_of(y));
         y = apply(&l, y), dense = tn_clone(apply(&l, dense));
         ck_assert_msg(y && dense, "%s", tn_error_message());
         ck_assert(tn_shape_equal(tn_shape_of(y), tn_shape_of(dense)));

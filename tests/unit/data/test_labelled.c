@@ -4,11 +4,11 @@
 #include "data/data.h"
 #include "tests/common/faults.h"
 
-static tn_labelled *read(const char *text, tn_labelled_config c)
+static tn_labelled *read_text(const char *text, tn_labelled_config c)
 {
     return tn_labelled_parse_run(text, strlen(text), c);
 }
-#define READ(text, ...) read(text, TN_WITH(tn_labelled_config, TN_NO_DEFAULTS_, __VA_ARGS__))
+#define READ(text, ...) read_text(text, TN_WITH(tn_labelled_config, TN_NO_DEFAULTS_, __VA_ARGS__))
 
 /* "text|text=label,label;" for each example. */
 static const char *shown(const tn_labelled *l)
@@ -87,7 +87,7 @@ static const struct {
 
 TEST_ROWS(forms, good)
 {
-    tn_labelled *l = read(good[_i].text, good[_i].how);
+    tn_labelled *l = read_text(good[_i].text, good[_i].how);
     fine();
     ck_assert_str_eq(shown(l), good[_i].shown);
     tn_labelled_free(l);
@@ -95,7 +95,7 @@ TEST_ROWS(forms, good)
 
 TEST(an_answer_knows_its_byte)
 {
-    tn_labelled *l = read(good[24].text, good[24].how);
+    tn_labelled *l = read_text(good[24].text, good[24].how);
     ck_assert_int_eq(tn_labelled_at(l, 0).start[0], 3);
     ck_assert_str_eq(tn_labelled_at(l, 0).id, "1");
     ck_assert_str_eq(tn_labelled_at(l, 7).id, "");
@@ -179,11 +179,11 @@ TEST_ROWS(bad_lines, bad)
 {
     tn_labelled_config how = bad[_i].how;
     const char        *first;
-    ck_assert_ptr_null(read(bad[_i].text, how));
+    ck_assert_ptr_null(read_text(bad[_i].text, how));
     if (bad[_i].says) ck_error(TN_EFORMAT, bad[_i].says);
     tn_clear_error();
     how.skip = 9; /* and skipped if requested */
-    tn_labelled *l = read(bad[_i].text, how);
+    tn_labelled *l = read_text(bad[_i].text, how);
     fine();
     ck_assert_int_eq(tn_labelled_skipped(l, &first), 1);
     if (bad[_i].says) ck_assert_str_eq(first, bad[_i].says);
@@ -289,7 +289,7 @@ TEST(added_from_memory)
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         tn_labelled_config c = TN_WITH(tn_labelled_config, TN_NO_DEFAULTS_, .kind = good[i].how.kind,
                                        .problem = good[i].how.problem, .no_label = good[i].how.no_label);
-        tn_labelled       *l = read(good[i].text, good[i].how), *to;
+        tn_labelled       *l = read_text(good[i].text, good[i].how), *to;
         if (good[i].how.form && !strcmp(good[i].how.form, "sts-b")) c.problem = TN_REGRESSION;
         to = tn_labelled_create(c);
         for (int64_t k = 0; k < tn_labelled_count(l); k++)
@@ -501,7 +501,7 @@ TEST(steps_in_parts)
         at += (size_t)snprintf(text + at, sizeof text - at, "\n");
     }
     for (int n = 1; n <= 37; n++) {
-        tn_labelled *all = read(text, (tn_labelled_config){.kind = TN_LABELLED_WORDS});
+        tn_labelled *all = read_text(text, (tn_labelled_config){.kind = TN_LABELLED_WORDS});
         const char  *end = text;
         for (int i = 0; i < n; i++) end = strstr(end, "\n\n") + 2;
         tn_labelled *l =
