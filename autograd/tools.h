@@ -113,5 +113,21 @@ TN_API tn_status tn_set_grad(tn_tensor *leaf, tn_tensor *grad);
 typedef void (*tn_grad_ready)(const tn_tensor *leaf, const tn_tensor *grad, void *user);
 TN_API tn_status tn_backward_notify(tn_tensor *root, tn_tensor *seed, tn_grad_ready ready, void *user);
 
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+/* The bytes that a forward takes at its peak in addition to those in use, told before it is run: for a server that
+ * chooses its batch, or rejects one.
+ *
+ *     static tn_tensor *forward(int64_t rows, void *w) { return tn_matmul(tn_zeros(TN_SHAPE(rows, 128)), w); }
+ *
+ *     if (tn_forward_need(forward, weight, 64, 128) > 1 << 30) puts("a batch [64, 128] needs more than 1 GiB");
+ *
+ * forward(n, user) is the forward of n rows of `tokens` tokens; it is called twice without a tape, with as few of the
+ * rows as have 512 tokens, and the result is their peak times rows / n. It is within 15 % above the true peak with the
+ * same number of threads. Other threads must not allocate meanwhile; tn_memory.peak is reset. The packed copies of
+ * weights are not included, see tn_set_packing_limit. 0: raised. */
+TN_API size_t tn_forward_need(tn_tensor *(*forward)(int64_t rows, void *user), void *user, int64_t rows,
+                              int64_t tokens);
+
 TN_C_END_
 #endif
