@@ -56,7 +56,7 @@ def joined(items):
 
 def of_function(s, text, named):
     words = text.split()
-    if named:  # the name says what it does, the comment adds to it
+    if named:  # the comment adds to what the name tells
         return named + (": " + text if text and not s.name.endswith(("_run", "_create")) else "")
     if not text:
         return ""

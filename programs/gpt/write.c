@@ -277,11 +277,15 @@ static void continue_each(writer *w, const model *m, tn_json_writer *json_line)
 /* Writes what the options ask for. */
 static void write_texts(writer *w, const model *m)
 {
-    tn_json_writer *json_line = json ? tn_json_writer_new(0) : NULL;
+    static const char *input = "-"; /* text in a pipe is the prompt */
+    tn_json_writer    *json_line = json ? tn_json_writer_new(0) : NULL;
+    if (!prompt && !prompts && !files.count && !chat && input_waits()) files = (option_list){1, &input};
+    if (chat && on_terminal()) fputs("Each line is a message. Ctrl-D ends the conversation.\n", stderr);
     if (chat && m->chat) chat_with_template(w);
     else if (chat) chat_plain(w);
     else if (prompts) continue_each(w, m, json_line);
     else continue_one(w, json_line);
+    if (files.value == &input) files = (option_list){0, NULL};
     tn_json_writer_free(json_line);
 }
 
@@ -329,11 +333,7 @@ static int run(int count, char **operands)
     if (tn_error() == TN_OK && (choices || schema)) rules_open(choices, schema, &m, &how);
     if (tn_error() == TN_OK && model_set_cache(&m, cache) && writer_open(&w, &m, &how)) {
         loading = seconds_now() - began;
-        static const char *input = "-"; /* text in a pipe is the prompt */
-        if (!prompt && !prompts && !files.count && !chat && input_waits()) files = (option_list){1, &input};
-        if (chat && on_terminal()) fputs("Each line is a message. Ctrl-D ends the conversation.\n", stderr);
         write_texts(&w, &m);
-        if (files.value == &input) files = (option_list){0, NULL};
     }
     report_speed(&w, loading);
     if ((how.draft || how.lookup) && !settings.quiet) report_proposals(&w);
