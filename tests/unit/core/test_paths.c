@@ -29,7 +29,7 @@ static float saved_at(const char *path)
     return last(tn_npy_load(path));
 }
 
-START_TEST(long_paths)
+TEST(long_paths)
 {
     const char *folder = deep_folder(300), *path = tn_test_in(folder, "x y.npy");
     ck_assert(saved_at(path) == 3);
@@ -42,10 +42,9 @@ START_TEST(long_paths)
     closedir(d);
     ck_assert_int_eq(tn__sys_unlink(path), 0);
 }
-END_TEST
 
 /* A safetensors file with a tensor before and one behind 5 GB of zeros, which take no space on the disk. */
-START_TEST(five_gigabytes)
+TEST(five_gigabytes)
 {
     const int64_t gap = 5000000000, x = 0x3f8000003f800000; /* two ones of f32 */
     const char   *path = tn_test_file("large.safetensors");
@@ -69,9 +68,8 @@ START_TEST(five_gigabytes)
     tn_safetensors_close(f);
     ck_assert_int_eq(tn__sys_unlink(path), 0);
 }
-END_TEST
 
-START_TEST(replaced_while_read)
+TEST(replaced_while_read)
 {
     const char *path = tn_test_file("read.npy");
     ck_assert(saved_at(path) == 3);
@@ -81,15 +79,4 @@ START_TEST(replaced_while_read)
     ck_assert_int_eq(getc(reader), 'N'); /* of the old file */
     fclose(reader);
     ck_assert(last(tn_npy_load(path)) == 4);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("paths");
-    TCase *c = tn_tcase(s, "files");
-    tcase_add_test(c, long_paths);
-    tcase_add_test(c, five_gigabytes);
-    tcase_add_test(c, replaced_while_read);
-    return tn_check_main(s);
 }

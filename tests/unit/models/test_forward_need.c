@@ -37,7 +37,7 @@ static void *model(int which)
 enum { MODELS = 5 };
 
 /* Loop: model. */
-START_TEST(told_beforehand)
+TEST_EACH(told_beforehand, MODELS)
 {
     static const int64_t sizes[][2] = {{1, 16}, {7, 16}, {200, 16}, {33, 32}, {6, 100}, {16, 64}, {4, 256}, {3, 700}};
     part                 p = {.model = model(_i), .encoder = _i == MODELS - 1};
@@ -65,9 +65,8 @@ START_TEST(told_beforehand)
     tn_set_packing_limit(SIZE_MAX);
     tn_module_free(p.model);
 }
-END_TEST
 
-START_TEST(mistakes)
+TEST(mistakes)
 {
     part p = {.model = model(0), .tokens = 2000};
     ck_assert_uint_eq(tn_forward_need(NULL, &p, 2, 3), 0);
@@ -76,14 +75,4 @@ START_TEST(mistakes)
     ck_assert_int_ne(tn_error(), TN_OK); /* of the forward */
     tn_clear_error();
     tn_module_free(p.model);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("forward_need");
-    TCase *c = tn_tcase(s, "all");
-    tcase_add_loop_test(c, told_beforehand, 0, MODELS);
-    tcase_add_test(c, mistakes);
-    return tn_check_main(s);
 }
