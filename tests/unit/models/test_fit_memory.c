@@ -110,7 +110,7 @@ static outcome run(int kind, size_t memory, int64_t accumulate, bool autocast)
  * optimizer's state. */
 static void ck_budgets(int kind, int64_t accumulate, bool autocast)
 {
-    const double share[] = {accumulate > 1 || autocast ? 0.65 : 0.5, 0.7, 0.8, 2};
+    const double share[] = {accumulate > 1 || autocast ? 0.72 : 0.5, 0.75, 0.8, 2};
     const size_t shares = tn_test_slow() ? 1 : sizeof share / sizeof *share;
     outcome      free_run = run(kind, 0, accumulate, autocast);
     const size_t held = 3 * 4 * (size_t)tn_module_count(free_run.net, false);
