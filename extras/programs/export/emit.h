@@ -186,7 +186,8 @@ extern const char *const template_embedding[], *const template_decoder[], *const
 extern const char *const template_encoder[], *const template_words[], *const template_image[];
 extern const char *const template_text[], *const template_pairs[], *const template_wordpiece[];
 extern const char *const template_pieces[], *const template_translator[], *const template_columns[];
-extern const char *const template_decoder_main[], *const template_encoder_main[], *const template_task_main[];
+extern const char *const template_sample[], *const template_decoder_main[], *const template_encoder_main[],
+                                                                                *const template_task_main[];
 extern const char *const template_image_main[], *const template_translator_main[], *const template_lines[];
 /* clang-format on */
 

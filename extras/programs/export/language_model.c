@@ -80,7 +80,7 @@ static int64_t state_bytes(const decoder *d)
     const int64_t head = d->mha->head_dim, cache = d->about.layers * d->mha->kv_heads * emit_cache(d->length, head);
     const int64_t query = emit_wide(d->mha->heads * head), kv = emit_wide(d->mha->kv_heads * head);
     return 4 * (cache + 3 * emit_wide(d->about.dim) + 2 * query + 2 * kv + emit_wide(d->ff) * (d->gated ? 2 : 1) +
-                emit_wide(d->about.vocab) + 1);
+                2 * emit_wide(d->about.vocab) + 1);
 }
 
 static void put_title(emitter *e, const decoder *d, const spelling *k, const char *path)
@@ -138,7 +138,11 @@ const char writer_interface[] = "\n/* Text and tokens: see the functions' commen
                                 "/* Reads a token; the logits of the next one, [VOCAB]; forgets the text. */\n"
                                 "void         model_read(int token);\n"
                                 "const float *model_logits(void);\n"
-                                "void         model_forget(void);\n\n";
+                                "void         model_forget(void);\n"
+                                "/* Draws the next token. Several texts: model_use chooses one. */\n"
+                                "int    model_sample(float temperature, int top_k, float top_p, uint32_t *seed);\n"
+                                "size_t model_size(void);\n"
+                                "void   model_use(void *text);\n\n";
 
 static void add_weights(emitter *e, const decoder *d)
 {
@@ -160,7 +164,9 @@ int64_t emit_writer_bytes(const spelling *k, int64_t most, int64_t length)
 
 void emit_writer(emitter *e, const tn_model *m, int32_t first)
 {
-    int64_t       end[64] = {0}, n = 0;
+    int64_t end[64] = {0}, n = 0;
+    emit(e, "\n");
+    emit_template(e, template_sample);
     const int32_t last = tn_tokenizer_special(m->tokenizer).last;
     if (last >= 0) end[n++] = last;
     if (first >= 0) end[n++] = first;
@@ -192,7 +198,7 @@ static void put_file(emitter *e, const tn_model *m, const decoder *d, const spel
     emit_template(e, template_decoder);
     spelling_emit_code(e, k, true);
     emit_writer(e, m, first);
-    emit_constants(e, "sizeof state", state_bytes(d) + 60);
+    emit_constants(e, "sizeof own", state_bytes(d) + 60);
     spelling_emit_tables(e, k);
     blocks_emit(e, d->blocks, "layer");
     emit_weights(e);

@@ -27,7 +27,7 @@ static bool describe(const tn_rnn_lm *m, const char *path, recurrent *r)
 static int64_t state_bytes(const recurrent *r)
 {
     const int64_t states = !strcmp(r->m->config.cell, "lstm") ? 2 : 1;
-    return 4 * (states * r->m->config.layers * r->widest + r->widest + 2 * r->sums + emit_wide(r->m->config.vocab));
+    return 4 * (states * r->m->config.layers * r->widest + r->widest + 2 * r->sums + 2 * emit_wide(r->m->config.vocab));
 }
 
 static void put_sizes(emitter *e, const recurrent *r)
@@ -119,7 +119,7 @@ static void put_file(emitter *e, const tn_model *m, const recurrent *r, const sp
     emit_template(e, template_recurrent);
     spelling_emit_code(e, k, true);
     emit_writer(e, m, -1);
-    emit_constants(e, "sizeof state", state_bytes(r) + 64);
+    emit_constants(e, "sizeof own", state_bytes(r) + 64);
     spelling_emit_tables(e, k);
     put_layers(e, r);
     emit_weights(e);

@@ -1,4 +1,4 @@
-/* test_forward_need.c — the memory of a forward, told before it is run: never too low, at most 15 % too high, for models
+/* test_forward_need.c — the memory of a forward, before it is run: never too low, at most 15 % too high, for models
  * of several kinds, sizes and numbers of threads. */
 #include "models/models.h"
 #include "tests/common/check_main.h"
