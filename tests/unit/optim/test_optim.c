@@ -3,6 +3,7 @@
 #include "tests/common/check_main.h"
 #include "tests/common/errors.h"
 
+#include "autograd/tape/casts.h"
 #include "tests/common/optim_case.h"
 #include <float.h>
 #include <math.h>
@@ -317,6 +318,20 @@ START_TEST(a_step_within_a_step)
 }
 END_TEST
 
+/* A backward pass whose leaf another thread changes: the pass fails, and the next one does not. */
+START_TEST(a_backward_within_a_step)
+{
+    tn_sequential *net = tn_case_new(TN_F32);
+    tn_each        p = tn_parameters(net);
+    ck_assert(tn_next(&p) && tn__leaf_claim(p.tensor));
+    tn_case_backward(net, 1, 0);
+    ck_error_has(TN_ESTATE, "backward: another thread is in tn_step or tn_backward of");
+    tn__leaf_release(p.tensor);
+    ck_assert_int_eq(tn_case_backward(net, 1, 0), TN_OK);
+    tn_free(net);
+}
+END_TEST
+
 /* A step under autocast has the bits of one without: Muon's products, too. */
 START_TEST(steps_under_autocast)
 {
@@ -363,6 +378,7 @@ int main(void)
     tcase_add_test(t, averages);
     tcase_add_loop_test(t, steps_under_autocast, 0, KINDS);
     tcase_add_test(t, a_step_within_a_step);
+    tcase_add_test(t, a_backward_within_a_step);
     tcase_add_test(t, a_nan_in_a_gradient);
     tcase_add_test(t, averages_that_are_the_weights);
     tcase_add_test(t, nothing_is_left_out);
