@@ -62,6 +62,11 @@ static double r_gelu_tanh_slope(double x)
 
 enum { CHUNK = 4096, MOST = 130 };
 static float ones[CHUNK];
+static void  fill_ones(void)
+{
+    for (int i = 0; i < CHUNK; i++) ones[i] = 1;
+}
+AROUND_TESTS(fill_ones, NULL);
 
 /* A slope as a function: its result for gradients of 1. */
 #define SLOPE_OF(name)                                                                          \
@@ -230,7 +235,7 @@ static struct {
 static void map_places(void)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    for (int i = 0; i < CHUNK; i++) ones[i] = 1;
+    fill_ones();
     for (int p = 0; p < PLACES; p++) {
         char *all = mmap(NULL, 3 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         ck_assert(all != MAP_FAILED);
