@@ -188,6 +188,7 @@ int tn__win_fsync(int fd)
 int tn__sys_reserve(int fd, int64_t bytes)
 {
     FILE_ALLOCATION_INFO i = {.AllocationSize.QuadPart = bytes};
+    if (bytes > (int64_t)1 << 53) return errno = EFBIG, -1; /* NTFS has files of up to 8 PB */
     if (bytes <= 0 || SetFileInformationByHandle(of(fd), FileAllocationInfo, &i, sizeof i)) return 0;
     return GetLastError() == ERROR_DISK_FULL ? (errno = ENOSPC, -1) : (errno = EINVAL, -1);
 }
