@@ -176,7 +176,8 @@ static void example(const program *p, const command *c, FILE *to)
     fprintf(to, "\n  %s%s%s", p->name, c->name ? " " : "", c->name ? c->name : "");
     for (const option *o = c->options; o && o->name; o++)
         if (o->required) fprintf(to, " --%s %s", o->name, sample_of(o->name, o->value));
-    if (c->operands && c->least) fprintf(to, " %s", sample_of(NULL, c->operands));
+    const char *operand = c->operands ? sample_of(NULL, c->operands) : NULL;
+    if (operand) fprintf(to, " %.*s", (int)strcspn(operand, "|"), operand);
     fputc('\n', to);
 }
 

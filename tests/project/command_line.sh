@@ -41,7 +41,7 @@ for program in $programs; do
     while read -r command; do
         "$build/bin/$program" "$command" -h >short || wrong "$program $command -h fails"
         [ "$(wc -l <short)" -le 24 ] && [ "$(grep -cE '^  (-.,|   ) --' short)" -le 5 ] &&
-            grep -q "^Usage: $program" short && [ "$(grep -cE '^  +[a-z].*'"$program" short)" = 1 ] ||
+            grep -q "^Usage: $program" short && [ "$(grep -cE "^ {2,4}([a-z].* )?$program " short)" = 1 ] ||
             wrong "$program $command -h: $(cat short)"
         "$build/bin/$program" "$command" --help | sed -n 's/^  -\(.\), --\([a-z-]*\).*/\1 \2/p' >letters
         while read -r letter name; do

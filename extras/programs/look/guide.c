@@ -357,7 +357,7 @@ static const option options[] = {
     OPTION_INT("batch", 'b', "N", &batch_size, "sentences per step", .least = 1, .most = 4096),
     OPTION_REAL("lr", 0, "RATE", &lr, "maximum learning rate", .least = 0, .most = 1),
     OPTION_INT("sentences", 'n', "N", &max_sentences, "read at most N sentences of each file", .least = 1, .most = 1e7),
-    OPTION_SEED('s', &seed, "", .least = 0),
+    OPTION_SEED(0, &seed, "", .least = 0),
     {0}};
 const command guide_command = COMMAND(
     "guide", "train an attention head to follow syntax", options,

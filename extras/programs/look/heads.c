@@ -125,7 +125,7 @@ static int run_heads(int count, char **operands)
                     "translations of --text, line by line (translation models only)"),                            \
         OPTION_INT("lines", 'n', "N", &config.max_lines, "read at most N lines", .least = 1, .most = 1e7),        \
         OPTION_INT("batch", 'b', "N", &config.batch_size, "lines per batch", .least = 1, .most = 4096),           \
-        OPTION_SEED('s', &config.seed, "", .least = 0)
+        OPTION_SEED(0, &config.seed, "", .least = 0)
 static const option heads_options[] = {
     TEXT_OPTIONS, OPTION_TEXT("html", 'o', "FILE", &html, "HTML page to write, or .svg file for its last figure"), {0}};
 const command heads_command = {

@@ -152,7 +152,7 @@ static const option options[] = {
                .most = 65536),
     OPTION_INT("rank", 0, "N", &rank, "maximum rank of the linear map of --trees", .least = 1, .most = 65536),
     OPTION_INT("steps", 0, "N", &steps, "training steps of each probe", .least = 1, .most = 1e7),
-    OPTION_SEED('s', &seed, " of the probe and of the control task", .least = 0),
+    OPTION_SEED(0, &seed, " of the probe and of the control task", .least = 0),
     OPTION_TEXT("html", 'o', "FILE", &html, "write a page with figures, of --trees also trees (default: not written)"),
     {0}};
 const command probe_command = COMMAND(

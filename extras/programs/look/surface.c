@@ -399,7 +399,7 @@ static const option options[] = {
     OPTION_INT("size", 0, "N", &size, "points along each direction", .least = 3, .most = 401),
     OPTION_REAL("span", 0, "X", &span, "extent in each direction, relative to the norm of the weights", .least = 1e-6,
                 .most = 1000),
-    OPTION_SEED('s', &seed, " of the directions", .least = 0, .most = 1e9),
+    OPTION_SEED(0, &seed, " of the directions", .least = 0, .most = 1e9),
     OPTION_TEXT("table", 0, "FILE", &table, "file for the computed losses, which --resume continues"),
     OPTION_FLAG("resume", 'r', &resume, "compute only the points that are missing in --table"),
     OPTION_TEXT("html", 'o', "FILE", &html, "HTML page to write, or .svg file for its last figure"),

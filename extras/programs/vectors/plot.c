@@ -16,7 +16,7 @@ const option plot_options[] = {
     OPTION_TEXT("way", 0, "METHOD", &way, "projection to two dimensions", .choices = "pca|tsne"),
     OPTION_INT("top", 'k', "N", &most, "plot the N most frequent words if no WORD is given", .least = 2, .most = 5000),
     OPTION_REAL("perplexity", 0, "P", &perplexity, "tsne: effective number of neighbours", .least = 1, .most = 1000),
-    OPTION_SEED('s', &seed, " of tsne", .least = 0),
+    OPTION_SEED(0, &seed, " of tsne", .least = 0),
     OPTION_FLAG("force", 0, &force, "overwrite an existing file"),
     {0}};
 const option project_options[] = {

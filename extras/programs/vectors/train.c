@@ -40,7 +40,7 @@ const option train_options[] = {
     OPTION_INT("max-n", 0, "N", &max_n, "fasttext: maximum characters of an n-gram", .least = 1, .most = 100),
     OPTION_INT("buckets", 0, "N", &buckets, "fasttext: number of hash buckets for n-grams", .least = 1, .most = 1e9),
     OPTION_REAL("x-max", 0, "X", &x_max, "glove: count from which a pair has full weight", .least = 1e-6),
-    OPTION_SEED('s', &seed, "", .least = 0),
+    OPTION_SEED(0, &seed, "", .least = 0),
     OPTION_TEXT(
         "format", 0, "FORMAT", &to_format_name,
         "output format (default: by the name of --out: .bin binary, .safetensors safetensors, other names text)",
