@@ -39,6 +39,8 @@ for program in there/usr/bin/tenon-*; do
         [ -s "there/usr/share/$file" ] || wrong "$file is missing"
     done
     LD_LIBRARY_PATH=${so%/*} "$program" --help | grep -q "^Usage: $name " || wrong "$name --help has another name"
+    hint=$(LD_LIBRARY_PATH=${so%/*} "$program" --no-such-option 2>&1 || true)
+    [[ $hint == *"Try '$name --help'"* ]] || wrong "$name has the hint of another name: $hint"
     grep -q "$name\$" "there/usr/share/bash-completion/completions/$name" || wrong "no completion of $name"
 done
 for file in doc/tenon-doc/html/index.html doc/tenon-doc/html/api/tn_gelu.html man/man3/tn_gelu.3.gz; do
