@@ -210,6 +210,11 @@ static void read_deberta(stored *s, const char *name)
     if (!some) *t = (tn_disentangled){.distance = -1};
     else if (t->distance < 1) t->distance = s->position_rows;
     if (t->buckets < 0) t->buckets = 0;
+    if (tn_error() == TN_OK && (t->buckets == 1 || (t->buckets && t->distance - 1 <= t->buckets / 2)))
+        tn_raise(TN_EFORMAT,
+                 "'%s': position_buckets is %lld, but must be -1 for none, or at least 2 and at most twice the largest "
+                 "distance, less 3: max_relative_positions or max_position_embeddings is %lld",
+                 name, (long long)t->buckets, (long long)t->distance);
     t->c2p = strchr(s->terms, 'c') != NULL, t->p2c = strchr(s->terms, 'p') != NULL;
     t->own_projs = some && !s->share, t->no_norm = some && s->norm_distances == tn__bert_distance_norms[0];
 }

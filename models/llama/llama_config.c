@@ -249,9 +249,14 @@ static bool rope(stored *s, const char *name)
 static bool check_consistent(const stored *s, const char *name)
 {
     const tn_llama_config *c = &s->c;
+    const bool             gptj = s->rotary_dim != 0;
+    const int64_t          head = c->head_dim ? c->head_dim : c->dim / c->heads;
     if (!c->head_dim && c->dim % c->heads)
-        tn_raise(TN_EFORMAT, "'%s': num_attention_heads %lld does not divide hidden_size %lld", name,
-                 (long long)c->heads, (long long)c->dim);
+        tn_raise(TN_EFORMAT, "'%s': %s %lld does not divide %s %lld", name, gptj ? "n_head" : "num_attention_heads",
+                 (long long)c->heads, gptj ? "n_embd" : "hidden_size", (long long)c->dim);
+    else if (gptj && (s->rotary_dim % 2 || s->rotary_dim > head))
+        tn_raise(TN_EFORMAT, "'%s': rotary_dim is %lld, but must be even and at most n_embd / n_head, %lld", name,
+                 (long long)s->rotary_dim, (long long)head);
     else if (c->heads % c->kv_heads)
         tn_raise(TN_EFORMAT, "'%s': num_key_value_heads %lld does not divide num_attention_heads %lld", name,
                  (long long)c->kv_heads, (long long)c->heads);

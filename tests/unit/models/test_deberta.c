@@ -273,6 +273,12 @@ static const struct {
     {"attention_head_size", "7", TN_EUNSUPPORTED, "attention_head_size is 7; only 5 is supported with hidden_size 15"},
     {"pooler_hidden_act", "\"tanh\"", TN_EUNSUPPORTED, "pooler_hidden_act is 'tanh'; only 'gelu' is supported"},
     {"pooler_dropout", "0.1", TN_EUNSUPPORTED, "pooler_dropout is 0.1; only 0 is supported"},
+    {"position_buckets", "1", TN_EFORMAT,
+     "position_buckets is 1, but must be -1 for none, or at least 2 and at most twice the largest distance, less 3: "
+     "max_relative_positions or max_position_embeddings is 14"},
+    {"position_buckets", "26", TN_EFORMAT,
+     "position_buckets is 26, but must be -1 for none, or at least 2 and at most twice the largest distance, less 3: "
+     "max_relative_positions or max_position_embeddings is 14"},
     {"position_buckets", "-2", TN_EFORMAT, "position_buckets is -2, but must be from -1 to 16777216"},
 };
 TEST_ROWS(rejected_members, wrong_members)

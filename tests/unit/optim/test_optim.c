@@ -2,6 +2,7 @@
  * bits for any number of threads, no allocation after the first step. */
 #include "tests/common/check_main.h"
 
+#include "autograd/tape/casts.h"
 #include "tests/common/optim_case.h"
 #include <float.h>
 #ifdef __SSE2__
@@ -310,6 +311,19 @@ TEST(a_step_within_a_step)
     }
     ck_assert_int_eq(tn_steps(o), 2);
     tn_optimizer_free(o), tn_free(net);
+}
+
+/* A backward pass whose leaf another thread changes: the pass fails, and the next one does not. */
+TEST(a_backward_within_a_step)
+{
+    tn_sequential *net = tn_case_new(TN_F32);
+    tn_each        p = tn_parameters(net);
+    ck_assert(tn_next(&p) && tn__leaf_claim(p.tensor));
+    tn_case_backward(net, 1, 0);
+    ck_error_has(TN_ESTATE, "backward: another thread is in tn_step or tn_backward of");
+    tn__leaf_release(p.tensor);
+    ck_assert_int_eq(tn_case_backward(net, 1, 0), TN_OK);
+    tn_free(net);
 }
 
 /* A step under autocast has the bits of one without: Muon's products, too. */
