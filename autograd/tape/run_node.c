@@ -2,6 +2,7 @@
  * inputs' shapes and converts them to the inputs' dtypes. */
 #include "autograd/tape/engine.h"
 #include "autograd/tape/op_api.h"
+#include "autograd/tape/profile.h"
 #include "autograd/tape/unwind.h"
 
 #include <errno.h>
