@@ -71,7 +71,6 @@ sed -n 2p long.txt | grep -q '"error":"the prompt has [0-9]* tokens, but the mod
     wrong "--json of a long prompt: $(sed -n 2p long.txt | tail -c 200)"
 grep -q "^warning: 'long', line 2: the prompt has [0-9]* tokens" err.txt || wrong "a long prompt: $(cat err.txt)"
 says 2 "--prompt and --prompts exclude each other" "${each[@]}" --prompts prompts --prompt x
-says 2 "does not take --json" "${each[@]}" --chat --json
 
 # A stop word ends the text; neither it nor its start is printed.
 stop=$(tail -c 12 one.txt | head -c 5)

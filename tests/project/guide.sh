@@ -71,7 +71,7 @@ done >animals
 "$build/bin/seq2seq" dates iso 200 "$(head -n 1 dates)" >pairs.out 2>pairs.err && cmp -s pairs.out <(head -n 1 iso) ||
     wrong "seq2seq does not translate what it has read: $(cat pairs.err pairs.out)"
 findings < <(cd "$root" && wc -l examples/*.c examples/*.cpp examples/*/*.c |
-    awk '$2 == "total" ? $1 > 2700 : $1 > 150 { print $2 " has " $1 " lines: an example has at most 150, all 2,700" }')
+    awk '$2 == "total" ? $1 > 2800 : $1 > 150 { print $2 " has " $1 " lines: an example has at most 150, all 2,800" }')
 
 # Pages of commands: each ```sh block, and each ```python block where Python has transformers.
 for page in "$root"/docs/guide/*.md; do

@@ -171,8 +171,16 @@ static const char vocab_json[] =
 
 static tn_tokenizer *t;
 static tn_encoding  *e;
-static void          setup(void) { t = tn_tokenizer_parse(vocab_json, sizeof vocab_json - 1), e = tn_encoding_new(); }
-static void          teardown(void) { tn_tokenizer_free(t), tn_encoding_free(e); }
+static void          setup(void)
+{
+    open_golden();
+    t = tn_tokenizer_parse(vocab_json, sizeof vocab_json - 1), e = tn_encoding_new();
+}
+static void teardown(void)
+{
+    tn_tokenizer_free(t), tn_encoding_free(e);
+    close_golden();
+}
 AROUND_TESTS(setup, teardown);
 
 static const char *shown(const int32_t *x)

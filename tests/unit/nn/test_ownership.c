@@ -58,6 +58,7 @@ TEST(used_after_its_scope)
     ck_refused(tn_grad(x), TN_ESTATE, "tn_grad: the tensor" ADVICE);
 }
 
+#if TN_TEST_CACHE
 /* A new tensor in the memory of a dead tensor of the scope is not mistaken for it. */
 TEST(another_in_its_place)
 {
@@ -75,6 +76,7 @@ TEST(another_in_its_place)
     tn_drop(y);
     tn_scope_end(s);
 }
+#endif
 
 #if !TN_TEST_ASAN
 TEST(a_module_freed_twice)
