@@ -28,8 +28,8 @@ TN_API void               tn_profile_table(FILE *to, const tn_profile *p); /* by
 TN_API tn_status          tn_profile_trace(const tn_profile *p, const char *path);
 
 /* Lets the user turn profiling on through the environment: opens a profile if TENON_PROFILE is 1, "bytes" for tables in
- * the order of bytes, or a path to which the trace is written as well; otherwise returns NULL. tn_profile_close ends the profile, prints its table, writes the
- * trace and frees it. */
+ * the order of bytes, or a path to which the trace is written as well; otherwise returns NULL. tn_profile_close ends
+ * the profile, prints its table, writes the trace and frees it. */
 TN_API tn_profile *tn_profile_from_env(void);
 TN_API tn_status   tn_profile_close(tn_profile *p, FILE *to);
 

@@ -1,5 +1,6 @@
 /* bert.c — a BERT encoder with a tied masked-LM head: training (bert, bert-small), inference for one sequence
- * (encoder-infer), and by several threads of a program that share it (callers). Only masked positions, 15 in 100, are projected to the vocabulary. */
+ * (encoder-infer), and by several threads of a program that share it (callers). Only masked positions, 15 in 100, are
+ * projected to the vocabulary. */
 #include "bench/bench.h"
 
 #include <math.h>

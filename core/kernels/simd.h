@@ -277,6 +277,7 @@ TN__INLINE v_f32 v_load_f16(const uint8_t *p)
 #endif
 
 #ifndef TN__MULTIPLIES_BY_ONE
+#define v_hide(x) ((void)(x))
 typedef v_f32        v_one_f32;
 typedef v_f64        v_one_f64;
 TN__INLINE v_one_f32 v_load_one_f32(const float *p) { return v_broadcast_f32(p); }

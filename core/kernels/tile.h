@@ -12,14 +12,13 @@ TN__INLINE void TN__(tile)(const int mr, const int nv, const bool rows, const tn
     const char     *ahead = s->prefetch ? s->prefetch : s->b;
     const int64_t   line = s->prefetch ? 64 : 0;
     TN__(v) acc[MR][NV];
-    TN__UNROLL for (int g = 0; g < (mr + 2) / 3; g++) a[g] = (const TN__REAL *)s->a + 3 * g * a_row;
-#ifdef v_hide
     int64_t twice = 2 * a_row;
     v_hide(twice);
-    TN__UNROLL for (int g = 0; g < (mr + 2) / 3; g++) v_hide(a[g]);
-#else
-    const int64_t twice = 2 * a_row;
-#endif
+    TN__UNROLL for (int g = 0; g < (mr + 2) / 3; g++)
+    {
+        a[g] = (const TN__REAL *)s->a + 3 * g * a_row;
+        v_hide(a[g]);
+    }
     if (s->from) {
         const TN__REAL *from = s->from;
         TN__UNROLL for (int i = 0; i < mr; i++) TN__UNROLL for (int j = 0; j < nv; j++) acc[i][j] =

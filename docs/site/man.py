@@ -1,4 +1,4 @@
-"""The manual pages of docs/man, mdoc(7) as they use it, to HTML: sections, lists, literal text, options, cross references.
+"""The manual pages of docs/man, mdoc(7) as they use it, to HTML: sections, lists, literal text, options, references.
 """
 import html
 import os
@@ -139,5 +139,6 @@ def man_pages(site):
         body = Page(name, names).convert(text)
         summary = re.search(r"^\.Nd (.*)", text, re.M)[1]
         site.man.append((name, summary))
-        site.add("docs/man/%s.html" % name, "%s: %s" % (name, summary), '<h1>%s</h1><div class="man">%s</div>' % (name, body), "@MAN@")
+        site.add("docs/man/%s.html" % name, "%s: %s" % (name, summary),
+                 '<h1>%s</h1><div class="man">%s</div>' % (name, body), "@MAN@")
     return names

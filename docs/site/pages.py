@@ -330,7 +330,8 @@ def guide_side(site, titles):
     more += ["CHANGELOG.md", "SECURITY.md", "CONTRIBUTING.md", "packaging/README.md", "docs/adr/README.md"]
     return items(first) + "Guide" + items([("docs/guide/README.html", "Overview")] + [
         (site.sources[f], titles[f]) for f in order]) + "Programs" + items([
-            ("docs/man/%s.html" % n, n) for n, _ in site.man]) + "More" + items([(site.sources[f], titles[f]) for f in more])
+            ("docs/man/%s.html" % n, n) for n, _ in site.man]) + "More" + items([
+                (site.sources[f], titles[f]) for f in more])
 
 
 # ---- pages of examples ----

@@ -6,15 +6,16 @@ import re
 import contract
 
 LONGEST = 170
-VERBS = ("adds allocates appends asks begins borrows builds calls checks clears closes collects compares completes computes "
-         "continues converts copies counts creates cuts decodes deletes describes divides does draws drops encodes ends "
-         "exchanges extends fills finds follows formats frees freezes generates gets gives increases invalidates joins "
-         "keeps leaves loads makes maps marks masks merges moves multiplies names needs opens orders overwrites packs parses "
-         "prepares prints puts raises reads rebuilds receives records reduces registers releases removes renames repeats "
-         "replaces replays reports reserves resets restarts restores returns reverses reverts rounds runs samples "
-         "saves scales searches selects sends sets shares shifts shows shuffles skips solves sorts splits starts stops "
-         "stores subtracts sums swaps switches takes tells tests tokenizes trains turns undoes unpacks updates uses waits "
-         "walks wraps writes zeros").split()
+VERBS = ("adds allocates appends asks begins borrows builds calls checks clears closes collects compares "
+         "completes computes continues converts copies counts creates cuts decodes deletes describes divides "
+         "does draws drops encodes ends exchanges extends fills finds follows formats frees freezes generates "
+         "gets gives increases invalidates joins keeps leaves loads makes maps marks masks merges moves "
+         "multiplies names needs opens orders overwrites packs parses prepares prints puts raises reads "
+         "rebuilds receives records reduces registers releases removes renames repeats replaces replays "
+         "reports reserves resets restarts restores returns reverses reverts rounds runs samples saves scales "
+         "searches selects sends sets shares shifts shows shuffles skips solves sorts splits starts stops "
+         "stores subtracts sums swaps switches takes tells tests tokenizes trains turns undoes unpacks updates "
+         "uses waits walks wraps writes zeros").split()
 
 
 def by_name(s):
@@ -38,11 +39,13 @@ def balanced(text):
 def shortened(text):
     """The first sentence; of a long one the first clauses."""
     text = " ".join(text.split())
-    end = next((m.start() for m in re.finditer(r"(?<=[a-z0-9)\]])\. (?=[A-Z])", text) if balanced(text[:m.start()])), None)
+    ends = (m.start() for m in re.finditer(r"(?<=[a-z0-9)\]])\. (?=[A-Z])", text))
+    end = next((at for at in ends if balanced(text[:at])), None)
     text = text[:end].rstrip(" .:;")
     if len(text) <= LONGEST:
         return text
-    cuts = [m.start() for m in re.finditer(r"[;:,.] ", text) if 30 < m.start() <= LONGEST and balanced(text[:m.start()])]
+    cuts = [m.start() for m in re.finditer(r"[;:,.] ", text) if 30 < m.start() <= LONGEST]
+    cuts = [at for at in cuts if balanced(text[:at])]
     return text[:cuts[-1]] if cuts else text
 
 
@@ -128,7 +131,7 @@ def one_line(s, api):
 
 
 def is_sentence(text):
-    """A sentence starts with a capital or a name, has three words or more, balanced brackets, and ends with a period."""
+    """A sentence starts with a capital or a name, has three words or more, balanced brackets, ends with a period."""
     return bool(re.match(r'["A-ZΣ]|tn_|torch', text)) and text.endswith(".") and len(text.split()) >= 3 and \
         balanced(text) and len(text) < 260
 

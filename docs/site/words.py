@@ -9,8 +9,8 @@ import json
 import re
 import unicodedata
 
-STOP = set("a about all also am an and any are as at be been but by can did do does for from get got had has have how i "
-           "if in into is it its me my no not of on one or our own see so such that the their them then there these "
+STOP = set("a about all also am an and any are as at be been but by can did do does for from get got had has have how "
+           "i if in into is it its me my no not of on one or our own see so such that the their them then there these "
            "they this to use used uses using want was we what when where which who why will with you your".split())
 # Parts of public names, in full.
 FULL = {"grad": "gradient", "grads": "gradients", "lr": "learning rate", "init": "initial", "lm": "language model",

@@ -1,7 +1,8 @@
 /* bert_loss.c — the training loss of BERT and its relatives: masked tokens, next sentence, replaced tokens. */
 #include "models/bert/bert_private.h"
 
-/* masked: of y's rows; NULL: all. The projection to the vocabulary is part of the loss, so that the logits are never stored all at once. */
+/* masked: of y's rows; NULL: all. The projection to the vocabulary is part of the loss, so that the logits are never
+ * stored all at once. */
 static tn_tensor *word_loss(tn_bert *m, tn_tensor *y, tn_tensor *masked, const tn_bert_loss_args *b)
 {
     if (!tn__bert_has(y, m->head, "head for masked tokens")) return NULL;
@@ -25,6 +26,19 @@ static bool has_targets(const tn_bert *m, const tn_bert_loss_args *b)
     return tn_error() == TN_OK;
 }
 
+/* The hidden states: those of the masked tokens alone if only they are read, which sets b->masked to NULL. */
+static tn_tensor *states(tn_bert *m, tn_bert_loss_args *b)
+{
+    if (m->streams) {
+        tn_tensor *y = tn__xlnet_states(m, b);
+        return b->masked = NULL, y;
+    }
+    tn_tensor *const masked = b->masked, *few = b->next || b->replaced || !masked || !tn_numel(masked) ? NULL : masked;
+    if (few) b->masked = NULL;
+    return tn_bert_forward(m, b->ids, .types = b->types, .key_padding_mask = b->key_padding_mask, .skip_padding = true,
+                           .targets = few, .for_words = masked != NULL, .shared = b->shared);
+}
+
 tn_tensor *tn_bert_loss_run(tn_bert *m, tn_bert_loss_args b)
 {
     if (b.word_loss) *b.word_loss = NULL;
@@ -32,15 +46,9 @@ tn_tensor *tn_bert_loss_run(tn_bert *m, tn_bert_loss_args b)
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
     tn_tensor     *y = NULL, *loss = NULL, *word = NULL, *next = NULL;
-    const bool     few = !m->streams && b.masked && !b.next && !b.replaced && tn_numel(b.masked); /* only masked rows */
-    if (has_targets(m, &b))
-        y = m->streams ? tn__xlnet_states(m, &b)
-                       : tn_bert_forward(m, b.ids, .types = b.types, .key_padding_mask = b.key_padding_mask,
-                                         .skip_padding = true, .targets = few ? b.masked : NULL, .for_words = b.masked,
-                                         .shared = b.shared);
-    if (y && b.masked) {
-        word = tn_numel(b.words) ? word_loss(m, y, few || m->streams ? NULL : b.masked, &b)
-                                 : tn_sum(tn_narrow(y, 0, 0, 0)); /* 0, with a gradient of 0 */
+    if (has_targets(m, &b)) y = states(m, &b);
+    if (y && b.words) { /* without tokens 0, with a gradient of 0 */
+        word = tn_numel(b.words) ? word_loss(m, y, b.masked, &b) : tn_sum(tn_narrow(y, 0, 0, 0));
         loss = word;
     }
     if (y && b.next) {

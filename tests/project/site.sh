@@ -178,7 +178,8 @@ if (typos < all * 0.75) console.log('! with typos only ' + typos + ' questions a
 if (site.search('zzxqywv').length) console.log('! a word that no page has finds something');
 for (const line of fs.readFileSync('stems', 'utf8').trim().split('\n')) {
     const [word, stem] = line.split(' ');
-    if (site.stem(word) !== stem) console.log('! find.js: ' + word + ' is ' + site.stem(word) + ', in words.py ' + stem);
+    if (site.stem(word) !== stem)
+        console.log('! find.js: ' + word + ' is ' + site.stem(word) + ', in words.py ' + stem);
 }
 END
     PYTHONDONTWRITEBYTECODE=1 python3 - "$recorded" "$root/README.md" >stems <<'END'

@@ -30,7 +30,8 @@ look up        |    - | tenon.h core/files.h core/gguf.h core/keywords.h core/q8
                |      | nn/disentangled.h nn/state.h nn/two_stream.h
                |      | optim/optimizers.h optim/schedule.h optim/checkpoint.h
                |      | models/decoding.h models/hf.h models/live.h models/peft.h
-               |      | extras.h extras/extras.h extras/families.h extras/surface.h extras/lbfgs.h extras/thai.h extras/torch.h
+               |      | extras.h extras/extras.h extras/families.h extras/surface.h extras/lbfgs.h extras/thai.h
+               |      | extras/torch.h
 '
 
 counted() # ROOT: a line "tier|lines|maximum" for each tier, and a line "none|header" for each header without a tier

@@ -90,17 +90,16 @@ void emit_title(emitter *e, const emit_about *a)
          "/* Compile with -march=native, or on x86-64 at least -mfma: without them, it is 5 times slower there.\n *\n");
     emit(e, " * %s as C99, written by Tenon's %s export: %s, %lld layers of width %lld.\n *\n", name, a->program,
          a->kind, (long long)a->layers, (long long)a->dim);
-    emit(
-        e,
-        " *     cc -std=c99 -O2 -march=native -DMODEL_MAIN model.c -lm -o model     (gcc before version 12: -O3)\n"
-        " *     %s\n *\n"
-        " * Without MODEL_MAIN it is a part of a program: the functions model_... below are its interface. It calls\n"
-        " * exp, fmaf, sqrt and fabsf of the C library, allocates nothing, and is not for several threads at once. The\n"
-        " * results have the bits of Tenon's.\n *\n"
-        " * Memory: the model's state %lld bytes, the tokenizer's texts %lld, of main %lld;\n"
-        " * on the stack at most %lld; constants: the weights %lld bytes, and tables. */\n\n",
-        a->use, (long long)(a->state + 16 * e->widest), (long long)a->texts, (long long)a->main, (long long)a->stack,
-        (long long)(4 * e->weights));
+    emit(e,
+         " *     cc -std=c99 -O2 -march=native -DMODEL_MAIN model.c -lm -o model     (gcc before version 12: -O3)\n"
+         " *     %s\n *\n"
+         " * Without MODEL_MAIN it is a part of a program: the functions model_... below are its interface. It calls\n"
+         " * exp, fmaf, sqrt and fabsf of the C library, allocates nothing, and is not for several threads at once.\n"
+         " * The results have the bits of Tenon's.\n *\n"
+         " * Memory: the model's state %lld bytes, the tokenizer's texts %lld, of main %lld;\n"
+         " * on the stack at most %lld; constants: the weights %lld bytes, and tables. */\n\n",
+         a->use, (long long)(a->state + 16 * e->widest), (long long)a->texts, (long long)a->main, (long long)a->stack,
+         (long long)(4 * e->weights));
 }
 
 /* ---- templates --------------------------------------------------------------------------------------------------- */

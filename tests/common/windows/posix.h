@@ -5,7 +5,7 @@
 
 #include "core/system/system.h"
 
-#define _DIRENT_H_ /* core/system has the names of dirent.h */
+#define _DIRENT_H_ /* core/system has its names */
 #define lstat stat
 #define pread tn__sys_pread
 #define unsetenv(name) _putenv_s(name, "")

@@ -1,5 +1,5 @@
-/* test_paths.c — names of files that a system may handle differently: umlauts and spaces, more characters than the 260 of
- * Windows's older calls; files of more than 4 GB; a file that is replaced while it is read. */
+/* test_paths.c — names of files that a system may handle differently: umlauts and spaces, more characters than the 260
+ * of Windows's older calls; files of more than 4 GB; a file that is replaced while it is read. */
 #include "core/system/system.h"
 
 #include "tests/common/check_main.h"

@@ -53,7 +53,8 @@ static void attention(const struct layer *w, int at, int l)
     for (int h = 0; h < KV_HEADS; h++) { /* HEADS / KV_HEADS heads of queries share keys and values */
         const int q = h * (HEADS / KV_HEADS) * HEAD;
         store(at, state->key_now + h * HEAD, state->value_now + h * HEAD, state->key[l][h], state->value[l][h]);
-        attend(HEADS / KV_HEADS, state->query + q, HEAD, at + 1, state->key[l][h], state->value[l][h], state->attended + q);
+        attend(HEADS / KV_HEADS, state->query + q, HEAD, at + 1, state->key[l][h], state->value[l][h],
+               state->attended + q);
     }
     linear(1, HEADS * HEAD, DIM_WIDE, w->out, w->out_bias, state->attended, state->change);
     for (int i = 0; i < DIM; i++) state->x[i] = state->x[i] + state->change[i];

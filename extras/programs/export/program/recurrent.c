@@ -15,7 +15,7 @@ static struct text {
 #if LSTM
     float c[LAYERS][WIDE];
 #endif
-    float x[WIDE], sums[SUMS], products[SUMS]; /* of a layer: from its input, from its state */
+    float x[WIDE], sums[SUMS], products[SUMS];    /* of a layer: from its input, from its state */
     float logits[VOCAB_WIDE], likely[VOCAB_WIDE]; /* likely: of model_sample */
 } own, *state = &own;
 

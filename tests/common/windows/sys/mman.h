@@ -1,6 +1,6 @@
 /* mman.h — pages without access around the operands of kernels, on Windows: what the unit tests use of POSIX. */
-#ifndef TENON_TESTS_COMMON_WINDOWS_MMAN_H
-#define TENON_TESTS_COMMON_WINDOWS_MMAN_H
+#ifndef TENON_TESTS_COMMON_WINDOWS_SYS_MMAN_H
+#define TENON_TESTS_COMMON_WINDOWS_SYS_MMAN_H
 
 #include <stddef.h>
 
