@@ -115,8 +115,8 @@ TN_API tn_status tn_backward_notify(tn_tensor *root, tn_tensor *seed, tn_grad_re
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
-/* The bytes that a forward takes at its peak in addition to those in use, told before it is run: for a server that
- * chooses its batch, or rejects one.
+/* Estimates the peak memory of a forward, in bytes, without what is already in use, before the batch is run: for a
+ * server that chooses its batch, or rejects one.
  *
  *     static tn_tensor *forward(int64_t rows, void *w) { return tn_matmul(tn_zeros(TN_SHAPE(rows, 128)), w); }
  *

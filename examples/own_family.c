@@ -42,7 +42,7 @@ static tn_lm_info info(const void *module)
         .type = "ngram", .vocab = m->c.vocab, .dim = m->c.dim, .layers = 1, .positions = 512, .out = m->out};
 }
 
-/* The hidden state after each of a.ids [B, T], from the token and those before it; zeros stand before the first one. */
+/* The hidden state of each token of a.ids [B, T], from this token and those before it; missing ones are zeros. */
 static tn_tensor *hidden(void *module, tn_decoder_args a)
 {
     ngram        *m = module;

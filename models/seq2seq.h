@@ -114,7 +114,7 @@ typedef struct {
 typedef struct {
     tn_token_ids begin;      /* bos_token_id */
     tn_token_ids start, end; /* decoder_start_token_id and eos_token_id, if generation_config.json has another one */
-    tn_token_ids last;       /* forced_eos_token_id likewise; -1: null */
+    tn_token_ids last;       /* forced_eos_token_id in the same way; -1: null */
     double       init, layerdrop, decoder_layerdrop;
 } tn_seq2seq_kept;
 

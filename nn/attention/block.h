@@ -43,8 +43,9 @@ tn_tensor *tn__mha_heads(const tn_mha *m, tn_linear *own, tn_tensor *x, int of);
 
 /* The positions [1, N] of an unpadded batch's rows in their sequences. */
 tn_tensor *tn__unpadded_positions(const tn_unpadded *u);
-/* The rows of x, [B, T, dim] or unpadded, at these positions of the flattened [B · T]: [1, N, dim]. Raises if one is of
- * padding that x does not have. u: NULL for a padded x. */
-tn_tensor *tn__target_rows(tn_tensor *x, const tn_unpadded *u, tn_tensor *positions);
+/* The indices, in the batch without padding, of the rows at these positions of the flattened [B · T]; raises if one is
+ * of padding. u: NULL for a padded batch, whose indices are the positions. */
+tn_tensor *tn__target_index(const tn_unpadded *u, tn_tensor *positions);
+tn_tensor *tn__target_rows(tn_tensor *x, tn_tensor *index); /* rows of [B, T, dim] or [1, N, dim]: [1, targets, dim] */
 
 #endif

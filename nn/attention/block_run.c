@@ -31,8 +31,9 @@ static tn__kept rows_of(const tn_block_args *a)
 static void keep_targets(const tn_block_args *a, tn_tensor **x, tn_tensor **h)
 {
     if (!a->targets || tn_error() != TN_OK) return;
-    *x = tn__target_rows(*x, a->unpadded, a->targets);
-    if (h) *h = tn__target_rows(*h, a->unpadded, a->targets);
+    tn_tensor *at = tn__target_index(a->unpadded, a->targets);
+    *x = tn__target_rows(*x, at);
+    if (h) *h = tn__target_rows(*h, at);
 }
 
 static tn_tensor *fed_forward(tn_block *m, tn_tensor *x, tn__kept rows, tn_tensor **router)

@@ -191,7 +191,7 @@ static tn_tensor *finished(tn_blocks *m, tn_tensor *x, const tn_unpadded *own, c
     if (tn_error() == TN_OK && m->norm) x = tn_call(m->norm, x);
     if (few || tn_error() != TN_OK) return x;
     if (own->rows) x = tn_pad_rows(*own, x);
-    return targets ? tn__target_rows(x, own->rows ? NULL : given, targets) : x;
+    return targets ? tn__target_rows(x, tn__target_index(own->rows ? NULL : given, targets)) : x;
 }
 
 tn_tensor *tn_blocks_run(tn_blocks *m, tn_block_args a)

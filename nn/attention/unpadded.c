@@ -97,9 +97,9 @@ static int64_t row_at(const int64_t *row, int64_t n, int64_t position)
     return low;
 }
 
-/* The rows of the unpadded batch at these positions of the padded one. */
-static tn_tensor *unpadded_index(const tn_unpadded *u, const tn_tensor *positions)
+tn_tensor *tn__target_index(const tn_unpadded *u, tn_tensor *positions)
 {
+    if (!u) return positions;
     const tn_scope s = tn_no_grad_begin();
     const int64_t  rows = tn_numel(u->rows), n = tn_numel(positions), *row = tn_data(u->rows);
     tn_tensor     *at = tn_empty_of(TN_I64, TN_SHAPE(n));
@@ -114,7 +114,7 @@ static tn_tensor *unpadded_index(const tn_unpadded *u, const tn_tensor *position
     return tn_scope_return(s, tn_error() == TN_OK ? at : NULL);
 }
 
-tn_tensor *tn__target_rows(tn_tensor *x, const tn_unpadded *u, tn_tensor *positions)
+tn_tensor *tn__target_rows(tn_tensor *x, tn_tensor *index)
 {
-    return tn_unsqueeze(tn_index_select(tn_flatten(x, 0, 1), 0, u ? unpadded_index(u, positions) : positions), 0);
+    return tn_unsqueeze(tn_index_select(tn_flatten(x, 0, 1), 0, index), 0);
 }

@@ -43,7 +43,7 @@ TEST(long_paths)
     ck_assert_int_eq(tn__sys_unlink(path), 0);
 }
 
-/* A safetensors file with a tensor before and one behind 5 GB of zeros, which take no space on the disk. */
+/* A safetensors file with one tensor before and one after 5 GB of zeros, which are a hole in the file. */
 TEST(five_gigabytes)
 {
     const int64_t gap = 5000000000, x = 0x3f8000003f800000; /* two ones of f32 */

@@ -26,7 +26,7 @@ static bool counted_next(void *user, tn_batch *b)
 {
     counted *c = user;
     if (c->wait > 0) c->waited += pause_for(c->wait);
-    if (c->fails && c->batch == c->fails) return c->fails = 0, tn_raise(TN_EIO, "the disk is gone"), false;
+    if (c->fails && c->batch == c->fails) return c->fails = 0, tn_raise(TN_EIO, "the file cannot be read"), false;
     if (c->batch == 13) return c->batch = 0, c->epoch++, false;
     tn_batch_cut(b, c->shard, c->batch == 12 ? 2 : 5);
     const double from = (double)(1000 * c->epoch + 5 * c->batch + b->first);
@@ -113,7 +113,7 @@ TEST(errors_come_in_order)
         tn_source    ahead = tn_prefetch_source(p);
         tn_batch     b;
         same(&plain, &ahead, (int)fails);
-        ck_refused(tn_source_next(&ahead, &b), TN_EIO, "the disk is gone");
+        ck_refused(tn_source_next(&ahead, &b), TN_EIO, "the file cannot be read");
         same(&plain, &ahead, 20);
         tn_prefetch_free(p);
     }

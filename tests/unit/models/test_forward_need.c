@@ -37,7 +37,7 @@ static void *model(int which)
 enum { MODELS = 5 };
 
 /* Loop: model. */
-TEST_EACH(told_beforehand, MODELS)
+TEST_EACH(need_before_the_run, MODELS)
 {
     static const int64_t sizes[][2] = {{1, 16}, {7, 16}, {200, 16}, {33, 32}, {6, 100}, {16, 64}, {4, 256}, {3, 700}};
     part                 p = {.model = model(_i), .encoder = _i == MODELS - 1};
@@ -48,7 +48,7 @@ TEST_EACH(told_beforehand, MODELS)
             const int64_t rows = sizes[i][0];
             tn_set_threads(threads);
             p.tokens = sizes[i][1], p.most = 0;
-            const size_t told = tn_forward_need(forward, &p, rows, p.tokens);
+            const size_t need = tn_forward_need(forward, &p, rows, p.tokens);
             ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
             ck_assert_int_lt((p.most - 1) * p.tokens, 512);
             const tn_scope s = tn_no_grad_begin();
@@ -57,9 +57,9 @@ TEST_EACH(told_beforehand, MODELS)
             forward(rows, &p);
             const size_t taken = tn_memory_now().peak - before;
             tn_scope_end(s);
-            ck_assert_msg(told >= taken && (double)told <= 1.15 * (double)taken + 4096,
-                          "model %d, %d threads, [%d, %d]: told %zu, taken %zu", _i, threads, (int)rows, (int)p.tokens,
-                          told, taken);
+            ck_assert_msg(need >= taken && (double)need <= 1.15 * (double)taken + 4096,
+                          "model %d, %d threads, [%d, %d]: need %zu, taken %zu", _i, threads, (int)rows, (int)p.tokens,
+                          need, taken);
         }
     tn_set_threads(0);
     tn_set_packing_limit(SIZE_MAX);
