@@ -49,7 +49,7 @@ install(FILES ${PROJECT_BINARY_DIR}/tenon.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}
 # Programs with a manual page are installed; the others are examples to read. In a package their names start with
 # tenon-: other packages have programs named look, vit and gpt.
 file(GLOB pages CONFIGURE_DEPENDS docs/man/*.1)
-if(TENON_PROGRAMS)
+if(TENON_PROGRAMS AND TENON_EXTRAS)
   foreach(page IN LISTS pages)
     cmake_path(GET page STEM name)
     install(PROGRAMS ${PROJECT_BINARY_DIR}/bin/${name} DESTINATION ${CMAKE_INSTALL_BINDIR}

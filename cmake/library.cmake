@@ -7,7 +7,7 @@ foreach(folder IN LISTS TENON_FOLDERS)
   file(GLOB found CONFIGURE_DEPENDS ${folder}/*.c ${folder}/*/*.c ${folder}/*/*/*.c)
   list(APPEND sources ${found})
 endforeach()
-list(FILTER sources EXCLUDE REGEX "/parallel/mpi/|/extras/programs/") # a separate library, mpi.cmake; and programs
+list(FILTER sources EXCLUDE REGEX "/parallel/mpi/|/extras/(programs|tests)/") # mpi: a separate library
 set(kernels ${sources})
 list(FILTER sources EXCLUDE REGEX "\\.k\\.c$")
 list(FILTER kernels INCLUDE REGEX "\\.k\\.c$")

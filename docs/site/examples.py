@@ -66,7 +66,7 @@ def test_of(path):
 def elsewhere(root):
     """Functions of lessons, programs and unit tests."""
     for pattern in ("examples/*.c", "examples/*/*.c", "programs/*.c", "programs/*/*.c",
-                    "extras/programs/*/*.c", "tests/unit/*/test_*.c"):
+                    "extras/programs/*/*.c", "tests/unit/*/test_*.c", "extras/tests/unit/test_*.c"):
         for path in sorted(glob.glob(os.path.join(root, pattern))):
             name = os.path.relpath(path, root)
             if name.startswith("programs/common/"):

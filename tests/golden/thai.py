@@ -4,7 +4,7 @@
     python3 tests/golden/thai.py
 
 Tested with thaixtransformers 0.1.0, of which only the file preprocess.py is used. Writes thai.json: texts and results.
-tests/unit/extras/test_thai.c reads it.
+extras/tests/unit/test_thai.c reads it.
 """
 import json
 import os

@@ -5,7 +5,7 @@
 
 Tested with torch 2.15.0 and transformers 5.23.0. Writes vit/<name>, the directories of small models with random
 weights, and vit/answers.safetensors: their outputs for images of the model's size and of another size, and the gradient
-of the loss with respect to the position embeddings. Also opens vit/tenon, which tests/unit/extras/test_vit.c writes if
+of the loss with respect to the position embeddings. Also opens vit/tenon, which extras/tests/unit/test_vit.c writes if
 TENON_GOLDEN=write is set, and compares the outputs with those that Tenon stored there.
 """
 import os

@@ -6,7 +6,8 @@
 need clang
 cd "$root"
 readarray -t commands < <(
-    sed -n "s,^ *\"command\": \"[^ ]* \(.* -c $root/tests/project/.*\.c\)\"\,*$,\1,p" "$build/compile_commands.json" |
+    commands='\(.* -c '$root'/\(extras/\)*tests/project/.*\.c\)'
+    sed -n "s,^ *\"command\": \"[^ ]* $commands\"\,*$,\1,p" "$build/compile_commands.json" |
         sed 's/\\\(.\)/\1/g' | sort -u
 )
 [ ${#commands[@]} -ge 5 ] || wrong "only ${#commands[@]} of the programs' commands found: what CMake writes has changed"

@@ -55,7 +55,7 @@ first_comments() # FILE...
     awk -v most_of_library=$most_lines -v most_of_tests=$most_test_lines '
         function end()
         {
-            most = file ~ /^tests\// ? most_of_tests : most_of_library
+            most = file ~ /^(extras\/)?tests\// ? most_of_tests : most_of_library
             if (lines > most && !generated) print file ": " lines " lines; past " most " it is two ideas"
             if (!opens) print file " does not open with a comment that says what it is for"
             if (!named && file !~ /^autograd\/ops\//) print file ": its first comment has another name"

@@ -49,8 +49,8 @@ found=$(count 60 25 sample.c | sed -E 's/^[^:]*:[^:]*: (.*):.*/\1/' | tr '\n' ' 
     wrong "the counting is wrong: $(count 60 25 sample.c)"
 cd "$root"
 
-mapfile -t sources < <(files -name '*.c' -o -name '*.h' | grep -vE '^tests/unit/')
-mapfile -t tests < <(files -name '*.c' | grep '^tests/unit/')
+mapfile -t sources < <(files -name '*.c' -o -name '*.h' | grep -vE '^(extras/)?tests/unit/')
+mapfile -t tests < <(files -name '*.c' | grep -E '^(extras/)?tests/unit/')
 [ "${#sources[@]}" -gt 400 ] && [ "${#tests[@]}" -gt 80 ] || wrong "only ${#sources[@]} + ${#tests[@]} files were found"
 findings < <(count 60 25 "${sources[@]}"; count 110 30 "${tests[@]}")
 exit $wrong

@@ -33,7 +33,7 @@ by_folder()
         if (!sub(/\/[^\/]*$/, "", folder)) folder = "."
         lines[folder] += $2
         comments[folder] += $3
-        strings[folder] += folder ~ /^tests/ && $1 != "tests/run" ? 0 : $4
+        strings[folder] += folder ~ /^(extras.)?tests/ && $1 != "tests/run" ? 0 : $4
         pages[folder] += $5
     }
     END { for (f in lines) print f, lines[f], comments[f], strings[f], pages[f] }' | sort

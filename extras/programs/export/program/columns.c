@@ -1,5 +1,5 @@
 /* columns.c — part of an exported program: tables of functions, 32 columns of a point, a constant and the coefficients
- * of a polynomial. Copies of core/kernels/column_tables.c: tests/project/export.sh compares them. */
+ * of a polynomial. Copies of core/kernels/column_tables.c: extras/tests/project/export.sh compares them. */
 
 #if TANH
 static const float tanh_columns[32][8] = {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The program vectors: the lines that it prints, the same file for any number of threads, conversion between all
 # formats, and wrong input, which gives the expected exit code and message.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/../../../tests/project/common.sh"
 fresh vectors
 v=$build/bin/vectors
 [ -x "$v" ] || { echo "SKIPPED: the programs are not built" && exit 77; }

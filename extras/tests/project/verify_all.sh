@@ -5,7 +5,7 @@
 # changes for each program. --full only.
 #
 #     verify_all.sh [PROGRAM...]
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/../../../tests/project/common.sh"
 fresh verify_all
 export TMPDIR=$PWD
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
@@ -106,7 +106,7 @@ if [[ " ${programs[*]} " == *" gpt "* ]] && command -v qemu-aarch64 aarch64-linu
     else wrong "aarch64: $(tail -n 5 built)"; fi
 fi
 echo "$((10 * ${#programs[@]})) segments of ${#programs[@]} kinds of runs: $verified verifications of $segments in all"
-bash "$root/tests/project/verify.sh" 34 "${programs[@]}" >changes || wrong=1
+bash "$root/extras/tests/project/verify.sh" 34 "${programs[@]}" >changes || wrong=1
 cat changes
 awk '/random changes found$/ { found += $2; all += $4 } END { print found " of " all " random changes found" }' changes
 exit $wrong

@@ -4,7 +4,7 @@
 # and backwards; --without makes the model of a real run without the line; mistakes are named.
 #
 #     debug.sh [RUNS]     RUNS of --without, at most 10; default 3
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/../../../tests/project/common.sh"
 fresh debug
 runs=${1:-3}
 export TMPDIR=$PWD

@@ -2,7 +2,7 @@
 # The program look on an encoder, a fine-tuned encoder, a GPT and a translation model with little training: results are
 # consistent, a pruned model opens again, pages have the same bytes in each run and load nothing, and wrong input gives
 # the expected exit code and message.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/../../../tests/project/common.sh"
 fresh look
 l=$build/bin/look
 [ -x "$l" ] || { echo "SKIPPED: the programs are not built" && exit 77; }

@@ -1,7 +1,7 @@
 /* export_record.h — a file of inputs of an exported model, with hashes of the library's results: export_records.c
  * writes it, export_replay.c compares. */
-#ifndef TENON_TESTS_PROJECT_EXPORT_RECORD_H
-#define TENON_TESTS_PROJECT_EXPORT_RECORD_H
+#ifndef TENON_EXTRAS_TESTS_PROJECT_EXPORT_RECORD_H
+#define TENON_EXTRAS_TESTS_PROJECT_EXPORT_RECORD_H
 
 #include <stdint.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The program elmo as a user runs it: a small model, its vectors, a tagger that reads its layers and one that reads
 # word vectors; and the program compare.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/../../../tests/project/common.sh"
 fresh elmo
 elmo=$build/bin/elmo
 

@@ -6,7 +6,7 @@
 # installed, and that with each compiler a changed weight or constant is found.
 #
 #     export.sh [INPUTS]     random inputs for each model; default: 6 for a few models
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/../../../tests/project/common.sh"
 fresh export
 inputs=${1:-6} all=${1:-}
 bin=$build/bin stories=$root/../shared/data/stories260K
@@ -88,7 +88,7 @@ silent() { "$@" >compiled 2>&1 && [ ! -s compiled ] || wrong "$*: $(head -n 5 co
 replay() # NAME OBJECT GCC
 {
     local driver=replay-${3%% *}.o
-    [ -e "$driver" ] || $3 -O2 -c "$root/tests/project/export_replay.c" -o "$driver"
+    [ -e "$driver" ] || $3 -O2 -c "$root/extras/tests/project/export_replay.c" -o "$driver"
     $3 -Wl,-z,noexecstack "$driver" "$2" -lm -o "$1.replay" && { ${run:-} "./$1.replay" "$1.records" || true; }
 }
 same_bits() # NAME OBJECT GCC COMPILER
@@ -215,7 +215,7 @@ export_and_check films films lines "$bert" classify
 export_and_check lstm lstm words "$lm" "${write[@]}" --prompt "$(cat words)"
 # Several texts at the same time, and drawn tokens.
 for name in llama lstm; do
-    gcc -std=c99 -O1 "$root/tests/project/export_texts.c" $name.o -lm -o $name.texts &&
+    gcc -std=c99 -O1 "$root/extras/tests/project/export_texts.c" $name.o -lm -o $name.texts &&
         ./$name.texts "$(grep -oP '^    VOCAB = \K[0-9]+' $name.c)" >texts.out ||
         wrong "$name with several texts: $(head -n 3 texts.out)"
 done

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The program vit on generated images: training of both kinds of model, evaluation, classification, runs that are
 # stopped and resumed to the same bits, images of every format and size, and error messages.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/../../../tests/project/common.sh"
 fresh vit
 vit=$build/bin/vit
 [ -x "$vit" ] || { echo "SKIPPED: the programs are not built" && exit 77; }

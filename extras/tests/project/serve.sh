@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The program serve with small models: texts, streams, conversations and vectors, errors in OpenAI's form, clients that
 # vanish or send nothing, 200 clients at once, and the memory after them. Its clients: serve_clients.py.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/../../../tests/project/common.sh"
 need python3
 serve=$build/bin/serve
 [ -x "$serve" ] || { echo "SKIPPED: serve is not built; it needs libmicrohttpd" && exit 77; }
@@ -39,7 +39,7 @@ memory() { awk '/^VmRSS/ { print $2 }' "/proc/$server/status"; } # KiB
 files() { find . ! -name err.txt ! -name out.txt ! -name found ! -name log ! -name address | sort; }
 before=$(files)
 begin log --model lm --embeddings encoder --verbose --patience 1 --body 60000
-clients=(python3 "$root/tests/project/serve_clients.py" "$port" lm encoder "$expected" log)
+clients=(python3 "$root/extras/tests/project/serve_clients.py" "$port" lm encoder "$expected" log)
 "${clients[@]}" >found 2>&1 || wrong "the clients failed"
 findings <found
 small=$(memory)

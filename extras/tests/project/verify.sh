@@ -3,7 +3,7 @@
 # texts, weights, options and checksums are found, with the step; missing files are named.
 #
 #     verify.sh [CHANGES [PROGRAM...]]     CHANGES random changes for each program; default 3
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/../../../tests/project/common.sh"
 fresh verify
 changes=${1:-3}
 programs=("${@:2}")

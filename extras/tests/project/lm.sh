@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The program lm as a user runs it: words, characters and bytes; every cell; an interrupted run that resumes with the
 # same bits; evaluation in order, from standard input, in columns and with a cache; error messages.
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/../../../tests/project/common.sh"
 fresh lm
 lm=$build/bin/lm
 
