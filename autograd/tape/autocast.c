@@ -5,7 +5,8 @@
  *
  * At the end of the scope a copy whose use was recorded stays with the weight: the optimizer's pass over the weight
  * also writes the copy (casts.h), and the next scope finds it. The others are freed; under a memory limit, all are, so
- * that a step with recomputed segments never holds the copies of all weights. */
+ * that a step with recomputed segments never holds the copies of all weights. A call that would fail for memory frees
+ * the copies that nothing reads. */
 #include "autograd/tape/call.h"
 #include "autograd/tape/casts.h"
 #include "autograd/tape/op_api.h"
@@ -62,7 +63,7 @@ typedef struct {
 typedef struct {
     tn__object object;
     entry     *list;
-    size_t     count, room;
+    size_t     count, room, last; /* last: the entry that is in use now, perhaps between infer and forward */
 } cache;
 
 static void cache_end(tn__object *o)
@@ -85,6 +86,21 @@ static void drop_casts(void) /* at the thread's end */
     tn__self.casts = NULL;
 }
 
+/* Frees the copies that no tensor reads; false: there are none. */
+static bool free_unused(void)
+{
+    cache *c = (cache *)(void *)tn__self.casts;
+    bool   any = false;
+    for (size_t i = 0; c && i < c->count; i++) {
+        tn_tensor *copy = c->list[i].copy;
+        if (!copy || i == c->last || handles(copy) > 1) continue;
+        c->list[i].copy = NULL;
+        tn_drop(copy);
+        any = true;
+    }
+    return any;
+}
+
 /* The weight's entry, whose copy may still be NULL; NULL: raised. */
 static entry *place(tn_tensor *weight)
 {
@@ -95,9 +111,10 @@ static entry *place(tn_tensor *weight)
         c->object.end = cache_end;
         tn__self.casts = &c->object;
         tn__at_thread_end(TN__END_CASTS, drop_casts);
+        tn__mem_spare(free_unused);
     }
     for (size_t i = 0; i < c->count; i++)
-        if (c->list[i].weight == weight) return c->list + i;
+        if (c->list[i].weight == weight) return c->list + (c->last = i);
     if (c->count == c->room) {
         const size_t room = c->room ? 2 * c->room : 16;
         void        *list = c->list;
@@ -105,7 +122,7 @@ static entry *place(tn_tensor *weight)
         c->list = list, c->room = room;
     }
     c->list[c->count] = (entry){.weight = tn_keep(weight)};
-    return c->list + c->count++;
+    return c->list + (c->last = c->count++);
 }
 
 /* The weight's copy, from the cache or new; NULL: raised. infer calls this first, so that the forward, which must not

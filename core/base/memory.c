@@ -95,6 +95,7 @@ static _Atomic(uint64_t) mallocs;
 static _Atomic(size_t)   copies, copies_limit = SIZE_MAX; /* bytes of tn__mem_copy */
 static _Atomic(bool)     no_copies;                       /* a call needed their memory since a limit was set */
 static void (*_Atomic drop_copies)(void);
+static bool (*_Atomic free_spare)(void); /* see tn__mem_spare */
 
 /* ---- statistics -------------------------------------------------------------------------------------------------- */
 
@@ -311,10 +312,14 @@ void tn_set_packing_limit(size_t bytes)
     if (drop && atomic_load(&copies) > bytes) drop();
 }
 
+void tn__mem_spare(bool (*free_some)(void)) { atomic_store(&free_spare, free_some); }
+
 void *tn__mem_get(size_t bytes)
 {
     void *p = tn__mem_try(bytes);
     if (p || (frees_copies() && (p = tn__mem_try(bytes)))) return p;
+    bool (*const free_some)(void) = atomic_load(&free_spare);
+    if (free_some && free_some() && (p = tn__mem_try(bytes))) return p;
     size_t limit = atomic_load_explicit(&memory_limit, memory_order_relaxed);
     size_t now = at_least_0(own_live()), most = atomic_load(&refused);
     if (limit && (now > limit || bytes > limit - now)) {

@@ -16,6 +16,9 @@ void  tn__mem_put_later(void *p, size_t bytes); /* the block keeps its contents 
  * it fails, and then there are no new copies until a limit is set again. NULL: no room; raises nothing. */
 void *tn__mem_copy(size_t bytes, void (*drop)(void));
 void  tn__mem_copy_put(void *p, size_t bytes);
+/* free_some frees memory that the calling thread can make again, and is false if there is none; tn__mem_get calls it
+ * before it fails. */
+void tn__mem_spare(bool (*free_some)(void));
 /* True if operands of `bytes` in total exceed any L3 (64 MiB; the size that the system reports is often a sum over
  * sockets): then use non-temporal stores. */
 static inline bool tn__beyond_caches(int64_t bytes) { return bytes > (int64_t)64 << 20; }

@@ -411,6 +411,33 @@ TEST(limited_memory)
     }
 }
 
+/* Nor must inference in one scope: a call that would fail for memory frees the copies that no tensor reads. */
+TEST(copies_that_memory_lacks)
+{
+    enum { LAYERS = 12, WIDTH = 128, COPY = WIDTH * WIDTH * 2 };
+    tn_tensor *x = tn_normal(TN_SHAPE(2, WIDTH), 0, 1), *w[LAYERS], *y[2];
+    for (int i = 0; i < LAYERS; i++) w[i] = leaf(TN_SHAPE(WIDTH, WIDTH));
+    tn_set_packing_limit(0);
+    for (int limited = 0; limited < 2; limited++) {
+        if (limited) tn_set_memory_limit(tn_memory_now().live + 4 * COPY);
+        const tn_scope s = tn_no_grad_begin();
+        tn_autocast_begin(true);
+        y[limited] = x;
+        for (int i = 0; i < LAYERS; i++) {
+            const tn_scope layer = tn_scope_begin();
+            tn_tensor     *next = tn_tanh(tn_linear(y[limited], w[i], NULL));
+            y[limited] = tn_scope_return(layer, next);
+        }
+        y[limited] = tn_take(tn_clone(y[limited]));
+        tn_scope_end(s);
+        tn_set_memory_limit(0);
+        ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
+    }
+    tn_set_packing_limit(SIZE_MAX);
+    ck_assert(tn_same_bits(y[0], y[1]));
+    tn_drop(y[0]), tn_drop(y[1]);
+}
+
 /* ---- in a parallel loop ------------------------------------------------------------------------------------------ */
 
 enum { PRODUCTS = 4 };
