@@ -21,6 +21,22 @@ static inline int tn__test_truncate(const char *path, int64_t bytes)
 enum { _SC_PAGESIZE };
 #define sysconf(what) (4096L + (what))
 
+/* ---- multiply-adds with one rounding, which those of MinGW's library do not have ---- */
+
+#ifdef __x86_64__
+#include <math.h>
+__attribute__((target("fma"))) static inline double tn__test_fma(double x, double y, double z)
+{
+    return __builtin_fma(x, y, z);
+}
+__attribute__((target("fma"))) static inline float tn__test_fmaf(float x, float y, float z)
+{
+    return __builtin_fmaf(x, y, z);
+}
+#define fma tn__test_fma
+#define fmaf tn__test_fmaf
+#endif
+
 /* ---- signals: there are no masks ---- */
 
 typedef unsigned long long sigset_t;
