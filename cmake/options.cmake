@@ -15,7 +15,7 @@ set_property(CACHE TENON_HTTP PROPERTY STRINGS AUTO ON OFF)
 option(TENON_MODELS "Build models/: families of models, tn_fit, generation (needs parallel)" ON)
 option(TENON_PARALLEL "Build parallel/: several ranks (needs data)" ON)
 option(TENON_DATA "Build data/: texts, tokenizers, images, metrics (needs utf8proc)" ON)
-set(TENON_ISAS "exact;avx2;avxvnni;avx512;avx512vnni;avx512bf16;amx" CACHE STRING
+set(TENON_ISAS "exact;avx2;avxvnni;avx512;avx512vnni;avx512bf16;amx;sdot" CACHE STRING
     "Instruction sets with kernels, if the compiler knows them; exact: the portable kernels with TENON_EXACT=1")
 option(TENON_EXTRAS "Build extras/: analyses and models beyond the framework (needs models)" ON)
 if(NOT TENON_MODELS)

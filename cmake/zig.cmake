@@ -15,6 +15,7 @@ string(REGEX REPLACE "-.*" "" CMAKE_SYSTEM_PROCESSOR "${TENON_ZIG_TARGET}")
 set(zig python3 -m ziglang)
 set(CMAKE_C_COMPILER ${zig} cc -target ${TENON_ZIG_TARGET})
 list(JOIN zig " " zig)
+set(CMAKE_C_FLAGS_INIT -fno-sanitize=undefined) # its default without optimisation
 set(CMAKE_C_ARCHIVE_CREATE "${zig} ar qc <TARGET> <LINK_FLAGS> <OBJECTS>")
 set(CMAKE_C_ARCHIVE_APPEND "${zig} ar q <TARGET> <LINK_FLAGS> <OBJECTS>")
 set(CMAKE_C_ARCHIVE_FINISH "${zig} ranlib <TARGET>")

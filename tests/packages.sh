@@ -7,6 +7,17 @@ stop() # MESSAGE...
     exit 1
 }
 
+# Homebrew's names of LIST's packages, and the GNU tools that the scripts of tests/ use.
+brew_names()
+{
+    local pair names=
+    for pair in cmake=cmake ninja-build=ninja pkg-config=pkgconf libutf8proc-dev=utf8proc libpng-dev=libpng \
+        check='check bash coreutils findutils gawk gnu-sed'; do
+        ! grep -q "^${pair%%=*}|" <<<"$1" || names+=" ${pair#*=}"
+    done
+    echo "$names"
+}
+
 # install_missing LIST WHO THEN: installs the missing packages of LIST, which has a line "package|purpose" for each.
 # Without apt-get it stops: WHO starts the message, as in "Tenon's tests need"; THEN is the command to run after a
 # manual installation. If no package is missing, the network is not used.
@@ -18,6 +29,7 @@ install_missing()
         while IFS='|' read -r package why; do
             [ -z "$package" ] || printf '  %-22s %s\n' "$package" "$why" >&2
         done <<<"$list"
+        ! command -v brew >/dev/null || echo "on macOS: brew install$(brew_names "$list")" >&2
         stop "install them with the package manager of your system, then run: $then"
     fi
     while IFS='|' read -r package why; do

@@ -73,7 +73,7 @@ typedef int32_t v_i32 __attribute__((vector_size(16)));
 enum { v_rows8 = 4 };
 TN__INLINE v_i32 v_zero8(void) { return (v_i32){0}; }
 TN__INLINE v_i32 v_weights8(const uint8_t *p) { return (v_i32)vld1q_u8(p); }
-#ifdef __ARM_FEATURE_DOTPROD
+#if defined(TN__SDOT) || defined(__ARM_FEATURE_DOTPROD) /* the compiler's, and the one file's for a part of it */
 typedef float    v_x8; /* the bytes in a vector register: see v_fma_one_f32 */
 TN__INLINE v_x8  v_quad8(const uint8_t *p)
 {

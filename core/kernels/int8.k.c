@@ -1,6 +1,7 @@
 /* int8.k.c — rows of activations in 8 bits times weights in 8 bits. The sums are integers, exact in any order, and
  * everything else is single operations of f32 without multiply-adds: all instruction sets give the same bits. Also
- * compiled for VNNI, on top of AVX2 and of AVX-512: int8.avxvnni.k.c, int8.avx512vnni.k.c. */
+ * compiled for VNNI, on top of AVX2 and of AVX-512, and for SDOT: int8.avxvnni.k.c, int8.avx512vnni.k.c,
+ * int8.sdot.k.c. */
 #include "core/kernels/kernels.h"
 #include "core/kernels/dot8.h"
 
@@ -125,6 +126,8 @@ extern const tn__int8_kernels TN__FOR_ISA(tn__int8);
 const tn__int8_kernels TN__FOR_ISA(tn__int8) = {
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
     .by = "VNNI",
+#elif defined(__aarch64__) && (defined(TN__SDOT) || defined(__ARM_FEATURE_DOTPROD))
+    .by = "SDOT",
 #endif
     .rows = ROWS,
     .panels = PANELS,

@@ -357,7 +357,7 @@ typedef struct {
 /* The table in use: the best that the CPU and its system support, or the one that TENON_ISA names if that is less.
  * TENON_EXACT=1: `exact` in place of the baseline. */
 const tn__kernel_table *tn__kernels(void);
-/* The table's kernels of 8 bits, or those with VNNI or AMX on top of its instruction set: the same bits. */
+/* The table's kernels of 8 bits, or those with VNNI, AMX or SDOT on top of its instruction set: the same bits. */
 const tn__int8_kernels *tn__int8(const tn__kernel_table *t);
 
 bool        tn__cpu_is_intel(void); /* products pack more on them: gemm_plan.c */

@@ -38,6 +38,18 @@ extern const tn__int8_kernels tn__int8_avxvnni;
 extern const tn__int8_kernels tn__int8_avx512vnni;
 #endif
 
+#ifdef TN__HAVE_SDOT
+extern const tn__int8_kernels tn__int8_sdot;
+static bool                   has_sdot(void) /* asks the system once */
+{
+    enum { NO = 1, YES };
+    static atomic_int answer;
+    int               known = atomic_load_explicit(&answer, memory_order_relaxed);
+    if (!known) atomic_store_explicit(&answer, known = tn__sys_sdot() ? YES : NO, memory_order_relaxed);
+    return known == YES;
+}
+#endif
+
 enum { BASELINE, AVX2, AVX512, AVX512BF16, AMX, ISAS, EXACT = ISAS, TABLES };
 static const char *const names[TABLES] = {"baseline", "avx2", "avx512", "avx512bf16", "amx", "exact"};
 
@@ -152,6 +164,9 @@ const tn__int8_kernels *tn__int8(const tn__kernel_table *t)
 #endif
 #if defined(TN__HAVE_AVX2) && defined(TN__HAVE_AVX512VNNI)
     if (t != &tn__table_avx2 && t->int8 != tn__table_baseline.int8 && has(AVX512_VNNI)) return &tn__int8_avx512vnni;
+#endif
+#ifdef TN__HAVE_SDOT
+    if (has_sdot()) return &tn__int8_sdot;
 #endif
     return t->int8;
 }

@@ -13,6 +13,14 @@
 
 enum { MAX_ANSWER = 1 << 20 };
 
+bool tn__sys_wait(pthread_cond_t *c, pthread_mutex_t *lock, int64_t ns)
+{
+    struct timespec until = tn__sys_clock();
+    until.tv_nsec += (long)ns;
+    if (until.tv_nsec >= 1000000000) until.tv_nsec -= 1000000000, until.tv_sec++;
+    return pthread_cond_timedwait(c, lock, &until) != ETIMEDOUT;
+}
+
 /* Reads the decimal number at *s and moves *s past it; -1 if there is no number. Caps the result at 10^15. */
 static int64_t number(const char **s)
 {

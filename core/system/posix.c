@@ -12,6 +12,7 @@
 #include <sys/statvfs.h>
 #endif
 #ifdef __linux__
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #endif
@@ -141,15 +142,6 @@ void tn__sys_nap(int64_t ns)
     nanosleep(&(struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)}, NULL);
 }
 
-bool tn__sys_wait(pthread_cond_t *c, pthread_mutex_t *lock, int64_t ns)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += (long)ns;
-    if (until.tv_nsec >= 1000000000) until.tv_nsec -= 1000000000, until.tv_sec++;
-    return pthread_cond_timedwait(c, lock, &until) != ETIMEDOUT;
-}
-
 #ifdef __APPLE__
 static int64_t ask(const char *name)
 {
@@ -192,6 +184,16 @@ int tn__sys_cores(void)
 }
 #endif
 
+bool tn__sys_sdot(void)
+{
+#if defined(__linux__) && defined(__aarch64__)
+    return getauxval(AT_HWCAP) >> 20 & 1; /* HWCAP_ASIMDDP */
+#elif defined(__APPLE__)
+    return ask("hw.optional.arm.FEAT_DotProd") == 1;
+#else
+    return false;
+#endif
+}
 bool tn__sys_amx_registers(void)
 {
 #ifdef SYS_arch_prctl

@@ -62,6 +62,7 @@ int64_t tn__thread_time(pthread_t thread); /* nanoseconds for which it has run; 
 
 int64_t tn__sys_cache(int level);    /* bytes of the data cache 1, 2 or 3; 0: unknown */
 bool    tn__sys_amx_registers(void); /* requests the registers of AMX, once and for all; false: refused */
+bool    tn__sys_sdot(void);          /* this ARM CPU has the dot products of bytes */
 int     tn__sys_cores(void);         /* without those that save power; 0: unknown, or see tn__cpus for Linux */
 
 /* ---- time and locale --------------------------------------------------------------------------------------------- */

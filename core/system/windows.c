@@ -12,11 +12,6 @@
 
 #include <shellapi.h>
 
-/* UTF-16 as UTF-8; false: it does not fit. */
-static bool narrow(const wchar_t *w, char *to, size_t bytes)
-{
-    return WideCharToMultiByte(CP_UTF8, 0, w, -1, to, (int)bytes, NULL, NULL) > 0;
-}
 static HANDLE of(int fd) { return (HANDLE)_get_osfhandle(fd); }
 
 /* ---- memory, threads, CPUs --------------------------------------------------------------------------------------- */
@@ -37,13 +32,6 @@ bool tn__sys_thread(pthread_t *thread, void *(*run)(void *), void *user)
 }
 bool tn__sys_after_fork(void (*in_child)(void)) { return (void)in_child, true; } /* there is no fork */
 void tn__sys_nap(int64_t ns) { Sleep((DWORD)((ns + 999999) / 1000000)); }
-bool tn__sys_wait(pthread_cond_t *c, pthread_mutex_t *lock, int64_t ns)
-{
-    struct timespec until = tn__sys_clock();
-    until.tv_nsec += (long)ns;
-    if (until.tv_nsec >= 1000000000) until.tv_nsec -= 1000000000, until.tv_sec++;
-    return pthread_cond_timedwait(c, lock, &until) != ETIMEDOUT;
-}
 
 /* Calls for each cache or core that Windows lists; kind: RelationCache, RelationProcessorCore. */
 static void each(LOGICAL_PROCESSOR_RELATIONSHIP kind,
@@ -93,6 +81,7 @@ int tn__sys_cores(void)
     return allowed && allowed < fast ? allowed : fast;
 }
 bool tn__sys_amx_registers(void) { return false; }
+bool tn__sys_sdot(void) { return IsProcessorFeaturePresent(43); } /* PF_ARM_V82_DP_INSTRUCTIONS_AVAILABLE */
 
 /* ---- time and locale --------------------------------------------------------------------------------------------- */
 
@@ -137,7 +126,7 @@ bool tn__sys_start(int *argc, char ***argv)
     char    **all = w ? calloc((size_t)n + 1, sizeof *all) : NULL;
     for (int i = 0; all && i < n; i++) {
         const size_t bytes = 3 * wcslen(w[i]) + 1;
-        if ((all[i] = malloc(bytes))) narrow(w[i], all[i], bytes);
+        if ((all[i] = malloc(bytes))) tn__win_narrow(w[i], all[i], bytes);
         else return false;
     }
     if (all && n == *argc) *argv = all;
@@ -193,7 +182,7 @@ bool tn__sys_self(char *to, size_t bytes)
 {
     wchar_t     w[4096];
     const DWORD n = GetModuleFileNameW(NULL, w, 4096);
-    return n && n < 4096 && narrow(w, to, bytes);
+    return n && n < 4096 && tn__win_narrow(w, to, bytes);
 }
 void tn__sys_on_enough_stack(void *(*run)(void *), void *user) { run(user); } /* the linker's choice: 2 MB */
 
@@ -201,7 +190,7 @@ int tn__win_gethostname(char *to, size_t bytes)
 {
     wchar_t w[256];
     DWORD   n = 256;
-    return GetComputerNameW(w, &n) && narrow(w, to, bytes) ? 0 : -1;
+    return GetComputerNameW(w, &n) && tn__win_narrow(w, to, bytes) ? 0 : -1;
 }
 
 ssize_t tn__win_getline(char **line, size_t *room, FILE *from)
@@ -233,19 +222,6 @@ void *tn__win_memrchr(const void *in, int c, size_t bytes)
     while (bytes--)
         if (p[bytes] == (unsigned char)c) return (void *)(uintptr_t)(p + bytes);
     return NULL;
-}
-char *tn__win_stpcpy(char *to, const char *from)
-{
-    const size_t n = strlen(from);
-    memcpy(to, from, n + 1);
-    return to + n;
-}
-char *tn__win_strndup(const char *s, size_t n)
-{
-    const size_t bytes = strnlen(s, n);
-    char        *to = malloc(bytes + 1);
-    if (to) memcpy(to, s, bytes), to[bytes] = 0;
-    return to;
 }
 
 #endif

@@ -19,6 +19,7 @@
 #include <process.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -66,6 +67,7 @@ int64_t tn__win_pwrite(int fd, const void *from, size_t n, int64_t at);
 int     tn__win_fsync(int fd);
 int     tn__win_rename(const char *from, const char *to);
 int     tn__win_unlink(const char *path);
+bool    tn__win_narrow(const wchar_t *w, char *to, size_t bytes); /* UTF-16 as UTF-8; false: it does not fit */
 
 struct dirent {
     char d_name[3 * 260];
@@ -83,7 +85,7 @@ int            tn__win_alphasort(const struct dirent **a, const struct dirent **
 int            tn__win_scandir(const char *path, struct dirent ***found, int (*filter)(const struct dirent *),
                                int (*order)(const struct dirent **, const struct dirent **));
 
-#define access tn__win_access
+#define access(path, mode) ((void)(mode), tn__win_stat(path, &(struct stat){0}))
 #define execvp(program, words) ((void)(words), errno = ENOSYS, -1)
 #define fopen tn__win_fopen
 #define getc_unlocked _getc_nolock
@@ -101,10 +103,7 @@ int            tn__win_scandir(const char *path, struct dirent ***found, int (*f
 #define remove tn__win_unlink
 #define rmdir tn__win_rmdir
 #define setenv(name, value, over) ((over) || !getenv(name) ? _putenv_s(name, value) : 0)
-#define stpcpy tn__win_stpcpy
-#define strndup tn__win_strndup
 #define symlink(from, to) tn__win_symlink(from, to)
-int     tn__win_access(const char *path, int mode);
 FILE   *tn__win_fopen(const char *path, const char *mode);
 char   *tn__win_getcwd(char *to, size_t bytes);
 int     tn__win_gethostname(char *to, size_t bytes);
@@ -117,8 +116,6 @@ char   *tn__win_mkdtemp(char *path);
 int     tn__win_mkstemp(char *path);
 char   *tn__win_realpath(const char *path, char *to);
 int     tn__win_rmdir(const char *path);
-char   *tn__win_stpcpy(char *to, const char *from);
-char   *tn__win_strndup(const char *s, size_t n);
 int     tn__win_symlink(const char *from, const char *to);
 #endif
 #endif

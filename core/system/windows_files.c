@@ -5,8 +5,6 @@
 #include "core/system/system.h"
 #ifdef _WIN32
 
-#undef access
-
 #define WIN32_LEAN_AND_MEAN
 #define NOMINMAX
 #include <wchar.h>
@@ -58,7 +56,7 @@ static wchar_t *wide(const char *path)
 }
 
 /* UTF-16 as UTF-8; false: it does not fit. */
-static bool narrow(const wchar_t *w, char *to, size_t bytes)
+bool tn__win_narrow(const wchar_t *w, char *to, size_t bytes)
 {
     return WideCharToMultiByte(CP_UTF8, 0, w, -1, to, (int)bytes, NULL, NULL) > 0;
 }
@@ -77,7 +75,7 @@ const char *tn__sys_temporary(void)
     const char *set = getenv("TMPDIR");
     wchar_t     w[MAX_PATH + 1];
     if (set && *set) return set;
-    if (!*folder && (!GetTempPathW(MAX_PATH + 1, w) || !narrow(w, folder, sizeof folder))) return ".";
+    if (!*folder && (!GetTempPathW(MAX_PATH + 1, w) || !tn__win_narrow(w, folder, sizeof folder))) return ".";
     const size_t n = strlen(folder);
     if (n && folder[n - 1] == '\\') folder[n - 1] = 0;
     return folder;
@@ -206,7 +204,28 @@ bool tn__sys_lock(int fd)
     return false;
 }
 
-/* POSIX's rename, which Windows 10 has: readers of the old file keep it. Other file systems: the older call. */
+/* Gives the file `to` another name, under which its readers keep it, renames `from`, and deletes the old file. */
+static BOOL rename_past(const wchar_t *from, const wchar_t *to)
+{
+    const DWORD  there = GetFileAttributesW(to);
+    const size_t n = wcslen(to) + 10;
+    wchar_t     *aside = malloc(n * sizeof *aside);
+    unsigned     x;
+    BOOL         done = FALSE;
+    if (aside && !(there & (FILE_ATTRIBUTE_DIRECTORY | FILE_ATTRIBUTE_READONLY)) && tn__sys_random(&x, sizeof x)) {
+        swprintf(aside, n, L"%ls.%08x", to, x);
+        const BOOL moved = MoveFileExW(to, aside, 0);
+        done = moved && MoveFileExW(from, to, MOVEFILE_WRITE_THROUGH);
+        if (done) DeleteFileW(aside);
+        else if (moved) MoveFileExW(aside, to, 0);
+    }
+    free(aside);
+    SetLastError(ERROR_ACCESS_DENIED); /* if it failed */
+    return done;
+}
+
+/* POSIX's rename, which Windows 10 has: readers of the old file keep it. Other file systems, and Wine 8, which lacks
+ * it: the older call or, where a reader has the file, two of them, between which a kill leaves it under another name. */
 int tn__win_rename(const char *from, const char *to)
 {
     wchar_t *f = wide(from), *t = wide(to);
@@ -227,6 +246,7 @@ int tn__win_rename(const char *from, const char *to)
         if (h != INVALID_HANDLE_VALUE) CloseHandle(h);
         SetLastError(code);
         free(i);
+        done = done || rename_past(f, t);
     }
     const int r = done ? 0 : f && t ? failed() : -1;
     free(f), free(t);
@@ -250,13 +270,6 @@ int                tn__win_mkdir(const char *path, unsigned mode)
     if (path[0] && path[1] == ':' && (!path[2] || (tn__sys_last_slash(path + 2) && !path[3])))
         return errno = EEXIST, -1;
     return with(path, make);
-}
-
-int tn__win_access(const char *path, int mode)
-{
-    struct stat st;
-    (void)mode;
-    return tn__win_stat(path, &st);
 }
 
 int tn__win_link(const char *from, const char *to)
@@ -292,7 +305,7 @@ char *tn__win_getcwd(char *to, size_t bytes)
 {
     wchar_t     w[1024];
     const DWORD n = GetCurrentDirectoryW(1024, w);
-    if (!n || n >= 1024 || !narrow(w, to, bytes)) return errno = ERANGE, NULL;
+    if (!n || n >= 1024 || !tn__win_narrow(w, to, bytes)) return errno = ERANGE, NULL;
     return to;
 }
 
@@ -304,7 +317,7 @@ char *tn__win_realpath(const char *path, char *to)
     free(w);
     if (!n || n >= 4096) return NULL;
     if (!to) to = malloc(3 * 4096);
-    return to && narrow(all, to, 3 * 4096) ? to : NULL;
+    return to && tn__win_narrow(all, to, 3 * 4096) ? to : NULL;
 }
 
 static void random_name(char *x) /* six characters */
@@ -370,7 +383,7 @@ DIR *tn__win_opendir(const char *path)
 struct dirent *tn__win_readdir(DIR *d)
 {
     while (d->has_next) {
-        const bool fits = narrow(d->next.cFileName, d->now.d_name, sizeof d->now.d_name);
+        const bool fits = tn__win_narrow(d->next.cFileName, d->now.d_name, sizeof d->now.d_name);
         d->has_next = FindNextFileW(d->h, &d->next);
         if (fits) return &d->now;
     }

@@ -56,10 +56,10 @@ static void bar(const progress *p, double part, int cells, char *to)
 {
     static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
     const int                fine = p->blocks ? 8 : 10, n = (int)(part * cells * fine);
-    for (int i = 0; i < n / fine; i++) to = stpcpy(to, p->blocks ? "█" : "#");
+    for (int i = 0; i < n / fine; i++) to += sprintf(to, "%s", p->blocks ? "█" : "#");
     int left = cells - n / fine;
     if (left && n % fine) {
-        if (p->blocks) to = stpcpy(to, eighths[n % fine]);
+        if (p->blocks) to += sprintf(to, "%s", eighths[n % fine]);
         else *to++ = (char)('0' + n % fine);
         left--;
     }

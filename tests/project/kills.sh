@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # Kills a run at every call that opens, writes or changes a file, and at TENON_KILLS random times. The same command must
 # always start or resume it, the result must have the bits of an uninterrupted run, and no partly written file may
-# remain. TENON_KILL_STRIDE: kill only at every N-th call.
+# remain. TENON_KILL_STRIDE: kill only at every N-th call. TENON_FOREIGN: an emulator and a program of another system, in
+# place of build/bin/bert, which is killed at random times only.
 . "$(dirname "$0")/common.sh"
 fresh kills
-bert=$build/bin/bert
-[ -x "$bert" ] || { echo "SKIPPED: the programs are not built" && exit 77; }
+read -ra bert <<<"${TENON_FOREIGN:-$build/bin/bert}"
+[ -x "${bert[-1]}" ] || { echo "SKIPPED: the programs are not built" && exit 77; }
 kills=${TENON_KILLS:-1000} stride=${TENON_KILL_STRIDE:-1}
 
-"$bert" sample-corpus -n 60 >text
-train=("$bert" train --quiet --threads 1 --text text --size tiny --layers 1 --dim 32 --heads 2 --vocab-size 200
+"${bert[@]}" sample-corpus -n 60 >text
+train=("${bert[@]}" train --quiet --threads 1 --text text --size tiny --layers 1 --dim 32 --heads 2 --vocab-size 200
     --batch 2 --length 16)
-"${CC:-cc}" -shared -fPIC -o kill_at.so "$root/tests/project/kill_at.c"
 
 goes_on() # FOLDER STEPS: starts or resumes the run until it is complete
 {
@@ -21,9 +21,13 @@ goes_on() # FOLDER STEPS: starts or resumes the run until it is complete
 
 # ---- at every call of a short run ----
 
-LD_PRELOAD=./kill_at.so KILL_COUNT=count "${train[@]}" --steps 3 --out undisturbed >/dev/null ||
-    wrong "bert train fails"
-calls=$(cat count) tried=0
+calls=0 tried=0
+if [ ! "${TENON_FOREIGN:-}" ]; then
+    "${CC:-cc}" -shared -fPIC -o kill_at.so "$root/tests/project/kill_at.c"
+    LD_PRELOAD=./kill_at.so KILL_COUNT=count "${train[@]}" --steps 3 --out undisturbed >/dev/null ||
+        wrong "bert train fails"
+    calls=$(cat count)
+fi
 for ((n = 1; n <= calls; n += stride)); do
     rm -rf one
     (LD_PRELOAD=./kill_at.so KILL_CALL=$n "${train[@]}" --steps 3 --out one && exit) >/dev/null 2>&1 || code=$?
@@ -60,6 +64,6 @@ while [ $killed -lt "$kills" ]; do
     [ $wrong = 0 ] || exit 1
 done
 mkdir -p "$build/figures"
-echo "kills: at $tried of $calls calls of a run's files, and at $killed random moments of $runs runs: all went on to \
-the same bits" | tee "$build/figures/kills"
+echo "kills${TENON_FOREIGN:+ of $(basename "${bert[0]}")}: at $tried of $calls calls of a run's files, and at $killed random moments of $runs runs: all went on to \
+the same bits" | tee "$build/figures/kills${TENON_FOREIGN:+-foreign}"
 exit $wrong

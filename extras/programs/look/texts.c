@@ -114,8 +114,9 @@ static char *line_of(const char *path, tn_lines *l, int64_t i)
     if (memchr(x.at, 0, x.bytes))
         return tn_raise_null(TN_EFORMAT, "'%s', line %lld contains a NUL byte; it is not a text file", path,
                              (long long)i + 1);
-    char *text = strndup(x.at, x.bytes);
-    if (!text) tn_raise(TN_ENOMEM, "no memory for a line of '%s'", path);
+    char *text = malloc(x.bytes + 1);
+    if (text) memcpy(text, x.at, x.bytes), text[x.bytes] = 0;
+    else tn_raise(TN_ENOMEM, "no memory for a line of '%s'", path);
     return text;
 }
 

@@ -1,5 +1,5 @@
 /* posix.h — what the unit tests use of POSIX beyond core/system, on Windows. CMake includes it before each of their
- * files, and leaves out those that need fork, symbolic links, limits of resources or streams in memory. */
+ * files, and leaves out those that `excluded` lists. */
 #ifndef TENON_TESTS_COMMON_WINDOWS_POSIX_H
 #define TENON_TESTS_COMMON_WINDOWS_POSIX_H
 
@@ -20,6 +20,57 @@ static inline int tn__test_truncate(const char *path, int64_t bytes)
 
 enum { _SC_PAGESIZE };
 #define sysconf(what) (4096L + (what))
+
+/* ---- multiply-adds with one rounding, which those of MinGW's library do not have ---- */
+
+#ifdef __x86_64__
+#include <math.h>
+__attribute__((target("fma"))) static inline double tn__test_fma(double x, double y, double z)
+{
+    return __builtin_fma(x, y, z);
+}
+__attribute__((target("fma"))) static inline float tn__test_fmaf(float x, float y, float z)
+{
+    return __builtin_fmaf(x, y, z);
+}
+#define fma tn__test_fma
+#define fmaf tn__test_fmaf
+#endif
+
+/* ---- streams in memory: a temporary file, which fclose copies to where its text belongs ---- */
+
+static struct {
+    FILE   *f;
+    char   *to, **all;
+    size_t  room, *size;
+} tn__test_stream; /* one at a time in a file */
+static inline FILE *tn__test_memory(char *to, size_t room, char **all, size_t *size)
+{
+    char path[800];
+    snprintf(path, sizeof path, "%s/stream-XXXXXX", tn__sys_temporary());
+    const int fd = mkstemp(path);
+    FILE     *f = fd < 0 ? NULL : _fdopen(fd, "w+b");
+    tn__sys_unlink(path); /* as soon as it is closed */
+    tn__test_stream.f = f, tn__test_stream.room = room, tn__test_stream.size = size;
+    tn__test_stream.to = to, tn__test_stream.all = all;
+    return f;
+}
+static inline int tn__test_fclose(FILE *f)
+{
+    if (f && f == tn__test_stream.f) {
+        char        *to = tn__test_stream.to;
+        const size_t n = (size_t)ftell(f), room = to ? tn__test_stream.room : n + 1;
+        tn__test_stream.f = NULL;
+        if (!to) to = *tn__test_stream.all = malloc(room), *tn__test_stream.size = n;
+        rewind(f);
+        const size_t got = to ? fread(to, 1, n < room ? n : room, f) : 0;
+        if (to && got < room) to[got] = 0;
+    }
+    return (fclose)(f);
+}
+#define fclose(f) tn__test_fclose(f)
+#define fmemopen(to, room, mode) tn__test_memory(to, room, NULL, NULL)
+#define open_memstream(all, size) tn__test_memory(NULL, 0, all, size)
 
 /* ---- signals: there are no masks ---- */
 

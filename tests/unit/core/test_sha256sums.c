@@ -172,9 +172,11 @@ TEST(lines_that_are_none)
     struct stat st;
     ck_assert(load() == 13 && !stat(sums, &st) && st.st_size == 2 << 20);
     unlink(sums);
+#ifndef _WIN32 /* its pipes have no place in a folder */
     ck_assert_int_eq(mkfifo(sums, 0600), 0);
     ck_assert_int_eq(load(), -1);
     ck_error_has(TN_EINVAL, "SHA256SUMS': this is a pipe; only regular files are read");
+#endif
     end();
 }
 
