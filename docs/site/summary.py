@@ -1,5 +1,5 @@
 """A sentence for each public name: from summaries.txt, from its comment in the header, or by the rules of names in
-docs/adr/0023."""
+docs/adr/0023. And a meaning for each option: from its comment, or from meanings.txt."""
 import os
 import re
 
@@ -136,18 +136,42 @@ def is_sentence(text):
         balanced(text) and len(text) < 260
 
 
+def lines_of(folder, name):
+    """The lines "name text" of a file, without comments, as a dictionary."""
+    with open(os.path.join(folder, name), encoding="utf8") as f:
+        return dict(line.rstrip("\n").split(" ", 1) for line in f if line.strip() and not line.startswith("#"))
+
+
+def options(api):
+    """The structs of options."""
+    return [s for s in api.symbols.values() if s.kind == "struct" and s.name.endswith(("_config", "_args"))]
+
+
+def meaning(api, s, member):
+    """The meanings of the names of a member without a comment."""
+    found = [(n, api.meanings.get("%s.%s" % (s.name, n)) or api.meanings.get(n, "")) for n in member["names"]]
+    if not all(text for _, text in found):
+        return ""
+    return found[0][1] if len(found) == 1 else "; ".join("%s: %s" % pair for pair in found)
+
+
 def load(api, root, folder=None):
-    """Reads summaries.txt. A name there that does not exist is listed by wrong()."""
-    api.summaries = {}
-    with open(os.path.join(folder or os.path.join(root, "docs/site"), "summaries.txt"), encoding="utf8") as f:
-        for line in f:
-            if line.strip() and not line.startswith("#"):
-                name, text = line.rstrip("\n").split(" ", 1)
-                api.summaries[name] = text
+    """Reads summaries.txt and meanings.txt. A name there that does not exist is listed by wrong()."""
+    folder = folder or os.path.join(root, "docs/site")
+    api.summaries, api.meanings = lines_of(folder, "summaries.txt"), lines_of(folder, "meanings.txt")
+    api.unused = set(api.meanings)
+    for s in options(api):
+        for m in s.members:
+            if not m["comment"]:
+                api.unused -= {key for n in m["names"] for key in ("%s.%s" % (s.name, n), n)}
+                m["comment"] = meaning(api, s, m)
 
 
 def wrong(api):
     out = ["summaries.txt: %s does not exist" % n for n in api.summaries if n not in api.symbols]
+    out += ["meanings.txt: no option needs %s" % n for n in sorted(api.unused)]
+    out += ["%s.%s has no meaning; write its comment in the header, or a line in meanings.txt" % (
+        s.name, ", ".join(m["names"])) for s in options(api) for m in s.members if not m["comment"]]
     seen = {}
     for s in api.symbols.values():
         if s.kind in ("function", "call"):

@@ -132,7 +132,7 @@ for page, least in (("coming_from_pytorch.html", 20), ("coming_from_ggml.html", 
 print("%d pages, %d links, %d names of PyTorch" % (len(pages), sum(len(p.links) for p in pages.values()), len(torch)))
 print("".join("! %s\n" % w for w in wrong), end="")
 END
-# Each name has a sentence, which no other name has.
+# Each name has a sentence, which no other name has, and each option a meaning.
 summaries() # FOLDER: of docs/site
 {
     PYTHONDONTWRITEBYTECODE=1 python3 -c 'import sys; sys.path.insert(0, sys.argv[1])
@@ -144,8 +144,10 @@ print("\n".join(summary.wrong(names)), end="")' "$1" "$root"
 findings < <(summaries "$recorded" | head -n 20)
 cp -r "$recorded" planted_site
 sed -i 's/^tn_version .*/tn_version "0.2.0"; all/; s/^tn_ones /tn_onse /' planted_site/summaries.txt
+sed -i 's/^beta1 /beta7 /' planted_site/meanings.txt
 summaries planted_site >said
-for fault in 'tn_version has no sentence' 'tn_onse does not exist'; do
+for fault in 'tn_version has no sentence' 'tn_onse does not exist' 'tn_adam_config.beta1, beta2 has no meaning' \
+    'no option needs beta7'; do
     grep -q "$fault" said || wrong "site.sh does not see a fault that was planted: $fault"
 done
 
