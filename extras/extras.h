@@ -16,4 +16,5 @@
 #include "torch.h"
 #include "vectors.h"
 #include "vit.h"
+#include "xlnet.h"
 #endif

@@ -29,7 +29,7 @@ typedef enum {
     TN_ELECTRA,     /* no pooler, no next-sentence head; .replaced: the discriminator, else the generator */
     TN_MODERNBERT,  /* rotary positions, windows, gated feed-forward, norms first, no biases; no segments, no pooler */
     TN_DEBERTA,     /* v2 and v3: disentangled attention; no pooler, no next-sentence head; .replaced: as ELECTRA */
-    TN_XLNET        /* two streams (nn/two_stream.h): predicts tokens in a random order; a memory; no pooler */
+    TN_XLNET        /* of the extras (xlnet.h): predicts tokens in a random order; a memory; no pooler */
 } tn_bert_kind;
 
 typedef struct tn_bert_config {
@@ -80,8 +80,8 @@ typedef struct tn_bert {
     tn_dropout    *dropout, *head_dropout;
     tn_linear     *project;          /* from .embedding to .dim; NULL if they are equal and the kind is not ALBERT */
     tn_transformer_encoder *encoder; /* NULL: XLNet, which has the following two */
-    tn_two_stream          *streams;
-    tn_tensor              *mask; /* [1, 1, dim]: the query stream before the first layer */
+    tn_module              *streams; /* tn_two_stream */
+    tn_tensor              *mask;    /* [1, 1, dim]: the query stream before the first layer */
     tn_mlm_head            *head;
     tn_linear              *pooler, *next, *replaced, *replaced_out;
     tn_layer_norm          *replaced_norm; /* DeBERTa's head for replaced tokens has one; else NULL */

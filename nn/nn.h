@@ -15,7 +15,6 @@
 #include "look.h"
 #include "experts.h"
 #include "transformer.h"
-#include "two_stream.h"
 #include "rnn.h"
 #include "language.h"
 #include "state.h"

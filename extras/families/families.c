@@ -5,6 +5,7 @@
 #include "extras/torch.h"
 #include "extras/translators/translators_private.h"
 #include "extras/vit/vit_private.h"
+#include "extras/xlnet/xlnet_private.h"
 
 static tn_status save_vit(void *m, const char *dir) { return tn_vit_save((tn_vit *)m, dir); }
 
@@ -23,6 +24,7 @@ tn_status tn_extras_register(void)
     tn__seq2seq_register(TN_SEQ2SEQ_CONVS2S, &tn__convs2s);
     tn__seq2seq_register(TN_SEQ2SEQ_BYTENET, &tn__bytenet);
     tn__seq2seq_register(TN_SEQ2SEQ_GNMT, &tn__gnmt);
+    tn__bert_register(&tn__xlnet);
     tn_hf_torch_register(tn_torch_open);
     return TN_OK;
 }

@@ -1,5 +1,5 @@
 /* bert.c — BERT (Devlin et al. 2019): embeddings of token, position and segment; an encoder; heads. Its relatives are
- * rows of a table (relatives.c), a head of their own (electra.c), and another encoder (xlnet.c).
+ * rows of a table (relatives.c), a head of their own (electra.c), and another encoder (tn__bert_register).
  *
  *   x = dropout(norm(word + position + type)),  y = encoder(x), or with narrower embeddings encoder(M x)
  *   masked tokens: the tied head of nn/attention/mlm_head.c at masked positions only;   next sentence: W tanh(P y₀) */
@@ -112,7 +112,7 @@ tn_bert *tn_bert_create(tn_bert_config c)
     m->config = c;
     const tn__bert_relative *r = tn__bert_relative_of(c.kind);
     add_embeddings(m, &c, r);
-    if (r->streams) tn__xlnet_add(m, &c);
+    if (r->streams) tn__bert_other()->add(m, &c);
     else add_encoder(m, &c, r);
     add_heads(m, &c, r);
     if (tn_error() == TN_OK) initialise(m);
@@ -204,7 +204,7 @@ tn_tensor *tn_bert_run(tn_bert *m, tn_bert_args a)
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
     tn_tensor     *x = m->streams ? embed_with_shared(m, &a) : encode(m, &a);
-    if (m->streams && tn_error() == TN_OK) x = tn__xlnet_run(m, x, &a);
+    if (m->streams && tn_error() == TN_OK) x = tn__bert_other()->run(m, x, &a);
     if ((!a.weights && !a.memory_out) || tn_error() != TN_OK) return tn_leave(f, x);
     /* Return x, the attention weights and the memory from the frame in one list. */
     int          count = 0;

@@ -111,6 +111,14 @@ static bool check_kind(const char *who, const tn_bert_config *c)
     return tn_error() == TN_OK;
 }
 
+static bool check_other(const char *who, const tn_bert_config *c)
+{
+    if (c->kind == TN_XLNET) return tn__bert_has_other(who) && tn__bert_other()->check(who, c);
+    return (!c->memory && !c->reuse && !c->clamp && !c->causal) ||
+           tn_raise_false(TN_EINVAL, "%s: .memory, .reuse, .clamp and .causal need .kind = TN_XLNET, not %s", who,
+                          tn_bert_kind_name(c->kind));
+}
+
 bool tn__bert_complete(const char *who, tn_bert_config *c)
 {
     stored        s;
@@ -118,8 +126,7 @@ bool tn__bert_complete(const char *who, tn_bert_config *c)
     if ((unsigned)c->kind > TN_XLNET)
         return tn_raise_false(TN_EINVAL, "%s: .kind is %d, which is not a tn_bert_kind", who, (int)c->kind);
     fill_in(c);
-    if (!check_deberta(who, c) || !check_kind(who, c) || !tn__xlnet_check(who, tn_bert_kind_name(c->kind), c))
-        return false;
+    if (!check_deberta(who, c) || !check_kind(who, c) || !check_other(who, c)) return false;
     s = (stored){.c = *c, .position_rows = 1};
     if (c->padding < 0) s.c.padding = TN__BERT_NONE;
     if (!tn__init_and_activation(who, c->init, &c->activation) ||
@@ -255,7 +262,7 @@ bool tn__bert_config_read(const tn__hf_source *source, tn__bert_stored *to)
     stored                   s = {.c = {TN_BERT_DEFAULTS}};
     tn__hf_tables            room;
     tn_bert_config          *c = &s.c;
-    const tn__bert_format   *f = tn__hf_read(source, &which, &s) ? tn__bert_format_of_type(s.type) : NULL;
+    const tn__bert_format   *f = tn__hf_read(source, &which, &s) ? tn__bert_format_of_type(s.type, source->name) : NULL;
     if (!f || !tn__hf_read(source, tn__bert_files(f, &room), &s)) return false;
     c->kind = f->kind;
     read_padding(c, f, source->name);
@@ -263,7 +270,7 @@ bool tn__bert_config_read(const tn__hf_source *source, tn__bert_stored *to)
     if (c->kind == TN_DISTILBERT) c->types = 0;
     if (c->kind == TN_MODERNBERT) read_windows(&s, source->name);
     if (c->kind == TN_DEBERTA) read_deberta(&s, source->name);
-    if (c->kind == TN_XLNET) tn__xlnet_read(&s, source->name);
+    if (c->kind == TN_XLNET) tn__bert_other()->read(&s, source->name);
     else c->positions = s.position_rows - tn__bert_first_position(c);
     if (tn_error() == TN_OK) check_consistent(&s, source->name);
     *to = s;
@@ -293,10 +300,9 @@ tn__bert_stored tn__bert_to_store(const tn_bert_config *c)
     stored                 s = {.c = *c, .type = f->type, .norm_first = !strcmp(f->type, "tenon-bert")};
     s.architecture = architecture_of(c, f);
     s.local = 2 * (c->window - 1), s.pooling = tn__bert_poolings[c->mean_heads];
-    s.attention = tn__xlnet_attentions[c->causal];
-    if (!s.c.clamp) s.c.clamp = -1;
     s.position_rows = s.c.positions + tn__bert_first_position(c);
     if (c->padding < 0) s.c.padding = TN__BERT_NONE;
     if (c->kind == TN_DEBERTA) store_deberta(&s);
+    if (c->kind == TN_XLNET) tn__bert_other()->store(&s);
     return s;
 }

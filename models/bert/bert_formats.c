@@ -323,10 +323,19 @@ const char *const tn__bert_types[] = {
 const char *const tn__bert_poolings[] = {"cls", "mean", NULL};
 const char *const tn__bert_distance_norms[] = {"none", "layer_norm", NULL};
 
-const tn__bert_format *tn__bert_format_of_type(const char *type)
+static const tn__bert_encoder *other;
+void                           tn__bert_register(const tn__bert_encoder *e) { other = e; }
+const tn__bert_encoder        *tn__bert_other(void) { return other; }
+bool                           tn__bert_has_other(const char *who)
+{
+    return other ||
+           tn_raise_false(TN_EUNSUPPORTED, "%s: 'xlnet' is one of the extras; call tn_extras_register() before", who);
+}
+
+const tn__bert_format *tn__bert_format_of_type(const char *type, const char *path)
 {
     int i = 0;
-    if (!strcmp(type, tn__xlnet_format.type)) return &tn__xlnet_format;
+    if (!strcmp(type, "xlnet")) return tn__bert_has_other(tn_name("'%s'", path)) ? other->format : NULL;
     while (strcmp(formats[i].type, type) != 0) i++;
     return &formats[i];
 }
@@ -336,7 +345,7 @@ const tn__bert_format *tn__bert_format_of_type(const char *type)
 const tn__bert_format *tn__bert_format_of(const tn_bert_config *c)
 {
     int i = 0;
-    if (c->kind == TN_XLNET) return &tn__xlnet_format;
+    if (c->kind == TN_XLNET) return other->format;
     if (c->kind == TN_BERT && c->norm_first) return &formats[c->padding >= 0 && !strcmp(c->activation, "gelu") ? 1 : 2];
     while (formats[i].kind != c->kind) i++;
     if (c->kind == TN_DEBERTA) return &formats[i + (c->embedding && c->embedding != c->dim)];

@@ -30,7 +30,7 @@ static bool has_targets(const tn_bert *m, const tn_bert_loss_args *b)
 static tn_tensor *states(tn_bert *m, tn_bert_loss_args *b)
 {
     if (m->streams) {
-        tn_tensor *y = tn__xlnet_states(m, b);
+        tn_tensor *y = tn__bert_other()->states(m, b);
         return b->masked = NULL, y;
     }
     tn_tensor *const masked = b->masked, *few = b->next || b->replaced || !masked || !tn_numel(masked) ? NULL : masked;

@@ -53,7 +53,7 @@ typedef struct {
 extern const char *const tn__bert_types[];          /* all model_types; NULL-terminated */
 extern const char *const tn__bert_poolings[];       /* ModernBERT's classifier_pooling */
 extern const char *const tn__bert_distance_norms[]; /* DeBERTa's norm_rel_ebd */
-const tn__bert_format   *tn__bert_format_of_type(const char *type);
+const tn__bert_format   *tn__bert_format_of_type(const char *type, const char *path); /* NULL: raised */
 const tn__bert_format   *tn__bert_format_of(const tn_bert_config *c);
 const tn_hf_files       *tn__bert_files(const tn__bert_format *f, tn__hf_tables *room); /* in *room */
 
@@ -101,15 +101,21 @@ bool tn__bert_has(const tn_tensor *y, const void *head, const char *which);
 void       tn__electra_add(tn_bert *m, const tn_bert_config *c);
 tn_tensor *tn__electra_loss(tn_bert *m, tn_tensor *y, const tn_bert_loss_args *b);
 
-/* XLNet (xlnet.c, xlnet_format.c). states: the hidden states [N, dim] of the targets. Read in segments, they are in the
- * order of the segments, and so are b->words then. check: of any kind's config; kind: its name, for messages. */
-extern const tn__bert_format tn__xlnet_format;
-extern const char *const     tn__xlnet_attentions[]; /* attn_type */
-void                         tn__xlnet_add(tn_bert *m, const tn_bert_config *c);
-tn_tensor                   *tn__xlnet_run(tn_bert *m, tn_tensor *words, const tn_bert_args *a);
-tn_tensor                   *tn__xlnet_states(tn_bert *m, tn_bert_loss_args *b);
-bool                         tn__xlnet_check(const char *who, const char *kind, const tn_bert_config *c);
-void                         tn__xlnet_read(tn__bert_stored *s, const char *name);
+/* A kind with another encoder than tn_transformer_encoder: XLNet, of the extras. add: m->streams and what belongs to
+ * it; run: from the embeddings of the tokens; states: the hidden states [N, dim] of the targets, which read in segments
+ * are in their order, and so are b->words then; check: of a config; read, store: from config.json and to it. */
+typedef struct {
+    const tn__bert_format *format;
+    void (*add)(tn_bert *m, const tn_bert_config *c);
+    tn_tensor *(*run)(tn_bert *m, tn_tensor *words, const tn_bert_args *a);
+    tn_tensor *(*states)(tn_bert *m, tn_bert_loss_args *b);
+    bool (*check)(const char *who, const tn_bert_config *c);
+    void (*read)(tn__bert_stored *s, const char *name);
+    void (*store)(tn__bert_stored *s);
+} tn__bert_encoder;
+void                    tn__bert_register(const tn__bert_encoder *e);
+const tn__bert_encoder *tn__bert_other(void);
+bool                    tn__bert_has_other(const char *who); /* false: raised */
 
 /* Fills in defaults; raises for invalid values. */
 bool tn__bert_complete(const char *who, tn_bert_config *c);

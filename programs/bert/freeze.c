@@ -18,7 +18,10 @@ static void freeze_embeddings(tn_bert *e, bool frozen)
 /* The norm after the last layer, which is frozen with it and has its learning rate; or NULL. */
 static void *last_norm(const tn_bert *e) { return e->encoder ? e->encoder->norm : NULL; }
 
-static tn_module_list *layers_of(const tn_bert *e) { return e->streams ? e->streams->layers : e->encoder->layers; }
+static tn_module_list *layers_of(const tn_bert *e)
+{
+    return e->streams ? ((tn_two_stream *)e->streams)->layers : e->encoder->layers;
+}
 
 /* Freezes or unfreezes layers from to to - 1, as far as they exist. */
 static void freeze_layers(tn_bert *e, int64_t from, int64_t to, bool frozen)

@@ -6,7 +6,7 @@
 Needs PyPI's torch 2.15.0 and transformers 5.24.0. Writes xlnet/model and xlnet/<head>, directories of small models with
 random weights, and xlnet/answers.safetensors, computed in f64: two segments of a text, with padding at either end, a
 random order and the memory of the first one for the second; the gradients of their loss; the same model as "uni" and
-with clamp_len. tests/unit/models/test_xlnet.c reads them.
+with clamp_len. extras/tests/unit/test_xlnet.c reads them.
 
 transformers leaves a query that sees no key with the mean of all values, also of those it must not see; no query here
 is like that.

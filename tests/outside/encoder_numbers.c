@@ -9,7 +9,7 @@
  * in the batch. */
 #include <stdio.h>
 #include <sys/stat.h>
-#include <tenon/tenon.h>
+#include <tenon/extras.h>
 
 static tn_safetensors *f;
 static tn_tensor *in(const char *name) { return tn_safetensors_find(f, name) < 0 ? NULL : tn_safetensors_get(f, name); }
@@ -45,6 +45,7 @@ static void write_into(tn_bert *m, const char *out, const char *name)
 
 int main(int n, char **arg)
 {
+    tn_extras_register(); /* XLNet */
     char path[3000];
     if (n != 4) return fprintf(stderr, "usage: encoder_numbers DIR BATCH OUT\n"), 2;
     tn_model               model = tn_model_open(arg[1]);

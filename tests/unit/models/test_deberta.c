@@ -165,26 +165,6 @@ TEST(shared_embeddings)
     tn_free(g), tn_free(d), tn_free(sum), tn_free(other);
 }
 
-/* XLNet shares embeddings, too, at once and in segments. */
-TEST(shared_embeddings_of_xlnet)
-{
-    tn_seed(3);
-    tn_bert       *m = tn_bert_new(.kind = TN_XLNET, .vocab = 29, .dim = 8, .heads = 2, .layers = 2, .dropout = 0,
-                                   .attention_dropout = 0);
-    tn_bert       *g = deberta(false), *sum = tn_copy(m), *other = tn_bert_new(.vocab = 30, .dim = 8, .heads = 2);
-    const int64_t  places[] = {1, 12, 3};
-    tn_tensor     *ids = answer("ids"), *at = tn_from_data(TN_I64, TN_SHAPE(3), places);
-    const tn_scope s = tn_no_grad_begin();
-    tn_add_(sum->words->weight, g->words->weight);
-    tn_scope_end(s);
-    ck_assert_double_le(apart(tn_bert_forward(m, ids, .shared = g), tn_bert_forward(sum, ids)), 1e-5);
-    fine();
-    for (int64_t segment = 0; segment <= 4; segment += 4)
-        ck_refused(tn_bert_loss(m, .ids = ids, .masked = at, .words = at, .segment = segment, .shared = other),
-                   TN_EINVAL, "bert: .shared has 30 tokens of width 8, but the model has 29 of 8");
-    tn_free(m), tn_free(g), tn_free(sum), tn_free(other);
-}
-
 /* The hidden states of chosen tokens are those of all, with and without the mask decoder. */
 TEST(states_of_chosen_tokens)
 {

@@ -31,7 +31,7 @@ static const char *places(void *model)
 #define LAYER(i) "bert.encoder.layers." i ".self_attn=0.125 bert.encoder.layers." i ".dropout1=0.25 "
 #define OUTPUT(i) "bert.encoder.layers." i ".dropout2=0.25 "
 
-TEST_EACH(encoders, 4)
+TEST_EACH(encoders, 5)
 {
     static const tn_bert_kind alike[] = {TN_BERT, TN_ROBERTA, TN_XLM_ROBERTA, TN_CAMEMBERT, TN_ELECTRA};
     ck_assert_str_eq(places(BERT(.kind = alike[_i], .attention_dropout = 0.125)), EMBEDDINGS LAYER("0") OUTPUT("0"));
@@ -71,6 +71,7 @@ TEST(modernbert) /* embedding_dropout; attention_dropout of the weights and afte
 
 TEST(xlnet) /* word_emb_k and output_h; pos_emb; each layer's, of the weights and results too */
 {
+    ck_assert_int_eq(tn_extras_register(), TN_OK);
     ck_assert_str_eq(places(BERT(.kind = TN_XLNET, .attention_dropout = 0.25)),
                      EMBEDDINGS "bert.encoder.dropout=0.25 bert.encoder.layers.0.dropout=0.25 ");
 }

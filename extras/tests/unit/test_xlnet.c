@@ -1,15 +1,21 @@
 /* test_xlnet.c — XLNet compared with Hugging Face's (tests/golden/xlnet.py): both streams, the memory of two segments,
  * gradients, heads; files there and back; a text read in segments; training; errors. */
-#include "models/models.h"
+#include "extras.h"
+#include "models/bert/bert_private.h"
 #include "tests/common/answers.h"
 
-static void open_answers(void) { tn_answers_open("golden/xlnet/answers.safetensors"); }
+static void open_answers(void)
+{
+    ck_assert_int_eq(tn_extras_register(), TN_OK);
+    tn_answers_open("golden/xlnet/answers.safetensors");
+}
 AROUND_TESTS(open_answers, close_answers);
 static tn_tensor *of(const char *name, int i) { return answer(tn_name("%s.%d", name, i)); }
 static tn_tensor *padding(tn_tensor *ids) { return tn_eq(ids, tn_full_like(ids, 5)); }
 
-static const char *folder(const char *name) { return tn_test_data(tn_name("golden/xlnet/%s", name)); }
-static tn_bert    *opened(void)
+static tn_two_stream *streams(tn_bert *m) { return (tn_two_stream *)m->streams; }
+static const char    *folder(const char *name) { return tn_test_data(tn_name("golden/xlnet/%s", name)); }
+static tn_bert       *opened(void)
 {
     tn_bert *m = tn_bert_load(folder("model"));
     fine();
@@ -106,7 +112,7 @@ TEST(losses_and_gradients)
 TEST_EACH(other_configs, 2)
 {
     tn_bert *m = opened();
-    m->streams->causal = _i == 0, m->streams->clamp = _i == 0 ? 0 : 3;
+    streams(m)->causal = _i == 0, streams(m)->clamp = _i == 0 ? 0 : 3;
     tn_tensor *y = tn_bert_forward(m, of("ids", 1), .types = of("types", 1)); /* padding is seen */
     ck_assert_double_le(apart_but_padding(m, y, answer(_i == 0 ? "uni" : "clamped"), of("ids", 1)), 2e-5);
     tn_free(m);
@@ -186,7 +192,7 @@ TEST(files_there_and_back)
     b->config.causal = true, b->config.clamp = 7, b->config.memory = b->config.reuse = 0;
     ck_assert_int_eq(tn_bert_save(b, dir), TN_OK);
     ck_assert_ptr_nonnull(c = tn_bert_load(dir));
-    ck_assert(c->config.causal && c->streams->causal && c->streams->clamp == 7 && !c->config.memory &&
+    ck_assert(c->config.causal && streams(c)->causal && streams(c)->clamp == 7 && !c->config.memory &&
               !c->config.reuse);
     const tn_model d = tn_model_open(dir, .family = TN_MODEL_ENCODER);
     ck_assert_str_eq(d.type, "xlnet");
@@ -324,4 +330,38 @@ TEST_ROWS(wrong_configs, bad_configs)
     ck_refused(tn_bert_load(dir), bad_configs[_i].status,
                tn_name("'%s': %s", tn_test_in(dir, "config.json"), bad_configs[_i].says));
     tn_json_free(was), tn_json_free(v), tn_json_writer_free(w);
+}
+
+/* The embeddings of another model are added, at once and in segments. */
+TEST(shared_embeddings)
+{
+    tn_seed(3);
+    tn_bert       *m = tn_bert_new(.kind = TN_XLNET, .vocab = 29, .dim = 8, .heads = 2, .layers = 2, .dropout = 0,
+                                   .attention_dropout = 0);
+    tn_bert       *g = tn_bert_new(.kind = TN_DEBERTA, .vocab = 29, .dim = 8, .heads = 2, .layers = 1, .types = 0);
+    tn_bert       *sum = tn_copy(m);
+    tn_bert       *other = tn_bert_new(.vocab = 30, .dim = 8, .heads = 2);
+    const int64_t  places[] = {1, 12, 3};
+    tn_tensor     *ids = tn_reshape(tn_arange(26), TN_SHAPE(2, 13)), *at = tn_from_data(TN_I64, TN_SHAPE(3), places);
+    const tn_scope s = tn_no_grad_begin();
+    tn_add_(sum->words->weight, g->words->weight);
+    tn_scope_end(s);
+    ck_assert_double_le(apart(tn_bert_forward(m, ids, .shared = g), tn_bert_forward(sum, ids)), 1e-5);
+    fine();
+    for (int64_t segment = 0; segment <= 4; segment += 4)
+        ck_refused(tn_bert_loss(m, .ids = ids, .masked = at, .words = at, .segment = segment, .shared = other),
+                   TN_EINVAL, "bert: .shared has 30 tokens of width 8, but the model has 29 of 8");
+    tn_free(m), tn_free(g), tn_free(sum), tn_free(other);
+}
+
+/* Without the extras, the kind and its files are rejected. */
+TEST(unregistered)
+{
+    const tn__bert_encoder *was = tn__bert_other();
+    tn__bert_register(NULL);
+    ck_refused(tn_bert_new(.kind = TN_XLNET, .vocab = 29), TN_EUNSUPPORTED,
+               "tn_bert_new: 'xlnet' is one of the extras; call tn_extras_register() before");
+    ck_assert(!tn_bert_load(folder("model")) && strstr(tn_error_message(), "'xlnet' is one of the extras; call "));
+    tn_clear_error();
+    tn__bert_register(was);
 }

@@ -1,6 +1,6 @@
 /* test_two_stream.c — XLNet's layers: gradients by differences; no gradient reaches what a target must not see; the
  * order of the text is the causal model; a memory replaces the text before; padding; threads; errors. */
-#include "nn/nn.h"
+#include "extras.h"
 #include "tests/common/answers.h"
 
 enum { ROWS = 2, LENGTH = 7, DIM = 6, LAYERS = 2 };

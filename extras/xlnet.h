@@ -1,5 +1,6 @@
-/* two_stream.h — the layers of XLNet (Yang et al. 2019): attention with relative positions, segments and a memory, in
- * two streams. Part of nn.h: include that.
+/* xlnet.h — the layers of XLNet (Yang et al. 2019): attention with relative positions, segments and a memory, in
+ * two streams. Part of extras.h: include that.
+ * tn_extras_register adds the kind TN_XLNET of tn_bert, which consists of them.
  *
  *     tn_two_stream *m = tn_two_stream_new(.layers = 6, .dim = 256, .heads = 4);
  *     tn_tensor *blocked = tn_permutation_mask(NULL, where, 2, 128);   // where: tokens to predict, of [2 · 128]
@@ -12,10 +13,10 @@
  * score is ((q + r_w_bias) · k + (q + r_r_bias) · R r(i - j) + (q + r_s_bias) · seg_embed[s]) / √head_dim. r(i - j) are
  * sines and cosines of the distance, so that a text may be of any length. A token that sees no key gets 0 from the
  * attention. Parameters have Hugging Face's names and shapes below layers.*. */
-#ifndef TENON_NN_TWO_STREAM_H
-#define TENON_NN_TWO_STREAM_H
+#ifndef TENON_EXTRAS_XLNET_H
+#define TENON_EXTRAS_XLNET_H
 
-#include "attention.h"
+#include "../nn/nn.h"
 
 TN_C_BEGIN_
 

@@ -7,10 +7,10 @@
  * is added where the segments differ. R has a row for each distance S … 1 - T, so that the query at position i finds
  * key j in column T - i + j. For all T queries in order this shift is a view, Transformer-XL's: T columns are dropped
  * from the rows [T, T + S] read as [T + S, T]. Queries at chosen positions gather their columns. */
+#include "extras/xlnet.h"
 #include "nn/attention/checks.h"
 #include "nn/base/nn_private.h"
 #include "nn/layers/fuse.h"
-#include "nn/two_stream.h"
 
 #include <math.h>
 

@@ -1,14 +1,14 @@
 /* xlnet_format.c — XLNet's file format: the members of config.json, the names of the weights; checks of its config. */
-#include "models/bert/bert_private.h"
+#include "extras/xlnet/xlnet_private.h"
 
 typedef tn__bert_stored stored;
 
-const char *const tn__xlnet_attentions[] = {"bi", "uni", NULL};
+static const char *const attentions[] = {"bi", "uni", NULL};
 #define LENGTH(key, member) TN_HF(key, stored, c.member, .nullable = true, .high = 1000000000)
 #define XLNET_SIZE(key, member, most) TN_HF(key, stored, c.member, .needed = true, .low = 1, .high = (most))
 /* clang-format off */
 static const tn_hf_row xlnet_rows[] = {
-    {"attn_type", TN_HF_CHOICE, .at = offsetof(stored, attention), .choices = tn__xlnet_attentions},
+    {"attn_type", TN_HF_CHOICE, .at = offsetof(stored, attention), .choices = attentions},
     {"bi_data", TN_HF_MUST, .otherwise = false},
     TN_HF("clamp_len", stored, c.clamp, .otherwise = -1, .low = -1, .high = 1000000000),
     TN_HF("d_head", stored, head_dim, .nullable = true, .omitted = true, .high = 65536),
@@ -63,12 +63,8 @@ const tn__bert_format tn__xlnet_format = {.type = "xlnet",
                                           .padding = 5};
 
 /* XLNet has one dropout probability, and a memory is of what was read. */
-bool tn__xlnet_check(const char *who, const char *kind, const tn_bert_config *c)
+bool tn__xlnet_check(const char *who, const tn_bert_config *c)
 {
-    if (c->kind != TN_XLNET)
-        return (!c->memory && !c->reuse && !c->clamp && !c->causal) ||
-               tn_raise_false(TN_EINVAL, "%s: .memory, .reuse, .clamp and .causal need .kind = TN_XLNET, not %s", who,
-                              kind);
     if (c->dim % 2) tn_raise(TN_EINVAL, "%s: .dim is %lld, but must be even for XLNet", who, (long long)c->dim);
     else if (c->attention_dropout != c->dropout)
         tn_raise(TN_EINVAL, "%s: .attention_dropout is %s and .dropout %s, but XLNet has one probability; set both",
@@ -80,11 +76,17 @@ bool tn__xlnet_check(const char *who, const char *kind, const tn_bert_config *c)
 void tn__xlnet_read(tn__bert_stored *s, const char *name)
 {
     tn_bert_config *c = &s->c;
-    c->types = 3, c->attention_dropout = c->dropout, c->causal = s->attention != tn__xlnet_attentions[0];
+    c->types = 3, c->attention_dropout = c->dropout, c->causal = s->attention != attentions[0];
     if (c->clamp < 0) c->clamp = 0;
     if (s->head_dim && c->dim % c->heads == 0 && s->head_dim != c->dim / c->heads)
         tn_raise(TN_EFORMAT, "'%s': d_head is %lld, but must be d_model / n_head, %lld / %lld", name,
                  (long long)s->head_dim, (long long)c->dim, (long long)c->heads);
     else if (c->dim % 2)
         tn_raise(TN_EUNSUPPORTED, "'%s': d_model is %lld; only even numbers are supported", name, (long long)c->dim);
+}
+
+void tn__xlnet_store(tn__bert_stored *s)
+{
+    s->attention = attentions[s->c.causal];
+    if (!s->c.clamp) s->c.clamp = -1;
 }

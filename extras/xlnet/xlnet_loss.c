@@ -1,5 +1,5 @@
 /* xlnet_loss.c — the tokens that XLNet predicts, of a text that is read as a whole or segment by segment. */
-#include "models/bert/bert_private.h"
+#include "extras/xlnet/xlnet_private.h"
 
 /* The targets of columns [from, from + n): their positions in [B · n], and their indices among all. */
 static void targets_in(const tn_bert_loss_args *b, int64_t from, int64_t n, tn_tensor **at, tn_tensor **which)
