@@ -56,7 +56,7 @@ typedef struct tn_mlm_config {
     bool pairs;
     bool order; /* for pairs: B always follows A, and the two are swapped with probability 0.5 */
     /* for XLNet, without pairs: examples end in sep cls, cls has segment 2, no token is replaced; the tokens to
-     * predict, sep and cls are in a random order, the others come before them (tn_permutation_mask, nn/two_stream.h) */
+     * predict, sep and cls are in a random order, the others come before them (tn_permutation_mask, extras/xlnet.h) */
     bool                permuted;
     int64_t max_tokens  TN_IS(128); /* tokens per example, special tokens included: 128; at most 16384 */
     const tn_tokenizer *tokenizer;  /* that of the corpus: sets pad, cls, sep, mask and kinds; NULL: set them */

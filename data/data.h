@@ -2,7 +2,6 @@
 #ifndef TENON_DATA_DATA_H
 #define TENON_DATA_DATA_H
 
-#include "chat.h"
 #include "corpus.h"
 #include "labelled.h"
 #include "lines.h"

@@ -1,11 +1,13 @@
 /* extras.h — what the framework does not need, built on its public headers. Include <tenon/extras.h>. */
 #ifndef TENON_EXTRAS_EXTRAS_H
 #define TENON_EXTRAS_EXTRAS_H
+#include "chat.h"
 #include "elmo.h"
 #include "families.h"
 #include "images.h"
 #include "lbfgs.h"
 #include "look.h"
+#include "peft.h"
 #include "reformer.h"
 #include "report.h"
 #include "rnn_lm.h"

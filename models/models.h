@@ -12,7 +12,6 @@
 #include "llama.h"
 #include "lm.h"
 #include "model.h"
-#include "peft.h"
 #include "seq2seq.h"
 #include "verify.h"
 #endif

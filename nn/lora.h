@@ -8,7 +8,7 @@
  * Each layer computes x Wᵀ + b + alpha / rank · (x Aᵀ) Bᵀ, with A [rank, in] and B [out, rank]. B starts at 0, so new
  * adapters change no result. W may be packed (tn_quantize, tn_halve): the model then takes a quarter of the memory, and
  * gradients pass through it. tn_save contains the adapters; tn_fit's training checkpoints contain only what is trained
- * (.trained_only in optim/checkpoint.h). models/peft.h reads and writes PEFT's files. */
+ * (.trained_only in optim/checkpoint.h). extras/peft.h reads and writes PEFT's files. */
 #ifndef TENON_NN_LORA_H
 #define TENON_NN_LORA_H
 

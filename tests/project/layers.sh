@@ -63,6 +63,8 @@ extras/reformer  |                               | core/base/toolbox.h models/fi
 extras/thai      |                               | core/base/toolbox.h data/text
 extras/torch     |                               | core/base core/files
 extras/translators |                             | core/base/toolbox.h models/seq2seq models/files
+extras/chat      |                               | core/base/toolbox.h data/text
+extras/peft      |                               | core/base/toolbox.h models/files
 extras/xlnet     |                               | core/base/toolbox.h models/bert models/files
                  |                               | nn/attention/checks.h nn/base/nn_private.h nn/layers/fuse.h
 extras/families  | vit rnn_lm reformer torch translators xlnet | models/bert models/seq2seq models/files

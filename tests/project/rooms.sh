@@ -59,7 +59,8 @@ modules=$(cat $headers | tr '\n' ' ' | grep -oE 'tn_module +base;[^}]*\} [a-z0-9
     sed 's/.*} //; s/[ ;]//g' | tr ',\n' '||')
 takes="^tn_tensor [*]tn_[a-z0-9][a-z0-9_]*[(](${modules%|}) [*]"
 mapfile -t sources < <(files -name '*.c' -o -name '*.h' |
-    grep -E '^(nn|models|extras|bench|examples|programs|tests/common|tests/outside)/' | grep -vE '^(nn/module.h|extras/tests/.*)$')
+    grep -E '^(nn|models|extras|bench|examples|programs|tests/common|tests/outside)/' |
+    grep -vE '^(nn/module.h|extras/tests/.*)$')
 findings < <(forwards "${sources[@]}")
 
 # unit.mistakes must call each of them and each constructor.

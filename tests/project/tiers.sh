@@ -23,15 +23,15 @@ prove a run    |   80 | models/verify.h
 look inside    |  155 | nn/look.h extras/look.h
 long texts     |  100 | extras/reformer.h
 look up        |    - | tenon.h core/files.h core/gguf.h core/keywords.h core/q8.h core/system.h autograd/op.h
-               |      | data/chat.h data/loading.h data/table.h
+               |      | data/loading.h data/table.h
                |      | autograd/experts.h autograd/fused.h autograd/long_texts.h autograd/more_ops.h autograd/rope.h
                |      | autograd/recompute.h autograd/replay.h autograd/steps.h autograd/tools.h
                |      | nn/experts.h nn/module_tools.h nn/convolution.h nn/crf.h nn/losses.h nn/init.h nn/lora.h
                |      | nn/disentangled.h nn/state.h
                |      | optim/optimizers.h optim/schedule.h optim/checkpoint.h
-               |      | models/decoding.h models/hf.h models/live.h models/peft.h
+               |      | models/decoding.h models/hf.h models/live.h
                |      | extras.h extras/extras.h extras/families.h extras/surface.h extras/lbfgs.h extras/thai.h
-               |      | extras/torch.h extras/xlnet.h
+               |      | extras/torch.h extras/xlnet.h extras/chat.h extras/peft.h
 '
 
 counted() # ROOT: a line "tier|lines|maximum" for each tier, and a line "none|header" for each header without a tier

@@ -1,6 +1,6 @@
 /* test_heads.c — tuned encoders compared with Hugging Face's (tests/golden/heads.py): logits, losses, gradients, files;
  * answers found in windows; errors. */
-#include "models/models.h"
+#include "extras.h"
 #include "tests/common/answers.h"
 
 static void open_answers(void) { tn_answers_open("golden/heads/answers.safetensors"); }

@@ -1,6 +1,6 @@
 /* peft_config.h — adapter_config.json of PEFT. Private to models/files. */
-#ifndef TENON_MODELS_FILES_PEFT_CONFIG_H
-#define TENON_MODELS_FILES_PEFT_CONFIG_H
+#ifndef TENON_EXTRAS_PEFT_PEFT_CONFIG_H
+#define TENON_EXTRAS_PEFT_PEFT_CONFIG_H
 
 #include "models/files/hf_config.h"
 

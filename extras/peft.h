@@ -1,5 +1,5 @@
 /* peft.h — adapters of nn/lora.h in the files of Hugging Face's PEFT: adapter_config.json, adapter_model.safetensors.
- * Part of models.h: include that.
+ * Part of extras.h: include that.
  *
  *     tn_peft_save(model, "adapter");   // PeftModel.from_pretrained(base, "adapter") reads it
  *     tn_peft_load(net, "adapter");     // adds the adapters to a model of the same sizes, with the same results
@@ -12,8 +12,8 @@
  * The names of layers are those of Hugging Face's directories; of a custom module without tn_class.names, its own.
  * Each expert (Mixtral, Qwen3-MoE) has adapters of its own: PEFT 0.21 reads them if gates and ups both have some, and
  * writes others, of the parameters in which transformers 5 joins the experts (target_parameters), which are errors. */
-#ifndef TENON_MODELS_PEFT_H
-#define TENON_MODELS_PEFT_H
+#ifndef TENON_EXTRAS_PEFT_H
+#define TENON_EXTRAS_PEFT_H
 
 #include "../nn/nn.h"
 

@@ -1,6 +1,6 @@
 /* pattern.h — the regular expressions of Python that adapter_config.json selects layers with. Private to models/. */
-#ifndef TENON_MODELS_FILES_PATTERN_H
-#define TENON_MODELS_FILES_PATTERN_H
+#ifndef TENON_EXTRAS_PEFT_PATTERN_H
+#define TENON_EXTRAS_PEFT_PATTERN_H
 
 #include "core/base/toolbox.h"
 

@@ -1,6 +1,6 @@
 /* peft_config.c — see peft_config.h. The members are those of LoraConfig of PEFT 0.21. */
-#include "models/files/peft_config.h"
-#include "models/files/pattern.h"
+#include "extras/peft/peft_config.h"
+#include "extras/peft/pattern.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -277,7 +277,7 @@ static int64_t index_of(const tn__peft_config *c, const char *layer, const char 
     return -1;
 }
 
-/* False for a layer that layers_to_transform leaves out; those that target_modules has with their whole name it does
+/* False for a layer that is not among layers_to_transform; those that target_modules has with their whole name it does
  * not. */
 static bool is_transformed(const tn__peft_config *c, const char *layer)
 {

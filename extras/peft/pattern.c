@@ -1,6 +1,6 @@
 /* pattern.c — see pattern.h. A backtracking matcher that walks over the pattern itself. Whether a whole text matches
  * does not depend on greedy or lazy quantifiers. */
-#include "models/files/pattern.h"
+#include "extras/peft/pattern.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* chat_private.h — a chat template as data: the steps of a stack machine. Shared by chat_parse.c and chat_run.c. */
-#ifndef TENON_DATA_TOKENIZER_ENCODE_CHAT_PRIVATE_H
-#define TENON_DATA_TOKENIZER_ENCODE_CHAT_PRIVATE_H
+#ifndef TENON_EXTRAS_CHAT_CHAT_PRIVATE_H
+#define TENON_EXTRAS_CHAT_CHAT_PRIVATE_H
 
 #include "core/base/toolbox.h"
-#include "data/chat.h"
+#include "extras/chat.h"
 
 /* In comments: what a step takes from the stack, and leaves there. */
 typedef enum {

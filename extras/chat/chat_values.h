@@ -1,8 +1,8 @@
 /* chat_values.h — the values of a running chat template. Shared by chat_run.c, chat_call.c and chat_values.c. */
-#ifndef TENON_DATA_TOKENIZER_ENCODE_CHAT_VALUES_H
-#define TENON_DATA_TOKENIZER_ENCODE_CHAT_VALUES_H
+#ifndef TENON_EXTRAS_CHAT_CHAT_VALUES_H
+#define TENON_EXTRAS_CHAT_CHAT_VALUES_H
 
-#include "data/tokenizer/encode/chat_private.h"
+#include "extras/chat/chat_private.h"
 
 typedef enum { V_UNDEFINED, V_NONE, V_BOOL, V_INTEGER, V_TEXT, V_LIST, V_DICT, V_LOOP } tn__value_type;
 typedef struct tn__value tn__value;

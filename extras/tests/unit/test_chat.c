@@ -1,7 +1,7 @@
 /* test_chat.c — chat templates: the texts of transformers' apply_chat_template (golden/chat.json), errors, limits. */
 #include "tests/common/check_main.h"
 
-#include "data/data.h"
+#include "extras.h"
 
 enum { MOST = 8 };
 

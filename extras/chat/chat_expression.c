@@ -3,7 +3,7 @@
  * Expressions become steps in the order of evaluation with a stack of open brackets and pending operators, so nothing
  * here calls itself, and the depth is limited. `x if c else y` needs the steps of c before those of x: they are
  * exchanged, which relative jumps allow. */
-#include "data/tokenizer/encode/chat_parser.h"
+#include "extras/chat/chat_parser.h"
 
 #include <stdarg.h>
 #include <string.h>

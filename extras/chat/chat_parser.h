@@ -1,9 +1,9 @@
 /* chat_parser.h — the state of reading a chat template, and its expressions. Shared by chat_parse.c and
  * chat_expression.c. */
-#ifndef TENON_DATA_TOKENIZER_ENCODE_CHAT_PARSER_H
-#define TENON_DATA_TOKENIZER_ENCODE_CHAT_PARSER_H
+#ifndef TENON_EXTRAS_CHAT_CHAT_PARSER_H
+#define TENON_EXTRAS_CHAT_CHAT_PARSER_H
 
-#include "data/tokenizer/encode/chat_private.h"
+#include "extras/chat/chat_private.h"
 
 enum { TN__CHAT_DEPTH = 64 };
 

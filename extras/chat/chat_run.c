@@ -1,5 +1,5 @@
 /* chat_run.c — runs a chat template, the steps of chat_private.h, within its limits. */
-#include "data/tokenizer/encode/chat_values.h"
+#include "extras/chat/chat_values.h"
 
 #include <string.h>
 

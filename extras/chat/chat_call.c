@@ -3,7 +3,7 @@
 
 #include "data/text/data_private.h"
 #include "data/text/unicode.h"
-#include "data/tokenizer/encode/chat_values.h"
+#include "extras/chat/chat_values.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #include "core/system/system.h"
 
 #include "data/text/data_private.h"
-#include "data/tokenizer/encode/chat_values.h"
+#include "extras/chat/chat_values.h"
 
 #include <stdarg.h>
 #include <string.h>

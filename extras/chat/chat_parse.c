@@ -1,6 +1,6 @@
 /* chat_parse.c — reads a chat template: Jinja's text and tags become the steps of chat_private.h. White space is that
  * of trim_blocks and lstrip_blocks, as in transformers. */
-#include "data/tokenizer/encode/chat_parser.h"
+#include "extras/chat/chat_parser.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* chat.h — conversations as text, in the form that a model was trained on: the chat template of a
- * tokenizer_config.json, a program in a subset of Jinja. Part of data.h: include that.
+ * tokenizer_config.json, a program in a subset of Jinja. Part of extras.h: include that.
  *
  *     tn_chat   *c = tn_chat_parse(chat_template.at, chat_template.bytes);
  *     tn_message said[] = {{"user", "Who wrote Faust?"}};
@@ -10,10 +10,10 @@
  * The results are those of transformers' apply_chat_template without tools. The template becomes data that runs within
  * limits: 1,000,000 steps, 16 MiB of values. Parts of Jinja outside of the subset, as macros, are errors with their
  * line. */
-#ifndef TENON_DATA_CHAT_H
-#define TENON_DATA_CHAT_H
+#ifndef TENON_EXTRAS_CHAT_H
+#define TENON_EXTRAS_CHAT_H
 
-#include "text.h"
+#include "../data/text.h"
 
 TN_C_BEGIN_
 

@@ -4,8 +4,8 @@
  * Where files join n weights in one matrix (Phi-3's qkv_proj), PEFT has one adapter for all. If the n adapters have the
  * same A, theirs is A and the joined B; else it has rank n r: the A one below the other, and a B whose columns are 0
  * outside of each weight's own rows and columns. Both are exact, and both are read. */
-#include "models/peft.h"
-#include "models/files/peft_config.h"
+#include "extras/peft.h"
+#include "extras/peft/peft_config.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static void name_of(char to[NAME], const char *layer, bool b)
     snprintf(to, NAME, PREFIX "%s.lora_%c.weight", layer, b ? 'B' : 'A');
 }
 
-/* A parameter that is no adapter, in the parts that files have. */
+/* A parameter other than an adapter, in the parts that files have. */
 typedef struct {
     tn_lora_layer names;
     tn_each       each;
@@ -304,7 +304,7 @@ static bool is_zero(tn_tensor *t)
     return tn_error() == TN_OK && tn_item(tn_amax(tn_flatten(tn_abs(t), 0, -1), .dims = TN_DIMS(0))) == 0;
 }
 
-/* Makes t, A and B of a joined matrix, those of l's piece, of rank r. False: raised, or there are none for it. */
+/* Makes t, A and B of a joined matrix, those of l's piece, of rank r. False: raised, or it has none. */
 static bool take_piece(const adapter *a, const tn_lora_layer *l, int64_t r, tn_tensor *t[2])
 {
     tn_linear    *x[TN_LORA_PARTS] = {NULL};

@@ -1,5 +1,5 @@
 /* fuzz_chat.c — any bytes as a chat template: it is rejected, or runs within its limits on two conversations. */
-#include "data/data.h"
+#include "extras.h"
 
 #include <stdlib.h>
 
