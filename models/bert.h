@@ -163,7 +163,8 @@ TN_API int64_t tn_bert_fill_in(tn_bert *m, const tn_tokenizer *t, const char *te
 
 /* Writes the pseudo-log-likelihoods of n texts (Salazar and others, 2020), in nats, to to[n]: each token of a text is
  * masked in turn, and its log probabilities given all other tokens are summed; in eval mode, which is then restored.
- * Tokens of the tokenizer's template do not count. Texts are not truncated. A text has the same score in any list. */
+ * Tokens of the tokenizer's template do not count. Texts are not truncated. A text has the same score in any
+ * list. After an error all are NaN. */
 TN_API tn_status tn_bert_scores(tn_bert *m, const tn_tokenizer *t, int64_t n, const char *const *texts, double *to);
 
 typedef enum { TN_POOL_MEAN = 0, TN_POOL_FIRST, TN_POOL_MAX } tn_bert_pooling;

@@ -39,7 +39,8 @@ TN_API tn_blocks *tn_lm_blocks(void *m); /* tn_blocks_cache(tn_lm_blocks(m), row
 TN_API tn_decoding *tn_lm_decoding(void *m, int64_t rows, int64_t length);
 /* Writes the log probabilities of n texts, in nats, to to[n]: the sum over a text's tokens of log p(token | those
  * before it), in eval mode; the mode is restored. The first token follows what the tokenizer's template puts before a
- * text or, without a template, a line break. A text has the same score in any list. Masked models: tn_bert_scores. */
+ * text or, without a template, a line break. A text has the same score in any list. After an error all are NaN. Masked
+ * models: tn_bert_scores. */
 TN_API tn_status tn_lm_scores(void *m, const tn_tokenizer *t, int64_t n, const char *const *texts, double *to);
 TN_API tn_lm    *tn_lm_load(const char *dir);
 TN_API tn_status tn_lm_save(void *m, const char *dir) TN_CHECKED;

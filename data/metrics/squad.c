@@ -176,6 +176,7 @@ static int by_none(const void *a, const void *b)
 double tn_squad_threshold(int64_t n, const double *none, const double *value, const bool *empty, const bool *answerable,
                           double *threshold)
 {
+    if (threshold) *threshold = NAN;
     if (tn__blocked()) return NAN;
     if (n < 1 || !none || !value || !empty || !answerable)
         return tn_raise(TN_EINVAL, "tn_squad_threshold: %s",

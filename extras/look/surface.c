@@ -125,13 +125,14 @@ static tn_tensor *main_directions(tn_tensor *x)
 
 tn_status tn_weights_path(int64_t n, tn_tensor *const *vectors, tn_tensor **directions, tn_tensor **places)
 {
+    if (directions) *directions = NULL;
+    if (places) *places = NULL;
     if (tn__blocked()) return tn_error();
     if (!vectors || !directions || !places || n < 3 || n > 1024)
         return tn_raise(TN_EINVAL, "tn_weights_path: n must be from 3 to 1024, and vectors, directions and places not "
                                    "NULL");
     const tn_scope s = tn_no_grad_begin();
-    *directions = *places = NULL;
-    tn_tensor *x = tn_stack_list(0, (int)n, vectors);
+    tn_tensor     *x = tn_stack_list(0, (int)n, vectors);
     x = tn_sub(x, tn_unsqueeze(vectors[n - 1], 0));
     tn_tensor *d = x ? main_directions(x) : NULL, *out[2] = {d, d ? tn_matmul(x, tn_transpose(d, 0, 1)) : NULL};
     if (tn_error() == TN_OK) *directions = out[0], *places = out[1];

@@ -155,6 +155,7 @@ void tn_report_free(tn_report *r)
 
 const char *tn_report_html(tn_report *r, size_t *bytes)
 {
+    if (bytes) *bytes = 0;
     if (tn__blocked()) return NULL;
     if (!r) return tn_raise_null(TN_EINVAL, "tn_report_html: r is NULL");
     r->page.bytes = 0;

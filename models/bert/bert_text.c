@@ -151,6 +151,7 @@ static bool can_score(const tn_bert *m, const tn_tokenizer *t, int64_t n, const 
 
 tn_status tn_bert_scores(tn_bert *m, const tn_tokenizer *t, int64_t n, const char *const *texts, double *to)
 {
+    for (int64_t i = 0; to && i < n; i++) to[i] = NAN;
     if (!tn_ready(m) || !can_score(m, t, n, texts, to)) return tn_error();
     const bool   was = m->base.training;
     tn_encoding *e = tn_encoding_new();
@@ -165,5 +166,6 @@ tn_status tn_bert_scores(tn_bert *m, const tn_tokenizer *t, int64_t n, const cha
     tn_ids *all[] = {&b.ids, &b.segments, &b.ends, &b.masked, &b.tokens, &b.texts};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) tn_ids_free(all[i]);
     tn_encoding_free(e);
+    for (int64_t i = 0; tn_error() != TN_OK && i < n; i++) to[i] = NAN;
     return tn_error();
 }

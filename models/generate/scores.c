@@ -1,6 +1,7 @@
 /* scores.c — tn_lm_scores: the log probabilities of texts under a language model that reads from left to right. */
 #include "models/generate/lm_private.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Texts that are computed together: their token ids one after the other, and where each ends. */
@@ -50,6 +51,7 @@ static void score(void *m, const text_batch *b, double *to)
 tn_status tn_lm_scores(void *m, const tn_tokenizer *t, int64_t n, const char *const *texts, double *to)
 {
     const tn_lm_info i = tn_lm_info_of(m);
+    for (int64_t k = 0; to && k < n; k++) to[k] = NAN;
     if (tn_error() == TN_OK && (!t || n < 0 || (n && (!texts || !to))))
         return tn_raise(TN_EINVAL, "tn_lm_scores: the tokenizer, texts and to must not be NULL, n not negative");
     if (tn_error() == TN_OK && tn_tokenizer_size(t) > i.vocab)
@@ -72,5 +74,6 @@ tn_status tn_lm_scores(void *m, const tn_tokenizer *t, int64_t n, const char *co
     }
     tn_module_train(m, was);
     tn_ids_free(&b.ids), tn_ids_free(&b.ends), tn_encoding_free(e);
+    for (int64_t k = 0; tn_error() != TN_OK && k < n; k++) to[k] = NAN;
     return tn_error();
 }

@@ -27,17 +27,20 @@ if [ "${1:-}" = aarch64 ]; then
     {
         "$@" >"$work/aarch64.log" 2>&1 || { wrong "$*: $(tail -n 20 "$work/aarch64.log")" && exit 1; }
     }
-    step cmake -S "$root" -B "$work/aarch64" -DCMAKE_BUILD_TYPE=Release -DCMAKE_SYSTEM_NAME=Linux \
-        -DCMAKE_SYSTEM_PROCESSOR=aarch64 -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc -DTENON_TESTS=OFF \
-        -DTENON_PROGRAMS=OFF -DTENON_MODELS=OFF -DTENON_PARALLEL=OFF -DTENON_DATA=OFF
-    step cmake --build "$work/aarch64" --target tenon_static -j "${TENON_JOBS:-$(nproc)}"
-    # the workloads also call functions of models/, in sections that are not linked
-    step aarch64-linux-gnu-gcc -std=c11 -O1 -ffunction-sections -I"$root" -I"$work/aarch64/include" \
-        "$root"/tests/project/one_answer.c "$root"/bench/{bert,gpt,lstm,seq2seq,sizes}.c "$work/aarch64/libtenon.a" \
-        -Wl,--gc-sections -static -lm -pthread -o "$work/one_answer.aarch64"
     answer tiny tiny "$program"
-    answer under-qemu tiny qemu-aarch64 "$work/one_answer.aarch64"
-    same tiny under-qemu
+    # int8 without and with SDOT, which the library has only where the compiler may assume it
+    for march in armv8-a armv8.2-a+dotprod; do
+        step cmake -S "$root" -B "$work/$march" -DCMAKE_BUILD_TYPE=Release -DCMAKE_SYSTEM_NAME=Linux \
+            -DCMAKE_SYSTEM_PROCESSOR=aarch64 -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc -DCMAKE_C_FLAGS=-march=$march \
+            -DTENON_TESTS=OFF -DTENON_PROGRAMS=OFF -DTENON_MODELS=OFF -DTENON_PARALLEL=OFF -DTENON_DATA=OFF
+        step cmake --build "$work/$march" --target tenon_static -j "${TENON_JOBS:-$(nproc)}"
+        # the workloads also call functions of models/, in sections that are not linked
+        step aarch64-linux-gnu-gcc -std=c11 -O1 -ffunction-sections -I"$root" -I"$work/$march/include" \
+            "$root"/tests/project/one_answer.c "$root"/bench/{bert,gpt,lstm,seq2seq,sizes}.c \
+            "$work/$march/libtenon.a" -Wl,--gc-sections -static -lm -pthread -o "$work/one_answer.$march"
+        answer "$march" tiny qemu-aarch64 "$work/one_answer.$march"
+        same tiny "$march"
+    done
     exit $wrong
 fi
 
@@ -59,12 +62,19 @@ if [ "$(uname -m)" = x86_64 ] && ! grep -q ' baseline kernels' "$work/best-odd.i
         ! grep -qw "${isa#*:}" /proc/cpuinfo || both "${isa%:*}" TENON_ISA="${isa%:*}" "$program"
     done
     [ ! -x "${program}_emulated" ] || both avx512 "${program}_emulated"
-    if [ -x "${program}_amx" ]; then # only int8, at odd sizes: the kernels of f32 are those of avx512
-        "${program}_amx" odd int8 >"$work/amx" 2>"$work/amx.isa" ||
-            wrong "one_answer_amx: $(tail -n 3 "$work/amx.isa")"
-        grep -q ' amx kernels.*int8 products by AMX' "$work/amx.isa" || wrong "not AMX: $(cat "$work/amx.isa")"
-        tail -n 1 "$work/best-odd" | cmp -s - "$work/amx" ||
-            wrong "int8 by AMX: $(cat "$work/amx"), expected $(tail -n 1 "$work/best-odd")"
+    # int8 has products of its own for some CPUs; odd sizes, only int8: the kernels of f32 are those above
+    products() # NAME ISA: int8 by NAME, with the table of kernels ISA
+    {
+        TENON_ISA=$2 "${program}_amx" odd int8 >"$work/int8" 2>"$work/int8.isa" ||
+            wrong "int8 by $1: $(tail -n 3 "$work/int8.isa")"
+        grep -q " $2 kernels.*int8 products by $1\$" "$work/int8.isa" || wrong "not $1: $(cat "$work/int8.isa")"
+        tail -n 1 "$work/best-odd" | cmp -s - "$work/int8" ||
+            wrong "int8 by $1: $(cat "$work/int8"), expected $(tail -n 1 "$work/best-odd")"
+    }
+    if [ -x "${program}_amx" ]; then
+        products VNNI avx2
+        products VNNI avx512
+        products AMX amx
     fi
     answer exact tiny TENON_ISA=baseline TENON_EXACT=1 "$program"
     grep -q ' exact kernels: set by TENON_EXACT' "$work/exact.isa" || wrong "TENON_EXACT=1: $(cat "$work/exact.isa")"

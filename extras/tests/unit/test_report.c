@@ -129,6 +129,8 @@ TEST(whole)
     tn_report *again = tn_report_new("A small BERT");
     sample(again);
     ck_assert_str_eq(tn_report_html(again, NULL), tn_report_html(r, NULL));
+    ck_assert(!tn_report_html(NULL, &bytes) && bytes == 0);
+    tn_clear_error();
     tn_test_locale();
     tn_report_free(again);
     tn_report_free(r);

@@ -119,7 +119,9 @@ TEST(the_way_of_a_training)
     ck_assert_double_eq_tol(fabs(tn_get(d, 5)), 1, 1e-3);
     ck_assert_double_eq_tol(fabs(tn_get(p, 0)), 25, 1e-2);
     ck_assert_double_eq_tol(tn_get(p, 10), 0, 1e-6); /* the last vector is the origin of the plane */
-    tn_weights_path(2, v, &d, &p);
+    tn_tensor *none[] = {d, p};
+    tn_weights_path(2, v, none, none + 1);
+    ck_assert(!none[0] && !none[1]); /* results are set, also after an error */
     ck_error(TN_EINVAL, "tn_weights_path: n must be from 3 to 1024, and vectors, directions and places not NULL");
     tn_tensor *far[6]; /* the same, scaled so that squares overflow f32 */
     for (int k = 0; k < 2; k++) {

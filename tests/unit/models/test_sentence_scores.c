@@ -3,6 +3,8 @@
 #include "models/models.h"
 #include "tests/common/check_main.h"
 
+#include <math.h>
+
 enum { TEXTS = 4 };
 static const char *const texts[TEXTS] = {"w5", "w7 w8 w9 w10 w20 w21 w22", "w19 w18 w5 w11", "w18 w19 w5 w11"};
 
@@ -74,18 +76,23 @@ BARE_TEST(mistakes)
     tn_bert      *small = tn_bert_new(.vocab = 20, .dim = 8, .layers = 1, .heads = 2, .positions = 4);
     tn_bert      *short_one = tn_bert_new(.vocab = 23, .dim = 8, .layers = 1, .heads = 2, .positions = 4);
     tn_tokenizer *t = words();
-    double        to[TEXTS];
+    double        to[TEXTS] = {0};
     fine();
     tn_bert_scores(bert, t, TEXTS, texts, to);
+    for (int i = 0; i < TEXTS; i++) ck_assert(isnan(to[i])); /* results are set, also after an error */
     ck_error(TN_EUNSUPPORTED, "tn_bert_scores: this BERT has no head that predicts masked tokens");
     tn_bert_scores(small, t, TEXTS, texts, to);
     ck_error(TN_EINVAL, "tn_bert_scores: the tokenizer has 23 tokens, but the model only 20; use the model's own "
                         "tokenizer");
+    to[0] = 0;
     tn_bert_scores(short_one, t, 2, texts, to);
+    ck_assert(isnan(to[0]));
     ck_error_code(TN_ESHAPE);
     tn_bert_scores(short_one, t, 1, (const char *const[]){NULL}, to);
     ck_error(TN_EINVAL, "tn_bert_scores: text 0 is NULL");
+    to[0] = 0;
     tn_lm_scores(short_one, t, 1, texts, to);
+    ck_assert(isnan(to[0]));
     ck_error_code(TN_EINVAL);
     tn_tokenizer_free(t);
     tn_free(bert), tn_free(small), tn_free(short_one);
