@@ -225,7 +225,7 @@ static BOOL rename_past(const wchar_t *from, const wchar_t *to)
 }
 
 /* POSIX's rename, which Windows 10 has: readers of the old file keep it. Other file systems, and Wine 8, which lacks
- * it: the older call or, where a reader has the file, two of them, between which a kill leaves it under another name. */
+ * it: the older call or, where a reader has the file, two of them, and a kill between them leaves another name. */
 int tn__win_rename(const char *from, const char *to)
 {
     wchar_t *f = wide(from), *t = wide(to);

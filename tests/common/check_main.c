@@ -172,17 +172,32 @@ typedef struct {
     SFun         begin, end;
 } entry;
 
-static entry *entries;
+static entry *entries; /* without a test: what tn_test_around was given */
 static int    count;
-static SFun   around_begin, around_end;
 
-void tn_test_around(SFun first, SFun last) { around_begin = first, around_end = last; }
-
-void tn_test_add(const TTest *test, int from, int to, int how)
+static void append(entry e)
 {
     entries = realloc(entries, (size_t)(count + 1) * sizeof *entries);
     if (!entries) exit(EXIT_FAILURE);
-    entries[count++] = (entry){test, from, to, how, around_begin, around_end};
+    entries[count++] = e;
+}
+void tn_test_around(SFun first, SFun last) { append((entry){NULL, 0, 0, 0, first, last}); }
+void tn_test_add(const TTest *test, int from, int to, int how) { append((entry){test, from, to, how, NULL, NULL}); }
+
+/* The entries in the order of the file, tests only. */
+static void sort(void)
+{
+    entry now = {0};
+    int   n = 0;
+#ifdef _WIN32 /* where the last constructor of a file is called first */
+    for (int i = 0, k = count - 1; i < k; i++, k--) now = entries[i], entries[i] = entries[k], entries[k] = now;
+    now = (entry){0};
+#endif
+    for (int i = 0; i < count; i++) {
+        if (!entries[i].test) now = entries[i];
+        else entries[n] = entries[i], entries[n].begin = now.begin, entries[n++].end = now.end;
+    }
+    count = n;
 }
 
 static void add(Suite *s, const entry *e)
@@ -200,6 +215,7 @@ static void add(Suite *s, const entry *e)
 int main(void)
 {
     tn_test_locale();
+    sort();
     Suite *s = suite_create(count ? entries[0].test->file : "tests");
     for (int first = TN_TEST_FIRST; first >= 0; first -= TN_TEST_FIRST)
         for (int i = 0; i < count; i++)

@@ -29,8 +29,8 @@ both demo bert demo --dtype f32 --steps "$steps" --documents 400 --probes 20 --q
 grep -m 140 . book.txt | awk '{ print $0 "\t" (NR % 3 ? "x" : "y") }' >train.tsv
 both tuned bert tune classify --quiet --model demo-here --train train.tsv --batch 4 --length 16 --epochs 2
 if [ -e "${TENON_STORIES:-}/stories260K.bin" ]; then
-    same story gpt write --model "$TENON_STORIES/stories260K.bin" --tokenizer "$TENON_STORIES/tok512.bin" --seed 1 --tokens 200 \
-        --prompt "Once upon a time"
+    same story gpt write --model "$TENON_STORIES/stories260K.bin" --tokenizer "$TENON_STORIES/tok512.bin" \
+        --seed 1 --tokens 200 --prompt "Once upon a time"
 fi
 [ $wrong = 0 ] || exit 1
 TENON_FOREIGN="${emulator[*]} $there/bert$suffix" bash "$root/tests/project/kills.sh" || wrong=1

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Kills a run at every call that opens, writes or changes a file, and at TENON_KILLS random times. The same command must
 # always start or resume it, the result must have the bits of an uninterrupted run, and no partly written file may
-# remain. TENON_KILL_STRIDE: kill only at every N-th call. TENON_FOREIGN: an emulator and a program of another system, in
-# place of build/bin/bert, which is killed at random times only.
+# remain. TENON_KILL_STRIDE: kill only at every N-th call. TENON_FOREIGN: an emulator and a program of another system,
+# in place of build/bin/bert, which is killed at random times only.
 . "$(dirname "$0")/common.sh"
 fresh kills
 read -ra bert <<<"${TENON_FOREIGN:-$build/bin/bert}"
@@ -64,6 +64,7 @@ while [ $killed -lt "$kills" ]; do
     [ $wrong = 0 ] || exit 1
 done
 mkdir -p "$build/figures"
-echo "kills${TENON_FOREIGN:+ of $(basename "${bert[0]}")}: at $tried of $calls calls of a run's files, and at $killed random moments of $runs runs: all went on to \
+by=${TENON_FOREIGN:+ of $(basename "${bert[0]}")}
+echo "kills$by: at $tried of $calls calls of a run, and at $killed random moments of $runs runs: all went on to \
 the same bits" | tee "$build/figures/kills${TENON_FOREIGN:+-foreign}"
 exit $wrong

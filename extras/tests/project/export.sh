@@ -229,6 +229,11 @@ if installed clang; then
             -fsyntax-only $name.c
     done
 fi
+if installed x86_64-w64-mingw32-gcc; then
+    for name in llama lstm bert; do
+        silent x86_64-w64-mingw32-gcc "${flags[@]}" -DMODEL_MAIN -fsyntax-only $name.c
+    done
+fi
 check_images vit
 export_and_check ende ende pages "$translate" run --beam 1
 "$bert" export --model bert --embed --c vectors.c >out || wrong "bert export --embed fails"

@@ -40,9 +40,9 @@ __attribute__((target("fma"))) static inline float tn__test_fmaf(float x, float 
 /* ---- streams in memory: a temporary file, which fclose copies to where its text belongs ---- */
 
 static struct {
-    FILE   *f;
-    char   *to, **all;
-    size_t  room, *size;
+    FILE  *f;
+    char  *to, **all;
+    size_t room, *size;
 } tn__test_stream; /* one at a time in a file */
 static inline FILE *tn__test_memory(char *to, size_t room, char **all, size_t *size)
 {
