@@ -35,9 +35,9 @@ TN_API void     tn_live_free(tn_live *l);
  * .before and beams. If it samples, the current generator advances as by tn_generate. A text has a key/value cache for
  * the tokens of its prompt and .most. TN_ESTATE: .rows texts have not ended. */
 TN_API int64_t tn_live_add_run(tn_live *l, tn_generate_args a);
-/* A token more of each text whose prompt has been read, and a part of one prompt. Returns the number of texts that go
- * on; -1: raised, and no text has changed: after TN_ENOMEM it may be called again. What goes wrong with one text alone,
- * such as an error of its .adjust, ends that text, and tn_live_take raises it. */
+/* A token more of each text whose prompt has been read, and a part of one prompt, which takes at most a fifth of the
+ * time. Returns the number of texts that go on; -1: raised, nothing has changed: after TN_ENOMEM call it again. What
+ * goes wrong with one text alone, such as an error of its .adjust, ends that text; tn_live_take raises it. */
 TN_API int64_t tn_live_step(tn_live *l);
 TN_API bool    tn_live_ended(const tn_live *l, int64_t text); /* it is complete, or went wrong */
 /* Removes a text, which need not have ended, and returns it as tn_generate does; all NULL: raised. */

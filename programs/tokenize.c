@@ -38,7 +38,7 @@ static void show_merge(const char *left, const char *right, int64_t count, void 
 
 static void said(int64_t n, const char *what)
 {
-    if (!settings.quiet) fprintf(stderr, "%s: %lld %s\n", out, (long long)n, what);
+    if (!settings.quiet) tell("%s: %lld %s\n", out, (long long)n, what);
 }
 
 static void train_tokenizer(int n, char **files)

@@ -117,7 +117,8 @@ void tn__report_svg(tn_report *r, const char *title, const char *about, double w
 {
     enum { SMALL = 470 }; /* narrower figures are side by side where the page is wide enough */
     tn__report_figure(r, title, width, height);
-    tn__report_put(r, width <= SMALL ? "<figure class=\"n\"><figcaption>" : "<figure><figcaption>");
+    if (width <= SMALL) tn__report_put(r, "<figure class=\"n\" style=\"width:%dpx\"><figcaption>", r->width);
+    else tn__report_put(r, "<figure><figcaption>");
     tn__report_text(r, title);
     tn__report_put(r, "</figcaption>\n<svg width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" style=\"min-width:%dpx\" ",
                    r->width, r->height, r->width, r->height, (r->width * 84 + 99) / 100);

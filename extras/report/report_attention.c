@@ -5,7 +5,8 @@
 
 #include <math.h>
 
-enum { ROW = 22, GAP = 200, MAX_COLUMNS = 24, SMALL = 64 };
+enum { ROW = 22, GAP = 160, MAX_COLUMNS = 24 };
+enum { HEADS_WIDE = 480, HEADS_HIGH = 540 };      /* of all small heads, if they are not too many */
 enum { MAX_CHOICES = 400000, MAX_NUMBERS = 600 }; /* weights of all heads in a page; cells of a table with numbers */
 
 static double weight_at(const tn_tensor *w, int64_t at)
@@ -63,7 +64,8 @@ static void put_large(tn_report *r, int64_t m, const char *const *left, int64_t 
 }
 
 /* Groups the lines by strength into at most five paths. */
-static void put_small(tn_report *r, int64_t m, int64_t n, const tn_tensor *w, int64_t from, double height)
+static void put_small(tn_report *r, int64_t m, int64_t n, const tn_tensor *w, int64_t from, int64_t width,
+                      double height)
 {
     static const double least[] = {0.05, 0.15, 0.35, 0.6, 0.85, 2};
     for (int k = 0; k < 5; k++) {
@@ -76,8 +78,8 @@ static void put_small(tn_report *r, int64_t m, int64_t n, const tn_tensor *w, in
                     tn__report_put(r, "<path class=\"f\" stroke=\"var(--c0)\" opacity=\"%s\" d=\"",
                                    tn__tenths(0.2 + 0.2 * k).text);
                 any = true;
-                tn__report_put(r, "M4 %sL%d %s", tn__tenths(((double)i + 0.5) * height / (double)m).text, SMALL - 4,
-                               tn__tenths(((double)j + 0.5) * height / (double)n).text);
+                tn__report_put(r, "M4 %sL%d %s", tn__tenths(((double)i + 0.5) * height / (double)m).text,
+                               (int)width - 4, tn__tenths(((double)j + 0.5) * height / (double)n).text);
             }
         if (any) tn__report_put(r, "\"/>\n");
     }
@@ -95,15 +97,17 @@ static void put_weights(tn_report *r, const tn_tensor *w, int64_t from, int64_t 
 static void put_heads(tn_report *r, int64_t m, int64_t n, const tn_tensor *w, int64_t layer, int64_t head)
 {
     const int64_t layers = tn_size(w, 0), heads = tn_size(w, 1);
-    const double  height = fmin(fmax((double)tn__max_i64(m, n) * 4, 30), 90);
-    const bool    choose = layers * heads * m * n <= MAX_CHOICES;
+    const int64_t width = tn__max_i64(28, tn__min_i64(64, HEADS_WIDE / heads - 6));
+    const double  most = fmax(24, fmin(90, HEADS_HIGH / layers - 6)),
+                 height = fmin(fmax((double)tn__max_i64(m, n) * 4, 30), most);
+    const bool choose = layers * heads * m * n <= MAX_CHOICES;
     r->parts = choose;
     if (choose) r->scripted = true;
-    tn__report_svg(r, "Every layer and head", NULL, (double)heads * (SMALL + 6) + 40,
+    tn__report_svg(r, "Every layer and head", NULL, (double)(heads * (width + 6) + 40),
                    (double)layers * (height + 6) + 24);
     for (int64_t h = 0; h < heads; h++)
         tn__report_put(r, "<text class=\"d m\" x=\"%lld\" y=\"14\">%lld</text>\n",
-                       40 + (long long)h * (SMALL + 6) + SMALL / 2, (long long)h + 1);
+                       40 + (long long)(h * (width + 6) + width / 2), (long long)h + 1);
     for (int64_t l = 0; l < layers; l++) {
         const double y = 22 + (double)l * (height + 6);
         tn__report_put(r, "<text class=\"d e\" x=\"32\" y=\"%s\">%lld</text>\n", tn__tenths(y + height / 2 + 4).text,
@@ -111,12 +115,12 @@ static void put_heads(tn_report *r, int64_t m, int64_t n, const tn_tensor *w, in
         for (int64_t h = 0; h < heads; h++) {
             const int64_t from = (l * heads + h) * m * n;
             tn__report_put(r, "<g%s transform=\"translate(%lld %s)\" aria-label=\"layer %lld, head %lld\"",
-                           choose ? " class=\"b\"" : "", 40 + (long long)h * (SMALL + 6), tn__tenths(y).text,
+                           choose ? " class=\"b\"" : "", 40 + (long long)(h * (width + 6)), tn__tenths(y).text,
                            (long long)l + 1, (long long)h + 1);
             if (choose) put_weights(r, w, from, m * n);
-            tn__report_put(r, "><rect width=\"%d\" height=\"%s\" rx=\"3\" fill=\"var(--card)\"%s/>\n", SMALL,
+            tn__report_put(r, "><rect width=\"%d\" height=\"%s\" rx=\"3\" fill=\"var(--card)\"%s/>\n", (int)width,
                            tn__tenths(height).text, l == layer && h == head ? " stroke=\"var(--fg)\"" : "");
-            put_small(r, m, n, w, from, height);
+            put_small(r, m, n, w, from, width, height);
             tn__report_put(r, "</g>\n");
         }
     }

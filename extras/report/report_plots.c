@@ -57,15 +57,16 @@ static axis log_axis(double low, double high)
     return a;
 }
 
-/* Tick marks at 1, 2 or 5 times a power of ten, about n of them, that enclose the values. Values so close that their
- * ticks, which are floats, would be equal are drawn as one. */
-static axis axis_of(double low, double high, int n)
+/* Tick marks at 1, 2 or 5 times a power of ten, about n of them, that enclose the values; of counts, at whole numbers.
+ * Values so close that their ticks, which are floats, would be equal are drawn as one. */
+static axis axis_of(double low, double high, int n, bool counts)
 {
     if (!(low <= high)) low = 0, high = 1; /* no values */
     if (high - low <= fmax(1e-7 * fmax(fabs(low), fabs(high)), 1e-37))
         low -= fabs(low) * 0.1 + 0.5, high = low + 2 * (fabs(low) * 0.1 + 0.5);
     double raw = (high - low) / n, power = tn__libm_pow(10, floor(log10(raw))), times = raw / power;
     double step = power * (times <= 1 ? 1 : times <= 2 ? 2 : times <= 5 ? 5 : 10);
+    if (counts && step < 1) step = 1;
     return (axis){floor(low / step + 1e-9) * step, ceil(high / step - 1e-9) * step, step, false, 0};
 }
 
@@ -211,6 +212,7 @@ tn_status tn_report_curves(tn_report *r, const char *title, const char *x, const
     size_t mark;
     if (!tn__report_begin(r, "tn_report_curves", s, &mark)) return tn__self.error;
     double low[2] = {INFINITY, INFINITY}, high[2] = {-INFINITY, -INFINITY};
+    bool   counts[2] = {true, true}; /* all values are whole numbers */
     for (int k = 0; k < n; k++) {
         if (s[k].n < 0 || (s[k].n && (!s[k].x || !s[k].y)) || !(s[k].smooth >= 0 && s[k].smooth < 1))
             return tn_raise(
@@ -221,10 +223,11 @@ tn_status tn_report_curves(tn_report *r, const char *title, const char *x, const
             if (!tn__is_drawn(sx) || !tn__is_drawn(sy)) continue;
             low[0] = fmin(low[0], sx), high[0] = fmax(high[0], sx);
             low[1] = fmin(low[1], sy), high[1] = fmax(high[1], sy);
+            counts[0] &= sx == floor(sx), counts[1] &= sy == floor(sy);
         }
     }
-    axis across = r->log_x ? log_axis(low[0], high[0]) : axis_of(low[0], high[0], 8);
-    axis up = r->log_y ? log_axis(low[1], high[1]) : axis_of(low[1], high[1], 5);
+    axis across = r->log_x ? log_axis(low[0], high[0]) : axis_of(low[0], high[0], 8, counts[0]);
+    axis up = r->log_y ? log_axis(low[1], high[1]) : axis_of(low[1], high[1], 5, counts[1]);
     if (!r->log_x && low[0] < high[0])
         across.low = low[0] > across.low && low[0] > across.step / 50 ? across.low : fmin(low[0], 0);
     if (across.high <= across.low) across.high = across.low + 1;

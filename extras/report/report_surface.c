@@ -120,7 +120,8 @@ static void put_contours(tn_report *r, const field *f)
         put_level(r, f, f->low + (f->high - f->low) * k / (LINES + 1), f->nx * (k % 2 ? 3 : 5) / 8, k % 2 == 1);
 }
 
-enum { TALL = 160, BACK = 170 };
+/* Seen from so high above that the front, up to the highest loss, does not hide the middle. */
+enum { TALL = 110, BACK = 240 };
 
 /* The height on the page of a point; away: 0 for the front row, 1 for the last. */
 static double slanted_y(const field *f, int64_t x, int64_t y)

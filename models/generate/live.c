@@ -1,9 +1,12 @@
 /* live.c — texts that are generated at the same time. Each has a decoding of its own; a step joins their key/value
- * caches, so that it reads the weights once for all of them. Models without such caches step text by text. */
+ * caches, so that it reads the weights once for all of them. Models without such caches step text by text, and so do
+ * small ones, whose steps alone are replayed: what is faster is measured. A text has the same bits in both ways. */
 #include "core/base/toolbox.h"
 #include "models/generate/generation.h"
 #include "models/generate/lm_private.h"
 #include "models/live.h"
+
+#include <math.h>
 
 typedef struct {
     int64_t         number; /* -1: the slot is free */
@@ -18,14 +21,22 @@ typedef struct {
     tn_error_state  why; /* of a text that went wrong; .code is TN_OK otherwise */
 } slot;
 
+/* Steps of n texts: how many there were, and the seconds of one joined and of one text by text; 0: not measured. */
+typedef struct {
+    int64_t steps;
+    double  joined, apart;
+} pace;
+
 struct tn_live {
     tn_live_config c;
     int64_t        added, slots; /* number of texts so far; of slots, ended texts included */
-    int64_t        turn;         /* the slot whose prompt is read next */
+    int64_t        turn, reads;  /* the slot whose turn it is to be read; the parts of prompts read so far */
+    double         debt;         /* seconds that writing lags behind its share of the time */
     bool           apart;        /* the model cannot read joined caches */
     slot          *slot;
     tn_kv_cache  **caches;  /* [rows] */
     slot         **writing; /* [rows] */
+    pace          *pace;    /* [rows + 1] */
 };
 
 static bool is_alive(const slot *s) { return s->number >= 0 && !s->ended; }
@@ -69,7 +80,8 @@ tn_live *tn_live_create(tn_live_config c)
     if (reads_whole(i.blocks)) l->c.chunk = c.length;
     l->caches = tn_mem_get((size_t)c.rows * sizeof *l->caches);
     l->writing = l->caches ? tn_mem_get((size_t)c.rows * sizeof *l->writing) : NULL;
-    if (!l->writing) tn_live_free(l), l = NULL;
+    l->pace = l->writing ? tn_mem_get((size_t)(c.rows + 1) * sizeof *l->pace) : NULL;
+    if (!l->pace) tn_live_free(l), l = NULL;
     return l;
 }
 
@@ -88,6 +100,7 @@ void tn_live_free(tn_live *l)
     if (l->slot) tn_mem_put(l->slot, (size_t)l->slots * sizeof *l->slot);
     if (l->caches) tn_mem_put(l->caches, (size_t)l->c.rows * sizeof *l->caches);
     if (l->writing) tn_mem_put(l->writing, (size_t)l->c.rows * sizeof *l->writing);
+    if (l->pace) tn_mem_put(l->pace, (size_t)(l->c.rows + 1) * sizeof *l->pace);
     tn_mem_put(l, sizeof *l);
 }
 
@@ -247,34 +260,74 @@ static bool can_join(const tn_live *l, int64_t n)
     return n > 1 && !l->apart;
 }
 
-/* A token more of each text that has one to read. False: raised, and nothing has changed. */
-static bool write_tokens(tn_live *l)
+/* True if a step of n texts should be a joined one: at first in turn, then the faster way, at times the other one. */
+static bool is_joined_faster(tn_live *l, int64_t n)
+{
+    enum { FIRST = 8, AGAIN = 64 };
+    pace         *p = &l->pace[n];
+    const bool    faster = p->joined <= p->apart;
+    const int64_t step = p->steps++;
+    return step < FIRST ? step % 2 == 0 : step % AGAIN ? faster : !faster;
+}
+
+/* Remembers the time of a step; a longer one counts less, because the machine may have been busy. */
+static void remember(double *seconds, double took)
+{
+    *seconds = !(*seconds > 0) || took < *seconds ? took : *seconds + 0.1 * (took - *seconds);
+}
+
+/* A token more of each text that has one to read, whose number goes to *count. False: raised, and nothing has
+ * changed. */
+static bool write_tokens(tn_live *l, int64_t *count)
 {
     int64_t n = 0;
     for (int64_t i = 0; i < l->slots; i++)
         if (is_alive(&l->slot[i]) && l->slot[i].next) l->writing[n++] = &l->slot[i];
-    tn_tensor *y = can_join(l, n) ? joined_logits(l, n) : NULL;
+    *count = n;
+    const double began = tn__seconds();
+    const bool   joins = can_join(l, n) && is_joined_faster(l, n);
+    tn_tensor   *y = joins ? joined_logits(l, n) : NULL;
     if (tn_error() == TN_EUNSUPPORTED) tn_clear_error(), l->apart = true;
     for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) {
         slot *s = l->writing[i];
         choose(s, y ? tn_narrow(y, 0, i, 1) : s->decoding->kind->scores(s->decoding, s->next));
     }
+    if (n > 1) remember(y ? &l->pace[n].joined : &l->pace[n].apart, tn__seconds() - began);
     return tn_error() == TN_OK;
 }
 
-/* Reads a part of one prompt, of each in turn. */
-static void read_prompt(tn_live *l)
+static int64_t unread(const slot *s) { return tn_size(s->prompt, 1) - s->read; }
+
+/* The text whose prompt is read next: the one with the fewest tokens left, so that short requests need not wait for
+ * long ones; every FAIR-th time the one whose turn it is, so that long ones are read, too. NULL: none. */
+static slot *next_prompt(tn_live *l)
 {
-    slot *s = NULL;
-    for (int64_t i = 0; i < l->slots && !s; i++) {
+    enum { FAIR = 4 };
+    slot      *s = NULL;
+    int64_t    which = 0;
+    const bool fair = l->debt <= 0 && l->reads % FAIR == FAIR - 1;
+    for (int64_t i = 0; i < l->slots && !(s && fair); i++) {
         slot *at = &l->slot[(l->turn + i) % l->slots];
-        if (is_alive(at) && !at->next) s = at, l->turn = (l->turn + i + 1) % l->slots;
+        if (is_alive(at) && !at->next && (!s || unread(at) < unread(s))) s = at, which = (l->turn + i) % l->slots;
     }
+    if (s && fair) l->turn = (which + 1) % l->slots;
+    return s;
+}
+
+/* Reads a part of one prompt. While texts are written, parts that are not short are read in about a fifth of the time:
+ * after one, writing gets SHARE times its seconds. */
+static void read_prompt(tn_live *l, bool writing)
+{
+    enum { SHARE = 4, SHORT = 4 /* a part of at most .chunk / SHORT tokens never waits */ };
+    slot *s = next_prompt(l);
     if (!s) return;
-    const int64_t left = tn_size(s->prompt, 1) - s->read, n = left < l->c.chunk ? left : l->c.chunk;
-    tn_tensor    *y = s->decoding->kind->scores(s->decoding, tn_narrow(s->prompt, 1, s->read, n));
-    s->read += n;
+    const int64_t left = unread(s), n = left < l->c.chunk ? left : l->c.chunk;
+    if (writing && l->debt > 0 && n > l->c.chunk / SHORT) return;
+    const double began = tn__seconds();
+    tn_tensor   *y = s->decoding->kind->scores(s->decoding, tn_narrow(s->prompt, 1, s->read, n));
+    s->read += n, l->reads++;
     if (!y || n == left) choose(s, y);
+    l->debt = writing ? l->debt + SHARE * (tn__seconds() - began) : 0;
 }
 
 int64_t tn_live_step(tn_live *l)
@@ -282,7 +335,12 @@ int64_t tn_live_step(tn_live *l)
     if (tn__blocked()) return -1;
     if (!l) return tn_raise(TN_EINVAL, "tn_live_step: the tn_live is NULL"), -1;
     const tn_scope s = tn_no_grad_begin();
-    if (write_tokens(l)) read_prompt(l);
+    const double   began = tn__seconds();
+    int64_t        written = 0;
+    if (write_tokens(l, &written)) {
+        l->debt = written ? fmax(0, l->debt - (tn__seconds() - began)) : 0;
+        read_prompt(l, written > 0);
+    }
     tn_scope_end(s);
     return tn_error() == TN_OK ? alive(l) : -1;
 }

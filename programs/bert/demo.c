@@ -1,5 +1,7 @@
 /* demo.c — bert demo: trains a model on the small world's text, probes it, and writes a report. */
 #include "bert.h"
+#include "../common/messages.h"
+#include "../common/numbers.h"
 #include "../common/stop.h"
 #include "../common/world.h"
 
@@ -10,7 +12,7 @@ static const char *out = "build/demo", *objective = "bert", *dtype;
 static int64_t     embedding, seed = 1;
 static double      minutes;
 static int64_t     steps, documents = 12000, probes = 500;
-static bool        again;
+static bool        again, json;
 
 /* The goals: the accuracy on each kind of probe, and on the next-sentence task. */
 enum { NEXT = WORLD_KINDS, MARKS, USUAL_STEPS = 4000, ALBERTS_STEPS = 8200 };
@@ -113,7 +115,7 @@ static double reached(const double part[WORLD_KINDS], const evaluation *e)
     return least;
 }
 
-static const char goal_score_name[] = "part of the goals";
+static const char goal_score_name[] = "% of the goals";
 
 /* The score during training: on other and fewer probes than at the end. */
 static double goal_score(void *net, void *user)
@@ -124,7 +126,7 @@ static double goal_score(void *net, void *user)
     double               part[WORLD_KINDS];
     ask(&m, 1 << 20, probes < 400 ? probes : 400, part);
     measure(t, &m, &e);
-    return reached(part, &e);
+    return 100 * reached(part, &e);
 }
 
 /* Opens the texts like `bert train`, and lets the training end when all goals are reached. */
@@ -132,7 +134,7 @@ static bool open_with_goals(training *t)
 {
     if (!bert_kind.open(t)) return false;
     t->fit.score = goal_score, t->fit.user = t, t->fit.rising = true;
-    t->fit.enough = 1.01; /* a margin, because the score uses fewer probes than the test at the end */
+    t->fit.enough = 101; /* a margin, because the score uses fewer probes than the test at the end */
     return true;
 }
 
@@ -160,8 +162,23 @@ static void page(const model *m, const double part[WORLD_KINDS], const evaluatio
     show(r, m);
     tn_report_heading(r, "Training");
     run_curves(r, &about);
-    if (record_report(r, in_folder(out, "report.html", path)) && !settings.quiet)
-        fprintf(stderr, "report   %s\n", path);
+    if (record_report(r, in_folder(out, "report.html", path)) && !settings.quiet) tell("report   %s\n", path);
+}
+
+static void print_end(const double part[WORLD_KINDS], double next, double took)
+{
+    if (json) {
+        numbers_json("{\"agreement\":", part[WORLD_AGREEMENT], 3),
+            numbers_json(",\"pronoun\":", part[WORLD_PRONOUN], 3);
+        numbers_json(",\"sense\":", part[WORLD_SENSE], 3), numbers_json(",\"next\":", next, 3);
+        numbers_json(",\"minutes\":", took, 2), printf("}\n");
+        return;
+    }
+    printf("After %.2f minutes the model chooses the right word in %.1f %% of the sentences on agreement, %.1f %% on "
+           "pronouns and %.1f %% on senses",
+           took, 100 * part[WORLD_AGREEMENT], 100 * part[WORLD_PRONOUN], 100 * part[WORLD_SENSE]);
+    if (pairs_count()) printf(", and is right about the next sentence in %.1f %%", 100 * next);
+    printf(".\n");
 }
 
 static void end(bert_training *t, const tn_fit_result *r, double began)
@@ -169,19 +186,17 @@ static void end(bert_training *t, const tn_fit_result *r, double began)
     model      m = {.bert = t->base.net, .tokens = t->base.tokens};
     evaluation e = {.loss = 0};
     double     part[WORLD_KINDS];
-    char       folder[1024], more[32] = "";
+    char       folder[1024], more[40] = "";
     ask(&m, 0, probes, part);
     measure(t, &m, &e);
     page(&m, part, &e, in_folder(out, "model", folder));
     if (tn_error() != TN_OK) return;
-    if (pairs_count()) snprintf(more, sizeof more, ", nsp %.2f", goals[NEXT]);
+    if (pairs_count()) snprintf(more, sizeof more, ", next sentence %.0f %%", 100 * goals[NEXT]);
     if (reached(part, &e) < 1 && !settings.quiet)
-        fprintf(stderr,
-                "%s after %lld steps: agreement %.2f, pronoun %.2f, sense %.2f%s; more --steps may reach them\n",
-                r->why == TN_FIT_ENOUGH ? "goals just missed" : "goals not reached", (long long)r->steps,
-                goals[WORLD_AGREEMENT], goals[WORLD_PRONOUN], goals[WORLD_SENSE], more);
-    printf("agreement %.3f pronoun %.3f sense %.3f nsp %.3f minutes %.2f\n", part[WORLD_AGREEMENT], part[WORLD_PRONOUN],
-           part[WORLD_SENSE], e.next, (seconds_now() - began) / 60);
+        tell("%s after %lld steps: agreement %.0f %%, pronoun %.0f %%, sense %.0f %%%s; more --steps may reach them\n",
+             r->why == TN_FIT_ENOUGH ? "goals just missed" : "goals not reached", (long long)r->steps,
+             100 * goals[WORLD_AGREEMENT], 100 * goals[WORLD_PRONOUN], 100 * goals[WORLD_SENSE], more);
+    print_end(part, e.next, (seconds_now() - began) / 60);
 }
 
 static int run(int count, char **operands)
@@ -233,6 +248,7 @@ static const option options[] = {
                 .choices = "f32|bf16"),
     OPTION_SEED(0, &seed, ""),
     OPTION_FLAG("resume", 'r', &again, "resume an interrupted run"),
+    OPTION_FLAG("json", 0, &json, "print the last line as JSON"),
     {0},
 };
 const command demo_command = COMMAND(

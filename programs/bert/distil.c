@@ -144,8 +144,8 @@ static bool print_parts(void *student, const tn_source *s)
     const tn_scope scope = tn_no_grad_begin();
     if (!settings.quiet && (s->next(s->user, &b) || s->next(s->user, &b))) parts(student, &b, part);
     if (part[1] && tn_error() == TN_OK)
-        fprintf(stderr, "parts    %.4f, the teacher's distribution, + %.4f, the tokens, + %.4f, cosine, on one batch\n",
-                tn_item(part[1]), tn_item(part[2]), tn_item(part[0]));
+        tell("parts    %.4f, the teacher's distribution, + %.4f, the tokens, + %.4f, cosine, on one batch\n",
+             tn_item(part[1]), tn_item(part[2]), tn_item(part[0]));
     tn_scope_end(scope);
     return tn_error() == TN_OK;
 }

@@ -9,6 +9,7 @@
 #include "bert.h"
 
 #include "../common/files.h"
+#include "../common/messages.h"
 
 #include <string.h>
 
@@ -126,8 +127,8 @@ bool electra_print_parts(electra *m, const tn_source *s)
     tn_batch       b = {NULL};
     const tn_scope scope = tn_no_grad_begin();
     if (!settings.quiet && (s->next(s->user, &b) || s->next(s->user, &b)) && parts(m, &b, part))
-        fprintf(stderr, "parts    %.4f, the generator, + %d · %.4f, the replaced tokens, on one batch\n",
-                tn_item(part[0]), REPLACED_WEIGHT, tn_item(part[1]));
+        tell("parts    %.4f, the generator, + %d · %.4f, the replaced tokens, on one batch\n", tn_item(part[0]),
+             REPLACED_WEIGHT, tn_item(part[1]));
     tn_scope_end(scope);
     return tn_error() == TN_OK;
 }

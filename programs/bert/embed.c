@@ -152,8 +152,8 @@ static int run(int count, char **operands)
         if (!count && !word) print_lines(&how, &m);
         if (bar.drawn > bar.began) progress_end(&bar);
         if (out_path && tn_error() == TN_OK && save_vectors(how.dim) && !settings.quiet)
-            fprintf(stderr, "%s: %lld vectors of width %lld\n", out_path,
-                    (long long)(kept.bytes / sizeof(float)) / (long long)how.dim, (long long)how.dim);
+            tell("%s: %lld vectors of width %lld\n", out_path,
+                 (long long)(kept.bytes / sizeof(float)) / (long long)how.dim, (long long)how.dim);
         tn_string_free(&kept);
         sentences_close(&how, &m);
     }

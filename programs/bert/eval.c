@@ -74,6 +74,7 @@ static int run(int count, char **operands)
             printf("masked tokens  %lld\nloss           %.4f nats; %.4f by the tokens' frequencies alone\n",
                    (long long)e.words, e.loss, e.unigram);
             printf("perplexity     %.2f\naccuracy       %.2f %%\n", e.perplexity, 100 * e.right);
+            texts_explain_loss(e.loss, e.unigram, e.words);
             if (e.pairs) printf("next sentences %.2f %% of %lld\n", 100 * e.next, (long long)e.pairs);
         }
         model_close(&m);

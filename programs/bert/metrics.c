@@ -300,17 +300,18 @@ bool test_model(const test_settings *j, text_set *h, tn_tuned *m, metrics *v)
 typedef struct {
     const char *name;
     size_t      at;
+    bool        percent;
 } row;
-static const row rows[] = {{"accuracy", offsetof(metrics, accuracy)},
-                           {"f1", offsetof(metrics, f1)},
-                           {"em", offsetof(metrics, exact)},
-                           {"precision", offsetof(metrics, precision)},
-                           {"recall", offsetof(metrics, recall)},
-                           {"matthews", offsetof(metrics, matthews)},
-                           {"pearson", offsetof(metrics, pearson)},
-                           {"spearman", offsetof(metrics, spearman)},
-                           {"threshold", offsetof(metrics, threshold)},
-                           {NULL, 0}};
+static const row rows[] = {{"accuracy", offsetof(metrics, accuracy), true},
+                           {"f1", offsetof(metrics, f1), true},
+                           {"em", offsetof(metrics, exact), true},
+                           {"precision", offsetof(metrics, precision), true},
+                           {"recall", offsetof(metrics, recall), true},
+                           {"matthews", offsetof(metrics, matthews), false},
+                           {"pearson", offsetof(metrics, pearson), false},
+                           {"spearman", offsetof(metrics, spearman), false},
+                           {"threshold", offsetof(metrics, threshold), false},
+                           {NULL, 0, false}};
 static double value(const metrics *v, const row *r) { return *(const double *)(const void *)((const char *)v + r->at); }
 
 double metrics_get(const metrics *v, const char *metric)
@@ -357,8 +358,8 @@ void metrics_print(const metrics *v, bool json)
     for (const row *r = rows; r->name; r++)
         if (isinf(value(v, r))) printf("%-10s undefined\n", r->name);
         else if (isfinite(value(v, r)))
-            printf("%-10s %.4f%s%s\n", r->name, value(v, r), *v->f1_of && !strcmp(r->name, "f1") ? "  " : "",
-                   !strcmp(r->name, "f1") ? v->f1_of : "");
+            printf("%-10s %.4f%s%s%s\n", r->name, value(v, r), r->percent ? " %" : "",
+                   *v->f1_of && !strcmp(r->name, "f1") ? "  " : "", !strcmp(r->name, "f1") ? v->f1_of : "");
     if (v->skipped) printf("%-10s %lld\n", "skipped", (long long)v->skipped);
     if (v->seconds >= 0) printf("%-10s %.1f\n", "seconds", v->seconds);
 }
@@ -375,7 +376,7 @@ static double mean_of(const metrics *v, int64_t n, const row *r, double *deviati
 
 void metrics_print_mean(const metrics *v, int64_t n, bool json)
 {
-    static const row time = {"seconds", offsetof(metrics, seconds)};
+    static const row time = {"seconds", offsetof(metrics, seconds), false};
     metrics          mean = v[0], deviation = v[0];
     deviation.skipped = 0, deviation.f1_of[0] = 0;
     mean.seconds = mean_of(v, n, &time, &deviation.seconds);
@@ -387,6 +388,7 @@ void metrics_print_mean(const metrics *v, int64_t n, bool json)
     }
     printf("mean of %lld, and standard deviation\n", (long long)n);
     for (const row *r = rows; r->name; r++)
-        if (isfinite(value(&mean, r))) printf("%-10s %.4f %.4f\n", r->name, value(&mean, r), value(&deviation, r));
+        if (isfinite(value(&mean, r)))
+            printf("%-10s %.4f %.4f%s\n", r->name, value(&mean, r), value(&deviation, r), r->percent ? " %" : "");
     printf("%-10s %.1f %.1f\n", "seconds", mean.seconds, deviation.seconds);
 }

@@ -1,6 +1,8 @@
 /* model.c — opens a model's folder; tokenizes a text for a figure. */
 #include "bert.h"
 
+#include "../common/messages.h"
+
 bool model_open(const char *dir, model *m) { return model_open_as(dir, false, m); }
 bool model_open_as(const char *dir, bool alone, model *m)
 {
@@ -8,8 +10,7 @@ bool model_open_as(const char *dir, bool alone, model *m)
     *m = (model){.bert = d.bert, .tokens = d.tokenizer};
     const int64_t tokens = m->tokens ? tn_tokenizer_size(m->tokens) : 0, rows = m->bert ? m->bert->config.vocab : 0;
     if (m->tokens && tokens < rows && settings.verbose)
-        fprintf(stderr, "the tokenizer has %lld tokens, the model's vocabulary %lld\n", (long long)tokens,
-                (long long)rows);
+        tell("the tokenizer has %lld tokens, the model's vocabulary %lld\n", (long long)tokens, (long long)rows);
     return m->bert != NULL;
 }
 void model_close(model *m)

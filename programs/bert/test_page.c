@@ -160,8 +160,8 @@ bool test_page(const test_settings *j, const text_set *h, const metrics *v, cons
 {
     page_data     m = {.j = j, .labels = tn_labels_count(j->labels), .list = calloc(SHOWN, sizeof(wrong_prediction))};
     const tn_task task = j->task->task;
-    tn_report    *r = tn_report_new("Test results");
-    char          path[1024];
+    char          path[1024], title[200];
+    tn_report    *r = tn_report_new(run_title(&(run_page){.folder = folder, .title = "test results"}, title));
     if (task <= TN_TASK_TOKEN_CLASSIFICATION && m.labels && m.labels <= LABELS)
         m.counts = calloc((size_t)(m.labels * m.labels), sizeof *m.counts);
     for (int64_t i = 0; r && m.list && i < tn_labelled_count(h->texts) && tn_error() == TN_OK; i++) {

@@ -179,8 +179,7 @@ static void say(training *t)
     tell("text     %lld documents, %lld sentences, %lld tokens\n", (long long)tn_corpus_documents(c),
          (long long)tn_corpus_sentences(c), (long long)tn_corpus_tokens(c));
     if (t->unigram > 0)
-        fprintf(stderr, "unigram  %.3f nats: the loss of a model that knows only the frequencies of tokens\n",
-                t->unigram);
+        tell("unigram  %.3f nats: the loss of a model that knows only the frequencies of tokens\n", t->unigram);
 }
 
 static void describe(const training *t, tn_json_writer *w)

@@ -239,10 +239,10 @@ static void on_event(void *user, const tn_fit_event *e)
 static void say(training *b)
 {
     const tuning *t = of(b);
-    fprintf(stderr, "texts    %lld for training", (long long)tn_labelled_count(t->train_set.texts));
-    if (t->test) fprintf(stderr, ", %lld for the test", (long long)tn_labelled_count(t->test_set.texts));
+    tell("texts    %lld for training", (long long)tn_labelled_count(t->train_set.texts));
+    if (t->test) tell(", %lld for the test", (long long)tn_labelled_count(t->test_set.texts));
     if (tn_labels_count(t->labels)) tell(", %lld labels", (long long)tn_labels_count(t->labels));
-    fprintf(stderr, "\n");
+    tell("\n");
     const int64_t cut = tn_features_cut(t->train_set.features);
     if (cut)
         tell("length   %lld texts have more than %lld tokens and %s\n", (long long)cut, (long long)t->length,

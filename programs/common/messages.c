@@ -1,8 +1,11 @@
 /* messages.c — sentences for the user of a program. */
+#include "core/system/system.h"
+
 #include "messages.h"
 
 #include "command_line.h"
 #include "ranks.h"
+#include "wrap.h"
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -50,9 +53,9 @@ static size_t member_name(const char *s, const option *options, output *o)
 static size_t one_of(const char *s, output *o)
 {
     static const char nouns[] =
-        " bytes characters checkpoints classes columns documents entries epochs examples files folders "
-        "heads images items labels layers lines members pairs parts phrases positions "
-        "questions rows sentences steps texts tokens values vectors weights words ";
+        " bytes characters checkpoints classes columns documents entries epochs examples experts files folders "
+        "heads images items labels layers lines members pairs parts phrases points positions processes "
+        "questions rows segments sentences sequences steps texts tokens values vectors weights words ";
     char         word[24];
     const size_t n = s[0] == '1' && s[1] == ' ' ? strspn(s + 2, "abcdefghijklmnopqrstuvwxyz") : 0;
     if (!n || n > sizeof word - 3) return 0;
@@ -213,26 +216,44 @@ void message_for_user(const char *from, const option *options, char *to, size_t 
     add_hints(all, &o);
 }
 
-static void vtell(const char *head, const char *fmt, va_list ap)
+static wrap line; /* that is being written */
+
+void message_write(FILE *to, const char *text)
 {
-    char text[2048], fixed[2048];
-    vsnprintf(text, sizeof text, fmt, ap);
+    char fixed[2048], out[4096];
     message_for_user(text, NULL, fixed, sizeof fixed);
-    fprintf(stderr, "%s%s", head, fixed);
+    line.colors = program_color(to);
+    wrap_text(&line, fixed, tn__sys_columns(to), out, sizeof out);
+    fputs(out, to);
 }
 
 void tell(const char *fmt, ...)
 {
+    char    text[2048];
     va_list ap;
     va_start(ap, fmt);
-    vtell("", fmt, ap);
+    vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
+    message_write(stderr, text);
+}
+
+void tell_command(const char *heading, const char *text)
+{
+    tell("%-*s", WRAP_HEADING, heading);
+    fputs(text, stderr);
+    tell("\n");
 }
 
 void warn(const char *fmt, ...)
 {
+    char    text[2048];
     va_list ap;
     va_start(ap, fmt);
-    if (ranks_first()) vtell(program_color(stderr) ? "\033[1;33mwarning:\033[0m " : "warning: ", fmt, ap);
+    vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
+    if (ranks_first()) {
+        fputs(program_color(stderr) ? "\033[1;33mwarning:\033[0m " : "warning: ", stderr);
+        line = (wrap){.at = WRAP_HEADING, .indent = WRAP_HEADING}; /* "warning: " is as wide as a heading */
+        message_write(stderr, text);
+    }
 }

@@ -5,6 +5,7 @@
 #include "model.h"
 
 #include "files.h"
+#include "messages.h"
 #include "texts.h"
 #include "weights.h"
 #include <string.h>
@@ -19,8 +20,8 @@ static bool open_as(const char *path, const char *tokenizer, bool alone, bool pa
         tn_raise(TN_EFORMAT, "'%s' contains no tokenizer; name its file or folder with --tokenizer", path);
     const int64_t pieces = m->tokens ? tn_tokenizer_size(m->tokens) : m->about.vocab;
     if (pieces < m->about.vocab && settings.verbose)
-        fprintf(stderr, "the tokenizer has %lld tokens, the model's vocabulary %lld\n", (long long)pieces,
-                (long long)m->about.vocab);
+        tell("the tokenizer has %lld tokens, the model's vocabulary %lld\n", (long long)pieces,
+             (long long)m->about.vocab);
     if (m->net && tn_error() == TN_OK) return true;
     model_close(m);
     return false;

@@ -357,7 +357,7 @@ static int run_command_line(int i)
     if (!inputs_check()) return program_end();
     warn_same_files();
     resume_keep();
-    if (now.drawn && !settings.quiet) fprintf(stderr, "seed     %lld\n", (long long)*(int64_t *)now.drawn->to);
+    if (now.drawn && !settings.quiet) tell("seed     %lld\n", (long long)*(int64_t *)now.drawn->to);
     tn_set_threads((int)settings.threads);
     call c = {now.operand_count, EXIT_FAILED, now.operands};
     tn__sys_on_enough_stack(run_command, &c);

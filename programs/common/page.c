@@ -258,7 +258,7 @@ static bool facts_of(const char *folder, tn_string fact[FACTS])
         snprintf(text, sizeof text, "%s", grouped(steps, n));
         add(&fact[STEPS], text);
         const double epochs = number(run, "epochs") * steps / first;
-        snprintf(text, sizeof text, ", %.3g epochs of the data", epochs);
+        snprintf(text, sizeof text, epochs < 0.01 ? ", %.1g epochs of the data" : ", %.2f epochs of the data", epochs);
         if (epochs > 0 && isfinite(epochs)) add(&fact[STEPS], text);
         snprintf(text, sizeof text, "%.0f", number(asked, "seed"));
         add(&fact[SEED], text), add(&fact[LIBRARY], string(j, "made_by"));
@@ -340,8 +340,11 @@ bool run_curves(tn_report *r, const run_page *p)
     }
     tn_report_choice_end(r), tn_report_scales(r, false, false);
     if (l[0].curve[VALID].n)
-        tn_report_paragraph(r, "The training loss is measured with dropout, on weights that still change, and as a "
-                               "running mean: it may lie above the validation loss.");
+        tn_report_paragraph(r, l[0].curve[LOSS].smooth > 0
+                                   ? "Why the training loss may lie above the validation loss: it is the running mean "
+                                     "of steps, whose weights were worse, and it is measured with the run's dropout."
+                                   : "Why the training loss may lie above the validation loss: each value is of one "
+                                     "batch, with the run's dropout and the weights before that step.");
     n = gather(l, runs, SCORE, CURVES, s);
     if (s[0].n) tn_report_curves(r, p->score ? p->score : "score", "step", "", n, s);
     n = gather(l, runs, RATE, CURVES, s);
@@ -411,7 +414,9 @@ static void add_card(tn_string *to, const run_page *p, const tn_string fact[FACT
     for (int k = 0; k < FACTS; k++)
         if (fact[k].bytes && k != COMMAND)
             add(to, "- **"), add(to, fact_name[k]), add(to, "**: "), add(to, fact[k].at), add(to, "\n");
-    add(to, "\nThe curves of the training are in `report.html`, its options in `run.json`.\n\n## Training\n");
+    add(to,
+        "\nThe curves of the training are in `report.html`, its options in `run.json`. The folder `checkpoints` may "
+        "be deleted: only --resume, verify and debug read it.\n\n## Training\n");
     add_code(to, "sh", fact[COMMAND].at ? fact[COMMAND].at : "");
     add(to, "\n## Use\n");
     run_line(p->next, p->folder, &use);

@@ -5,6 +5,7 @@
 #include "progress.h"
 
 #include "files.h"
+#include "messages.h"
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -160,13 +161,14 @@ void progress_at(progress *p, int64_t done, const char *note)
 
 void progress_say(progress *p, const char *fmt, ...)
 {
+    char    text[2048];
     va_list ap;
     if (settings.quiet) return;
-    wipe(p);
     va_start(ap, fmt);
-    vfprintf(p->to, fmt, ap);
+    vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    fputc('\n', p->to);
+    wipe(p);
+    message_write(p->to, text), message_write(p->to, "\n");
     fflush(p->to);
 }
 
@@ -190,10 +192,18 @@ void progress_end(progress *p)
 
 /* ---- a training run ---------------------------------------------------------------------------------------------- */
 
+const char *progress_score(const char *name, double value, char to[80])
+{
+    const bool percent = !strcmp(name, "accuracy") || !strcmp(name, "f1") || !strcmp(name, "em");
+    if (*name == '%') snprintf(to, 80, "%.0f %.60s", value, name);
+    else snprintf(to, 80, percent ? "%.50s %.2f %%" : "%.50s %.4f", name, value);
+    return to;
+}
+
 void progress_fit(const tn_fit_event *e, void *user)
 {
     progress *p = user;
-    char      note[80], time[16], loss[40] = "";
+    char      note[80], time[16], loss[40] = "", score[80];
     switch (e->what) {
     case TN_FIT_START:
         p->total = e->steps, p->from = p->done = p->last_done = e->step;
@@ -205,8 +215,9 @@ void progress_fit(const tn_fit_event *e, void *user)
         break;
     case TN_FIT_VALID:
         if (p->score && isfinite(e->measured)) snprintf(loss, sizeof loss, ", loss %.4f", e->measured);
-        progress_say(p, "step %lld: %s %.4f%s%s", (long long)e->step, p->score ? p->score : "validation", e->value,
-                     loss, e->improved ? ", the best yet" : "");
+        progress_say(p, "step %lld: %s%s%s", (long long)e->step,
+                     progress_score(p->score ? p->score : "validation", e->value, score), loss,
+                     e->improved ? ", the best yet" : "");
         break;
     case TN_FIT_SAVED:
         if (settings.verbose) progress_say(p, "saved %s", e->text);

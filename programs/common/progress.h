@@ -20,7 +20,7 @@ typedef struct {
     double      before;            /* seconds of earlier parts, of which this one is not the first if it is not 0 */
     int64_t     last_done;         /* units at the last drawing */
     char        note[80];
-    const char *score;                           /* name of the validation's value, as "BLEU"; NULL: it is the loss */
+    const char *score;                           /* name of the validation's value, as progress_score; NULL: a loss */
     bool        silent, live, blocks, on_screen; /* live: on a terminal; blocks: draw with Unicode blocks */
     FILE       *to;
 } progress;
@@ -36,6 +36,8 @@ void progress_fit(const tn_fit_event *e, void *bar); /* a tn_fit_listener; bar: 
 /* The parts that need neither clock nor terminal, for tests. */
 int         progress_line(const progress *p, double seconds, double rate, int columns, char *to, size_t size);
 const char *progress_time(double seconds, char to[16]); /* "01:02", "1:02:03" */
+/* A value with its name: "BLEU 31.2000", "accuracy 81.20 %", "26 % of the goals". */
+const char *progress_score(const char *name, double value, char to[80]);
 void        progress_show(progress *p, int64_t done, const char *note, double now, int columns);
 
 #endif

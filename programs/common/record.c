@@ -3,6 +3,7 @@
 
 #include "record.h"
 
+#include "messages.h"
 #include "resume.h"
 
 #include <errno.h>
@@ -275,7 +276,7 @@ static bool check_available(double needed, double there, bool force, tn_status s
     if (!(there >= 0) || needed <= there) return true;
     snprintf(numbers, sizeof numbers, "about %.*f %s of %s, but %.*f are available", large, needed / unit,
              large ? "GiB" : "MiB", of, large, there / unit);
-    if (force) fprintf(stderr, "note: the training needs %s\n", numbers);
+    if (force) tell("note: the training needs %s\n", numbers);
     else tn_raise(status, "the training needs %s; %s, or start anyway with --force", numbers, advice);
     return force;
 }

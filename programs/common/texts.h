@@ -27,6 +27,9 @@ typedef struct {
 void texts_line(broken_lines *b, int64_t number, tn_text line);
 void texts_warn_lines(const broken_lines *b);
 
+/* If the loss over this number of tokens is above that of a guess by the tokens' frequencies, says what that means. */
+void texts_explain_loss(double loss, double unigram, int64_t tokens);
+
 /* For debug: the lines of a text where `part`, which a tokenizer decoded, first occurs: "line 12"; "": nowhere. */
 void texts_place(tn_text all, tn_text part, char place[64]);
 

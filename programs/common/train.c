@@ -127,22 +127,23 @@ static void announce(training *t, int64_t steps, double seconds)
     if (settings.quiet) return;
     tell("model    %s: %lld layers of width %lld, %.2f million parameters", a->size, (long long)a->layers,
          (long long)a->dim, weights_count(t->net) / 1e6);
-    if (t->tokens) fprintf(stderr, ", a vocabulary of %lld", (long long)tn_tokenizer_size(t->tokens));
-    fprintf(stderr, ", in %s\n", a->dtype);
+    if (t->tokens) tell(", a vocabulary of %lld", (long long)tn_tokenizer_size(t->tokens));
+    tell(", in %s\n", a->dtype);
     if (t->chosen) {
-        fprintf(stderr, "chosen   --size %s", a->size);
-        if (!a->vocab) fprintf(stderr, " --vocab-size %lld", (long long)a->vocab_size);
-        fprintf(stderr, " --lr %.3g", a->lr);
-        if (a->minutes > 0) fprintf(stderr, ", for %.3g minutes", a->minutes);
-        fprintf(stderr, "\n");
+        tell("chosen   --size %s", a->size);
+        if (!a->vocab) tell(" --vocab-size %lld", (long long)a->vocab_size);
+        tell(" --lr %.3g", a->lr);
+        if (a->minutes > 0) tell(", for %.3g minutes", a->minutes);
+        tell("\n");
     }
     t->kind->print_info(t);
-    fprintf(stderr, "memory   about %.0f MiB\nsteps    %lld × %s", plan_memory(t) / 1048576, (long long)steps, t->each);
-    if (t->batches > 0) fprintf(stderr, " = %.3g epochs", (double)steps / (double)t->batches);
+    tell("memory   about %.0f MiB\nsteps    %lld × %s", plan_memory(t) / 1048576, (long long)steps, t->each);
+    const double epochs = t->batches > 0 ? (double)steps / (double)t->batches : 0;
+    if (epochs > 0) tell(epochs < 0.01 ? " = %.1g epochs" : epochs < 100 ? " = %.2f epochs" : " = %.0f epochs", epochs);
     if (seconds > 0)
-        fprintf(stderr, "; %.0f ms each, about %s in all", 1e3 * seconds, progress_time(seconds * (double)steps, time));
-    fprintf(stderr, "\nreport   %s/report.html, written again at each %s\n", a->out,
-            has_validation(t) ? "validation" : "training checkpoint");
+        tell("; %.0f ms each, about %s in all", 1e3 * seconds, progress_time(seconds * (double)steps, time));
+    tell("\nreport   %s/report.html, written again at each %s\n", a->out,
+         has_validation(t) ? "validation" : "training checkpoint");
 }
 
 /* The vocabulary size for run.json: of the resumed run, of the --vocab tokenizer, or --vocab-size. */
@@ -387,11 +388,10 @@ static void advise(const training *t)
     char path[1024], again[1200];
     if (tn_error() == TN_EINVAL || settings.quiet || !file_exists(in_folder(t->asked.out, "checkpoints", path))) return;
     if (tn_error() == TN_ENUMERIC) /* --resume would do the same again */
-        fprintf(stderr, "Start again in another folder, with a smaller --lr than %g.\n", t->asked.lr);
+        tell("Start again in another folder, with a smaller --lr than %g.\n", t->asked.lr);
     else
-        fprintf(stderr,
-                "The training up to the last checkpoint is saved in '%s'. Remove the cause%s, then continue with %s.\n",
-                path, tn_error() == TN_EIO ? " (check the disk space)" : "", resume_command(t->asked.out, again));
+        tell("The training up to the last checkpoint is saved in '%s'. Remove the cause%s, then continue with %s.\n",
+             path, tn_error() == TN_EIO ? " (check the disk space)" : "", resume_command(t->asked.out, again));
 }
 
 /* A run that ends above the loss of a uniform guess has learned nothing: its learning rate was too large. */
@@ -461,14 +461,11 @@ void train_stopped(const tn_fit_result *r, const char *again)
 
 void train_advise(const training *t)
 {
-    char      path[1024];
     tn_string next = {0};
     if (settings.quiet || tn_error() != TN_OK) return;
     run_line(train_page(t, false).next, t->asked.out, &next);
-    if (next.bytes) fprintf(stderr, "next     %s\n", next.at);
-    fprintf(stderr, "report   %s/report.html; the model's card is in README.md\n", t->asked.out);
-    if (file_exists(in_folder(t->asked.out, "checkpoints", path)))
-        fprintf(stderr, "files    %s may be deleted; only --resume, verify and debug read it\n", path);
+    if (next.bytes) tell_command("next", next.at);
+    tell("report   %s/report.html; the model's card is in README.md\n", t->asked.out);
     tn_string_free(&next);
 }
 
@@ -482,12 +479,12 @@ int train_main(int count, char **operands)
         train_free(t);
         return program_end();
     }
-    char again[1200];
+    char again[1200], score[80];
     if (r.why == TN_FIT_STOPPED) train_stopped(&r, resume_command(t->asked.out, again));
     else if (r.why != TN_FIT_FAILED) {
         printf("%s: step %lld, loss %.4f", t->asked.out, (long long)r.steps, r.loss);
         if (isfinite(r.best) && t->fit.restore_best)
-            printf(", best on validation %s%s%.4f at step %lld", t->score ? t->score : "", t->score ? " " : "", r.best,
+            printf(", best on validation %s at step %lld", progress_score(t->score ? t->score : "loss", r.best, score),
                    (long long)r.best_step);
         else if (isfinite(r.value)) printf(", on validation %.4f", r.value);
         printf("\n");

@@ -185,7 +185,7 @@ struct train_kind {
 int train_main(int count, char **operands);
 
 run_page train_page(const training *t, bool live); /* the report of the run */
-/* After a complete run: what to type next, where the report is, and what may be deleted, if not --quiet. */
+/* After a complete run: what to type next and where the report is, if not --quiet. */
 void          train_advise(const training *t);
 tn_fit_result train_run(training *t); /* net and tokens are valid until train_free; TN_FIT_FAILED after an error */
 tn_fit_result train_run_ranks(training *t); /* train_run with --ranks; afterwards only ranks_first() prints */

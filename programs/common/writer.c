@@ -2,6 +2,7 @@
 #include "writer.h"
 
 #include "files.h"
+#include "messages.h"
 
 #include <string.h>
 
@@ -179,7 +180,7 @@ static bool read_through_cache(writer *w)
     tn_tensor     *text = tn_to(tn_from_data(TN_I32, TN_SHAPE(1, n + 1), w->text.at), TN_I64);
     w->read = text && file_exists(path) ? tn_prompt_cache_load(w->decoding, text, path) : 0;
     if (settings.verbose && tn_error() == TN_OK)
-        fprintf(stderr, "cache    %lld of %lld tokens\n", (long long)w->read, (long long)n);
+        tell("cache    %lld of %lld tokens\n", (long long)w->read, (long long)n);
     if (tn_error() == TN_OK && w->read < n) {
         w->decoding->kind->scores(w->decoding, tn_narrow(text, 1, w->read, n - w->read));
         if (tn_prompt_cache_save(w->decoding, tn_narrow(text, 1, 0, n), path) == TN_OK) w->read = n;
@@ -202,7 +203,7 @@ static bool restart_decoding(writer *w)
             "shorten the prompt, or the texts that the rule allows",
             (long long)w->room);
     const int64_t keep = w->room / 2;
-    if (settings.verbose) fprintf(stderr, "from here on, the model reads only the last %lld tokens\n", (long long)keep);
+    if (settings.verbose) tell("from here on, the model reads only the last %lld tokens\n", (long long)keep);
     memmove(w->text.at, w->text.at + w->text.n - keep, (size_t)keep * sizeof *w->text.at), w->text.n = keep;
     return w->decoding != NULL;
 }

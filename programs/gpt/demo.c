@@ -1,12 +1,14 @@
 /* demo.c — gpt demo: trains a model on the small world's text, compares its loss with the grammar's entropy, and
  * generates text. */
+#include "../common/messages.h"
+#include "../common/numbers.h"
 #include "../common/world.h"
 #include "gpt.h"
 
 static const char *out = "build/gpt";
 static double      minutes;
 static int64_t     steps, documents = 12000;
-static bool        again;
+static bool        again, json;
 enum {
     USUAL_STEPS = 1800,
     HELD = 1 << 30, /* index of the first validation document */
@@ -48,6 +50,14 @@ static void show(const model *m, tn_report *r, const char *prompt, double temper
     writer_close(&w);
 }
 
+static void print_end(double bits, double took)
+{
+    if (json) numbers_json("{\"bits_per_byte\":", bits, 4), numbers_json(",\"minutes\":", took, 2), printf("}\n");
+    else
+        printf("After %.2f minutes the model needs %.4f bits per byte of unseen text; the best possible is %.4f.\n",
+               took, bits, allowed());
+}
+
 static int run(int count, char **operands)
 {
     (void)count, (void)operands;
@@ -85,14 +95,12 @@ static int run(int count, char **operands)
         snprintf(number, sizeof number, "%.4f", e.bits);
         run_summary(p, &(run_page){.folder = folder}, number, "bits per byte on unseen documents");
         tn_report_paragraph(p, words);
-        if (!settings.quiet) fprintf(stderr, "grammar  %.4f bits per byte\n", allowed());
         show(&m, p, "The keys to the cabinet", 1);
         show(&m, p, "The girl carried the basket because", 0.8);
         tn_report_heading(p, "Training");
         run_curves(p, &(run_page){.folder = folder});
-        if (record_report(p, in_folder(out, "report.html", page)) && !settings.quiet)
-            fprintf(stderr, "report   %s\n", page);
-        if (tn_error() == TN_OK) printf("bits %.4f minutes %.2f\n", e.bits, (seconds_now() - began) / 60);
+        if (record_report(p, in_folder(out, "report.html", page)) && !settings.quiet) tell("report   %s\n", page);
+        if (tn_error() == TN_OK) print_end(e.bits, (seconds_now() - began) / 60);
     }
     tn_string_free(&unseen);
     model_close(&m);
@@ -105,6 +113,7 @@ static const option options[] = {
     OPTION_REAL("minutes", 0, "N", &minutes, "train for about N minutes instead", .least = 0.01, .most = 1e4),
     OPTION_INT("documents", 0, "N", &documents, "number of documents to generate", .least = 10, .most = 1e9),
     OPTION_FLAG("resume", 'r', &again, "resume an interrupted run"),
+    OPTION_FLAG("json", 0, &json, "print the last line as JSON"),
     {0},
 };
 const command demo_command =

@@ -5,6 +5,7 @@
 #include "../common/sentence_pairs.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 /* A batch of windows of n tokens, starting at from[row]. The first known[row] targets of a window are not counted. */
 typedef struct {
@@ -37,6 +38,18 @@ static double loss_of(const model *m, const tn_ids *ids, const window_batch *s)
     tn_kv_cache_free(cache);
     tn_scope_end(scope);
     return sum;
+}
+
+/* The loss of a guess by the tokens' frequencies in this text, as their entropy; 0: no memory, without an error. */
+static double entropy(const tn_ids *ids, int64_t vocab)
+{
+    double   sum = 0;
+    int64_t *count = calloc((size_t)vocab, sizeof *count);
+    for (int64_t i = 1; count && i < ids->n; i++) count[ids->at[i]]++;
+    for (int64_t i = 0; count && i < vocab; i++)
+        if (count[i]) sum -= (double)count[i] * log((double)count[i] / (double)(ids->n - 1));
+    free(count);
+    return sum / (double)(ids->n - 1);
 }
 
 bool measure(const model *m, tn_text text, int64_t length, int64_t stride, measured *to)
@@ -73,6 +86,7 @@ bool measure(const model *m, tn_text text, int64_t length, int64_t stride, measu
     to->bits = sum / 0.69314718055994531 / (double)text.bytes;
     tn_perplexity_add(&p, to->loss, to->tokens);
     to->perplexity = tn_perplexity_value(&p);
+    if (tn_error() == TN_OK) to->unigram = entropy(&ids, tn_tokenizer_size(m->tokens));
     if (isnan(to->loss)) numbers_not_finite("the loss", to->loss);
     tn_ids_free(&ids);
     return tn_error() == TN_OK;
@@ -113,6 +127,7 @@ static int run(int count, char **operands)
             printf("tokens         %lld in %lld bytes\nloss           %.4f nats per token\nperplexity     %.2f\n"
                    "bits per byte  %.4f\n",
                    (long long)e.tokens, (long long)e.bytes, e.loss, e.perplexity, e.bits);
+        texts_explain_loss(e.loss, e.unigram, e.tokens);
     }
     tn_string_free(&text);
     model_close(&m);

@@ -63,7 +63,7 @@ static void show_expert(const model *m, const uses *u, int64_t layer, int64_t ex
         for (int64_t i = n - 1; i > at; i--) best[i] = best[i - 1], excess[i] = excess[i - 1];
         best[at] = t, excess[at] = more;
     }
-    printf("  expert %-3lld %5.1f %%  ", (long long)expert, 100 * share);
+    printf("  expert %-3lld %5.1f %%  ", (long long)expert + 1, 100 * share / (double)m->about.experts_per_token);
     for (int64_t i = 0; i < n; i++) {
         const int32_t id = (int32_t)best[i];
         tn_string     text = {0};
@@ -124,6 +124,6 @@ static const option options[] = {
 const command experts_command =
     COMMAND("experts", "show which tokens a model's experts are used for", options, .operands = "FILE...", .least = 1,
             .most = -1,
-            .text = "For a model with a mixture of experts: prints for each layer and expert the percentage of the "
-                    "text's tokens that it is used for, and the tokens that it gets more often than others, each with "
-                    "the percentage of its occurrences.");
+            .text = "For a model with a mixture of experts: prints for each layer and expert its share of the "
+                    "experts that the text's tokens use, which add up to 100 % in each layer, and the tokens that it "
+                    "gets more often than others, each with the percentage of its occurrences.");

@@ -60,6 +60,7 @@ void rules_close(writer_options *how);
 
 typedef struct {
     double  loss, perplexity, bits; /* nats per token; exp of the loss; bits per byte */
+    double  unigram;                /* the loss of a guess by the tokens' frequencies in the text */
     int64_t tokens, bytes;
 } measured;
 /* Measures the model on overlapping windows of `length` tokens, each `stride` tokens after the one before it. A window

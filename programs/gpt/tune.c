@@ -96,7 +96,7 @@ static bool open_talks(tuning *t)
     t->base.fit.train = tn_dataset_source(t->examples), t->base.fit.loss = answer_loss;
     if (t->held_examples) t->base.fit.valid = tn_dataset_source(t->held_examples);
     t->base.batches = t->base.fit.train.batches;
-    snprintf(t->base.each, sizeof t->base.each, "%lld examples of at most %lld tokens", (long long)t->texts.batch,
+    snprintf(t->base.each, sizeof t->base.each, "%lld examples (up to %lld tokens)", (long long)t->texts.batch,
              (long long)t->talk.longest);
     return tn_error() == TN_OK;
 }
@@ -144,10 +144,9 @@ static void say(training *b)
     if (t->chat) {
         tell("answers  %lld examples with %lld tokens of answers", (long long)t->talk.end.n,
              (long long)t->talk.answers);
-        if (t->talk.cut)
-            fprintf(stderr, "; %lld cut at --length %lld", (long long)t->talk.cut, (long long)t->texts.length);
-        if (t->talk.empty) fprintf(stderr, "; %lld without an answer skipped", (long long)t->talk.empty);
-        fprintf(stderr, "\n");
+        if (t->talk.cut) tell("; %lld cut at --length %lld", (long long)t->talk.cut, (long long)t->texts.length);
+        if (t->talk.empty) tell("; %lld without an answer skipped", (long long)t->talk.empty);
+        tell("\n");
     } else train_texts_print(&t->texts.of);
     tell("trains   %.2f million of %.2f million parameters\n", (double)tn_module_count(b->net, true) / 1e6,
          weights_count(b->net) / 1e6);

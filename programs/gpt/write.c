@@ -171,21 +171,25 @@ static void report_proposals(const writer *w)
     const tn_speculation *d = &w->drafted;
     const int64_t         pieces = d->accepted + d->readings;
     if (tn_error() != TN_OK || !d->readings) return;
-    fprintf(stderr, "\n%s   %lld of %lld proposed tokens accepted; %.2f tokens per pass of the model\n",
-            how.lookup ? "lookup" : "draft ", (long long)d->accepted, (long long)d->proposed,
-            (double)pieces / (double)d->readings);
+    tell("\n%s   %lld of %lld proposed tokens accepted; %.2f tokens per pass of the model\n",
+         how.lookup ? "lookup" : "draft ", (long long)d->accepted, (long long)d->proposed,
+         (double)pieces / (double)d->readings);
     const double times = d->plain * (double)pieces / (w->seconds > 0 ? w->seconds : 1);
-    fprintf(stderr, "speedup  %.2f times as fast%s: %.2f s; without proposals about %.2f s\n", times,
-            times < 1 ? ", slower than without" : "", w->seconds, d->plain * (double)pieces);
+    if (times >= 1)
+        tell("speedup  %.2f times as fast: %.2f s; without proposals about %.2f s\n", times, w->seconds,
+             d->plain * (double)pieces);
+    else
+        tell("slower   by a factor of %.2f: %.2f s; without proposals about %.2f s; omit --%s\n", 1 / times, w->seconds,
+             d->plain * (double)pieces, how.lookup ? "lookup" : "draft");
 }
 
 /* With --verbose: how fast it was. */
 static void report_speed(const writer *w, double loading)
 {
     if (!settings.verbose || tn_error() != TN_OK || !w->made) return;
-    fprintf(stderr, "\nload     %.3f s\nfirst    %.3f s until the first token\n", loading, w->first_seconds);
-    fprintf(stderr, "speed    %.1f tokens/s: %lld in %.3f s\n", (double)w->made / fmax(w->seconds, 1e-9),
-            (long long)w->made, w->seconds);
+    tell("\nload     %.3f s\nfirst    %.3f s until the first token\n", loading, w->first_seconds);
+    tell("speed    %.1f tokens/s: %lld in %.3f s\n", (double)w->made / fmax(w->seconds, 1e-9), (long long)w->made,
+         w->seconds);
 }
 
 /* Reads the chat template. Without one, an answer is one line; so it is if the template is not supported and --stop

@@ -1,5 +1,6 @@
 /* compare.c — translate compare: an RNN whose decoder gets one vector, an RNN with Bahdanau attention, and a
  * Transformer, on one task with lines of increasing length. Symbols are bytes; there is no tokenizer. */
+#include "../common/messages.h"
 #include "tasks.h"
 #include "translate.h"
 
@@ -228,7 +229,7 @@ static void write_report(const result *o)
     tn_report_heading(r, "Example");
     add_example(r, o);
     make_folder(out);
-    if (record_report(r, in_folder(out, "report.html", path)) && !settings.quiet) fprintf(stderr, "report: %s\n", path);
+    if (record_report(r, in_folder(out, "report.html", path)) && !settings.quiet) tell("report: %s\n", path);
 }
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */

@@ -1,4 +1,6 @@
 /* demo.c — translate demo: translates dates in five languages to ISO 8601. */
+#include "../common/messages.h"
+#include "../common/numbers.h"
 #include "dates.h"
 #include "tasks.h"
 #include "translate.h"
@@ -9,7 +11,7 @@ static const char *out = "build/dates";
 enum { DEFAULT_STEPS = 900 };
 static double  minutes;
 static int64_t steps, training_pairs = 60000, test_dates = 1000;
-static bool    resume;
+static bool    resume, json;
 
 /* The fraction of dates on held-out days that the model translates without an error. */
 static double exact_fraction(const model *m)
@@ -31,8 +33,8 @@ static double exact_fraction(const model *m)
             const bool same = output[k].bytes == strlen(iso[k]) && !memcmp(output[k].at, iso[k], output[k].bytes);
             right += same;
             if ((!same || i + k < 5) && shown < 12 && !settings.quiet) {
-                fprintf(stderr, "  %-32s %.*s%s%s\n", text[k], (int)output[k].bytes, output[k].at ? output[k].at : "",
-                        same ? "" : "   expected ", same ? "" : iso[k]);
+                tell("  %-32s %.*s%s%s\n", text[k], (int)output[k].bytes, output[k].at ? output[k].at : "",
+                     same ? "" : "   expected ", same ? "" : iso[k]);
                 shown++;
             }
             tn_string_free(&output[k]);
@@ -56,8 +58,14 @@ static bool write_alignments(const model *m)
         tn_string_free(&output);
     }
     const bool fine = record_report(r, in_folder(out, "align.html", path));
-    if (fine && !settings.quiet) fprintf(stderr, "alignments: %s\n", path);
+    if (fine && !settings.quiet) tell("alignments: %s\n", path);
     return fine;
+}
+
+static void print_end(double part, double took)
+{
+    if (json) numbers_json("{\"exact\":", part, 4), numbers_json(",\"minutes\":", took, 2), printf("}\n");
+    else printf("After %.2f minutes the model converts %.1f %% of unseen dates without an error.\n", took, 100 * part);
 }
 
 static int run(int count, char **operands)
@@ -81,8 +89,7 @@ static int run(int count, char **operands)
     if (r.why == TN_FIT_STOPPED) train_stopped(&r, "translate demo --resume");
     else if (r.why != TN_FIT_FAILED) {
         const double part = exact_fraction(&m);
-        if (tn_error() == TN_OK && write_alignments(&m))
-            printf("exact %.4f minutes %.2f\n", part, (seconds_now() - began) / 60);
+        if (tn_error() == TN_OK && write_alignments(&m)) print_end(part, (seconds_now() - began) / 60);
     }
     model_close(&m);
     return t.base.usage ? t.base.usage : program_end();
@@ -95,11 +102,12 @@ static const option options[] = {
     OPTION_INT("pairs", 0, "N", &training_pairs, "dates in the training set", .least = 10, .most = 1e9),
     OPTION_INT("asked", 0, "N", &test_dates, "dates in the test set", .least = 1, .most = 1e6),
     OPTION_FLAG("resume", 'r', &resume, "resume an interrupted run"),
+    OPTION_FLAG("json", 0, &json, "print the last line as JSON"),
     {0},
 };
 const command demo_command =
     COMMAND("demo", "train on dates in five languages, in about two minutes", options,
             .text = "Trains a model that converts dates such as \"Friday, 3rd of May 2019\", \"le 3 mai 2019\" and "
                     "\"05/03/19 (US)\" to 2019-05-03. The dates are generated. The program first prints an estimate of "
-                    "the training time; the last line shows the fraction of test dates converted without an error. "
+                    "the training time; the last line shows the percentage of test dates converted without an error. "
                     "Test dates are on days that are not in the training set.");

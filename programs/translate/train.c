@@ -182,10 +182,9 @@ static bool average_checkpoints(training *t)
         !weights_average(&w, t->net))
         return false;
     if (settings.quiet) return true;
-    fprintf(stderr, "model    mean of the last %d checkpoints", w.n);
-    if (t->score)
-        fprintf(stderr, ": BLEU %.2f on the validation set; best checkpoint: %.2f", bleu_set_score(t->net, j), best);
-    fprintf(stderr, "\n");
+    tell("model    mean of the last %d checkpoints", w.n);
+    if (t->score) tell(": BLEU %.2f on the validation set; best checkpoint: %.2f", bleu_set_score(t->net, j), best);
+    tell("\n");
     return true;
 }
 

@@ -25,16 +25,63 @@ static bool rename_to(const char *part, const char *path)
     return tn__sys_rename(part, path) == 0 || tn_raise_false(TN_EIO, "cannot write '%s': %s", path, strerror(errno));
 }
 
+static void append(char *to, size_t room, const char *fmt, ...) TN_PRINTF(3, 4);
+static void append(char *to, size_t room, const char *fmt, ...)
+{
+    const size_t n = strlen(to);
+    va_list      args;
+    va_start(args, fmt);
+    vsnprintf(to + n, room - n, fmt, args);
+    va_end(args);
+}
+
+void emit_interface(emitter *e, const emit_function *f)
+{
+    emit(e, "\n/* See the functions' comments. */\n");
+    for (; f->prototype; f++) {
+        emit(e, "%s\n", f->prototype);
+        append(e->prototypes, sizeof e->prototypes, "\n/* %s */\n%s\n", f->text, f->prototype);
+    }
+    emit(e, "\n");
+}
+
+void emit_constant(emitter *e, const char *name, int64_t value)
+{
+    append(e->header, sizeof e->header, "    MODEL_%s = %lld,\n", name, (long long)value);
+}
+
+/* Writes the header file, under another name until emit_close renames it. */
+static void write_header(const emitter *e, const char *path, const char *part)
+{
+    const char *slash = strrchr(e->path, '/'), *dot = strrchr(path, '/');
+    FILE       *f = fopen(part, "w");
+    if (f)
+        fprintf(
+            f,
+            "/* %s — the functions of %s, a model that Tenon has exported. A program has one such model, whose\n"
+            " * functions are not for several threads at once. */\n"
+            "#ifndef MODEL_H\n#define MODEL_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n"
+            "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\nenum {\n%s};\n%s\n#ifdef __cplusplus\n}\n#endif\n#endif\n",
+            dot ? dot + 1 : path, slash ? slash + 1 : e->path, e->header, e->prototypes);
+    const bool failed = !f || ferror(f) != 0;
+    if ((f && fclose(f) != 0) || failed) tn_raise(TN_EIO, "cannot write '%s': %s", part, strerror(errno));
+}
+
 bool emit_close(emitter *e)
 {
+    char         header[1040], part[1048];
+    const size_t n = strlen(e->path), stem = n > 2 && !strcmp(e->path + n - 2, ".c") ? n - 2 : n;
+    snprintf(header, sizeof header, "%.*s.h", (int)stem, e->path), snprintf(part, sizeof part, "%s.part", header);
     free(e->weight);
     if (!e->f) return false;
     const bool failed = ferror(e->f) != 0;
     if ((fclose(e->f) != 0 || failed) && tn_error() == TN_OK)
         tn_raise(TN_EIO, "cannot write '%s': %s", e->path, strerror(errno));
     const bool apart = e->weights_path[0] != 0;
-    if (tn_error() == TN_OK && (!apart || rename_to(e->weights_part, e->weights_path))) rename_to(e->part, e->path);
-    if (tn_error() != TN_OK) remove(e->part);
+    if (tn_error() == TN_OK) write_header(e, header, part);
+    if (tn_error() == TN_OK && rename_to(part, header) && (!apart || rename_to(e->weights_part, e->weights_path)))
+        rename_to(e->part, e->path);
+    if (tn_error() != TN_OK) remove(e->part), remove(part);
     if (tn_error() != TN_OK && apart) remove(e->weights_part);
     e->f = NULL;
     return tn_error() == TN_OK;
@@ -382,6 +429,10 @@ void emit_strings(emitter *e, const char *name, int64_t n, const char *const *te
     emit(e, "};\n");
 }
 
+/* Those that the header file has, too. */
+static const char *const public_sizes[] = {"VOCAB", "DIM",      "LENGTH", "CLASSES", "CLASSES_WIDE",
+                                           "SIDE",  "CHANNELS", "BEGIN",  "END"};
+
 void emit_sizes(emitter *e, const emit_size *sizes, size_t n)
 {
     emit(e, "enum {");
@@ -389,6 +440,9 @@ void emit_sizes(emitter *e, const emit_size *sizes, size_t n)
         const bool alone = sizes[i].text || !i || sizes[i - 1].text; /* else on the line before */
         emit(e, "%s%s = %lld%s", alone ? "\n    " : " ", sizes[i].name, (long long)sizes[i].n, i + 1 < n ? "," : "");
         if (sizes[i].text) emit(e, " /* %s */", sizes[i].text);
+        for (size_t k = 0; k < sizeof public_sizes / sizeof *public_sizes; k++)
+            if (!strcmp(sizes[i].name, public_sizes[k])) emit_constant(e, sizes[i].name, sizes[i].n);
+        if (!strcmp(sizes[i].name, "LENGTH")) e->length = sizes[i].n;
     }
     emit(e, "\n};\n");
 }

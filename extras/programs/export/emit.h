@@ -19,15 +19,24 @@ typedef struct {
     char         weights_path[1032], weights_part[1040]; /* the file of the weights; empty: there is none */
     const char  *feature[40];                            /* names that are true in the templates' lines "#if NAME" */
     int          features;
-    emit_weight *weight;                 /* [tensors] */
-    int64_t      tensors, room, weights; /* weights: numbers of all tensors */
-    int64_t      widest;                 /* input of a matrix in int8 */
+    emit_weight *weight;                         /* [tensors] */
+    int64_t      tensors, room, weights;         /* weights: numbers of all tensors */
+    int64_t      widest, length;                 /* input of a matrix in int8; maximum tokens of a text */
+    char         header[2048], prototypes[4096]; /* constants and functions of the header file */
 } emitter;
 
 bool emit_open(emitter *e, const char *path); /* false: raised */
 bool emit_close(emitter *e);                  /* renames the file, or if an error is set, deletes it; false: raised */
 void emit_feature(emitter *e, const char *name, bool on); /* and those that it needs */
 void emit(emitter *e, const char *fmt, ...) TN_PRINTF(2, 3);
+
+/* A function that the file exports, NULL after the last one. */
+typedef struct {
+    const char *prototype, *text; /* text: what it does, in terms of the constants MODEL_... */
+} emit_function;
+/* Their declarations, in the file and with their texts in its header file, NAME.h for NAME.c. */
+void emit_interface(emitter *e, const emit_function *f);
+void emit_constant(emitter *e, const char *name, int64_t value); /* MODEL_<name> of the header file */
 
 /* The first comment of the file. */
 typedef struct {
@@ -172,7 +181,7 @@ void    spelling_emit_tables(emitter *e, const spelling *k);
 
 /* ---- language models (language_model.c) -------------------------------------------------------------------------- */
 
-extern const char writer_interface[]; /* the functions of a model that generates text */
+extern const emit_function writer_interface[]; /* the functions of a model that generates text */
 /* main, with the tokens that start (first; -1: none) and end its texts; bytes of its buffers for a text of `most` bytes
  * and `length` tokens. */
 void    emit_writer(emitter *e, const tn_model *m, int32_t first);

@@ -105,7 +105,10 @@ static void put_sizes(emitter *e, const encoder *x)
                                {"SCORES", scores(x), NULL}};
     encoder_sizes(e, x->bert->encoder, x->length, "maximum tokens of a text");
     if (!x->vectors) emit_sizes(e, x->tuned ? tuned : masked, 3);
-    else emit(e, "enum { VECTOR = %lld, VECTOR_WIDE = %lld };\n", (long long)x->vectors->dim, (long long)widest(x));
+    else {
+        emit(e, "enum { VECTOR = %lld, VECTOR_WIDE = %lld };\n", (long long)x->vectors->dim, (long long)widest(x));
+        emit_constant(e, "VECTOR", x->vectors->dim);
+    }
     emit(e, "enum { FIRST_POSITION = %lld }; /* 0; RoBERTa: the padding token, plus 1 */\n",
          (long long)(x->bert->positions->count - c->positions));
     if (!x->tags && !x->vectors) emit(e, "#define HEAD_ACTIVATION %s\n", function_of(x));
@@ -134,13 +137,26 @@ static void put_steps(emitter *e, const encoder *x)
 
 static void put_interface(emitter *e, const encoder *x)
 {
-    emit(e, "\n/* See the functions' comments. */\n"
-            "int          model_encode(const char *text, int bytes, int *id);\n"
-            "const float *model_run(const int *id, int n);\n");
-    emit(e, x->vectors  ? "const float *model_embed(int n);\n\n"
-            : !x->tuned ? "const float *model_fill(int t);\n\n"
-            : x->tags   ? "const float *model_tag(int n);\n\n"
-                        : "const float *model_classify(void);\n\n");
+    static const emit_function embed = {"const float *model_embed(int n);",
+                                        "The vector of the n tokens that model_run has read, [MODEL_VECTOR]."},
+                               fill = {"const float *model_fill(int t);",
+                                       "The probabilities at token t of those that model_run has read, [MODEL_VOCAB]."},
+                               tag = {"const float *model_tag(int n);",
+                                      "The scores of the n tokens that model_run has read: rows of MODEL_CLASSES_WIDE "
+                                      "numbers,\n * of which MODEL_CLASSES count."},
+                               classify = {"const float *model_classify(void);",
+                                           "The scores of the text that model_run has read, [MODEL_CLASSES]."};
+    const emit_function functions[] = {
+        {"int model_encode(const char *text, int bytes, int *id);",
+         "Encodes a text of at most MODEL_TEXT_MOST bytes; id has room for MODEL_TOKENS. Returns the number of tokens."},
+        {"const float *model_run(const int *id, int n);",
+         "Reads n tokens, at most MODEL_LENGTH. Returns their hidden states."},
+        x->vectors  ? embed
+        : !x->tuned ? fill
+        : x->tags   ? tag
+                    : classify,
+        {NULL, NULL}};
+    emit_interface(e, functions);
 }
 
 static void set_features(emitter *e, const encoder *x)

@@ -42,6 +42,7 @@ bool export_translator(const tn_seq2seq *m, const tn_tokenizer *t, const char *p
 #define EXPORT_TEXT                                                                                             \
     "The C99 file holds the weights, the tokenizer and the code of the model: no library except libm, no "      \
     "malloc. More than 16 MiB of weights are a second file, NAME.bin for NAME.c, which gcc or clang includes. " \
+    "NAME.h declares its functions. "                                                                           \
     "Its results have the bits of Tenon's. With -DMODEL_MAIN it is a program that "
 #define EXPORT_OPTION(to) \
     OPTION_TEXT("c", 0, "FILE", to, "C file to write; an existing one is replaced", .required = true)

@@ -75,6 +75,13 @@ static void put_sizes(emitter *e, const tn_vit *m)
     emit_sizes(e, sizes, sizeof sizes / sizeof *sizes);
 }
 
+static const emit_function functions[] = {
+    {"const float *model_classify(const unsigned char *pixels);",
+     "The scores of an image, [MODEL_CLASSES]. pixels: MODEL_CHANNELS planes of MODEL_SIDE rows of MODEL_SIDE values from\n"
+     " * 0 to 255."},
+    {"const float *model_probabilities(void);", "The probabilities of that image's classes; the scores are lost."},
+    {NULL, NULL}};
+
 static void put_labels(emitter *e, const tn_vit *m)
 {
     const int64_t n = m->config.classes;
@@ -106,8 +113,7 @@ static void put_file(emitter *e, const tn_vit *m, const tn_image_processor *p, c
     emit_template(e, template_head);
     put_sizes(e, m);
     emit_weight_names(e);
-    emit(e, "\n/* See the functions' comments. */\nconst float *model_classify(const unsigned char *pixels);\n"
-            "const float *model_probabilities(void);\n\n");
+    emit_interface(e, functions);
     emit_template(e, template_arithmetic);
     emit_template(e, template_functions);
     emit_template(e, template_encoder);

@@ -132,17 +132,23 @@ static void put_sizes(emitter *e, const decoder *d)
          d->about.bias ? "output_bias" : "NULL");
 }
 
-const char writer_interface[] = "\n/* Text and tokens: see the functions' comments. */\n"
-                                "int  model_encode(const char *text, int bytes, int *id);\n"
-                                "int  model_decode(const int *id, int n, char *to);\n"
-                                "/* Reads a token; the logits of the next one, [VOCAB]; forgets the text. */\n"
-                                "void         model_read(int token);\n"
-                                "const float *model_logits(void);\n"
-                                "void         model_forget(void);\n"
-                                "/* Draws the next token. Several texts: model_use chooses one. */\n"
-                                "int    model_sample(float temperature, int top_k, float top_p, uint32_t *seed);\n"
-                                "size_t model_size(void);\n"
-                                "void   model_use(void *text);\n\n";
+const emit_function writer_interface[] = {
+    {"int model_encode(const char *text, int bytes, int *id);",
+     "Encodes a text of at most MODEL_TEXT_MOST bytes; id has room for MODEL_TOKENS. Returns the number of tokens."},
+    {"int model_decode(const int *id, int n, char *to);",
+     "Decodes n tokens, at most MODEL_RECENT; to has room for MODEL_TEXT bytes. Returns the number of bytes."},
+    {"void model_read(int token);", "Reads a token of the text."},
+    {"const float *model_logits(void);", "The logits of the next token, [MODEL_VOCAB]."},
+    {"void model_forget(void);", "Starts another text."},
+    {"int model_sample(float temperature, int top_k, float top_p, uint32_t *seed);",
+     "Draws the next token: among the top_k most likely ones (0: all), and of these among the fewest whose\n"
+     " * probabilities reach top_p (1: all). temperature divides the logits; 0: the most likely token. *seed, any number,\n"
+     " * is changed."},
+    {"size_t model_size(void);", "The bytes of a text for model_use."},
+    {"void model_use(void *text);",
+     "Several texts: each needs model_size() bytes, which are zeros at its start. The other functions continue the text\n"
+     " * that model_use has chosen; NULL: the model's own."},
+    {NULL, NULL}};
 
 static void add_weights(emitter *e, const decoder *d)
 {
@@ -190,7 +196,7 @@ static void put_file(emitter *e, const tn_model *m, const decoder *d, const spel
     put_sizes(e, d);
     spelling_emit_sizes(e, k, spelling_most(d->length), true);
     emit_weight_names(e);
-    emit(e, "%s", writer_interface);
+    emit_interface(e, writer_interface);
     emit_template(e, template_arithmetic);
     emit_template(e, template_functions);
     emit_template(e, template_embedding);

@@ -111,7 +111,7 @@ static void put_file(emitter *e, const tn_model *m, const recurrent *r, const sp
     put_sizes(e, r);
     spelling_emit_sizes(e, k, PROMPT, true);
     emit_weight_names(e);
-    emit(e, "%s", writer_interface);
+    emit_interface(e, writer_interface);
     emit_template(e, template_arithmetic);
     emit_template(e, template_functions);
     emit_template(e, template_embedding);

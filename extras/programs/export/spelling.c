@@ -57,11 +57,13 @@ void spelling_emit_sizes(emitter *e, const spelling *k, int64_t most, bool decod
         return;
     }
     wordpiece_emit_sizes(e, &k->pieces, most);
-    if (decodes)
-        emit(e,
-             "enum {\n    RECENT = %d, /* tokens that are decoded together */\n    MODEL_TOKENS = LENGTH,\n"
-             "    MODEL_TEXT = %lld\n};\n",
-             TOKENS_TOGETHER, (long long)(TOKENS_TOGETHER * k->longest));
+    emit_constant(e, "TOKENS", e->length);
+    if (!decodes) return;
+    emit_constant(e, "RECENT", TOKENS_TOGETHER), emit_constant(e, "TEXT", TOKENS_TOGETHER * k->longest);
+    emit(e,
+         "enum {\n    RECENT = %d, /* tokens that are decoded together */\n    MODEL_TOKENS = LENGTH,\n"
+         "    MODEL_TEXT = %lld\n};\n",
+         TOKENS_TOGETHER, (long long)(TOKENS_TOGETHER * k->longest));
 }
 
 void spelling_emit_code(emitter *e, const spelling *k, bool decodes)

@@ -308,6 +308,9 @@ void tokens_free(token_tables *k)
 
 void tokens_emit_sizes(emitter *e, const token_tables *k, int64_t text_most)
 {
+    const int64_t piece = k->longest > 0 ? k->longest : 1;
+    emit_constant(e, "TEXT_MOST", text_most), emit_constant(e, "TOKENS", 6 * text_most + 8);
+    emit_constant(e, "RECENT", k->together), emit_constant(e, "TEXT", 3 * k->together * piece);
     emit_feature(e, "SENTENCE", tn_tokenizer_kind_of(k->t) == TN_SENTENCE_BPE);
     emit(e, "enum {\n    TOKENS = %lld, /* of the tokenizer */\n    MERGES = %lld,\n    SPECIALS = %lld,\n",
          (long long)k->n, (long long)k->merges, (long long)k->specials);
@@ -327,8 +330,7 @@ void tokens_emit_sizes(emitter *e, const token_tables *k, int64_t text_most)
          "    RECENT = %lld,     /* tokens that are decoded together */\n"
          "    TEXT_MOST = %lld, /* bytes of a text */\n"
          "    MODEL_TOKENS = 6 * TEXT_MOST + 8,\n    MODEL_TEXT = 3 * RECENT * PIECE_MOST\n};\n",
-         k->drops, k->each_byte, (long long)(k->longest > 0 ? k->longest : 1), (long long)k->together,
-         (long long)text_most);
+         k->drops, k->each_byte, (long long)piece, (long long)k->together, (long long)text_most);
     emit(e,
          "enum { NORMAL = 0, SKIPPED, RAW }; /* kinds of tokens in decoding */\n"
          "struct piece {\n    int         bytes, kind;\n    const char *text;\n};\n"

@@ -59,12 +59,17 @@ static void put_sizes(emitter *e, const tn_seq2seq *m)
          c->plain_embedding ? 1.0 : (double)(float)sqrt((double)c->dim), m->out_bias ? "output_bias" : "NULL");
 }
 
-static const char interface[] = "\n/* See the functions' comments. */\n"
-                                "int          model_encode(const char *text, int bytes, int *id);\n"
-                                "int          model_decode(const int *id, int n, char *to);\n"
-                                "void         model_run(const int *id, int n);\n"
-                                "void         model_read(int token);\n"
-                                "const float *model_logits(void);\n\n";
+static const emit_function functions[] = {
+    {"int model_encode(const char *text, int bytes, int *id);",
+     "Encodes a text of at most MODEL_TEXT_MOST bytes; id has room for MODEL_TOKENS. Returns the number of tokens."},
+    {"int model_decode(const int *id, int n, char *to);",
+     "Decodes n tokens, at most MODEL_RECENT; to has room for MODEL_TEXT bytes. Returns the number of bytes."},
+    {"void model_run(const int *id, int n);",
+     "Reads a text of n tokens, at most MODEL_LENGTH, and starts its translation."},
+    {"void model_read(int token);", "Reads a token of the translation, the first of which is MODEL_BEGIN."},
+    {"const float *model_logits(void);",
+     "The logits of the translation's next token, [MODEL_VOCAB]; MODEL_END ends it."},
+    {NULL, NULL}};
 
 static void add_weights(emitter *e, const tn_seq2seq *m)
 {
@@ -101,7 +106,7 @@ static void put_file(emitter *e, const tn_seq2seq *m, const spelling *k, const c
     put_sizes(e, m);
     spelling_emit_sizes(e, k, most, true);
     emit_weight_names(e);
-    emit(e, "%s", interface);
+    emit_interface(e, functions);
     emit_template(e, template_arithmetic);
     emit_template(e, template_functions);
     emit_template(e, template_embedding);

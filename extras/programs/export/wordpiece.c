@@ -216,6 +216,7 @@ void wordpiece_free(wordpiece_tables *k)
 void wordpiece_emit_sizes(emitter *e, const wordpiece_tables *k, int64_t text_most)
 {
     const tn_tokenizer_roles r = tn_tokenizer_special(k->t);
+    emit_constant(e, "TEXT_MOST", text_most);
     emit(e,
          "enum {\n    TOKENS = %lld, /* of the tokenizer */\n    SORTED = %lld,\n    SPECIALS = %lld,\n"
          "    RANGES = %lld,\n    BEFORE = %d, /* tokens before and after each text */\n    AFTER = %d,\n"

@@ -250,7 +250,7 @@ static void on_event(void *training_, const tn_fit_event *e)
     g->history[g->known++] = e->value;
     if (tn_ema_started(g->means) || !(e->value > best)) return;
     tn_ema_start(g->means);
-    if (!settings.quiet) fprintf(stderr, "averaging the weights from step %lld\n", (long long)e->step);
+    if (!settings.quiet) tell("averaging the weights from step %lld\n", (long long)e->step);
 }
 
 /* ---- a kind of training ------------------------------------------------------------------------------------------ */

@@ -173,7 +173,6 @@ static void add_figures(tn_report *r, const model *m, const token_list *p, tn_te
 {
     selection other;
     progress  bar = progress_begin("figures", 3, "part");
-    tn_report_heading(r, "All heads");
     if (select_tokens(m, p, &other)) tn_report_choice(r, "Tokens", "all", true);
     add_matrices(r, &(selection){*p, NULL}, all, a, each);
     progress_at(&bar, 1, "all tokens");

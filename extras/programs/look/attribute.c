@@ -91,7 +91,7 @@ static bool choose_answer(question *q)
 static void write_page(const question *q, const double *value, double difference)
 {
     char       title[256];
-    tn_report *r = tn_report_new("Contribution of each token");
+    tn_report *r = report_new("contribution of each token", dir);
     if (q->m->kind == TRANSLATOR) snprintf(title, sizeof title, "to the translation: %.4g nats in total", difference);
     else snprintf(title, sizeof title, "to '%.100s': %.4g nats in total", answer_name(q), difference);
     tn_report_paragraph(r,

@@ -9,7 +9,7 @@ static int run(int count, char **operands)
     (void)count, (void)operands;
     if (reject_png(html)) return EXIT_USAGE;
     if (model_open(dir, &m)) {
-        tn_report *r = report_new("A model, box by box", dir);
+        tn_report *r = report_new("box by box", dir);
         tn_report_module(r, "Modules and their parameters", m.net);
         if (write_report(r, html)) printf("%s\n", html);
         model_close(&m);

@@ -3,6 +3,7 @@
  *
  * Two controls: the subject is masked, too; and objects are ranked by how often they occur in the facts of the
  * template. */
+#include "programs/common/messages.h"
 #include "probe.h"
 
 #include <stdlib.h>
@@ -82,8 +83,8 @@ static bool facts_open(const model *m, const char *path, fact_list *f)
     if (tn_error() == TN_OK && f->skipped == f->n)
         tn_raise(TN_EINVAL, "'%s': no object is one token of this model; give objects of one token", path);
     if (tn_error() == TN_OK && f->skipped)
-        fprintf(stderr, "%lld of %lld facts are skipped, because their objects are not one token, for example '%s'\n",
-                (long long)f->skipped, (long long)f->n, tn_labelled_at(f->file, f->first_skipped).label[0]);
+        tell("%lld of %lld facts are skipped, because their objects are not one token, for example '%s'\n",
+             (long long)f->skipped, (long long)f->n, tn_labelled_at(f->file, f->first_skipped).label[0]);
     return tn_error() == TN_OK;
 }
 

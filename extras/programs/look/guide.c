@@ -3,6 +3,7 @@
  * itself.
  *
  * If the model has a masked-LM head, the masked-LM loss is added, so that the model stays a language model. */
+#include "programs/common/messages.h"
 #include "trees.h"
 
 #include <math.h>
@@ -332,8 +333,7 @@ static int run(int count, char **operands)
                 tn_eval(m.net);
                 if (tn_error() == TN_OK) print_results(&g, &u, "after");
             }
-            if (out && tn_error() == TN_OK && model_save(&m, out) != TN_OK)
-                fprintf(stderr, "the model was not saved\n");
+            if (out && tn_error() == TN_OK && model_save(&m, out) != TN_OK) tell("the model was not saved\n");
         }
         trees_close(&t), trees_close(&u);
         model_close(&m);

@@ -1,5 +1,6 @@
 /* heads.c — look heads and look prune: the importance of attention heads, and pruning of heads. */
 #include "programs/common/translator.h"
+#include "programs/common/messages.h"
 #include "look.h"
 
 #include <stdlib.h>
@@ -101,7 +102,7 @@ static int run_heads(int count, char **operands)
             }
         }
         if (h && html && tn_error() == TN_OK) {
-            tn_report *r = report_new("Importance of attention heads", dir);
+            tn_report *r = report_new("importance of attention heads", dir);
             tn_report_paragraph(r,
                                 "The importance of each head for the loss, E |Att(x)ᵀ ∂L/∂Att(x)|, in percent of the "
                                 "maximum.");
@@ -251,7 +252,7 @@ static int run_prune(int count, char **operands)
     if (model_open(dir, &m)) {
         const bool may = (by_chance || check_seed(&m)) && model_may_save(out);
         if (may && texts_open(&config, &m, &t) && held_open(&m, &held)) prune_all(&m, &t, &held);
-        if (out && tn_error() == TN_OK && model_save(&m, out) != TN_OK) fprintf(stderr, "the model was not saved\n");
+        if (out && tn_error() == TN_OK && model_save(&m, out) != TN_OK) tell("the model was not saved\n");
         texts_close(&t), held_close(&held);
         model_close(&m);
     }

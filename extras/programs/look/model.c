@@ -180,7 +180,10 @@ int reject_png(const char *path)
 
 tn_report *report_new(const char *title, const char *dir)
 {
-    tn_report *r = tn_report_new(title);
+    char        both[400];
+    const char *slash = dir ? strrchr(dir, '/') : NULL;
+    snprintf(both, sizeof both, "%.80s: %.300s", slash && slash[1] ? slash + 1 : dir ? dir : "", title);
+    tn_report *r = tn_report_new(dir ? both : title); /* tabs of several models differ */
     if (r && dir) tn_report_summary(r, NULL, NULL, 1, (const char *const[]){"model"}, &dir);
     return r;
 }

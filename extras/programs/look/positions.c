@@ -30,7 +30,7 @@ static void draw(const char *title, tn_tensor *x)
         names[i] = text[i];
     }
     if (names && text) {
-        tn_report *r = report_new("Positions", dir);
+        tn_report *r = report_new("positions", dir);
         tn_tensor *low = tn_amin(x, .dims = TN_DIMS(0, 1)), *high = tn_amax(x, .dims = TN_DIMS(0, 1));
         tn_report_heatmap(r, title, n, names, d, names + n,
                           tn_div(tn_sub(x, low), tn_add_scalar(tn_sub(high, low), 1e-12)));

@@ -298,7 +298,7 @@ void probe_edges(const study *s)
         }
     }
     if (tn_error() == TN_OK && s->html) {
-        tn_report      *page = report_new("Relations in the layers", s->dir);
+        tn_report      *page = report_new("relations in the layers", s->dir);
         const int       n = (int)train.v.layers;
         const tn_series f1[] = {{.name = "relations", .n = n, .x = to.x, .y = to.f1},
                                 {.name = "control task", .n = n, .x = to.x, .y = to.control}};

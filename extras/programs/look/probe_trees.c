@@ -284,7 +284,7 @@ static void add_tree(tn_report *r, const tree_set *set, int64_t i, const int64_t
 
 static void write_page(const study *s, const tree_set *set, const results *to)
 {
-    tn_report      *r = report_new("Trees in the layers", s->dir);
+    tn_report      *r = report_new("trees in the layers", s->dir);
     const tn_series series[] = {{.name = "probe", .n = to->layers, .x = to->x, .y = to->uuas},
                                 {.name = "probe of the control task", .n = to->layers, .x = to->x, .y = to->control},
                                 {.name = "neighbouring words", .n = to->layers, .x = to->x, .y = to->chain}};

@@ -1,6 +1,7 @@
 /* surface.c — look surface: the loss surface around a model's weights, between two models, or around networks that
  * differ only in residual connections and norms. */
 #include "programs/common/checksum.h"
+#include "programs/common/messages.h"
 #include "look.h"
 #include "twins.h"
 
@@ -76,7 +77,7 @@ static bool read_table(const job *j)
         else j->a.values[(int64_t)row * j->a.nx + (int64_t)column] = value, known++;
     }
     tn_lines_free(l);
-    if (known && !settings.quiet) fprintf(stderr, "%lld points read from the table\n", (long long)known);
+    if (known && !settings.quiet) tell("%lld points read from the table\n", (long long)known);
     return tn_error() == TN_OK;
 }
 
@@ -368,7 +369,7 @@ static int run(int count, char **operands)
     job j = {.a = {.nx = size, .ny = size, .x0 = -span, .x1 = span, .y0 = -span, .y1 = span}, .of_weights = CHECKSUM};
     const tn_scope s = tn_scope_begin();
     j.a.values = malloc((size_t)(size * size) * sizeof *j.a.values);
-    tn_report *r = html ? report_new("Loss surface", dir) : NULL;
+    tn_report *r = html ? report_new("loss surface", dir) : NULL;
     printf("model\tmin\tmax\tconcave %%\tratio\trough\n");
     if (!j.a.values) tn_raise(TN_ENOMEM, "no memory for the surface");
     else if (depth) twin_surfaces(&j, r);

@@ -84,7 +84,7 @@ static void walk(const steps *s)
     print_table("weights: softmax of each row", w, weights, true);
     print_table("sum: the values, weighted", w, sum, false);
     if (!html) return;
-    tn_report *r = report_new("Attention, step by step", dir);
+    tn_report *r = report_new("attention, step by step", dir);
     tn_report_heatmap(r, "Weights: rows attend to columns", w->n, w->name, w->n, w->name, weights);
     if (write_report(r, html)) printf("%s\n", html);
 }

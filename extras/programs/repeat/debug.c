@@ -9,6 +9,7 @@
 #include "debug.h"
 #include "repeat.h"
 
+#include "programs/common/messages.h"
 #include "programs/common/resume.h"
 
 #include <stdlib.h>
@@ -241,7 +242,7 @@ bool debug_repeat(debugging *d, int64_t first, int64_t until)
     char           checkpoints[1024];
     in_folder(d->folder, "checkpoints", checkpoints);
     if (!make_folder(checkpoints) || !go_before(d, first, checkpoints)) return false;
-    if (!settings.quiet) fprintf(stderr, "replay   steps %lld to %lld\n", (long long)d->done + 1, (long long)until);
+    if (!settings.quiet) tell("replay   steps %lld to %lld\n", (long long)d->done + 1, (long long)until);
     d->bar = progress_begin("replay", until, "step");
     d->bar.from = d->done;
     debugged = d;

@@ -9,6 +9,7 @@
 #include "programs/common/checksum.h"
 #include "repeat.h"
 #include "replay.h"
+#include "programs/common/messages.h"
 #include "programs/common/resume.h"
 
 #include <stdlib.h>
@@ -162,7 +163,7 @@ static void print_rest(const verification *v, const char *in)
         if (!*in && !strcmp(file, "checkpoints")) print_rest(v, name);
         else if (file[0] != '.' && !state && !own &&
                  !(at && (!at[strlen(listed)] || strchr("\n/", at[strlen(listed)]))))
-            fprintf(stderr, " %s", name);
+            tell(" %s", name);
         free(e[i]);
     }
     if (n >= 0) free(e);
@@ -236,12 +237,12 @@ static void on_plan(const tn_verify_plan *p, void *user)
     tn_json_close(v->w);
     v->bar = progress_begin("verify", p->steps, "step");
     if (settings.quiet) return;
-    fprintf(stderr, "verify   %lld of %lld segments: %lld of %lld steps", (long long)p->segments,
-            (long long)p->segments_in_all, (long long)p->steps, (long long)p->steps_in_all);
+    tell("verify   %lld of %lld segments: %lld of %lld steps", (long long)p->segments, (long long)p->segments_in_all,
+         (long long)p->steps, (long long)p->steps_in_all);
     if (v->seconds > 0 && p->steps_in_all)
-        fprintf(stderr, "; about %s, the time of as many steps of the training",
-                progress_time(v->seconds * (double)p->steps / (double)p->steps_in_all, time));
-    fprintf(stderr, "\n");
+        tell("; about %s, the time of as many steps of the training",
+             progress_time(v->seconds * (double)p->steps / (double)p->steps_in_all, time));
+    tell("\n");
 }
 
 static void on_event(const tn_fit_event *e, void *user)
@@ -348,9 +349,9 @@ static bool write_certificate(verification *v)
     if (!(text = tn_json_text(v->w, NULL)) || (against && !same_certificate(v, text))) return false;
     if (tn_json_save(v->w, to) != TN_OK) return false;
     if (settings.quiet) return true;
-    fprintf(stderr, "checksums %s\nnot compared:", to);
+    tell("checksums %s\nnot compared:", to);
     print_rest(v, "");
-    fprintf(stderr, "; of run.json, its member \"run\", with times and the command\n");
+    tell("; of run.json, its member \"run\", with times and the command\n");
     return true;
 }
 

@@ -211,14 +211,31 @@ static void embed(server *s, job *j)
 
 /* ---- a step ------------------------------------------------------------------------------------------------------ */
 
+/* The text that starts next: the one with the fewest tokens to read and to write, or the oldest one if it has waited for
+ * LONG seconds. NULL: none waits. */
+static choice *next_waiting(const server *s, job **of)
+{
+    enum { LONG = 2 };
+    choice *next = NULL;
+    for (job *j = s->jobs; j; j = j->next)
+        for (int64_t i = 0; i < j->count && !j->done && j->kind != JOB_EMBEDDINGS; i++) {
+            choice *c = &j->choice[i];
+            if (c->number >= 0 || c->finish) continue;
+            if (next && c->prompt.n + c->most >= next->prompt.n + next->most) continue;
+            const bool first = !next;
+            next = c, *of = j;
+            if (first && seconds_now() - (j->until - s->seconds) > LONG) return c;
+        }
+    return next;
+}
+
 bool jobs_step(server *s)
 {
-    bool more = false, embedded = false;
+    bool    more = false, embedded = false;
+    choice *c;
+    job    *of;
     if (s->lm.net && !s->live && !(s->live = jobs_live(s))) restart(s);
-    for (job *j = s->jobs; j; j = j->next)
-        for (int64_t i = 0; i < j->count && !j->done && j->kind != JOB_EMBEDDINGS; i++)
-            if (s->live && j->choice[i].number < 0 && !j->choice[i].finish && tn_live_room(s->live) > 0)
-                start(s, j, &j->choice[i]);
+    while (s->live && tn_live_room(s->live) > 0 && (c = next_waiting(s, &of))) start(s, of, c);
     if (s->live && tn_live_room(s->live) < s->rows && tn_live_step(s->live) < 0) restart(s);
     for (job *j = s->jobs; j; j = j->next) {
         if (!j->done && j->kind != JOB_EMBEDDINGS) progress_of(s, j);

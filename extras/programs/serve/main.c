@@ -13,7 +13,7 @@
 static server      s = {.host = "127.0.0.1",
                         .port = 8080,
                         .rows = 8,
-                        .chunk = 32,
+                        .chunk = 16,
                         .tokens = 1024,
                         .body = 1 << 20,
                         .connections = 256,

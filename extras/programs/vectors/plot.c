@@ -1,5 +1,6 @@
 /* plot.c — vectors plot and project: plots words in two dimensions, and writes files for TensorBoard's projector. */
 #include "programs/common/files.h"
+#include "programs/common/page.h"
 #include "vectors.h"
 
 #include <stdlib.h>
@@ -74,8 +75,8 @@ static void find_near(points *p, tn_tensor *rows)
 
 static bool save_plot(const points *p, const tn_vectors *v, bool html)
 {
-    tn_report    *r = tn_report_new("Words");
-    char          words[32], dim[32], title[64];
+    char          words[32], dim[32], title[200];
+    tn_report    *r = tn_report_new(run_title(&(run_page){.folder = vectors_file, .title = "words"}, title));
     tn_report_map m = {
         .n = p->n, .near = NEAR, .words = p->name, .at = p->at, .neighbours = p->near, .similarity = p->similarity};
     snprintf(words, sizeof words, "%lld of %lld", (long long)p->n, (long long)tn_vectors_size(v));

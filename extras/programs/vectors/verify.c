@@ -135,9 +135,8 @@ static int repeat(comparison *c, const tn_json *saved)
     if (c->differs) return differs(c->differs, "weights", "they have another hash than in the record");
     if (!same) return differs(c->n, "weights", text);
     if (!settings.quiet)
-        fprintf(stderr,
-                "not compared: of the record, names of files and folders, white space, and of \"made_by\" all but the "
-                "kernels\n");
+        tell("not compared: of the record, names of files and folders, white space, and of \"made_by\" all but the "
+             "kernels\n");
     printf("identical %lld segments\n", (long long)c->compared);
     return program_end();
 }

@@ -1,10 +1,12 @@
 /* demo.c — vit demo: trains a ViT and a convolutional network on the same images and compares them. */
+#include "programs/common/messages.h"
+#include "programs/common/numbers.h"
 #include "vit.h"
 
 static const char *out = "build/vit", *images, *labels;
 static double      minutes, held = 0.2;
 static int64_t     steps;
-static bool        resume;
+static bool        resume, json;
 
 enum { DEFAULT_MINUTES = 4 };
 
@@ -42,7 +44,7 @@ static bool train_one(const char *shape, tn_report *r, double *accuracy)
     a->minutes = steps ? 0 : (vit ? 0.85 : 0.15) * (minutes > 0 ? minutes : DEFAULT_MINUTES);
     t.base.no_duration = !steps && !(minutes > 0);
     a->resume = resume && file_exists(folder);
-    if (!settings.quiet) fprintf(stderr, "%s\n", vit ? "-- vision transformer" : "-- convolutional network");
+    if (!settings.quiet) tell("%s\n", vit ? "-- vision transformer" : "-- convolutional network");
     const tn_fit_result got = train_run(&t.base);
     bool                fine = got.why != TN_FIT_FAILED && got.why != TN_FIT_STOPPED;
     if (got.why == TN_FIT_STOPPED) train_stopped(&got, "vit demo --resume");
@@ -62,6 +64,17 @@ static bool train_one(const char *shape, tn_report *r, double *accuracy)
     return fine && tn_error() == TN_OK;
 }
 
+static void print_end(double patches, double convolutions, double took)
+{
+    if (json) {
+        numbers_json("{\"accuracy\":", 100 * patches, 2), numbers_json(",\"convolution\":", 100 * convolutions, 2);
+        numbers_json(",\"minutes\":", took, 2), printf("}\n");
+    } else
+        printf("After %.2f minutes the vision transformer classifies %.2f %% of unseen images correctly, the "
+               "convolutional network %.2f %%.\n",
+               took, 100 * patches, 100 * convolutions);
+}
+
 static int run(int count, char **operands)
 {
     (void)count, (void)operands;
@@ -76,9 +89,8 @@ static int run(int count, char **operands)
         tn_report *r = tn_report_new("Vision transformer and convolutional network");
         if (train_one("vit", r, &patches) && train_one("convolutions", r, &convolutions)) {
             if (record_report(r, in_folder(out, "report.html", path))) {
-                if (!settings.quiet) fprintf(stderr, "report   %s\n", path);
-                printf("accuracy %.2f convolution %.2f minutes %.2f\n", 100 * patches, 100 * convolutions,
-                       (seconds_now() - began) / 60);
+                if (!settings.quiet) tell("report   %s\n", path);
+                print_end(patches, convolutions, (seconds_now() - began) / 60);
             }
         } else tn_report_free(r);
     }
@@ -96,6 +108,7 @@ static const option options[] = {
     OPTION_INT("steps", 'n', "N", &steps, "training steps of each model, instead of --minutes", .least = 1,
                .most = 1e9),
     OPTION_FLAG("resume", 'r', &resume, "resume an interrupted run"),
+    OPTION_FLAG("json", 0, &json, "print the last line as JSON"),
     {0},
 };
 const command demo_command = COMMAND(

@@ -1,5 +1,6 @@
 /* eval.c — vit eval: the accuracy of a model on labelled images, and the misclassified images. */
 #include "programs/common/numbers.h"
+#include "programs/common/messages.h"
 #include "vit.h"
 
 #include <math.h>
@@ -76,7 +77,8 @@ void evaluation_free(evaluation *j)
 
 static bool page(const model *m, const image_set *p, const evaluation *j)
 {
-    tn_report *r = tn_report_new("Evaluation of an image classifier");
+    char       title[200];
+    tn_report *r = tn_report_new(run_title(&(run_page){.folder = dir, .title = "evaluation"}, title));
     report_evaluation(r, m, p, j, "images");
     report_attention(r, m, p, first, p->n - first);
     return record_report(r, html);
@@ -102,7 +104,7 @@ static int run(int operands, char **operand)
             } else
                 printf("accuracy  %.2f %% (%lld of %lld wrong)\nloss      %.4f\n", 100 * part,
                        (long long)(j.n - j.correct), (long long)j.n, j.loss);
-            if (html && !settings.quiet) fprintf(stderr, "report   %s\n", html);
+            if (html && !settings.quiet) tell("report   %s\n", html);
         }
     }
     evaluation_free(&j);

@@ -215,9 +215,9 @@ export_and_check films films lines "$bert" classify
 export_and_check lstm lstm words "$lm" "${write[@]}" --prompt "$(cat words)"
 # Several texts at the same time, and drawn tokens.
 for name in llama lstm; do
-    gcc -std=c99 -O1 "$root/extras/tests/project/export_texts.c" $name.o -lm -o $name.texts &&
-        ./$name.texts "$(grep -oP '^    VOCAB = \K[0-9]+' $name.c)" >texts.out ||
-        wrong "$name with several texts: $(head -n 3 texts.out)"
+    silent gcc "${flags[@]}" -O1 -I. "-DMODEL_HEADER=\"$name.h\"" "$root/extras/tests/project/export_texts.c" $name.o \
+        -lm -o $name.texts
+    ./$name.texts >texts.out || wrong "$name with several texts: $(head -n 3 texts.out)"
 done
 # For Windows, as far as a compiler without its headers can tell.
 if installed clang; then
@@ -238,6 +238,14 @@ check_images vit
 export_and_check ende ende pages "$translate" run --beam 1
 "$bert" export --model bert --embed --c vectors.c >out || wrong "bert export --embed fails"
 check vectors bert - short "$bert" embed --model bert
+# The header file declares what the C file defines, also for C++.
+for name in llama bert names-8 films lstm vit ende vectors; do
+    { echo "#include \"$name.h\"" && cat $name.c; } >declared.c
+    silent gcc "${flags[@]}" -Wmissing-prototypes -I. -fsyntax-only declared.c
+    [ "$(grep -cE '^[a-z].*\bmodel_[a-z]+\(.*\);$' $name.h)" = "$(nm $name.o | grep -c ' T model_')" ] ||
+        wrong "$name.h does not declare all functions of $name.c"
+    ! installed g++ || silent g++ -x c++ -Wall -Wextra -pedantic -fsyntax-only $name.h
+done
 gcc "${flags[@]}" -Werror -c llama.c -o llama.o && only_libm llama.o
 for name in llama bert films vit ende; do # the Transformer: from the arithmetic to the tokenizer or main
     lines=$(awk '/^\/\* ---- arithmetic/ { from = NR }

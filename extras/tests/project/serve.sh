@@ -49,6 +49,12 @@ findings <found
 end log
 [ "$(files)" = "$before" ] || wrong "serve writes files"
 
+begin log --model lm --embeddings encoder
+clients=(python3 "$root/tests/project/serve_clients.py" "$port" lm encoder "$expected" log)
+"${clients[@]}" "$server" >found 2>&1 || wrong "the slow readers failed: $(tail -n 2 found)"
+findings <found
+end log
+
 # A time limit ends a text; more texts than rows wait for each other.
 begin log --model lm --rows 1 --seconds 0.2
 ask=(curl -s -m 30 -H "Authorization: Bearer secret" -H "Content-Type: application/json")

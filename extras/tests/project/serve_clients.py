@@ -1,7 +1,8 @@
 """Clients of serve, for serve.sh: well-formed requests, wrong ones, slow and vanishing ones, 200 at once. Prints
 findings.
 
-serve_clients.py PORT LM ENCODER TEXT LOG    TEXT: what gpt write continues PROMPT with; LOG: serve's standard error
+serve_clients.py PORT LM ENCODER TEXT LOG          TEXT: what gpt write continues PROMPT with; LOG: serve's messages
+serve_clients.py PORT LM ENCODER TEXT LOG PROCESS  only slow readers; PROCESS: serve's number
 """
 import base64
 import http.client
@@ -209,6 +210,58 @@ def check_many(n=200):
     expect(f"{n} clients", sum(x == TEXT for x in found), n)
 
 
+def resident(process):
+    with open(f"/proc/{process}/status") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("VmRSS"))  # KiB
+
+
+def check_slow_readers(process, n=6):
+    """Clients that read a stream at a byte per 100 ms: they neither hold up the others nor lose anything, and what waits
+    for them is bounded."""
+    body = json.dumps({"prompt": PROMPT, "max_tokens": 400, "temperature": 1, "n": 2, "stream": True})
+    head = (f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {KEY}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n")
+    short = {"prompt": PROMPT, "max_tokens": 20, "temperature": 0}
+    expect("a text before slow readers", answer("/v1/completions", short)["choices"][0]["text"], TEXT)
+    before, over, read, done = resident(process), threading.Event(), [b""] * n, [False] * n
+
+    def slow(i):
+        c = socket.socket()
+        c.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        c.settimeout(60)
+        c.connect((HOST, PORT))
+        c.sendall((head + body).encode())
+        while not over.is_set():
+            read[i] += c.recv(1)
+            time.sleep(0.1)
+        while part := c.recv(65536):
+            read[i] += part
+        done[i] = b"data: [DONE]" in read[i]
+        c.close()
+
+    threads = [threading.Thread(target=slow, args=(i,)) for i in range(n)]
+    for t in threads:
+        t.start()
+    for _ in range(30):
+        began = time.monotonic()
+        expect("a text beside slow readers", answer("/v1/completions", short)["choices"][0]["text"], TEXT)
+        if time.monotonic() - began > 20:
+            print("a text beside slow readers takes more than 20 seconds")
+        time.sleep(0.05)
+    slowest, grown = max(map(len, read)), resident(process) - before
+    if slowest > 2000:
+        print(f"slow readers have read {slowest} bytes")
+    if grown > 32768:
+        print(f"slow readers cost {grown} KiB")
+    over.set()
+    for t in threads:
+        t.join()
+    expect("streams of slow readers", sum(done), n)
+
+
+if len(sys.argv) > 6:
+    check_slow_readers(int(sys.argv[6]))
+    sys.exit()
 check_texts()
 check_vectors()
 check_errors()

@@ -118,7 +118,7 @@ cp above.pgm $'k\xffey.pgm' # a name that is not UTF-8, which JSON cannot contai
 
 # A small demonstration.
 "$vit" demo "${data[@]}" --out demo --steps 12 --quiet >out 2>err || wrong "vit demo: $(cat err)"
-tail -n 1 out | grep -qE '^accuracy [0-9.]+ convolution [0-9.]+ minutes [0-9.]+$' ||
+tail -n 1 out | grep -qE '^After [0-9.]+ minutes .* [0-9.]+ % of unseen .*, the convolutional network [0-9.]+ %\.$' ||
     wrong "vit demo ends with: $(tail -n 1 out)"
 grep -q '<svg' demo/report.html || wrong "the report of vit demo has no pictures"
 

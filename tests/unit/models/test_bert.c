@@ -493,6 +493,38 @@ TEST(pieces_make_a_sentence)
                "tn_bert_sentences: the hidden states are NULL");
 }
 
+static bool later_than(void *user) { return --*(int *)user < 0; }
+
+/* A deadline ends vectors of texts at each of the calls of modules that they make, with a status of its own; without it
+ * they have the same bits as before. */
+TEST(texts_have_a_deadline)
+{
+    static const char *const texts[] = {"the keys", "the key to the cabinets"};
+    tn_tokenizer            *t = tokenizer();
+    tn_bert                 *m = reader(t);
+    tn_tensor               *want = tn_bert_embed(m, t, 2, texts, TN_POOL_MEAN);
+    int                      calls = 0;
+    fine();
+    for (bool ended = false; !ended; calls++) {
+        int        left = calls;
+        tn_tensor *y;
+        tn_stop_when(later_than, &left);
+        y = tn_bert_embed(m, t, 2, texts, TN_POOL_MEAN);
+        tn_stop_when(NULL, NULL);
+        ended = y != NULL;
+        if (ended) ck_assert(tn_same_bits(y, want));
+        else {
+            ck_assert_int_eq(tn_error(), TN_ESTATE);
+            ck_assert_ptr_nonnull(strstr(tn_error_message(), ": stopped, as the function of tn_stop_when asked"));
+            tn_clear_error();
+        }
+    }
+    fine();
+    ck_assert_int_gt(calls, 10);
+    tn_free(m);
+    tn_tokenizer_free(t);
+}
+
 /* A text's vector is the same alone and in a batch with longer texts. */
 TEST(texts_have_vectors)
 {

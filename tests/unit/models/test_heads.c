@@ -197,6 +197,32 @@ static tn_status adapt(tn_tuned *m)
                    .trained = tn_tuned_head(m));
 }
 
+static bool later_than(void *user) { return --*(int *)user < 0; }
+
+/* A deadline ends a tuned model's forward at each call of a module, and the loop over texts, with a status of its own. */
+TEST(stopped)
+{
+    tn_bert   *e = tn_bert_new(.vocab = 20, .dim = 8, .layers = 2, .heads = 2, .ff = 8, .positions = 8);
+    tn_tuned  *m = tn_tuned_new(e, .task = TN_TASK_CLASSIFICATION, .n = 3);
+    tn_tensor *ids = tn_full_of(TN_I64, TN_SHAPE(2, 5), 7), *y = NULL;
+    int        calls = 0;
+    tn_eval(m);
+    tn_tensor *want = tn_tuned_forward(m, ids);
+    fine();
+    for (; !y; calls++) {
+        int left = calls;
+        tn_stop_when(later_than, &left);
+        y = tn_tuned_forward(m, ids);
+        tn_stop_when(NULL, NULL);
+        ck_assert_int_eq(tn_error(), y ? TN_OK : TN_ESTATE);
+        ck_assert(y || strstr(tn_error_message(), ": stopped, as the function of tn_stop_when asked"));
+        tn_clear_error();
+    }
+    ck_assert_int_gt(calls, 10);
+    ck_assert(tn_same_bits(y, want));
+    tn_free(m);
+}
+
 /* With adapters in many layers, .trained still names the head: its text does not change meanwhile. */
 TEST(adapted_deep)
 {

@@ -4,6 +4,9 @@
 #include "tests/common/check_main.h"
 #include "tests/common/faults.h"
 
+#include <math.h>
+#include <time.h>
+
 enum { VOCAB = 11, LENGTH = 40 };
 
 static void *gpt(void)
@@ -233,6 +236,51 @@ TEST(beginnings)
     ck_assert_msg(tn_error() == TN_OK, "%s", tn_error_message());
     ck_assert_int_eq(tn_get_i64(got.lengths, 0), 4);
     ck_assert(begins(got, r.alone));
+    tn_live_free(l);
+    tn_module_free(m);
+}
+
+/* ---- time -------------------------------------------------------------------------------------------------------- */
+
+static double seconds(void)
+{
+    struct timespec t;
+    timespec_get(&t, TIME_UTC);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* The seconds in which a text gets 40 more tokens. */
+static double time_of_tokens(tn_live *l)
+{
+    const double began = seconds();
+    for (int i = 0; i < 40; i++) ck_assert_int_ge(tn_live_step(l), 1);
+    return seconds() - began;
+}
+
+/* A long prompt takes about a fifth of the time from a text that is written, and a short one is read before it. */
+TEST(long_prompt_beside_a_text)
+{
+    enum { LONG = 2000, POSITIONS = 4096, TRIES = 8 };
+    tn_seed(4);
+    tn_lm *m = (tn_lm *)tn_llama_new(.vocab = VOCAB, .dim = 32, .layers = 2, .heads = 4, .ff = 64,
+                                     .positions = POSITIONS, .init = 0.5);
+    tn_module_train(m, false);
+    tn_live      *l = tn_live_new(m, .rows = 4, .chunk = 64);
+    tn_tensor    *prompt = tn_randint(TN_SHAPE(1, LONG), 0, VOCAB), *word = tn_randint(TN_SHAPE(1, 1), 0, VOCAB);
+    double        least = INFINITY;
+    const int64_t text = tn_live_add(l, word, .most = 2000);
+    for (int i = 0; i < TRIES; i++) {
+        const double  alone = time_of_tokens(l);
+        const int64_t other = tn_live_add(l, prompt, .most = 1);
+        least = fmin(least, time_of_tokens(l) / alone);
+        ck_assert(!tn_live_ended(l, other));
+        const int64_t quick = tn_live_add(l, word, .most = 1);
+        for (int k = 0; k < 2; k++) ck_assert_int_ge(tn_live_step(l), 1); /* it is read next, or after a part */
+        ck_assert(tn_live_ended(l, quick));
+        tn_live_take(l, quick), tn_live_take(l, other);
+    }
+    ck_assert_msg(least < 1.8, "40 tokens beside a prompt of 2000 take %.1f times their time alone", least);
+    tn_live_take(l, text);
     tn_live_free(l);
     tn_module_free(m);
 }
