@@ -5,10 +5,7 @@
 #include "bert.h"
 #include "tune.h"
 
-static const char *dir, *out, *dtype;
-static bool        embeds;
-
-static bool export_any(const tn_model *m)
+static bool export_any(const tn_model *m, const char *dir, const char *out)
 {
     static const char *const tasks[] = {"classify", "tag", "answer", "choose"};
     if (m->family == TN_MODEL_ENCODER) return export_masked_model(m->bert, m->tokenizer, dir, out);
@@ -18,7 +15,7 @@ static bool export_any(const tn_model *m)
 }
 
 /* What bert embed computes. */
-static bool export_sentences(void)
+static bool export_sentences(const char *dir, const char *out, const char *dtype)
 {
     model     m;
     sentences how;
@@ -31,33 +28,27 @@ static bool export_sentences(void)
     return tn_error() == TN_OK;
 }
 
-static int run(int count, char **operands)
+bool export_this(const export_options *a)
 {
-    (void)count, (void)operands;
     char path[1024];
-    if (embeds || file_exists(in_folder(dir, "modules.json", path))) {
-        if (export_sentences()) printf("%s\n", out);
-        return program_end();
-    }
-    tn_model m = tn_model_open(dir, .needs_tokenizer = true);
-    if (m.family && weights_pack(m.module, dtype) && export_any(&m)) printf("%s\n", out);
+    if (a->embed || file_exists(in_folder(a->dir, "modules.json", path)))
+        return export_sentences(a->dir, a->out, a->dtype);
+    tn_model   m = tn_model_open(a->dir, .needs_tokenizer = true);
+    const bool done = m.family && weights_pack(m.module, a->dtype) && export_any(&m, a->dir, a->out);
     tn_model_close(&m);
-    return program_end();
+    return done;
 }
 
 static const option options[] = {
-    OPTION_TEXT("model", 'm', "DIR", &dir, "the model's folder", .required = true),
-    EXPORT_OPTION(&out),
-    EXPORT_DTYPE(&dtype),
-    OPTION_FLAG("embed", 0, &embeds,
+    OPTION_TEXT("model", 'm', "DIR", &export_asked.dir, "the model's folder", .required = true),
+    EXPORT_OPTIONS,
+    OPTION_FLAG("embed", 0, &export_asked.embed,
                 "export what bert embed computes (default: only for folders of sentence-transformers)"),
     {0},
 };
-const command export_command = COMMAND(
-    "export", "write a model as one C file", options,
-    .text = EXPORT_TEXT "predicts the [MASK] tokens in each line of standard input, as bert fill does; a model of "
-                        "bert tune that classifies texts or tags words does what bert classify or bert tag does, a "
-                        "folder of sentence-transformers what bert embed does.\n\n"
-                        "  bert export --model book --c book.c\n"
-                        "  cc -std=c99 -O2 -march=native -DMODEL_MAIN book.c -lm -o book\n"
-                        "  echo \"The old [MASK] went to the sea.\" | ./book");
+const command export_command =
+    EXPORT_COMMAND("bert", "book", options,
+                   "predicts the [MASK] tokens in each line of standard input, as bert fill does; a model of bert tune "
+                   "that classifies texts or tags words does what bert classify or bert tag does, a folder of "
+                   "sentence-transformers what bert embed does.",
+                   "echo \"The old [MASK] went to the sea.\" | ./book");

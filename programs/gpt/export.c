@@ -3,29 +3,21 @@
 #include "../common/weights.h"
 #include "gpt.h"
 
-static const char *dir, *tokenizer, *out, *dtype;
-
-static int run(int count, char **operands)
+bool export_this(const export_options *a)
 {
     model m;
-    (void)count, (void)operands;
-    if (model_open(dir, tokenizer, false, &m)) {
-        if (weights_pack(m.net, dtype) && export_language_model(&m.all, model_first(&m), dir, out)) printf("%s\n", out);
-        model_close(&m);
-    }
-    return program_end();
+    if (!model_open(a->dir, a->tokenizer, false, &m)) return false;
+    const bool done = weights_pack(m.net, a->dtype) && export_language_model(&m.all, model_first(&m), a->dir, a->out);
+    model_close(&m);
+    return done;
 }
 
 static const option options[] = {
-    OPTION_TEXT("model", 'm', "PATH", &dir, MODEL_HELP, .required = true),
-    OPTION_TEXT("tokenizer", 0, "PATH", &tokenizer, TOKENIZER_HELP),
-    EXPORT_OPTION(&out),
-    EXPORT_DTYPE(&dtype),
+    OPTION_TEXT("model", 'm', "PATH", &export_asked.dir, MODEL_HELP, .required = true),
+    OPTION_TEXT("tokenizer", 0, "PATH", &export_asked.tokenizer, TOKENIZER_HELP),
+    EXPORT_OPTIONS,
     {0},
 };
 const command export_command =
-    COMMAND("export", "write a model as one C file", options,
-            .text = EXPORT_TEXT "continues the text on standard input, as gpt write --temperature 0 does.\n\n"
-                                "  gpt export --model book --c book.c\n"
-                                "  cc -std=c99 -O2 -march=native -DMODEL_MAIN book.c -lm -o book\n"
-                                "  echo \"The old man\" | ./book");
+    EXPORT_COMMAND("gpt", "book", options, "continues the text on standard input, as gpt write --temperature 0 does.",
+                   "echo \"The old man\" | ./book");

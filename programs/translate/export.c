@@ -3,29 +3,19 @@
 #include "../common/weights.h"
 #include "translate.h"
 
-static const char *model_dir, *out, *dtype;
-
-static int run(int count, char **operands)
+bool export_this(const export_options *a)
 {
     model m;
-    (void)count, (void)operands;
-    if (model_open(model_dir, &m)) {
-        if (weights_pack(m.net, dtype) && export_translator(m.net, m.tokens, model_dir, out)) printf("%s\n", out);
-        model_close(&m);
-    }
-    return program_end();
+    if (!model_open(a->dir, &m)) return false;
+    const bool done = weights_pack(m.net, a->dtype) && export_translator(m.net, m.tokens, a->dir, a->out);
+    model_close(&m);
+    return done;
 }
 
 static const option options[] = {
-    OPTION_TEXT("model", 'm', "DIR", &model_dir, "folder of the model", .required = true),
-    EXPORT_OPTION(&out),
-    EXPORT_DTYPE(&dtype),
-    {0},
-};
-const command export_command = COMMAND(
-    "export", "write a model as one C file", options,
-    .text = EXPORT_TEXT "translates the lines of standard input, as translate run --beam 1 does. The model must be a "
-                        "Transformer of translate train.\n\n"
-                        "  translate export --model ende --c ende.c\n"
-                        "  cc -std=c99 -O2 -march=native -DMODEL_MAIN ende.c -lm -o ende\n"
-                        "  ./ende < test.en > test.out");
+    OPTION_TEXT("model", 'm', "DIR", &export_asked.dir, "folder of the model", .required = true), EXPORT_OPTIONS, {0}};
+const command export_command =
+    EXPORT_COMMAND("translate", "ende", options,
+                   "translates the lines of standard input, as translate run --beam 1 does. The model must be a "
+                   "Transformer of translate train.",
+                   "./ende < test.en > test.out");

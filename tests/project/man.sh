@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The manual pages are complete: each option that a command's --help shows is in the command's section of the page, with
 # its letter and its value, and vice versa; the exit codes are listed, too. If man is installed, it must print no
-# warnings. Pages use the macros of mdoc(7).
+# warnings. Pages use the macros of mdoc(7). `man.sh --fix` writes the lists of options from --help (docs/man/options.py).
 . "$(dirname "$0")/common.sh"
 fresh man
 [ -x "$build/bin/bert" ] || { echo "SKIPPED: the programs are not built" && exit 77; }
@@ -32,6 +32,22 @@ written()
             print letter, $0
         }' "$1" | sort
 }
+
+if [ "${1:-}" = --fix ]; then
+    for path in "$root"/docs/man/*.1; do
+        [ ! -x "$build/bin/$(basename "$path" .1)" ] ||
+            python3 "$root/docs/man/options.py" "$build/bin/$(basename "$path" .1)" "$path"
+    done
+fi
+
+# Test of --fix: a page without an option and with one that does not exist is written as it was, but with the words of
+# --help for the lost one.
+sed '/^\.It Fl -shape /,/^\.It /{/^\.It Fl -shape /d;/^\.It /!d};/^\.It Fl -vocab /i .It Fl -no-such Ar N\nNothing.' \
+    "$root/docs/man/gpt.1" >gpt.1
+python3 "$root/docs/man/options.py" "$build/bin/gpt" gpt.1 >said
+{ grep -q '^\.It Fl -shape Ar NAME$' gpt.1 && ! grep -q no-such gpt.1 &&
+    diff <(grep '^\.It' gpt.1 | sort) <(grep '^\.It' "$root/docs/man/gpt.1" | sort); } >difference ||
+    wrong "options.py does not mend a page: $(head difference)"
 
 compare() # PAGE WHAT: the files page and help
 {

@@ -2,28 +2,18 @@
 #include "../export/export.h"
 #include "lm.h"
 
-static const char *dir, *out;
-
-static int run(int count, char **operands)
+bool export_this(const export_options *a)
 {
     model      m;
     tn_rnn_lm *lm;
-    (void)count, (void)operands;
-    if (recurrent_open(dir, &m, &lm)) {
-        if (export_recurrent_model(&m.all, dir, out)) printf("%s\n", out);
-        model_close(&m);
-    }
-    return program_end();
+    if (!recurrent_open(a->dir, &m, &lm)) return false;
+    const bool done = export_recurrent_model(&m.all, a->dir, a->out);
+    model_close(&m);
+    return done;
 }
 
 static const option options[] = {
-    OPTION_TEXT("model", 'm', "DIR", &dir, "the model's folder", .required = true),
-    EXPORT_OPTION(&out),
-    {0},
-};
+    OPTION_TEXT("model", 'm', "DIR", &export_asked.dir, "the model's folder", .required = true), EXPORT_FILE, {0}};
 const command export_command =
-    COMMAND("export", "write a model as one C file", options,
-            .text = EXPORT_TEXT "continues the text on standard input, as lm write --temperature 0 does.\n\n"
-                                "  lm export --model book --c book.c\n"
-                                "  cc -std=c99 -O2 -march=native -DMODEL_MAIN book.c -lm -o book\n"
-                                "  echo \"The old man\" | ./book");
+    EXPORT_COMMAND("lm", "book", options, "continues the text on standard input, as lm write --temperature 0 does.",
+                   "echo \"The old man\" | ./book");
