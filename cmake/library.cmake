@@ -149,7 +149,9 @@ foreach(target IN LISTS objects)
   target_link_libraries(${target} PRIVATE tenon_needs)
   # clang needs up to a minute per file for UndefinedBehaviorSanitizer in optimised kernels. The kernels of the baseline
   # have it, not optimised; the others, from the same sources, have AddressSanitizer. stage.sanitize: both in all.
-  if(TENON_FUZZ AND target MATCHES "kernels_exact")
+  if(TENON_SANITIZE AND NOT TENON_TESTS AND target MATCHES "kernels") # programs, which train; unit tests check these
+    target_compile_options(${target} PRIVATE -O3 -fno-sanitize=all)
+  elseif(TENON_FUZZ AND target MATCHES "kernels_exact")
     target_compile_options(${target} PRIVATE -fno-sanitize=all)
   elseif(TENON_FUZZ AND target MATCHES "kernels_baseline")
     target_compile_options(${target} PRIVATE -O0 -fno-sanitize=address)

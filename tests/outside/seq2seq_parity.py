@@ -350,4 +350,5 @@ def main():
     return not fine
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())
