@@ -80,7 +80,8 @@ static TN__REAL TN__(fake_quantize_max)(int64_t n, const TN__REAL *x, bool weigh
         if (i % TN__INT8_GROUP == 0) sum[0] = sum[1] = 0;
         *of += TN__M(fabs)(x[i]);
         if (!(TN__M(fabs)(x[i]) <= max)) max = TN__M(fabs)(x[i]);
-        if (weight && !(*of * (TN__REAL)(127.0 / TN__INT8_SUM) <= max)) max = *of * (TN__REAL)(127.0 / TN__INT8_SUM);
+        if (weight && !(*of * (TN__REAL)(127.0 / (double)TN__INT8_SUM) <= max))
+            max = *of * (TN__REAL)(127.0 / (double)TN__INT8_SUM);
     }
     return max;
 }

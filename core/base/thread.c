@@ -36,6 +36,14 @@ void tn__at_thread_end(tn__end which, void (*end)(void))
     tn__self.at_end[which] = end;
 }
 
+/* The key is made before the first use of a thread's variable: MinGW frees these variables by a key of its own, and a
+ * thread calls the destructors in the order of the keys. */
+__attribute__((constructor)) static void library_start(void)
+{
+    pthread_once(&once, make_key);
+    tn__self.loader = tn__self.seeded = true;
+}
+
 /* The main thread has no exit callback, and an unloaded library must not be called back. Other threads may still run
  * here: main has returned without freeing their resources. */
 __attribute__((destructor)) static void library_end(void)

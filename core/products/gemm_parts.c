@@ -21,6 +21,7 @@ void tn__gemm_parts(int64_t n, tn__gemm_part *part)
         const double time = terms * (rows * tn__cost_term + tn__cost_byte * (double)tn__dtype_bytes(part[i].b.dtype));
         all += time, most = time > most ? time : most;
     }
-    if (n > 1 && most < LARGE * tn__cost_task && tn__worth_sharing(all)) tn_parallel_for(n, 1, multiply_parts, part);
+    if (n > 1 && most < (double)LARGE * tn__cost_task && tn__worth_sharing(all))
+        tn_parallel_for(n, 1, multiply_parts, part);
     else multiply_parts(0, n, part);
 }

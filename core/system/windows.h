@@ -86,7 +86,8 @@ int            tn__win_scandir(const char *path, struct dirent ***found, int (*f
                                int (*order)(const struct dirent **, const struct dirent **));
 
 #define access(path, mode) ((void)(mode), tn__win_stat(path, &(struct stat){0}))
-#define execvp(program, words) ((void)(words), errno = ENOSYS, -1)
+static inline int tn__win_execvp(char *const *words) { return (void)words, errno = ENOSYS, -1; }
+#define execvp(program, words) tn__win_execvp(words)
 #define fopen tn__win_fopen
 #define getc_unlocked _getc_nolock
 #define getcwd tn__win_getcwd

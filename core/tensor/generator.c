@@ -58,8 +58,6 @@ uint64_t tn__below(uint64_t seed, uint64_t position, int word, uint64_t first, u
 static _Atomic(uint64_t) process_seed; /* the last one of the main thread's own generator */
 static _Atomic(uint64_t) seeded;       /* number of threads that have derived their seed from it */
 
-__attribute__((constructor)) static void library_start(void) { tn__self.loader = tn__self.seeded = true; }
-
 /* The attempt is one that no draw reaches: the seeds are independent of the main thread's numbers. */
 static void derive_seed(void)
 {

@@ -30,7 +30,7 @@ need()
 run_facts() # FILE
 {
     sed -E -e '/^ *"(command|date|seconds)": /d' -e '/^ *"texts": /,/\]/d' -e '/^- \*\*(data|date|time)\*\*: /d' \
-        -e '/^# /d' -e '/^[a-z]+ (train|tune|distil|contrast|demo) /d' -e '/ --model |_(open|load)\("/d' "$1"
+        -e '/^# /d' -e '/^[a-z]+(\.exe)? (train|tune|distil|contrast|demo) /d' -e '/ --model |_(open|load)\("/d' "$1"
 }
 
 # Compares two folders of complete runs: the same files with the same bits, except the contents of the logs and the

@@ -15,19 +15,18 @@ same() # FILE PROGRAM ARGUMENT...: what both print; FILE: where here's goes
     "${emulator[@]}" "$there/$2$suffix" "${@:3}" >"$1.there" || wrong "$2 ${*:3} fails"
     tr -d '\r' <"$1.there" | cmp -s - "$1" || wrong "$2 ${*:3}: other output: $(diff "$1" "$1.there" | head -n 5)"
 }
-both() # FOLDER PROGRAM ARGUMENT...: FOLDER-here and FOLDER-there
+both() # FOLDER MODEL PROGRAM ARGUMENT...: FOLDER-here and FOLDER-there, in which MODEL is the model
 {
-    OMP_NUM_THREADS=2 "$here/$2" "${@:3}" --out "$1-here" >log || wrong "$2 ${*:3} fails here: $(tail -n 3 log)"
-    OMP_NUM_THREADS=2 "${emulator[@]}" "$there/$2$suffix" "${@:3}" --out "$1-there" >log ||
-        wrong "$2 ${*:3} fails: $(tail -n 3 log)"
-    cmp "$1-here/model.safetensors" "$1-there/model.safetensors" || wrong "$2 ${*:3}: other weights"
+    "$here/$3" "${@:4}" --out "$1-here" >log || wrong "$3 ${*:4} fails here: $(tail -n 3 log)"
+    "${emulator[@]}" "$there/$3$suffix" "${@:4}" --out "$1-there" >log || wrong "$3 ${*:4} fails: $(tail -n 3 log)"
+    cmp "$1-here/$2/model.safetensors" "$1-there/$2/model.safetensors" || wrong "$3 ${*:4}: other weights"
 }
 
 same answers tests/one_answer tiny
-both demo bert demo --dtype f32 --steps "$steps" --documents 400 --probes 20 --quiet
+both demo model bert demo --dtype f32 --steps "$steps" --documents 400 --probes 20 --quiet
 "$here/bert" sample-corpus --documents 40 >book.txt
 grep -m 140 . book.txt | awk '{ print $0 "\t" (NR % 3 ? "x" : "y") }' >train.tsv
-both tuned bert tune classify --quiet --model demo-here --train train.tsv --batch 4 --length 16 --epochs 2
+both tuned . bert tune classify --quiet --model demo-here/model --train train.tsv --batch 4 --length 16 --epochs 2
 if [ -e "${TENON_STORIES:-}/stories260K.bin" ]; then
     same story gpt write --model "$TENON_STORIES/stories260K.bin" --tokenizer "$TENON_STORIES/tok512.bin" \
         --seed 1 --tokens 200 --prompt "Once upon a time"

@@ -10,7 +10,7 @@ __declspec(dllimport) void *__stdcall VirtualAlloc(void *, size_t, unsigned long
 __declspec(dllimport) int __stdcall VirtualFree(void *, size_t, unsigned long);
 __declspec(dllimport) int __stdcall VirtualProtect(void *, size_t, unsigned long, unsigned long *);
 #define mmap(at, bytes, access, kind, fd, from) VirtualAlloc(at, bytes, 0x3000u | (kind), access)
-#define munmap(at, bytes) ((void)(bytes), !VirtualFree(at, 0, 0x8000))
+static inline int munmap(void *at, size_t bytes) { return (void)bytes, !VirtualFree(at, 0, 0x8000); }
 #define mprotect(at, bytes, access) (!VirtualProtect(at, bytes, access, &(unsigned long){0}))
 
 #endif
