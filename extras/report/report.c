@@ -115,9 +115,13 @@ void tn__report_figure(tn_report *r, const char *title, double width, double hei
 
 void tn__report_svg(tn_report *r, const char *title, const char *about, double width, double height)
 {
-    enum { SMALL = 470 }; /* narrower figures are side by side where the page is wide enough */
+    enum {
+        SMALL = 470, /* narrower figures are side by side where the page is wide enough */
+        TEXT = 272   /* for captions */
+    };
     tn__report_figure(r, title, width, height);
-    if (width <= SMALL) tn__report_put(r, "<figure class=\"n\" style=\"width:%dpx\"><figcaption>", r->width);
+    if (width <= SMALL)
+        tn__report_put(r, "<figure class=\"n\" style=\"width:%dpx\"><figcaption>", r->width > TEXT ? r->width : TEXT);
     else tn__report_put(r, "<figure><figcaption>");
     tn__report_text(r, title);
     tn__report_put(r, "</figcaption>\n<svg width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" style=\"min-width:%dpx\" ",

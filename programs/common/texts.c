@@ -128,7 +128,7 @@ void texts_explain_loss(double loss, double unigram, int64_t tokens)
 {
     enum { ENOUGH = 200 /* tokens: a short text has few different ones, and a low unigram loss */ };
     if (!settings.quiet && tokens >= ENOUGH && loss > unigram)
-        tell("This loss is above %.4f, that of a guess by how often each token occurs in the text: the model has not "
+        tell("This loss is above %.4f, that of a guess by the frequencies of the tokens in the text: the model has not "
              "learned such text yet, or is for another kind of text or another language. Train it longer, or evaluate "
              "it on text like its training text.\n",
              unigram);

@@ -1,4 +1,4 @@
-/* wrap.c — see wrap.h. A line that begins with a heading, a word and spaces up to column 9, continues below its text. */
+/* wrap.c — see wrap.h. A line that begins with a heading, a word and spaces up to column 9, continues below it. */
 #include "wrap.h"
 
 #include <string.h>

@@ -82,4 +82,19 @@ runs thoughts elmo train --kind skip-thought --text book.txt --steps 2
 says 7 "; the program vectors opens it" elmo embed --model thoughts
 tr a-z b-za <book.txt >other.txt
 runs translate translate train --src book.txt --tgt other.txt --size tiny --vocab-size 300 --steps 2
+cp book.txt FILE # a word of the next command
+runs t5 translate train --objective t5 --text book.txt --size tiny --vocab-size 300 --steps 40
+runs translated translate tune --model t5 --src book.txt --tgt other.txt --steps 2
+{
+    printf '\0\0\x08\3\0\0\0\x28\0\0\0\x0c\0\0\0\x0c' # 40 images of 12 x 12 pixels
+    awk 'BEGIN { for (i = 0; i < 40 * 144; i++) printf "%c", i * i % 97 + int(i / 144) % 3 * 10 + 1 }' </dev/null
+} >images
+{
+    printf '\0\0\x08\1\0\0\0\x28'
+    for ((i = 0; i < 40; i++)); do printf '\0\1\2' | head -c $((i % 3 + 1)) | tail -c 1; done
+} >labels
+{ printf 'P5 12 12 255\n' && head -c 160 images | tail -c 144; } >image.png # an image is recognised by its content
+small=(--images images --labels labels --steps 3)
+runs vit vit train "${small[@]}" --size tiny --layers 1 --dim 16 --heads 2
+runs vit-tuned vit tune "${small[@]}" --model vit
 exit $wrong

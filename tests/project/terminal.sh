@@ -25,6 +25,23 @@ done
 grep -q 'loss=' out-120 || wrong "the bar has no loss at 120 columns"
 grep -q 'tokenizer: 100%' out-120 || wrong "the tokenizer's bar does not end at 100 %: $(cat out-120)"
 
+# Information breaks between words at the terminal's width, below its heading, which is bold; a command that the user
+# may copy is not broken. Neither without a terminal; no colours with NO_COLOR.
+plain() { sed 's/\x1b\[[0-9;]*m//g' | grep .; }
+for columns in 40 60; do
+    on_terminal $columns "$train --text book.txt --steps 3 --no-progress --out info$columns" >out
+    n=$(plain <out | grep -vE '^(next |info)' | widest)
+    [ "$n" -lt $columns ] || wrong "information is $n characters wide on a terminal of $columns columns"
+    plain <out | grep -A 1 '^model  ' | tail -n 1 | grep -q '^         [a-z0-9]' ||
+        wrong "at $columns columns the model's line does not continue below its heading: $(cat out)"
+    grep -q $'\e\[1mmodel\e\[0m    tiny: ' out || wrong "a heading is not bold: $(cat -v out)"
+    grep -q ' gpt write --model info'$columns' --prompt "Once"$' out || wrong "the command is broken: $(cat out)"
+done
+on_terminal 40 "NO_COLOR=1 $train --text book.txt --steps 3 --no-progress --out nocolor" >out
+! grep -q $'\e' out || wrong "NO_COLOR is ignored: $(cat -v out)"
+"$build/bin/gpt" train --size tiny --length 16 --vocab-size 300 --text book.txt --steps 3 --out file 2>err >out
+! grep -q $'\e' err && grep -q '^model    tiny: .* in f32$' err || wrong "information in a file: $(cat err)"
+
 # After a resize the bar has the new width.
 on_terminal 120 "$train --text book.txt --steps 100000 --out resized & p=\$!
     until grep -qs '^20,' resized/log.csv; do sleep 0.1; done

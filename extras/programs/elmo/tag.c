@@ -333,9 +333,9 @@ static void test(tagger *m, const tagged *t, double seconds)
         tn_scope_end(s);
     }
     if (tn_error() == TN_OK && !settings.quiet) printf("seconds %.1f\n", seconds);
-    if (tn_error() == TN_OK && j.entities) printf("f1 %.2f\n", 100 * tn_entities_of(j.entities, NULL).f1);
+    if (tn_error() == TN_OK && j.entities) printf("f1 %.2f %%\n", 100 * tn_entities_of(j.entities, NULL).f1);
     if (tn_error() == TN_OK)
-        printf("accuracy %.2f words %lld\n", 100 * (double)j.right / (double)t->words, (long long)t->words);
+        printf("accuracy %.2f %% of %lld words\n", 100 * (double)j.right / (double)t->words, (long long)t->words);
     tn_entities_free(j.entities);
 }
 
@@ -390,7 +390,7 @@ const command tag_command = COMMAND(
     .text =
         "The tags are parts of speech (the fourth column of CoNLL-U), or the last of CoNLL's columns. The model does "
         "not change; the tagger learns a weight for each layer. The first line of the output shows the weights: of the "
-        "characters' layer, the first and the second LSTM. The last line is \"accuracy A words N\"; for entities, the "
-        "line before it is \"f1 F\".\n\n"
+        "characters' layer, the first and the second LSTM. The last line is \"accuracy A % of N words\"; for entities, "
+        "the line before it is \"f1 F %\".\n\n"
         "  elmo tag --model model --train train.conllu --test test.conllu\n"
         "  elmo tag --vectors words.vec --train train.conllu --test test.conllu");

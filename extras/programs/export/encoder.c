@@ -148,7 +148,7 @@ static void put_interface(emitter *e, const encoder *x)
                                            "The scores of the text that model_run has read, [MODEL_CLASSES]."};
     const emit_function functions[] = {
         {"int model_encode(const char *text, int bytes, int *id);",
-         "Encodes a text of at most MODEL_TEXT_MOST bytes; id has room for MODEL_TOKENS. Returns the number of tokens."},
+         "The tokens of a text of at most MODEL_TEXT_MOST bytes; id has room for MODEL_TOKENS. Returns their number."},
         {"const float *model_run(const int *id, int n);",
          "Reads n tokens, at most MODEL_LENGTH. Returns their hidden states."},
         x->vectors  ? embed

@@ -77,8 +77,8 @@ static void put_sizes(emitter *e, const tn_vit *m)
 
 static const emit_function functions[] = {
     {"const float *model_classify(const unsigned char *pixels);",
-     "The scores of an image, [MODEL_CLASSES]. pixels: MODEL_CHANNELS planes of MODEL_SIDE rows of MODEL_SIDE values from\n"
-     " * 0 to 255."},
+     "The scores of an image, [MODEL_CLASSES]. pixels: MODEL_CHANNELS planes of MODEL_SIDE rows of MODEL_SIDE\n"
+     " * values from 0 to 255."},
     {"const float *model_probabilities(void);", "The probabilities of that image's classes; the scores are lost."},
     {NULL, NULL}};
 

@@ -134,7 +134,7 @@ static void put_sizes(emitter *e, const decoder *d)
 
 const emit_function writer_interface[] = {
     {"int model_encode(const char *text, int bytes, int *id);",
-     "Encodes a text of at most MODEL_TEXT_MOST bytes; id has room for MODEL_TOKENS. Returns the number of tokens."},
+     "The tokens of a text of at most MODEL_TEXT_MOST bytes; id has room for MODEL_TOKENS. Returns their number."},
     {"int model_decode(const int *id, int n, char *to);",
      "Decodes n tokens, at most MODEL_RECENT; to has room for MODEL_TEXT bytes. Returns the number of bytes."},
     {"void model_read(int token);", "Reads a token of the text."},
@@ -142,12 +142,12 @@ const emit_function writer_interface[] = {
     {"void model_forget(void);", "Starts another text."},
     {"int model_sample(float temperature, int top_k, float top_p, uint32_t *seed);",
      "Draws the next token: among the top_k most likely ones (0: all), and of these among the fewest whose\n"
-     " * probabilities reach top_p (1: all). temperature divides the logits; 0: the most likely token. *seed, any number,\n"
-     " * is changed."},
+     " * probabilities reach top_p (1: all). temperature divides the logits; 0: the most likely token. *seed, any\n"
+     " * number, is changed."},
     {"size_t model_size(void);", "The bytes of a text for model_use."},
     {"void model_use(void *text);",
-     "Several texts: each needs model_size() bytes, which are zeros at its start. The other functions continue the text\n"
-     " * that model_use has chosen; NULL: the model's own."},
+     "Several texts: each needs model_size() bytes, which are zeros at its start. The other functions continue the\n"
+     " * text that model_use has chosen; NULL: the model's own."},
     {NULL, NULL}};
 
 static void add_weights(emitter *e, const decoder *d)

@@ -61,7 +61,7 @@ static void put_sizes(emitter *e, const tn_seq2seq *m)
 
 static const emit_function functions[] = {
     {"int model_encode(const char *text, int bytes, int *id);",
-     "Encodes a text of at most MODEL_TEXT_MOST bytes; id has room for MODEL_TOKENS. Returns the number of tokens."},
+     "The tokens of a text of at most MODEL_TEXT_MOST bytes; id has room for MODEL_TOKENS. Returns their number."},
     {"int model_decode(const int *id, int n, char *to);",
      "Decodes n tokens, at most MODEL_RECENT; to has room for MODEL_TEXT bytes. Returns the number of bytes."},
     {"void model_run(const int *id, int n);",

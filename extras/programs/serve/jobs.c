@@ -211,8 +211,8 @@ static void embed(server *s, job *j)
 
 /* ---- a step ------------------------------------------------------------------------------------------------------ */
 
-/* The text that starts next: the one with the fewest tokens to read and to write, or the oldest one if it has waited for
- * LONG seconds. NULL: none waits. */
+/* The text that starts next: the one with the fewest tokens to read and to write, or the oldest one if it has waited
+ * for LONG seconds. NULL: none waits. */
 static choice *next_waiting(const server *s, job **of)
 {
     enum { LONG = 2 };

@@ -77,7 +77,7 @@ int run_analogy(int count, char **operands)
         const tn_vectors_score s = tn_vectors_analogies(v, operands[0], product);
         if (tn_error() == TN_OK && json)
             numbers_json("{\"accuracy\":", 100 * s.value, 4), printf(",\"asked\":%lld}\n", (long long)s.asked);
-        else if (tn_error() == TN_OK) printf("accuracy %.2f asked %lld\n", 100 * s.value, (long long)s.asked);
+        else if (tn_error() == TN_OK) printf("accuracy %.2f %% of %lld questions\n", 100 * s.value, (long long)s.asked);
     } else if (v) {
         int64_t         abc[3];
         tn_vectors_near near[MOST];

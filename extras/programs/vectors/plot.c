@@ -84,7 +84,7 @@ static bool save_plot(const points *p, const tn_vectors *v, bool html)
     snprintf(title, sizeof title, "%lld words, %s", (long long)p->n,
              strcmp(way, "pca") ? "t-SNE" : "principal components");
     tn_report_summary(r, NULL, NULL, 4, (const char *const[]){"vectors", "words", "width", "projection"},
-                      (const char *const[]){vectors_file, words, dim, way});
+                      (const char *const[]){vectors_file, words, dim, strcmp(way, "pca") ? "t-SNE" : "PCA"});
     tn_report_words(r, title, &m);
     const bool fine = tn_error() == TN_OK && (html ? tn_report_save(r, out) : tn_report_save_figure(r, out)) == TN_OK;
     tn_report_free(r);

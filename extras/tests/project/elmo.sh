@@ -42,11 +42,11 @@ cmp <(echo runs | "$elmo" embed --model model --layer 0 | head -n 1) \
 tag=("$elmo" tag --quiet --train tags.conll --test tags.conll --epochs 6 --hidden 8 --lr 0.02 --batch 16)
 "${tag[@]}" --model model >tagged.txt || wrong "elmo tag --model failed"
 grep -qE '^layers( 0\.[0-9]+){3} gamma [0-9.]+$' tagged.txt &&
-    grep -qE '^accuracy (9[0-9]|100)\.[0-9]+ words 480$' tagged.txt ||
+    grep -qE '^accuracy (9[0-9]|100)\.[0-9]+ % of 480 words$' tagged.txt ||
     wrong "elmo tag says: $(cat tagged.txt)"
 "$build/bin/vectors" train --quiet --text text.txt --out words.vec --dim 8 --min-count 1 --epochs 1 >/dev/null
 for kind in bag window lstm crf; do
-    "${tag[@]}" --vectors words.vec --kind $kind | grep -qE '^accuracy [0-9.]+ words 480$' ||
+    "${tag[@]}" --vectors words.vec --kind $kind | grep -qE '^accuracy [0-9.]+ % of 480 words$' ||
         wrong "elmo tag --vectors --kind $kind failed"
 done
 printf 'The O\nman B-PER\n\nA O\nship O\n' >entities.conll
@@ -98,7 +98,7 @@ for blank in ' ' $'\u00a0' $'\v'; do
     printf '1\tten%sthousand\t_\tNUM\t_\t_\t0\troot\t_\t_\n2\tmen\t_\tNOUN\t_\t_\t1\tdep\t_\t_\n\n' "$blank"
 done >within.conllu
 "$elmo" tag --quiet --model model --train within.conllu --test within.conllu --epochs 1 >tagged.txt &&
-    grep -q '^accuracy [0-9.]* words 6$' tagged.txt || wrong "white space within a word: $(cat tagged.txt)"
+    grep -q '^accuracy [0-9.]* % of 6 words$' tagged.txt || wrong "white space within a word: $(cat tagged.txt)"
 
 # A model with NaN weights gives an error, not vectors.
 astray model nan && astray thoughts nan-thoughts

@@ -89,7 +89,7 @@ grep -qE '^spearman (0\.[6-9]|1\.0)[0-9]* pairs 4 missing 1$' line || wrong "sim
 printf ': topics\nt1w1 t1w2 t1w3 t1w4\nno such word here\n' >questions
 for how in '' --product; do
     "$v" analogy --vectors more.vec $how questions >line
-    grep -qE '^accuracy [0-9.]+ asked 1$' line || wrong "analogy says '$(cat line)'"
+    grep -qE '^accuracy [0-9.]+ % of 1 questions$' line || wrong "analogy says '$(cat line)'"
 done
 [ "$("$v" analogy --vectors more.vec -k 3 t1w1 t1w2 t1w3 | wc -l)" = 3 ] || wrong "an analogy has not three answers"
 [ "$(printf 't1w1 t1w2\n\nnever\n' | "$v" sentence --vectors more.vec --sif 0.001 | awk 'NF == 20' | wc -l)" = 3 ] ||

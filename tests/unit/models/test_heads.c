@@ -199,7 +199,7 @@ static tn_status adapt(tn_tuned *m)
 
 static bool later_than(void *user) { return --*(int *)user < 0; }
 
-/* A deadline ends a tuned model's forward at each call of a module, and the loop over texts, with a status of its own. */
+/* A deadline ends a tuned model's forward at each call of a module, with a status of its own. */
 TEST(stopped)
 {
     tn_bert   *e = tn_bert_new(.vocab = 20, .dim = 8, .layers = 2, .heads = 2, .ff = 8, .positions = 8);
