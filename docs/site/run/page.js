@@ -145,7 +145,8 @@ async function model(chosen) {
     return {files, path, tokenizer: names.filter(n => n !== path && /\.(bin|model|json)$/.test(n))[0] || ''};
 }
 async function useModel() {
-    const chosen = [...byId('folder').files, ...byId('files').files];
+    const chosen = [...byId('folder').files, ...byId('files').files].filter(
+        f => f.webkitRelativePath.split('/').length < 3); // without training checkpoints, which are in a folder below
     try {
         if (!chosen.length) throw Error('choose a folder or files first');
         const m = await model(chosen), value = id => byId(id).value.trim();
