@@ -110,10 +110,14 @@ def write_wheel(folder, files, tag):
     return path
 
 
-def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+def package():
+    """The files of the package without the library: {name: bytes}."""
     found = sorted((here / "tenon").iterdir())
-    files = {"tenon/" + p.name: p.read_bytes() for p in found if p.suffix in (".py", ".pyi", ".typed")}
-    data = library()
+    return {"tenon/" + p.name: p.read_bytes() for p in found if p.suffix in (".py", ".pyi", ".typed")}
+
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    files, data = package(), library()
     if data is None:
         return write_wheel(wheel_directory, files, "py3-none-any")
     files["tenon/" + SONAME] = data

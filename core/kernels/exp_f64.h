@@ -6,7 +6,12 @@
 #include "core/kernels/vector.h"
 
 TN__INLINE v_f64 v_set1_f64(double c) { return v_broadcast_f64(&c); }
-TN__INLINE v_u64 v_less_f64(v_f64 a, v_f64 b) { return (v_u64)(a < b); } /* false if either is NaN */
+TN__INLINE v_u64 v_less_f64(v_f64 a, v_f64 b) /* false if either is NaN */
+{
+    v_u64 m = (v_u64)(a < b);
+    v_opaque(m);
+    return m;
+}
 TN__INLINE v_f64 v_choose_f64(v_u64 m, v_f64 a, v_f64 b) { return (v_f64)((m & (v_u64)a) | (~m & (v_u64)b)); }
 TN__INLINE v_f64 v_minus_f64(v_f64 x) { return (v_f64)((v_u64)x | UINT64_C(1) << 63); }
 TN__INLINE v_f64 v_power_of_2_f64(v_u64 n52, int k) { return (v_f64)(n52 + ((uint64_t)(1023 + k) << 52)); }

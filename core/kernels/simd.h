@@ -180,8 +180,8 @@ TN__INLINE void  v_store_f64(double *p, v_f64 v) { memcpy(p, &v, sizeof v); }
 TN__INLINE void  v_stream_f32(float *p, v_f32 v) { _mm_stream_ps(p, (__m128)v); }
 TN__INLINE void  v_stream_f64(double *p, v_f64 v) { _mm_stream_pd(p, (__m128d)v); }
 #else
-TN__INLINE void v_stream_f32(float *p, v_f32 v) { v_store_f32(p, v); }
-TN__INLINE void v_stream_f64(double *p, v_f64 v) { v_store_f64(p, v); }
+TN__INLINE void  v_stream_f32(float *p, v_f32 v) { v_store_f32(p, v); }
+TN__INLINE void  v_stream_f64(double *p, v_f64 v) { v_store_f64(p, v); }
 #endif
 TN__INLINE v_f32 v_broadcast_f32(const float *p) { return (v_f32){*p, *p, *p, *p}; }
 TN__INLINE v_f64 v_broadcast_f64(const double *p) { return (v_f64){*p, *p}; }
@@ -215,6 +215,9 @@ TN__INLINE v_f64 v_fma_one_f64(v_one_f64 a, v_f64 b, v_f64 c)
     __asm__("fmla %0.2d, %1.2d, %2.d[0]" : "+w"(c) : "w"(b), "w"(a));
     return c;
 }
+#elif defined(__wasm_relaxed_simd__) /* one step where the CPU of the engine has it */
+TN__INLINE v_f32 v_fma_f32(v_f32 a, v_f32 b, v_f32 c) { return __builtin_wasm_relaxed_madd_f32x4(a, b, c); }
+TN__INLINE v_f64 v_fma_f64(v_f64 a, v_f64 b, v_f64 c) { return __builtin_wasm_relaxed_madd_f64x2(a, b, c); }
 #else
 #if defined(TN__EXACT) && defined(__SSE2__)
 /* a · b + c of two elements, to be rounded to f32. In f64 the product is exact. The sum s is rounded to odd: if it is

@@ -31,6 +31,13 @@ typedef uint32_t v_u32 __attribute__((vector_size(sizeof(v_f32)))); /* unsigned:
 typedef int32_t  v_i32 __attribute__((vector_size(sizeof(v_f32))));
 typedef uint64_t v_u64 __attribute__((vector_size(sizeof(v_f64))));
 
+/* Clang must not make a minimum of a comparison and a choice: WebAssembly's relaxed one has another NaN. */
+#ifdef __wasm_relaxed_simd__
+#define v_opaque(m) __asm__("" : "+r"(m))
+#else
+#define v_opaque(m) ((void)0)
+#endif
+
 TN__INLINE v_u32 v_bits(v_f32 x) { return (v_u32)x; }
 TN__INLINE v_f32 v_float(v_u32 u) { return (v_f32)u; }
 
@@ -77,7 +84,12 @@ TN__INLINE v_u64  v_mul_low32(v_u64 a, v_u64 b) { return (v_u64)_mm256_mul_epu32
 #else
 
 typedef v_i32     v_mask;
-TN__INLINE v_mask v_less(v_f32 a, v_f32 b) { return (v_mask)(a < b); }
+TN__INLINE v_mask v_less(v_f32 a, v_f32 b)
+{
+    v_mask m = (v_mask)(a < b);
+    v_opaque(m);
+    return m;
+}
 TN__INLINE v_mask v_equal(v_f32 a, v_f32 b) { return (v_mask)(a == b); }
 TN__INLINE v_f32  v_choose(v_mask m, v_f32 a, v_f32 b)
 {

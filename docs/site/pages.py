@@ -5,6 +5,7 @@ import re
 
 import api as reader
 import contract
+import lessons
 import markdown
 import summary
 from summary import one_line
@@ -297,12 +298,17 @@ def markdown_pages(site):
         up = "../" * path.count("/")
         if f == "README.md":
             body = body.replace("</h1>", "</h1>" + CARDS, 1)
+        lesson = os.path.basename(f)[:-3] + ".c"
+        if lesson in lessons.TITLES:
+            body = body.replace("</h1>", '</h1><p><a href="../../run/%s">Change its numbers and run it in the browser'
+                                '</a></p>' % lesson.replace(".c", ".html"), 1)
         is_adr = f.startswith("docs/adr/")
         site.add(path, title or f, body, guide.replace("@UP@", up) if not is_adr else "")
 
 
 CARDS = """<ul class="cards">
 <li><a href="start.html"><strong>Getting started</strong></a><br>Build, the first program, where to go next.</li>
+<li><a href="run/readme.html"><strong>Programs that run</strong></a><br>In this browser, with numbers to change.</li>
 <li><a href="coming_from_pytorch.html"><strong>Coming from PyTorch</strong></a><br>20 tasks, side by side.</li>
 <li><a href="coming_from_ggml.html"><strong>Coming from ggml</strong></a><br>10 tasks, side by side.</li>
 <li><a href="mistakes.html"><strong>Mistakes and messages</strong></a><br>What an error says, and what to change.</li>
@@ -320,8 +326,9 @@ def program(site, path):
 def guide_side(site, titles):
     def items(pairs):
         return "<ul>%s</ul>" % "".join('<li><a href="@UP@%s">%s</a></li>' % (p, esc(t)) for p, t in pairs)
-    first = [("start.html", "Getting started"), ("coming_from_pytorch.html", "Coming from PyTorch"),
-             ("coming_from_ggml.html", "Coming from ggml"), ("mistakes.html", "Mistakes and messages")]
+    first = [("start.html", "Getting started"), ("run/readme.html", "Programs that run"),
+             ("coming_from_pytorch.html", "Coming from PyTorch"), ("coming_from_ggml.html", "Coming from ggml"),
+             ("mistakes.html", "Mistakes and messages")]
     with open(os.path.join(site.root, "docs/guide/README.md"), encoding="utf8") as f:
         order = list(dict.fromkeys("docs/guide/" + m for m in re.findall(r"\]\((\w+\.md)\)", f.read())))
     order = [f for f in order if f in titles] + [f for f in sorted(titles) if f.startswith("docs/guide/") and

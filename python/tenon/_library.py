@@ -2,6 +2,8 @@
 import ctypes
 import os
 import re
+import sys
+import tempfile
 import threading
 from ctypes import byref, c_bool, c_char_p, c_double, c_float, c_int, c_int32, c_int64, c_size_t
 from ctypes import c_uint8, c_uint16, c_uint64
@@ -26,7 +28,7 @@ BASE = {
     "double": c_double,
 }
 MINOR = ".".join(_declarations.VERSION.split(".")[:2])  # the ABI is that of a minor version
-SONAME = "libtenon.so." + MINOR
+SONAME = {"win32": "tenon-%s.dll", "darwin": "libtenon.%s.dylib"}.get(sys.platform, "libtenon.so.%s") % MINOR
 
 
 class Error(RuntimeError):
@@ -221,7 +223,9 @@ def returned(data, number, lent=lent):
 
 
 def text_of(print_to, *arguments):
-    """The text that a function of the library prints to a FILE."""
+    """The text that a function of the library prints to a FILE: in memory, or on Windows on the disk."""
+    if sys.platform == "win32":
+        return text_of_file(print_to, *arguments)
     libc = ctypes.CDLL(None)
     libc.open_memstream.restype, libc.open_memstream.argtypes = c_void_p, [c_void_p, c_void_p]
     libc.fclose.argtypes = libc.free.argtypes = [c_void_p]
@@ -234,3 +238,17 @@ def text_of(print_to, *arguments):
     text = ctypes.string_at(at.value, size.value).decode("utf8", "replace")
     libc.free(at)
     return text
+
+
+def text_of_file(print_to, *arguments):
+    libc = ctypes.CDLL("ucrtbase")  # the C library of the wheel's library
+    libc.fopen.restype, libc.fopen.argtypes, libc.fclose.argtypes = c_void_p, [c_char_p, c_char_p], [c_void_p]
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "text")
+        stream = libc.fopen(os.fsencode(path), b"wb")
+        if not stream:
+            raise OSError("cannot write " + path)
+        print_to(stream, *arguments)
+        libc.fclose(stream)
+        with open(path, encoding="utf8", errors="replace") as f:
+            return f.read()
