@@ -92,7 +92,7 @@ endforeach()
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
   foreach(folder core/files nn data models extras)
     file(GLOB_RECURSE found CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.c)
-    list(FILTER found EXCLUDE REGEX "/(images|vectors|generate)/[^/]*$") # these have loops, too
+    list(FILTER found EXCLUDE REGEX "/(images|vectors|generate)/[^/]*$|/lsh_[^/]*$") # these have loops, too
     set_source_files_properties(${found} PROPERTIES COMPILE_OPTIONS -Os)
   endforeach()
 endif()

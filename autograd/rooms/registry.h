@@ -54,8 +54,8 @@
     OP(rope)                                                                                                          \
     /* steps.h */                                                                                                     \
     OP(rnn) OP(lstm) OP(lstm_proj) OP(gru)                                                                            \
-    /* long_texts.h, experts.h */                                                                                     \
-    OP(lsh_attention) OP(route) OP(grouped_linear)                                                                    \
+    /* experts.h */                                                                                                   \
+    OP(route) OP(grouped_linear)                                                                                      \
     /* for views of memory that an in-place op has changed */                                                         \
     OP(strided) OP(strided_add) OP(strided_clear) OP(overwrite)
 /* clang-format on */

@@ -59,7 +59,8 @@ extras/vectors   |                               | core/base/toolbox.h core/kern
 extras/images    |                               | core/base/toolbox.h core/files/io.h data/text data/source
 extras/vit       |                               | core/base/toolbox.h models/files
 extras/rnn_lm    |                               | core/base/toolbox.h models/files models/generate
-extras/reformer  |                               | core/base/toolbox.h models/files models/generate
+extras/reformer  |                               | core/base/toolbox.h models/files models/generate autograd/rooms
+                 |                               | core/kernels core/products core/tensor core/real.h
 extras/thai      |                               | core/base/toolbox.h data/text
 extras/torch     |                               | core/base core/files
 extras/translators |                             | core/base/toolbox.h models/seq2seq models/files

@@ -24,7 +24,7 @@ in_order() # REGISTRY HEADER...: each op that the headers declare before the op 
             last = at[$2]; name = $2
         }'
 }
-ordered=(ops.h more_ops.h fused.h rope.h steps.h long_texts.h experts.h)
+ordered=(ops.h more_ops.h fused.h rope.h steps.h experts.h)
 findings < <(in_order autograd/rooms/registry.h "${ordered[@]/#/autograd/}")
 
 while IFS=: read -r file template; do

@@ -132,19 +132,15 @@ static const char *strides_of(const tn_op *op, const tn__samples *samples)
     return "equal";
 }
 
-#define OP(name) #name,
-static const char *const names[] = {TN__OPS(OP)};
-#undef OP
-
 static int print_ops(void)
 {
     static const char *const casts[] = {"?", "as is", "join", "wide"};
-    for (int i = 0; i < tn_op_count(); i++) {
-        const tn_op       *op = tn_op_at(i);
+    for (int i = 0; i < tn_sampled_count(); i++) {
+        const tn_op       *op = tn_sampled(i);
         const tn__samples *samples = tn_samples_of(i);
         tn_scope           s = tn_scope_begin();
         bool               first = op->backward || op->backward_ops;
-        printf("%s | %d | %d | %s | %s%s%s | %s | ", names[i], op->inputs, op->outputs ? op->outputs : 1,
+        printf("%s | %d | %d | %s | %s%s%s | %s | ", op->name, op->inputs, op->outputs ? op->outputs : 1,
                op->compose        ? "as its ops"
                : op->backward_ops ? "first and second"
                : first            ? "first"
@@ -155,7 +151,7 @@ static int print_ops(void)
         printf(" | %s\n", strides_of(op, samples));
         for (int r = 0; r < samples->n; r++)
             if (samples->rows[r].fails)
-                printf("%s ! %s ! %s\n", names[i], tn_status_name(samples->rows[r].status), samples->rows[r].fails);
+                printf("%s ! %s ! %s\n", op->name, tn_status_name(samples->rows[r].status), samples->rows[r].fails);
         tn_scope_end(s);
     }
     return tn_error() != TN_OK;

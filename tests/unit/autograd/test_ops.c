@@ -40,8 +40,8 @@ static uint64_t seed_of(const char *op, int row)
 /* The number of good rows; the first call collects the rows of all ops. */
 static int good_rows(void)
 {
-    for (int i = 0; i < tn_op_count() && !(i == 0 && ngood); i++) {
-        const tn_op *op = tn_op_at(i);
+    for (int i = 0; i < tn_sampled_count() && !(i == 0 && ngood); i++) {
+        const tn_op *op = tn_sampled(i);
         for (int j = 0; j < tn_samples_of(i)->n; j++) {
             case_ c = {op, &tn_samples_of(i)->rows[j], j, seed_of(op->name, j)};
             if (c.s->fails) bad[nbad++] = c;
@@ -393,9 +393,9 @@ TEST_EACH(bf16, good_rows())
 /* ---- autocast ---------------------------------------------------------------------------------------------------- */
 
 /* Every op has chosen its .autocast. */
-TEST_EACH(chooses, tn_op_count())
+TEST_EACH(chooses, tn_sampled_count())
 {
-    const tn_op *op = tn_op_at(_i);
+    const tn_op *op = tn_sampled(_i);
     const int    n = op->autocast - TN_NARROW(0);
     ck_assert_msg(op->autocast == TN_AS_IS || op->autocast == TN_JOIN || op->autocast == TN_WIDE ||
                       op->autocast == TN_NARROW(TN_ANY) || (n > 0 && n <= op->inputs),
@@ -539,7 +539,7 @@ BARE_TEST(totals)
 {
     if (!tn_test_wanted("rows")) return;
     printf("%d ops, %d rows, %d bad rows: %d gradchecks, %d second-order, %d fused, %lld failed allocations\n",
-           tn_op_count(), ngood, nbad, gradchecks, seconds, fused, (long long)faults);
+           tn_sampled_count(), ngood, nbad, gradchecks, seconds, fused, (long long)faults);
     ck_assert_int_ge(gradchecks, tn_test_slow() ? 700 : 2000);
     ck_assert_int_ge(seconds, tn_test_slow() ? 500 : 1500);
 }

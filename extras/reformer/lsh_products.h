@@ -1,6 +1,6 @@
-/* lsh_attention.h — the computation of the lsh_attention op (lsh_attention.c). */
-#ifndef TENON_CORE_PRODUCTS_LSH_ATTENTION_H
-#define TENON_CORE_PRODUCTS_LSH_ATTENTION_H
+/* lsh_products.h — the computation of the lsh_attention op (lsh_attention.c). */
+#ifndef TENON_EXTRAS_REFORMER_LSH_PRODUCTS_H
+#define TENON_EXTRAS_REFORMER_LSH_PRODUCTS_H
 
 #include "core/kernels/kernels.h"
 #include "core/kernels/rows.h"

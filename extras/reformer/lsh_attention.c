@@ -1,4 +1,4 @@
-/* lsh_attention — attention among few keys: positions are sorted and cut into chunks, and each attends to its own chunk
+/* lsh_attention.c — attention among few keys: positions are sorted and cut into chunks, and each attends to its own chunk
  * and the neighbouring ones (Kitaev, Kaiser, Levskaya 2020: Reformer)
  *
  *   y_t = Σ_j w_tj v_j,   w_tj = exp(s_tj - L_t),   s_tj = scale · q_t · k_j,   L_t = ln Σ_j exp(s_tj)
@@ -17,9 +17,9 @@
  * Dropout is drawn for each element of [B, H, sorted, keys], as by the op dropout. Memory, for one head of one sequence
  * at a time: [sorted, keys] scores and rows of q, k and v; only L, a value for each position, is kept for the
  * backward. */
-#include "autograd/long_texts.h"
 #include "autograd/rooms/room.h"
-#include "core/products/lsh_attention.h"
+#include "extras/reformer.h"
+#include "extras/reformer/lsh_products.h"
 typedef struct {
     int64_t  chunk, before, after;
     bool     causal, apart;

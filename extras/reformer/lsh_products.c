@@ -1,8 +1,8 @@
-/* lsh_attention.c — LSH attention, one head of one sequence at a time (autograd/ops/lsh_attention.c describes the
+/* lsh_products.c — LSH attention, one head of one sequence at a time (lsh_attention.c describes the
  * mathematics): positions are sorted, their rows copied in that order, and one batch of matrix products computes the
  * scores of all chunks, whose keys are overlapping ranges of the sorted ones. */
 #ifndef TN__REAL /* =============================================================================== the products */
-#include "core/products/lsh_attention.h"
+#include "extras/reformer/lsh_products.h"
 #include "core/kernels/vecmath.h"
 #include "core/products/gemm.h"
 
@@ -105,7 +105,7 @@ typedef struct {
     void        *to, *more, *stat;
     int64_t      row, col, width, skip, rows;
 } work;
-#define TN__TEMPLATE "core/products/lsh_attention.c"
+#define TN__TEMPLATE "extras/reformer/lsh_products.c"
 #include "core/real.h"
 
 typedef struct {
