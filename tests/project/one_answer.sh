@@ -38,8 +38,8 @@ if [ "${1:-}" = aarch64 ]; then
         step aarch64-linux-gnu-gcc -std=c11 -O1 -ffunction-sections -I"$root" -I"$work/$march/include" \
             "$root"/tests/project/one_answer.c "$root"/bench/{bert,gpt,lstm,seq2seq,sizes}.c \
             "$work/$march/libtenon.a" -Wl,--gc-sections -static -lm -pthread -o "$work/one_answer.$march"
-        answer "$march" tiny qemu-aarch64 "$work/one_answer.$march"
-        same tiny "$march"
+        answer "under-qemu-$march" tiny qemu-aarch64 "$work/one_answer.$march"
+        same tiny "under-qemu-$march"
     done
     exit $wrong
 fi
