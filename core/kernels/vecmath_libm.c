@@ -1,6 +1,8 @@
 /* vecmath_libm.c — functions of one element over arrays of f64, built on the C library's. See vecmath.h.
  *
  * Far from 0, sigmoid and Φ are 0 or 1, and the density is 0: there it must not be multiplied by infinity. */
+#include "core/system/system.h"
+
 #include "core/kernels/vecmath.h"
 
 #include <math.h>
@@ -77,8 +79,8 @@ static double mish(double x)
 FUNCTION(log, log)
 FUNCTION(log1p, log1p)
 FUNCTION(softplus, softplus)
-FUNCTION(sin, sin)
-FUNCTION(cos, cos)
+FUNCTION(sin, tn__sys_sin)
+FUNCTION(cos, tn__sys_cos)
 FUNCTION(erf, erf)
 FUNCTION(silu, silu)
 FUNCTION(gelu, gelu)

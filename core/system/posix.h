@@ -30,6 +30,8 @@
 #define tn__sys_close close
 #define tn__sys_rename rename
 #define tn__sys_unlink unlink
+#define tn__sys_sin sin
+#define tn__sys_cos cos
 
 #ifdef __wasi__                   /* one process with one thread; what it lacks either fails or does nothing */
 #define pthread_key_delete(key) 0 /* wasi-libc's own never returns */

@@ -80,6 +80,16 @@ int tn__sys_cores(void)
     if (GetProcessAffinityMask(GetCurrentProcess(), &mine, &all)) allowed = __builtin_popcountll(mine);
     return allowed && allowed < fast ? allowed : fast;
 }
+/* MinGW's sin and cos are x87 instructions, which know 66 bits of π; those of Windows know all. */
+#define WAVE(name)                                                                                      \
+    double tn__sys_##name(double x)                                                                     \
+    {                                                                                                   \
+        static double (*_Atomic f)(double);                                                             \
+        if (!f) f = (double (*)(double))(void (*)(void))GetProcAddress(LoadLibraryW(L"msvcrt"), #name); \
+        return f(x);                                                                                    \
+    }
+WAVE(sin)
+WAVE(cos)
 bool tn__sys_amx_registers(void) { return false; }
 bool tn__sys_sdot(void) { return IsProcessorFeaturePresent(43); } /* PF_ARM_V82_DP_INSTRUCTIONS_AVAILABLE */
 

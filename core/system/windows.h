@@ -32,12 +32,9 @@
 #include <unistd.h>
 #undef tell
 
-#ifndef EDQUOT
-#define EDQUOT 10069
-#endif
-#ifndef O_CLOEXEC
+#undef O_CLOEXEC
 #define O_CLOEXEC O_NOINHERIT
-#endif
+#define EDQUOT 10069
 enum { TN__NOFOLLOW = 1 << 24, TN__FOLDER = 1 << 25 }; /* O_ flags of tn__win_open alone */
 #define O_NOFOLLOW TN__NOFOLLOW
 #define O_DIRECTORY TN__FOLDER
@@ -116,6 +113,7 @@ int     tn__win_mkdir(const char *path, unsigned mode);
 char   *tn__win_mkdtemp(char *path);
 int     tn__win_mkstemp(char *path);
 char   *tn__win_realpath(const char *path, char *to);
+double  tn__sys_sin(double x), tn__sys_cos(double x);
 int     tn__win_rmdir(const char *path);
 int     tn__win_symlink(const char *from, const char *to);
 #endif

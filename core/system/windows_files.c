@@ -320,31 +320,22 @@ char *tn__win_realpath(const char *path, char *to)
     return to && tn__win_narrow(all, to, 3 * 4096) ? to : NULL;
 }
 
-static void random_name(char *x) /* six characters */
+/* Ends a path with six other characters until nothing has this name, and makes a folder or opens a file. */
+static int make_new(char *path, bool file)
 {
-    uint64_t bits = 0;
-    tn__sys_random(&bits, sizeof bits);
-    for (int i = 0; i < 6; i++, bits /= 36) x[i] = "0123456789abcdefghijklmnopqrstuvwxyz"[bits % 36];
-}
-char *tn__win_mkdtemp(char *path)
-{
-    for (int i = 0; i < 100; i++) {
-        random_name(path + strlen(path) - 6);
-        if (!tn__win_mkdir(path, 0700)) return path;
-        if (errno != EEXIST) break;
-    }
-    return NULL;
-}
-int tn__win_mkstemp(char *path)
-{
-    int fd = -1;
+    int r = -1;
     errno = EEXIST;
-    for (int i = 0; i < 100 && fd < 0 && errno == EEXIST; i++) {
-        random_name(path + strlen(path) - 6);
-        fd = tn__win_open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+    for (int i = 0; i < 100 && r < 0 && errno == EEXIST; i++) {
+        uint64_t bits = 0;
+        tn__sys_random(&bits, sizeof bits);
+        for (char *x = path + strlen(path) - 6; *x; x++, bits /= 36)
+            *x = "0123456789abcdefghijklmnopqrstuvwxyz"[bits % 36];
+        r = file ? tn__win_open(path, O_RDWR | O_CREAT | O_EXCL, 0600) : tn__win_mkdir(path, 0700);
     }
-    return fd;
+    return r;
 }
+char *tn__win_mkdtemp(char *path) { return make_new(path, false) ? NULL : path; }
+int   tn__win_mkstemp(char *path) { return make_new(path, true); }
 
 double tn__sys_space(const char *folder)
 {

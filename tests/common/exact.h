@@ -11,15 +11,8 @@
 #define TN_CUBE 0.044715L
 #define TN_DENSITY 0.39894228040143267793994605993438186848L /* 1/√(2π) */
 
-/* Those of MinGW's library are x87 instructions, which know 66 bits of π: for large x no digit is right. */
-#if defined(_WIN32) && defined(__x86_64__)
-#include <quadmath.h>
-static inline double r_sin(double x) { return (double)sinq(x); }
-static inline double r_cos(double x) { return (double)cosq(x); }
-#else
-static inline double r_sin(double x) { return sin(x); }
-static inline double r_cos(double x) { return cos(x); }
-#endif
+static inline double r_sin(double x) { return (double)sinl(x); } /* see windows/posix.h */
+static inline double r_cos(double x) { return (double)cosl(x); }
 static inline double r_softplus(double x) { return (x > 0 ? x : 0) + log1p(exp(-fabs(x))); }
 static inline double r_sigmoid(double x) { return 1 / (1 + exp(-x)); }
 static inline double r_silu(double x) { return x == -INFINITY ? 0 : x / (1 + exp(-x)); }
