@@ -9,5 +9,6 @@ static int own_main(void); /* of the example, which trains and saves a model; no
 
 __attribute__((constructor)) static void add_family(void)
 {
-    if (tn_family_register(&family) != TN_OK) own_main(); /* never; so that own_main counts as used */
+    (void)own_main;
+    (void)tn_family_register(&family); /* the program reports an error */
 }
