@@ -358,7 +358,7 @@ void metrics_print(const metrics *v, bool json)
     for (const row *r = rows; r->name; r++)
         if (isinf(value(v, r))) printf("%-10s undefined\n", r->name);
         else if (isfinite(value(v, r)))
-            printf("%-10s %.4f%s%s%s\n", r->name, value(v, r), r->percent ? " %" : "",
+            printf("%-10s %.*f%s%s%s\n", r->name, r->percent ? 2 : 4, value(v, r), r->percent ? " %" : "",
                    *v->f1_of && !strcmp(r->name, "f1") ? "  " : "", !strcmp(r->name, "f1") ? v->f1_of : "");
     if (v->skipped) printf("%-10s %lld\n", "skipped", (long long)v->skipped);
     if (v->seconds >= 0) printf("%-10s %.1f\n", "seconds", v->seconds);
@@ -389,6 +389,7 @@ void metrics_print_mean(const metrics *v, int64_t n, bool json)
     printf("mean of %lld, and standard deviation\n", (long long)n);
     for (const row *r = rows; r->name; r++)
         if (isfinite(value(&mean, r)))
-            printf("%-10s %.4f %.4f%s\n", r->name, value(&mean, r), value(&deviation, r), r->percent ? " %" : "");
+            printf("%-10s %.*f %.*f%s\n", r->name, r->percent ? 2 : 4, value(&mean, r), r->percent ? 2 : 4,
+                   value(&deviation, r), r->percent ? " %" : "");
     printf("%-10s %.1f %.1f\n", "seconds", mean.seconds, deviation.seconds);
 }

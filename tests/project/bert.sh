@@ -506,7 +506,7 @@ says 2 "--strict is for entities" "$bert" score answers gold.json said.json --st
 printf 'y\ty\nn\ty\ny\ty\nn\tn\n' >said.tsv
 [ "$("$bert" score labels said.tsv --json)" = \
     '{"examples":4,"accuracy":75.0,"f1":80.0,"matthews":0.5774,"f1_of":"y"}' ] || wrong "bert score labels"
-"$bert" score labels said.tsv | grep -q '^f1         80.0000 %  y$' || wrong "bert score labels does not name F1's label"
+"$bert" score labels said.tsv | grep -q '^f1         80.00 %  y$' || wrong "score labels does not name F1's label"
 [ "$("$bert" score labels --task cola said.tsv)" = $'examples   4\nmatthews   0.5774' ] ||
     wrong "bert score --task cola"
 printf '1\t2\n2\t4\n3\t5\n' >said.tsv

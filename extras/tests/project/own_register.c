@@ -1,13 +1,14 @@
 /* own_register.c — added to the objects of a program, registers the custom type of examples/own_family.c before main:
- * the program then opens, measures, continues and serves models of that type. For tests/project/own.sh. */
+ * the program then opens, measures, continues and serves models of that type. For own.sh. */
 #include <stddef.h>
 
 static int own_main(void); /* of the example, which trains and saves a model; not called here */
 #define main own_main
-#include "../../examples/own_family.c"
+#include "../../../examples/own_family.c"
 #undef main
 
 __attribute__((constructor)) static void add_family(void)
 {
-    if (tn_family_register(&family) != TN_OK) own_main(); /* never; so that own_main counts as used */
+    (void)own_main;
+    (void)tn_family_register(&family); /* the program reports an error */
 }

@@ -216,8 +216,8 @@ def resident(process):
 
 
 def check_slow_readers(process, n=6):
-    """Clients that read a stream at a byte per 100 ms: they neither hold up the others nor lose anything, and what waits
-    for them is bounded."""
+    """Clients that read a stream at a byte per 100 ms: they neither hold up the others nor lose anything, and what
+    waits for them is bounded."""
     body = json.dumps({"prompt": PROMPT, "max_tokens": 400, "temperature": 1, "n": 2, "stream": True})
     head = (f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {KEY}\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n")
