@@ -3,6 +3,7 @@
  * scores of all chunks, whose keys are overlapping ranges of the sorted ones. */
 #ifndef TN__REAL /* =============================================================================== the products */
 #include "extras/reformer/lsh_products.h"
+#include "core/base/libm.h"
 #include "core/kernels/vecmath.h"
 #include "core/products/gemm.h"
 
@@ -375,7 +376,7 @@ static TN__REAL TN__(lsh_softmax)(const sizes *z, TN__REAL *w, int64_t i, const 
     const int64_t  n = z->keys;
     const TN__REAL most = TN__(tn__row_max)(n, w);
     if (!(most > -(TN__REAL)INFINITY)) return memset(w, 0, (size_t)n * sizeof *w), most; /* no key to attend to */
-    const TN__REAL own = (TN__REAL)((double)most + log((double)TN__(tn__exp_sum)(n, w, w, most)));
+    const TN__REAL own = (TN__REAL)((double)most + tn__libm_log((double)TN__(tn__exp_sum)(n, w, w, most)));
     const TN__REAL by = TN__M(exp)(most - own) * (over ? TN__M(exp)(own - *over) : 1);
     for (int64_t k = 0; k < n; k++) w[k] *= by;
     return own;
@@ -404,8 +405,8 @@ static void TN__(lsh_join)(int64_t from, int64_t to, void *user)
         for (int64_t r = 0; r < j->z->rounds; r++) most = TN__M(fmax)(most, l[at[r * j->z->length]]);
         ((TN__REAL *)j->stat)[t] = most;
         if (!(most > -(TN__REAL)INFINITY)) continue;
-        for (int64_t r = 0; r < j->z->rounds; r++) sum += exp((double)(l[at[r * j->z->length]] - most));
-        const TN__REAL all = (TN__REAL)((double)most + log(sum));
+        for (int64_t r = 0; r < j->z->rounds; r++) sum += tn__libm_exp((double)(l[at[r * j->z->length]] - most));
+        const TN__REAL all = (TN__REAL)((double)most + tn__libm_log(sum));
         ((TN__REAL *)j->stat)[t] = all;
         for (int64_t r = 0; r < j->z->rounds; r++) {
             const int64_t   i = at[r * j->z->length];

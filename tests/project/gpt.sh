@@ -392,7 +392,8 @@ rc=0 && wait $! || rc=$?
 "$gpt" experts --model experts --tokens 3 wide.txt >experts.txt || wrong "gpt experts failed"
 [ "$(grep -cE "^  expert [1-3] +[0-9.]+ %  '" experts.txt)" = 3 ] || wrong "gpt experts prints: $(cat experts.txt)"
 awk '/^layer/ && n++ && (sum < 99.8 || sum > 100.2) { exit 1 } /^layer/ { sum = 0 } /^  expert/ { sum += $3 }
-    END { exit !(n && sum > 99.8 && sum < 100.2) }' experts.txt || wrong "experts' shares are not 100 %: $(cat experts.txt)"
+    END { exit !(n && sum > 99.8 && sum < 100.2) }' experts.txt ||
+    wrong "experts' shares are not 100 %: $(cat experts.txt)"
 says 1 "the model has no experts" "$gpt" experts --model llama wide.txt
 says 2 "--experts 3 needs --shape llama" "${small[@]}" --text wide.txt --experts 3 --out other
 says 2 "--experts-per-token is 4, but --experts is 3" \

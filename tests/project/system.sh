@@ -23,7 +23,8 @@ breaks() # ROOT: prints "file:line: reason"
         $(folders) programs examples | sed -E 's/^([^:]*:[0-9]*):.*(<.*>).*/\1: \2 is for core\/system/'
         grep -rnE "^[[:space:]]*#[[:space:]]*(if|elif|ifdef|ifndef).*\\b($macros)\\b" --include='*.[ch]' \
             $(folders) programs examples | sed -E 's/^([^:]*:[0-9]*):.*/\1: only core\/system asks for the system/') |
-        grep -vE "^(core/system|extras/tests)/" | grep -vE "^($(sed '/^$/d; s/ .*//' <<<"$may" | paste -sd '|'))[/:]" || true
+        grep -vE "^(core/system|extras/tests)/" |
+        grep -vE "^($(sed '/^$/d; s/ .*//' <<<"$may" | paste -sd '|'))[/:]" || true
 }
 findings < <(breaks "$root")
 

@@ -9,7 +9,8 @@ translate=$build/bin/translate
 "$translate" demo --quiet --out demo --pairs 400 --asked 20 --resume | cut -d' ' -f4- |
     cmp -s - <(tail -n 1 last.txt | cut -d' ' -f4-) || wrong "translate demo --resume has another number of steps"
 [ "$(grep -c '<svg' demo/align.html)" = 4 ] || wrong "translate demo shows no four alignments"
-tail -n 1 last.txt | grep -qE '^After [0-9.]+ minutes the model converts [0-9.]+ % of unseen dates without an error.$' ||
+tail -n 1 last.txt |
+    grep -qE '^After [0-9.]+ minutes the model converts [0-9.]+ % of unseen dates without an error.$' ||
     wrong "translate demo ends with: $(tail -n 1 last.txt)"
 
 printf '3 May 2019\n\nle 3 mai 2019\r\n5.6.21' >lines.txt

@@ -1,5 +1,5 @@
-/* models.c — what the page "Your own model" runs: models PATH TOKENIZER TEXT TOKENS TEMPERATURE SEED. PATH is a model as
- * for tn_model_open, TOKENIZER a file or "". An encoder fills in the masks of TEXT, as `bert fill`; a language model
+/* models.c — what the page "Your own model" runs: models PATH TOKENIZER TEXT TOKENS TEMPERATURE SEED. PATH is a model
+ * as for tn_model_open, TOKENIZER a file or "". An encoder fills in the masks of TEXT, as `bert fill`; a language model
  * continues it, as `gpt write`. */
 #include <stdio.h>
 #include <stdlib.h>
