@@ -279,7 +279,7 @@ says 1 "'over' has another tokenizer than 'demo/model'" "${again[@]}" --out over
 "${again[@]/--resume/--minutes=0.01}" --out timed >/dev/null && "${again[@]}" --out timed --minutes 0.01 >/dev/null ||
     wrong "a run of some minutes does not go on with as many"
 asked=$(sed -n 's/^    "steps": //p' timed/run.json)
-# A run that was planned again goes on with its own number, given the minutes of its start.
+# A run that was planned again continues with its own number, given the minutes of its start.
 planned=$(sed -n 's/^  "steps": \([0-9]*\),*$/\1/p' timed/run.json)
 planned=$((${planned:-${asked%,}} + 2))
 cp -r timed planned && sed -i '/^  "steps": /d; 1s/$/\n  "steps": '$planned',/' planned/run.json
