@@ -80,13 +80,14 @@ void train_choose_vocabulary(training *t, size_t bytes)
     if (!t->asked.vocab_size) t->asked.vocab_size = (int64_t)fmin(fmax(good, LEAST), MOST);
 }
 
-/* The number of steps that the duration asks for: of --minutes, in proportion to those of the start. 0: raised. */
-static int64_t steps_asked(const training *t, int64_t first)
+/* The number of steps that the duration asks for: of the --minutes of the start the run's own, which may have been
+ * planned again; of others, in proportion to the number at the start. 0: raised. */
+static int64_t steps_asked(const training *t, int64_t first, int64_t before)
 {
     const train_asked *a = &t->asked;
     const double       minutes = record_number(a->out, "minutes");
     if (a->steps || a->epochs) return a->steps ? a->steps : a->epochs * t->batches;
-    if (minutes > 0) return (int64_t)((double)first * (a->minutes / minutes));
+    if (minutes > 0) return a->minutes == minutes ? before : (int64_t)((double)first * (a->minutes / minutes));
     tn_raise(TN_EINVAL,
              "'%s' is a run of %lld steps, but --minutes %g is given now; omit it to resume, or give --steps or "
              "--epochs to lengthen the run",
@@ -99,7 +100,7 @@ int64_t train_resumed_steps(const training *t)
     const train_asked *a = &t->asked;
     const int64_t      before = record_steps(a->out);
     if (tn_error() != TN_OK || t->no_duration) return before;
-    const int64_t steps = steps_asked(t, record_count(a->out, "steps"));
+    const int64_t steps = steps_asked(t, record_count(a->out, "steps"), before);
     const char   *name = a->steps ? "steps" : a->epochs ? "epochs" : "minutes";
     if (tn_error() == TN_OK && steps < before)
         tn_raise(TN_EINVAL,
@@ -134,7 +135,7 @@ void plan_watch(plan *p, const tn_fit_event *e, progress *bar)
     if (e->what != TN_FIT_STEP || p->steps || p->look == LOOKS || part < looks[p->look] || stop_flag) return;
     while (p->look < LOOKS && part >= looks[p->look]) p->look++;
     const double  left = fmax(p->all - (now - p->began), 0), each = (now - p->time) / (double)(e->step - p->step);
-    const int64_t steps = e->step + (int64_t)fmax(left / each, 1);
+    const int64_t steps = e->step + (int64_t)fmax(left / each, e->step < e->steps); /* no step beyond a run's end */
     p->step = e->step, p->time = now;
     if (fabs((double)(steps - e->steps)) <= 0.1 * (double)e->steps) return;
     progress_say(bar, "step %lld: %.0f ms per step, so the run has %lld steps now, not %lld, to end after %.3g min",

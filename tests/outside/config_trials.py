@@ -45,8 +45,8 @@ MODELS.update(("s2s " + name, make) for name, make in seq2seq_parity.MODELS.item
 MODELS.update(("vit " + name, row[0]) for name, row in vit_parity.MODELS.items() if "images" not in name)
 MODELS["enc deberta v3"] = lambda: hf.DebertaV2ForMaskedLM(hf.DebertaV2Config(
     **DEBERTA, position_buckets=8, norm_rel_ebd="layer_norm", share_att_key=True, position_biased_input=False))
-MODELS["enc deberta v2, conv"] = lambda: hf.DebertaV2Model(hf.DebertaV2Config(
-    **DEBERTA, position_buckets=8, norm_rel_ebd="layer_norm", conv_kernel_size=3, conv_act="gelu"))
+MODELS["enc deberta v2"] = lambda: hf.DebertaV2Model(hf.DebertaV2Config(
+    **dict(DEBERTA, type_vocab_size=2), max_relative_positions=-1))
 IDS = ["bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id", "forced_eos_token_id",
        "forced_bos_token_id", "sep_token_id", "cls_token_id", "mask_token_id"]
 ACTIVATIONS = ["gelu", "gelu_new", "relu", "silu", "swish", "tanh", "gelu_fast", "gelu_pytorch_tanh", "mish", "sigmoid",

@@ -279,6 +279,13 @@ says 1 "'over' has another tokenizer than 'demo/model'" "${again[@]}" --out over
 "${again[@]/--resume/--minutes=0.01}" --out timed >/dev/null && "${again[@]}" --out timed --minutes 0.01 >/dev/null ||
     wrong "a run of some minutes does not go on with as many"
 asked=$(sed -n 's/^    "steps": //p' timed/run.json)
+# A run that was planned again continues with its own number, given the minutes of its start.
+planned=$(sed -n 's/^  "steps": \([0-9]*\),*$/\1/p' timed/run.json)
+planned=$((${planned:-${asked%,}} + 2))
+cp -r timed planned && sed -i '/^  "steps": /d; 1s/$/\n  "steps": '$planned',/' planned/run.json
+sed -i '/ run.json$/d' planned/SHA256SUMS
+"${again[@]}" --out planned --minutes 0.01 | grep -q "step $planned," ||
+    wrong "a run that was planned again does not go on to step $planned"
 "${again[@]}" --out timed --minutes 0.02 | grep -q "step $((2 * ${asked%,}))," || wrong "--minutes lengthens otherwise"
 cmp whole/model.safetensors over/model.safetensors || wrong "what was refused changed the model"
 

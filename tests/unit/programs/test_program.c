@@ -421,7 +421,15 @@ TEST(minutes)
         plan_watch(&p, &e, &bar); /* not twice */
         ck_assert_int_eq(p.steps, before);
     }
+    /* the only step of a run took longer than all of it should: it is not followed by another one */
+    progress     bar = {.silent = true, .to = stderr};
+    plan         p = {.began = seconds_now() - 10, .all = 9};
+    tn_fit_event e = {.what = TN_FIT_START, .steps = 1};
     stop_flag = 0;
+    plan_watch(&p, &e, &bar);
+    e.what = TN_FIT_STEP, e.step = 1;
+    plan_watch(&p, &e, &bar);
+    ck_assert(p.steps == 0 && stop_flag == 0);
 }
 
 /* What a run gets where the user sets nothing. */
