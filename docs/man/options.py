@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the option lists of a manual page from --help: options.py PROGRAM PAGE...
 
-An option of the page keeps its prose; its letter and value are those of --help. A new one gets the sentence of --help, a
+An option of the page keeps its prose; its letter and value are those of --help. A new one gets the words of --help, a
 removed one goes. PROGRAM is the path of the program; `tests/project/man.sh --fix` calls this for all pages."""
 import re
 import subprocess

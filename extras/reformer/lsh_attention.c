@@ -1,5 +1,5 @@
-/* lsh_attention.c — attention among few keys: positions are sorted and cut into chunks, and each attends to its own chunk
- * and the neighbouring ones (Kitaev, Kaiser, Levskaya 2020: Reformer)
+/* lsh_attention.c — attention among few keys: positions are sorted and cut into chunks, and each attends to its own
+ * chunk and the neighbouring ones (Kitaev, Kaiser, Levskaya 2020: Reformer)
  *
  *   y_t = Σ_j w_tj v_j,   w_tj = exp(s_tj - L_t),   s_tj = scale · q_t · k_j,   L_t = ln Σ_j exp(s_tj)
  *
@@ -18,7 +18,7 @@
  * at a time: [sorted, keys] scores and rows of q, k and v; only L, a value for each position, is kept for the
  * backward. */
 #include "autograd/rooms/room.h"
-#include "extras/reformer.h"
+#include "extras/lsh_attention.h"
 #include "extras/reformer/lsh_products.h"
 typedef struct {
     int64_t  chunk, before, after;

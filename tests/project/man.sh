@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The manual pages are complete: each option that a command's --help shows is in the command's section of the page, with
 # its letter and its value, and vice versa; the exit codes are listed, too. If man is installed, it must print no
-# warnings. Pages use the macros of mdoc(7). `man.sh --fix` writes the lists of options from --help (docs/man/options.py).
+# warnings. Pages use the macros of mdoc(7). `man.sh --fix` writes the lists of options from --help
+# (docs/man/options.py).
 . "$(dirname "$0")/common.sh"
 fresh man
 [ -x "$build/bin/bert" ] || { echo "SKIPPED: the programs are not built" && exit 77; }
