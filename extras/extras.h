@@ -7,6 +7,7 @@
 #include "images.h"
 #include "lbfgs.h"
 #include "look.h"
+#include "lsh_attention.h"
 #include "peft.h"
 #include "reformer.h"
 #include "report.h"

@@ -18,7 +18,7 @@
  * at a time: [sorted, keys] scores and rows of q, k and v; only L, a value for each position, is kept for the
  * backward. */
 #include "autograd/rooms/room.h"
-#include "extras/reformer.h"
+#include "extras/lsh_attention.h"
 #include "extras/reformer/lsh_products.h"
 typedef struct {
     int64_t  chunk, before, after;

@@ -3,6 +3,7 @@
 #define TENON_EXTRAS_REFORMER_REFORMER_PRIVATE_H
 
 #include "models/files/hf_config.h"
+#include "extras/lsh_attention.h"
 #include "extras/reformer.h"
 
 /* One layer: x1 + attention(norm(x2)), x2 + ff(norm(x1)). */
