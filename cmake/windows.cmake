@@ -11,4 +11,4 @@ set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 # -fstack-protector: libssp, for the checks of stacks and of _FORTIFY_SOURCE
 set(CMAKE_EXE_LINKER_FLAGS_INIT "-static -fstack-protector-strong")
-set(CMAKE_SHARED_LINKER_FLAGS_INIT "-static-libgcc -fstack-protector-strong -Wl,-Bstatic,-lpthread,-Bdynamic")
+set(CMAKE_SHARED_LINKER_FLAGS_INIT "-static -fstack-protector-strong")
