@@ -88,8 +88,11 @@ class Browser:
         node = self.call("DOM.querySelector", nodeId=document, selector=selector)["nodeId"]
         self.call("DOM.setFileInputFiles", nodeId=node, files=paths)
 
-    def picture(self, path, width=900, height=1000):
+    def size(self, width, height):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+
+    def picture(self, path, width=900, height=1000):
+        self.size(width, height)
         data = self.call("Page.captureScreenshot", format="png")["data"]
         with open(path, "wb") as f:
             f.write(base64.b64decode(data))

@@ -48,6 +48,9 @@ def lesson(b, name):
     state = finish(b)
     b.picture(os.path.join(folder, name + ".png"))
     curve = b.ask("document.querySelector('#curve polyline')?.getAttribute('points').split(' ').length || 0")
+    b.size(400, 900)
+    if b.ask("document.documentElement.scrollWidth > innerWidth"):
+        found.append("%s scrolls sideways at 400 pixels" % name)
     print("%s: first paint %.0f ms, %s, %d points" % (name, paint, state, curve))
     text, here = b.ask(OUTPUT), expected(name)
     if not state.startswith("finished") or here is not None and not same(text, here):

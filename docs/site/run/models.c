@@ -44,12 +44,17 @@ static void continue_text(const tn_model *m, const char *text, int64_t tokens, d
     writing        w = {.m = m};
     tn_token_batch b = {.ids = NULL};
     if (tn_tokenizer_batch(m->tokenizer, &b, 1, &text) != TN_OK) return;
-    const int64_t n = tn_numel(b.ids), most = tn_lm_info_of(m->lm).positions;
-    tn_decoding  *d = tn_lm_decoding(m->lm, 1, n + tokens < most ? n + tokens : most);
+    const int64_t n = tn_numel(b.ids), room = tn_lm_info_of(m->lm).positions;
+    if (n >= room)
+        tn_raise(TN_EINVAL, "the text has %lld tokens, the model reads at most %lld; shorten it", (long long)n,
+                 (long long)room);
+    if (tokens > room - n) tokens = room - n; /* `gpt write` would keep the last half of a full context */
+    tn_decoding *d = tokens > 0 ? tn_lm_decoding(m->lm, 1, n + tokens) : NULL;
     for (int64_t i = 0; i < n; i++) each(0, tn_get_i64(b.ids, i), &w);
-    tn_generate(d, b.ids, .most = tokens, .end = tn_tokenizer_special(m->tokenizer).last, .sample = temperature > 0,
-                .unscored = temperature <= 0, .temperature = temperature > 0 ? temperature : 1, .each = each,
-                .user = &w);
+    if (d)
+        tn_generate(d, b.ids, .most = tokens, .end = tn_tokenizer_special(m->tokenizer).last, .sample = temperature > 0,
+                    .unscored = temperature <= 0, .temperature = temperature > 0 ? temperature : 1, .each = each,
+                    .user = &w);
     printf("\n");
     tn_decoding_free(d), tn_ids_free(&w.all);
 }
