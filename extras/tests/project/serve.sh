@@ -50,7 +50,7 @@ end log
 [ "$(files)" = "$before" ] || wrong "serve writes files"
 
 begin log --model lm --embeddings encoder
-clients=(python3 "$root/tests/project/serve_clients.py" "$port" lm encoder "$expected" log)
+clients=(python3 "$root/extras/tests/project/serve_clients.py" "$port" lm encoder "$expected" log)
 "${clients[@]}" "$server" >found 2>&1 || wrong "the slow readers failed: $(tail -n 2 found)"
 findings <found
 end log
