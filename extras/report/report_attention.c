@@ -98,7 +98,7 @@ static void put_heads(tn_report *r, int64_t m, int64_t n, const tn_tensor *w, in
 {
     const int64_t layers = tn_size(w, 0), heads = tn_size(w, 1);
     const int64_t width = tn__max_i64(28, tn__min_i64(64, HEADS_WIDE / heads - 6));
-    const double  most = fmax(24, fmin(90, HEADS_HIGH / layers - 6)),
+    const double  most = fmax(24, fmin(90, HEADS_HIGH / (double)layers - 6)),
                  height = fmin(fmax((double)tn__max_i64(m, n) * 4, 30), most);
     const bool choose = layers * heads * m * n <= MAX_CHOICES;
     r->parts = choose;
