@@ -60,7 +60,7 @@ extras/images    |                               | core/base/toolbox.h core/file
 extras/vit       |                               | core/base/toolbox.h models/files
 extras/rnn_lm    |                               | core/base/toolbox.h models/files models/generate
 extras/reformer  |                               | core/base/toolbox.h models/files models/generate autograd/rooms
-                 |                               | core/kernels core/products core/tensor core/real.h
+                 |                               | core/kernels core/products core/tensor core/real.h core/base/libm.h
 extras/thai      |                               | core/base/toolbox.h data/text
 extras/torch     |                               | core/base core/files
 extras/translators |                             | core/base/toolbox.h models/seq2seq models/files
