@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # The same bits in f32, with weights of 8 bits, f16 and int8, on every CPU with fused multiply-add: training for 50
 # steps and embeddings by one_answer.c, on AVX2, on AVX-512 (if this CPU has it, and emulated, see tests/emulated; there
-# int8 also by AMX) and
-# on the portable kernels with TENON_EXACT=1. The portable kernels without TENON_EXACT must differ: else the comparison
-# would compare nothing. `one_answer.sh aarch64` (--full) compares this CPU with aarch64 under qemu.
+# int8 also by VNNI and AMX) and on the portable kernels with TENON_EXACT=1. The portable kernels without TENON_EXACT
+# must differ: else the comparison would compare nothing. `one_answer.sh aarch64` (--full) compares this CPU with
+# aarch64 under qemu, without and with SDOT.
 . "$(dirname "$0")/common.sh"
 work=$build/project/one_answer
 mkdir -p "$work"
