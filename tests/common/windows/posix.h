@@ -8,6 +8,7 @@
 #define _DIRENT_H_ /* core/system has its names */
 #define lstat stat
 #define pread tn__sys_pread
+#define rename tn__win_rename
 #define unsetenv(name) _putenv_s(name, "")
 #define truncate(path, bytes) tn__test_truncate(path, bytes)
 static inline int tn__test_truncate(const char *path, int64_t bytes)
