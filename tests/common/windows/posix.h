@@ -1,5 +1,5 @@
 /* posix.h — what the unit tests use of POSIX beyond core/system, on Windows. CMake includes it before each of their
- * files, without those that `excluded` lists. */
+ * files; it does not build those that `excluded` lists. */
 #ifndef TENON_TESTS_COMMON_WINDOWS_POSIX_H
 #define TENON_TESTS_COMMON_WINDOWS_POSIX_H
 
@@ -83,7 +83,7 @@ static inline int tn__test_fclose(FILE *f)
 #define fmemopen(to, room, mode) tn__test_memory(to, room, NULL, NULL)
 #define open_memstream(all, size) tn__test_memory(NULL, 0, all, size)
 
-/* ---- time: Check has a clock_gettime of its own there, whose time does not change ---- */
+/* ---- time: Check has a clock_gettime of its own there, which does not advance ---- */
 
 static inline int tn__test_clock(struct timespec *t)
 {
