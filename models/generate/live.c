@@ -32,11 +32,12 @@ struct tn_live {
     int64_t        added, slots; /* number of texts so far; of slots, ended texts included */
     int64_t        turn, reads;  /* the slot whose turn it is to be read; the parts of prompts read so far */
     double         debt;         /* seconds that writing lags behind its share of the time */
-    bool           apart;        /* the model cannot read joined caches */
-    slot          *slot;
-    tn_kv_cache  **caches;  /* [rows] */
-    slot         **writing; /* [rows] */
-    pace          *pace;    /* [rows + 1] */
+    double (*seconds)(void);     /* tn__seconds, or the clock of a test */
+    bool          apart;         /* the model cannot read joined caches */
+    slot         *slot;
+    tn_kv_cache **caches;  /* [rows] */
+    slot        **writing; /* [rows] */
+    pace         *pace;    /* [rows + 1] */
 };
 
 static bool is_alive(const slot *s) { return s->number >= 0 && !s->ended; }
@@ -80,6 +81,7 @@ tn_live *tn_live_create(tn_live_config c)
     if (reads_whole(i.blocks)) l->c.chunk = c.length;
     l->caches = tn_mem_get((size_t)c.rows * sizeof *l->caches);
     l->writing = l->caches ? tn_mem_get((size_t)c.rows * sizeof *l->writing) : NULL;
+    l->seconds = tn__seconds;
     l->pace = l->writing ? tn_mem_get((size_t)(c.rows + 1) * sizeof *l->pace) : NULL;
     if (!l->pace) tn_live_free(l), l = NULL;
     return l;
@@ -92,6 +94,8 @@ static void release(slot *s)
     tn_drop(s->prompt), tn_drop(s->most_each), tn_drop(s->next);
     *s = (slot){.number = -1};
 }
+
+void tn__live_clock(tn_live *l, double (*seconds)(void)) { l->seconds = seconds; }
 
 void tn_live_free(tn_live *l)
 {
@@ -284,7 +288,7 @@ static bool write_tokens(tn_live *l, int64_t *count)
     for (int64_t i = 0; i < l->slots; i++)
         if (is_alive(&l->slot[i]) && l->slot[i].next) l->writing[n++] = &l->slot[i];
     *count = n;
-    const double began = tn__seconds();
+    const double began = l->seconds();
     const bool   joins = can_join(l, n) && is_joined_faster(l, n);
     tn_tensor   *y = joins ? joined_logits(l, n) : NULL;
     if (tn_error() == TN_EUNSUPPORTED) tn_clear_error(), l->apart = true;
@@ -292,7 +296,7 @@ static bool write_tokens(tn_live *l, int64_t *count)
         slot *s = l->writing[i];
         choose(s, y ? tn_narrow(y, 0, i, 1) : s->decoding->kind->scores(s->decoding, s->next));
     }
-    if (n > 1) remember(y ? &l->pace[n].joined : &l->pace[n].apart, tn__seconds() - began);
+    if (n > 1) remember(y ? &l->pace[n].joined : &l->pace[n].apart, l->seconds() - began);
     return tn_error() == TN_OK;
 }
 
@@ -323,11 +327,11 @@ static void read_prompt(tn_live *l, bool writing)
     if (!s) return;
     const int64_t left = unread(s), n = left < l->c.chunk ? left : l->c.chunk;
     if (writing && l->debt > 0 && n > l->c.chunk / SHORT) return;
-    const double began = tn__seconds();
+    const double began = l->seconds();
     tn_tensor   *y = s->decoding->kind->scores(s->decoding, tn_narrow(s->prompt, 1, s->read, n));
     s->read += n, l->reads++;
     if (!y || n == left) choose(s, y);
-    l->debt = writing ? l->debt + SHARE * (tn__seconds() - began) : 0;
+    l->debt = writing ? l->debt + SHARE * (l->seconds() - began) : 0;
 }
 
 int64_t tn_live_step(tn_live *l)
@@ -335,10 +339,10 @@ int64_t tn_live_step(tn_live *l)
     if (tn__blocked()) return -1;
     if (!l) return tn_raise(TN_EINVAL, "tn_live_step: the tn_live is NULL"), -1;
     const tn_scope s = tn_no_grad_begin();
-    const double   began = tn__seconds();
+    const double   began = l->seconds();
     int64_t        written = 0;
     if (write_tokens(l, &written)) {
-        l->debt = written ? fmax(0, l->debt - (tn__seconds() - began)) : 0;
+        l->debt = written ? fmax(0, l->debt - (l->seconds() - began)) : 0;
         read_prompt(l, written > 0);
     }
     tn_scope_end(s);

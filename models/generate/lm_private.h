@@ -2,6 +2,7 @@
 #ifndef TENON_MODELS_GENERATE_LM_PRIVATE_H
 #define TENON_MODELS_GENERATE_LM_PRIVATE_H
 
+#include "models/live.h"
 #include "models/lm.h"
 
 /* tn_lm_run, tn_lm_loss and tn_lm_decoding; who: the caller's name, for messages. */
@@ -65,5 +66,8 @@ tn_decoding *tn__uncached_decoding(void *model, tn_decoder_step step, int64_t ro
 
 /* Cache positions needed for texts of this length if layers attend to the last `window` positions only (cached.c). */
 int64_t tn__windowed_room(int64_t length, int64_t window);
+
+/* Replaces the clock by which l chooses the order of its work, so that it is the same in each run of a test. */
+void tn__live_clock(tn_live *l, double (*seconds)(void));
 
 #endif

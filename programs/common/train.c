@@ -483,9 +483,11 @@ int train_main(int count, char **operands)
     if (r.why == TN_FIT_STOPPED) train_stopped(&r, resume_command(t->asked.out, again));
     else if (r.why != TN_FIT_FAILED) {
         printf("%s: step %lld, loss %.4f", t->asked.out, (long long)r.steps, r.loss);
-        if (isfinite(r.best) && t->fit.restore_best)
-            printf(", best on validation %s at step %lld", progress_score(t->score ? t->score : "loss", r.best, score),
+        if (isfinite(r.best) && t->fit.restore_best && t->score)
+            printf(", best on validation %s at step %lld", progress_score(t->score, r.best, score),
                    (long long)r.best_step);
+        else if (isfinite(r.best) && t->fit.restore_best)
+            printf(", best on validation %.4f at step %lld", r.best, (long long)r.best_step);
         else if (isfinite(r.value)) printf(", on validation %.4f", r.value);
         printf("\n");
         if (t->kind->show) t->kind->show(t);

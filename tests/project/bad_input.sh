@@ -243,7 +243,7 @@ done
 (ulimit -f 8 && exec "$bert" attention --model model --html look.html "The man.") 2>err && wrong "8 KB are enough?"
 [ ! -e look.html ] || wrong "a full disk leaves half a page"
 if [ -e /dev/full ]; then
-    for what in "fill --model model [MASK]" "embed --model model text" "eval --quiet --model model text" "info model"; do
+    for what in "fill --model model [MASK]" "embed --model model text" "eval -q --model model text" "info model"; do
         says 5 "bert: cannot write to standard output" bash -c "'$bert' $what >/dev/full"
     done
 fi

@@ -56,7 +56,8 @@ class Alone(unittest.TestCase):
         for m, value in _declarations.CONSTANTS.items():
             lines.append('printf("%s %%d\\n", (int)%s);' % (m, m))
             python.append("%s %d" % (m, value))
-        program = "#include <stdio.h>\n#include \"tenon.h\"\nint main(void)\n{\n%s\n}\n" % "\n".join(lines)
+        headers = "#include <stdio.h>\n#include \"tenon.h\"\n#include \"extras.h\"\n"
+        program = headers + "int main(void)\n{\n%s\n}\n" % "\n".join(lines)
         with tempfile.TemporaryDirectory() as at:
             path = os.path.join(at, "sizes")
             with open(path + ".c", "w") as f:

@@ -26,7 +26,7 @@ echo '`build/bin/tests/nothing_at_all` and `tests/quality`' >planted
 of=$(head -n 1 "$root/docs/figures/run/of" 2>/dev/null | cut -d ' ' -f 2 || true)
 if [ "$of" ] && grep -qF " on ${of:0:7}, " "$page"; then
     mkdir docs
-    ln -s "$root/tests" tests
+    ln -s "$root/tests" "$root/extras" .
     cp -r "$root/docs/figures" docs/
     tests/quality
     cmp -s docs/quality.md "$page" || wrong "docs/quality.md is not what tests/quality writes from docs/figures"
