@@ -1,4 +1,4 @@
-/* extras.h — what the framework does not need, built on its public headers. Include <tenon/extras.h>. */
+/* extras.h — what the framework does not need. Include <tenon/extras.h>. */
 #ifndef TENON_EXTRAS_EXTRAS_H
 #define TENON_EXTRAS_EXTRAS_H
 #include "chat.h"

@@ -1,4 +1,4 @@
-/* pattern.h — the regular expressions of Python that adapter_config.json selects layers with. Private to models/. */
+/* pattern.h — the regular expressions of Python that adapter_config.json selects layers with; for extras/peft. */
 #ifndef TENON_EXTRAS_PEFT_PATTERN_H
 #define TENON_EXTRAS_PEFT_PATTERN_H
 

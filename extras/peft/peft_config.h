@@ -1,4 +1,4 @@
-/* peft_config.h — adapter_config.json of PEFT. Private to models/files. */
+/* peft_config.h — adapter_config.json of PEFT. Private to extras/peft. */
 #ifndef TENON_EXTRAS_PEFT_PEFT_CONFIG_H
 #define TENON_EXTRAS_PEFT_PEFT_CONFIG_H
 

@@ -31,7 +31,7 @@ struct tn_live {
     tn_live_config c;
     int64_t        added, slots; /* number of texts so far; of slots, ended texts included */
     int64_t        turn, reads;  /* the slot whose turn it is to be read; the parts of prompts read so far */
-    double         debt;         /* seconds that writing lags behind its share of the time */
+    double         debt;         /* seconds of writing that are due before a prompt is read again */
     double (*seconds)(void);     /* tn__seconds, or the clock of a test */
     bool          apart;         /* the model cannot read joined caches */
     slot         *slot;

@@ -160,7 +160,7 @@ bool test_page(const test_settings *j, const text_set *h, const metrics *v, cons
 {
     page_data     m = {.j = j, .labels = tn_labels_count(j->labels), .list = calloc(SHOWN, sizeof(wrong_prediction))};
     const tn_task task = j->task->task;
-    char          path[1024], title[200];
+    char          path[1024], title[400];
     tn_report    *r = tn_report_new(run_title(&(run_page){.folder = folder, .title = "test results"}, title));
     if (task <= TN_TASK_TOKEN_CLASSIFICATION && m.labels && m.labels <= LABELS)
         m.counts = calloc((size_t)(m.labels * m.labels), sizeof *m.counts);

@@ -353,17 +353,17 @@ bool run_curves(tn_report *r, const run_page *p)
     return tn_error() == TN_OK;
 }
 
-const char *run_title(const run_page *p, char to[200])
+const char *run_title(const run_page *p, char to[400])
 {
     const char *slash = strrchr(p->folder, '/'), *name = slash && slash[1] ? slash + 1 : p->folder;
-    snprintf(to, 200, "%.80s: %.100s", name, p->title);
+    snprintf(to, 400, "%.80s: %.300s", name, p->title);
     return to;
 }
 
 bool run_write(const run_page *p)
 {
     enum { SECONDS = 20 };
-    char       path[1024], title[200];
+    char       path[1024], title[400];
     tn_report *r = tn_report_new(run_title(p, title));
     if (p->live) tn_report_refresh(r, SECONDS);
     (void)!(run_summary(r, p, NULL, NULL) && run_curves(r, p));

@@ -39,7 +39,7 @@ bool run_end(const run_page *p, double seconds);
 bool run_summary(tn_report *r, const run_page *p, const char *value, const char *caption);
 bool run_curves(tn_report *r, const run_page *p); /* loss, with a choice of scales; score; learning rate */
 /* "book: Training of a language model": tells the tabs of a browser apart. */
-const char *run_title(const run_page *p, char to[200]);
+const char *run_title(const run_page *p, char to[400]);
 bool        run_write(const run_page *p); /* folder/report.html; false: raised */
 bool        run_card(const run_page *p);  /* folder/README.md, unless another one exists; false: raised */
 

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/* Where a line stands. A line may be written in several parts. */
+/* The position in a line, which may be written in several parts. */
 typedef struct {
     int  at, indent, spaces; /* columns written; those of a line that continues; spaces before the next word */
     bool colors;

@@ -34,6 +34,18 @@ void emit(emitter *e, const char *fmt, ...) TN_PRINTF(2, 3);
 typedef struct {
     const char *prototype, *text; /* text: what it does, in terms of the constants MODEL_... */
 } emit_function;
+/* Those of the tokenizer. */
+#define EMIT_ENCODE                                                                                               \
+    {                                                                                                             \
+        "int model_encode(const char *text, int bytes, int *id);",                                                \
+            "The tokens of a text of at most MODEL_TEXT_MOST bytes; id has room for MODEL_TOKENS. Returns their " \
+            "number."                                                                                             \
+    }
+#define EMIT_DECODE                                                                                                  \
+    {                                                                                                                \
+        "int model_decode(const int *id, int n, char *to);",                                                         \
+            "Decodes n tokens, at most MODEL_RECENT; to has room for MODEL_TEXT bytes. Returns the number of bytes." \
+    }
 /* Their declarations, in the file and with their texts in its header file, NAME.h for NAME.c. */
 void emit_interface(emitter *e, const emit_function *f);
 void emit_constant(emitter *e, const char *name, int64_t value); /* MODEL_<name> of the header file */

@@ -146,16 +146,14 @@ static void put_interface(emitter *e, const encoder *x)
                                       "numbers,\n * of which MODEL_CLASSES count."},
                                classify = {"const float *model_classify(void);",
                                            "The scores of the text that model_run has read, [MODEL_CLASSES]."};
-    const emit_function functions[] = {
-        {"int model_encode(const char *text, int bytes, int *id);",
-         "The tokens of a text of at most MODEL_TEXT_MOST bytes; id has room for MODEL_TOKENS. Returns their number."},
-        {"const float *model_run(const int *id, int n);",
-         "Reads n tokens, at most MODEL_LENGTH. Returns their hidden states."},
-        x->vectors  ? embed
-        : !x->tuned ? fill
-        : x->tags   ? tag
-                    : classify,
-        {NULL, NULL}};
+    const emit_function functions[] = {EMIT_ENCODE,
+                                       {"const float *model_run(const int *id, int n);",
+                                        "Reads n tokens, at most MODEL_LENGTH. Returns their hidden states."},
+                                       x->vectors  ? embed
+                                       : !x->tuned ? fill
+                                       : x->tags   ? tag
+                                                   : classify,
+                                       {NULL, NULL}};
     emit_interface(e, functions);
 }
 

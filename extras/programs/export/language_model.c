@@ -133,10 +133,8 @@ static void put_sizes(emitter *e, const decoder *d)
 }
 
 const emit_function writer_interface[] = {
-    {"int model_encode(const char *text, int bytes, int *id);",
-     "The tokens of a text of at most MODEL_TEXT_MOST bytes; id has room for MODEL_TOKENS. Returns their number."},
-    {"int model_decode(const int *id, int n, char *to);",
-     "Decodes n tokens, at most MODEL_RECENT; to has room for MODEL_TEXT bytes. Returns the number of bytes."},
+    EMIT_ENCODE,
+    EMIT_DECODE,
     {"void model_read(int token);", "Reads a token of the text."},
     {"const float *model_logits(void);", "The logits of the next token, [MODEL_VOCAB]."},
     {"void model_forget(void);", "Starts another text."},

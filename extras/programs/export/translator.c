@@ -60,10 +60,8 @@ static void put_sizes(emitter *e, const tn_seq2seq *m)
 }
 
 static const emit_function functions[] = {
-    {"int model_encode(const char *text, int bytes, int *id);",
-     "The tokens of a text of at most MODEL_TEXT_MOST bytes; id has room for MODEL_TOKENS. Returns their number."},
-    {"int model_decode(const int *id, int n, char *to);",
-     "Decodes n tokens, at most MODEL_RECENT; to has room for MODEL_TEXT bytes. Returns the number of bytes."},
+    EMIT_ENCODE,
+    EMIT_DECODE,
     {"void model_run(const int *id, int n);",
      "Reads a text of n tokens, at most MODEL_LENGTH, and starts its translation."},
     {"void model_read(int token);", "Reads a token of the translation, the first of which is MODEL_BEGIN."},

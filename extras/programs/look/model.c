@@ -1,6 +1,8 @@
 /* model.c — opens a model of any kind, names tokens for figures, and writes reports. */
 #include "look.h"
 
+#include "programs/common/page.h"
+
 #include <string.h>
 
 /* ---- a model ----------------------------------------------------------------------------------------------------- */
@@ -180,10 +182,8 @@ int reject_png(const char *path)
 
 tn_report *report_new(const char *title, const char *dir)
 {
-    char        both[400];
-    const char *slash = dir ? strrchr(dir, '/') : NULL;
-    snprintf(both, sizeof both, "%.80s: %.300s", slash && slash[1] ? slash + 1 : dir ? dir : "", title);
-    tn_report *r = tn_report_new(dir ? both : title); /* tabs of several models differ */
+    char       both[400];
+    tn_report *r = tn_report_new(dir ? run_title(&(run_page){.folder = dir, .title = title}, both) : title);
     if (r && dir) tn_report_summary(r, NULL, NULL, 1, (const char *const[]){"model"}, &dir);
     return r;
 }

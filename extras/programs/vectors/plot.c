@@ -75,7 +75,7 @@ static void find_near(points *p, tn_tensor *rows)
 
 static bool save_plot(const points *p, const tn_vectors *v, bool html)
 {
-    char          words[32], dim[32], title[200];
+    char          words[32], dim[32], title[400];
     tn_report    *r = tn_report_new(run_title(&(run_page){.folder = vectors_file, .title = "words"}, title));
     tn_report_map m = {
         .n = p->n, .near = NEAR, .words = p->name, .at = p->at, .neighbours = p->near, .similarity = p->similarity};

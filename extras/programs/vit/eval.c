@@ -77,7 +77,7 @@ void evaluation_free(evaluation *j)
 
 static bool page(const model *m, const image_set *p, const evaluation *j)
 {
-    char       title[200];
+    char       title[400];
     tn_report *r = tn_report_new(run_title(&(run_page){.folder = dir, .title = "evaluation"}, title));
     report_evaluation(r, m, p, j, "images");
     report_attention(r, m, p, first, p->n - first);

@@ -154,7 +154,7 @@ void vit_show(training *t)
     const int64_t n = training_count(v, p.n), left = p.n - n;
     if (left && image_set_fit(&p, &v->made) && evaluate(&v->made, &p, n, left, &j)) {
         const run_page page = train_page(t, false);
-        char           title[200];
+        char           title[400];
         tn_report     *r = tn_report_new(run_title(&page, title));
         report_summary(r, &page, &j);
         report_evaluation(r, &v->made, &p, &j, "held-out images");
