@@ -20,17 +20,31 @@
         memcpy(y, some, sizeof some);                          \
     }
 
+#ifndef SOME
+/* n elements, fewer than a vector, then zeros. */
+#define SOME NAMED(some, FROM)
+TN__INLINE VECTOR NAMED(some, FROM)(const FROM *x, int64_t n)
+{
+    TO whole[LANES] = {0};
+    for (int64_t i = 0; i < n; i++) whole[i] = NUMBER(x[i]);
+    return NAMED(v_load, TO)(whole);
+}
+#endif
+
 void TN__FOR_ISA(NAMED(tn__pack, FROM))(const tn__pack_step *s);
 void TN__FOR_ISA(NAMED(tn__pack, FROM))(const tn__pack_step *s)
 {
     const int64_t rows = s->rows, cols = s->cols, width = s->width, row = s->from_row, col = s->from_col;
     const FROM   *x = s->from;
     TO           *y = s->to;
+    const int64_t rest = cols % LANES;
     const size_t  gap = (size_t)(width - cols) * sizeof *y;
-    for (int64_t r = 0; gap && r < rows; r++) memset(y + r * width + cols, 0, gap);
-    if (col == 1 && cols == 6) {
+    /* the zeros are the end of a vector, which is written whole */
+    const bool fills = (col == 1 || row == 1) && rest && width == cols - rest + LANES;
+    for (int64_t r = 0; gap && !fills && r < rows; r++) memset(y + r * width + cols, 0, gap);
+    if (col == 1 && cols == 6 && !gap) {
         NARROW(6);
-    } else if (col == 1 && cols == 5) {
+    } else if (col == 1 && cols == 5 && !gap) {
         NARROW(5);
     } else if (col == 1) {
         for (int64_t r = 0; r < rows; r++, x += row, y += width) {
@@ -38,6 +52,10 @@ void TN__FOR_ISA(NAMED(tn__pack, FROM))(const tn__pack_step *s)
             for (; c + LANES <= cols; c += LANES) {
                 v_prefetch(x + c, TN__PACK_AHEAD * row);
                 STORE(y + c, LOAD(x + c));
+            }
+            if (fills) {
+                STORE(y + c, SOME(x + c, rest));
+                continue;
             }
             for (; c + 8 <= cols; c += 8) {
                 TO eight[8]; /* all are read before one is written, so that these are vectorised, too */
@@ -52,18 +70,23 @@ void TN__FOR_ISA(NAMED(tn__pack, FROM))(const tn__pack_step *s)
         }
     } else if (row == 1) {
         int64_t c = 0;
-        for (; c + LANES <= cols; c += LANES) {
-            const FROM *from = x + c * col;
-            TO         *to = y + c;
-            int64_t     r = 0;
-            for (; r + LANES <= rows; r += LANES) {
+        for (; c + LANES <= cols || (fills && c < cols); c += LANES) {
+            const int64_t some = cols - c < LANES ? cols - c : LANES;
+            const FROM   *from = x + c * col;
+            TO           *to = y + c;
+            int64_t       r = 0;
+            for (; r < rows && rows >= LANES; r += LANES) {
                 VECTOR v[LANES];
-                TN__UNROLL for (int i = 0; i < LANES; i++) v[i] = LOAD(from + r + i * col);
+                r = r + LANES <= rows ? r : rows - LANES; /* the last square may overlap the one before */
+                if (some == LANES) {
+                    TN__UNROLL for (int i = 0; i < LANES; i++) v[i] = LOAD(from + r + i * col);
+                } else
+                    TN__UNROLL for (int i = 0; i < LANES; i++) v[i] = i < some ? LOAD(from + r + i * col) : (VECTOR){0};
                 NAMED(v_transpose, TO)(v);
                 TN__UNROLL for (int i = 0; i < LANES; i++) STORE(to + (r + i) * width, v[i]);
             }
             for (; r < rows; r++)
-                for (int i = 0; i < LANES; i++) to[r * width + i] = NUMBER(from[r + i * col]);
+                for (int i = 0; i < LANES; i++) to[r * width + i] = i < some ? NUMBER(from[r + i * col]) : 0;
         }
         for (; c < cols; c++)
             for (int64_t r = 0; r < rows; r++) y[r * width + c] = NUMBER(x[r + c * col]);
@@ -81,13 +104,14 @@ void TN__FOR_ISA(NAMED(tn__pack, FROM))(const tn__pack_step *s)
 #undef LOAD
 #undef STORE
 #undef NUMBER
+#undef SOME
 #undef FROM
 #undef TO
 
 #else
 #include "core/base/bf16.h"
 #include "core/kernels/kernels.h"
-#include "core/kernels/simd.h"
+#include "core/kernels/vector.h"
 
 typedef float     f32;
 typedef double    f64;
@@ -98,6 +122,7 @@ static inline f32 number_bf16(bf16 x) { return tn__bf16_to_f32(x); }
 
 #define FROM f32
 #define TO f32
+#define SOME v_load_some
 #include "core/kernels/pack.k.c"
 
 #define FROM f64

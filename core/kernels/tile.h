@@ -9,8 +9,9 @@ TN__INLINE void TN__(tile)(const int mr, const int nv, const bool rows, const tn
     const int64_t   a_row = s->a_row, a_col = s->a_col, b_row = s->b_row;
     const TN__REAL *b = s->b, *a[(MR + 2) / 3];
     const int64_t  *b_at = s->b_at;
-    const char     *ahead = s->prefetch ? s->prefetch : s->b;
-    const int64_t   line = s->prefetch ? 64 : 0;
+    /* without other data to prefetch: the panel of b after the next, read in place */
+    const char   *ahead = s->prefetch ? s->prefetch : (const char *)(b + 2 * nv * N);
+    const int64_t line = s->prefetch ? 64 : b_row * (int64_t)sizeof *b;
     TN__(v) acc[MR][NV];
     int64_t twice = 2 * a_row;
     v_hide(twice);

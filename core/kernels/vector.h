@@ -126,9 +126,14 @@ TN__INLINE v_u32 v_halves(const uint32_t *w, int k)
 }
 TN__INLINE v_f32 v_load_some(const float *p, int64_t n)
 {
+#ifdef __AVX2__
+    return _mm256_maskload_ps(p,
+                              _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)));
+#else
     float whole[v_n_f32] = {0};
     for (int64_t i = 0; i < n; i++) whole[i] = p[i];
     return v_load_f32(whole);
+#endif
 }
 TN__INLINE void v_store_some(float *p, int64_t n, v_f32 v)
 {

@@ -182,19 +182,30 @@ static bool packs_columns(const tn__gemm_plan *plan)
             plan->call.m * plan->in_bytes > tn__caches().l2 / tn__max_i64(plan->steps, 1));
 }
 
+static bool far_rows(const tn__gemm_plan *plan) { return plan->call.b_row * plan->in_bytes >= FAR_BYTES; }
+
+/* True if dense rows of b should be packed: they are on separate pages, or all strips would read a block of k from L2,
+ * parts of lines that exceed L1. With few rows of a, packing costs more than that. */
+static bool packs_rows(const tn__gemm_plan *plan)
+{
+    const int64_t block = plan->kc * plan->call.b_row * plan->in_bytes;
+    return plan->call.m >= MANY_ROWS && (far_rows(plan) || block > tn__caches().l1);
+}
+
 /* How the kernels read a and b: in place, or packed. */
 static void plan_operands(tn__gemm_plan *plan)
 {
     const tn__gemm_call *g = &plan->call;
     const bool           far = g->a_row == 1 && g->a_col * plan->in_bytes >= FAR_BYTES;
     const bool           columns = far && packs_columns(plan) && g->n >= WIDE_ENOUGH && plan->steps >= MANY_STEPS;
-    const int64_t        a_rows = tn__min_i64(A_ROWS, a_bytes() / tn__max_i64(plan->kc * plan->unit_bytes, 1));
+    plan->packs_b = !g->b_at && (g->dtype == TN_BF16 || g->b_col != 1 || packs_rows(plan));
+    /* else as many pages at a time as L1's TLB holds */
+    if (!plan->packs_b && !g->b_at && far_rows(plan)) plan->kc = tn__min_i64(plan->kc, MANY_STEPS);
+
+    const int64_t a_rows = tn__min_i64(A_ROWS, a_bytes() / tn__max_i64(plan->kc * plan->unit_bytes, 1));
     plan->a_strips = tn__max_i64(1, tn__min_i64(a_rows / plan->kernels->mr, TN__GEMM_GROUP));
     plan->packs_a = columns || (g->dtype == TN_BF16 && !(plan->pair == 2 && in_pairs(g)));
     plan->a_columns = g->a_col != 1 && (g->a_row == 1 || plan->pair == 2);
-    /* dense rows are read as fast in place, unless each is on a separate page */
-    const bool apart = g->b_row * plan->in_bytes >= FAR_BYTES && g->m >= MANY_ROWS;
-    plan->packs_b = !g->b_at && (g->dtype == TN_BF16 || g->b_col != 1 || apart);
     plan->group = (columns && !a_is_small(plan)) || by_panels(plan) ? plan->a_strips : 1;
 }
 
