@@ -7,7 +7,7 @@
 fresh verify
 changes=${1:-3}
 programs=("${@:2}")
-[ ${#programs[@]} -gt 0 ] || programs=(gpt bert lm translate vit vectors)
+[ ${#programs[@]} -gt 0 ] || programs=(gpt bert lm translate vit)
 RANDOM=7
 export TMPDIR=$PWD
 
@@ -88,44 +88,7 @@ forge() # RECORD SED
     mv forged "$1"
 }
 
-# The same for vectors, whose record contains options and checksums.
-change_vectors()
-{
-    case $((RANDOM % 6)) in
-        0) flip text "$(offset text)" && echo "a byte of text" ;;
-        1) flip words.vec "$(offset words.vec)" && echo "a byte of the vectors" ;;
-        2) sed -i 's/--lr=[0-9.]*/--lr=0.0123/' words.json && echo "the learning rate" ;;
-        3) sed -i 's/--window=4/--window=5/' words.json && echo "the window" ;;
-        4) sed -i -E '/"epochs"/,/]/ { '$((RANDOM % 4 + 2))'! s/"([0-9a-f]{15})[0-7]"/"\18"/; t
-            s/"([0-9a-f]{15})[8-9a-f]"/"\10"/ }' words.json && echo "the checksums of epochs" ;;
-        5) sed -i -E '/"(sum|vectors)"/ { s/("[0-9a-f]{15})[0-7]"/\18"/; t
-            s/("[0-9a-f]{15})[8-9a-f]"/\10"/ }' words.json && echo "the checksums of files" ;;
-    esac
-}
-verify_vectors()
-{
-    local what code i found=0 v=$build/bin/vectors
-    "$v" train --quiet --text text --dim 16 --window 4 --min-count 2 --lr 0.03 --epochs 4 --out words.vec \
-        --record words.json >/dev/null || wrong "vectors train failed"
-    [ "$("$v" verify --quiet words.json)" = "identical 4 segments" ] || wrong "vectors verify"
-    "$v" verify words.json >/dev/null 2>said
-    grep -q '^not compared: of the record, names of files' said ||
-        wrong "vectors verify does not list what it does not compare"
-    mkdir -p kept && cp text words.vec words.json kept
-    for ((i = 0; i < changes; i++)); do
-        what=$(change_vectors)
-        code=0 && "$v" verify --quiet words.json --segments 1 >out 2>err || code=$?
-        [ $code = 1 ] && tail -n 1 out | grep -qE '^differs at step [0-9]+: ' && found=$((found + 1)) ||
-            wrong "vectors, $what: exit code $code: $(cat out err)"
-        cp kept/* .
-    done
-    echo "vectors: $found of $changes random changes found"
-    sed -i 's/"version": "[^"]*"/"version": "0.0.1"/' words.json
-    says 7 "'words.json' is of version 0.0.1, but this is version" "$v" verify words.json
-}
-
 for name in "${programs[@]}"; do
-    [ "$name" != vectors ] || { verify_vectors && continue; }
     program=$build/bin/$name
     # shellcheck disable=SC2206
     options=(${train[$name]})
