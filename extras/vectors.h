@@ -37,9 +37,6 @@ typedef struct {
     double  counting;  /* seconds spent on counting words and GloVe's pairs */
     double  seconds;   /* seconds of training after that */
     int64_t different; /* number of words with vectors */
-    /* Of the event at the end of an epoch, else 0: its number, from 1; hash of all weights (see vectors verify). */
-    int64_t  epoch;
-    uint64_t sum;
 } tn_vectors_event;
 
 typedef struct tn_vectors_train_args {

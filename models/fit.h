@@ -127,7 +127,8 @@ typedef struct tn_fit_args {
     bool         restore_best; /* at the end load the weights (with .ema: the averages) of the best value */
 
     /* A folder of training checkpoints, step-000000001200.ckpt, best.safetensors, the best state dict (with adapters
-     * what is trained), and record.jsonl for tn_verify. One run may use it. A checkpoint at step 0 tests the disk. */
+     * what is trained), and record.jsonl, which a repeated run writes with the same lines. One run may use it. A
+     * checkpoint at step 0 tests the disk. */
     const char  *folder;
     int64_t      save_every; /* steps; 0: after each validation. Also at the end */
     int64_t keep TN_IS(2);   /* newest checkpoints to keep. One written because of .stop is deleted with the next */

@@ -13,5 +13,4 @@
 #include "lm.h"
 #include "model.h"
 #include "seq2seq.h"
-#include "verify.h"
 #endif

@@ -324,7 +324,7 @@ tn_vectors *tn__glove_train(tn__trainer *t, tn__run *r)
     while (on && r->epoch < t->a.epochs && (on = learn_epoch(t, r, tables))) {
         r->words += words, r->epoch++, r->place[0] = 0;
         on = tn__checkpoint_save(t, r, tables);
-        if (on) tn__notify(t, r, (double)r->epoch / (double)t->a.epochs, tables);
+        if (on) tn__notify(t, r, (double)r->epoch / (double)t->a.epochs);
     }
     if (on) add_up(t), v = tn__trainer_vectors(t);
     pairs_free(t);

@@ -4,19 +4,15 @@
 
 #include <math.h>
 
-void tn__notify(const tn__trainer *t, const tn__run *r, double done, const tn__saved table[TN__SAVED])
+void tn__notify(const tn__trainer *t, const tn__run *r, double done)
 {
-    tn_vectors_event e = {.done = done,
-                          .rate = (double)t->rate,
-                          .words = r->words,
-                          .counting = r->began - r->asked,
-                          .seconds = tn__seconds() - r->began,
-                          .different = t->words.words.n};
-    if (!t->a.on) return;
-    if (table) e.epoch = r->epoch, e.sum = TN__FNV1A;
-    for (int i = 0; table && i < TN__SAVED; i++)
-        if (table[i].n) e.sum = tn__fnv1a_words(e.sum, table[i].x, (size_t)table[i].n * sizeof *table[i].x);
-    t->a.on(&e, t->a.on_user);
+    const tn_vectors_event e = {.done = done,
+                                .rate = (double)t->rate,
+                                .words = r->words,
+                                .counting = r->began - r->asked,
+                                .seconds = tn__seconds() - r->began,
+                                .different = t->words.words.n};
+    if (t->a.on) t->a.on(&e, t->a.on_user);
 }
 
 enum { PROGRESS_EVERY = 64 };
@@ -127,7 +123,7 @@ bool tn__read_through(tn__trainer *t, tn__run *r)
         tn_parallel_for(t->shards, 1, t->work, t);
         tn_parallel_for(t->after ? t->shards : 0, 1, t->after, t);
         for (int64_t i = 0; i < t->shards; i++) r->words += t->shard[i].words, at += t->shard[i].to - t->shard[i].from;
-        if (round % PROGRESS_EVERY == 0) tn__notify(t, r, done, NULL);
+        if (round % PROGRESS_EVERY == 0) tn__notify(t, r, done);
     }
     r->before += r->bytes;
     for (int64_t i = 0; i < t->shards; i++) {
@@ -159,10 +155,10 @@ bool tn__rounds(tn__trainer *t, tn__run *r)
         r->epoch++;
         memset(r->place, 0, sizeof r->place);
         on = tn__checkpoint_save(t, r, tables);
-        if (on) tn__notify(t, r, (double)r->epoch / (double)t->a.epochs, tables);
+        if (on) tn__notify(t, r, (double)r->epoch / (double)t->a.epochs);
     }
     on = on && !(t->a.stop && *t->a.stop);
-    if (on) tn__notify(t, r, 1, NULL);
+    if (on) tn__notify(t, r, 1);
     return on;
 }
 

@@ -31,7 +31,7 @@ typedef struct {
 } tn__saved;
 enum { TN__SAVED = 4 }; /* maximum number of tables; unused ones are zeros */
 /* Calls .on. table: at the end of an epoch; else NULL. */
-void tn__notify(const tn__trainer *t, const tn__run *r, double done, const tn__saved table[TN__SAVED]);
+void tn__notify(const tn__trainer *t, const tn__run *r, double done);
 bool tn__checkpoint_check(const tn__trainer *t);
 bool tn__checkpoint_load(const tn__trainer *t, tn__run *r, const tn__saved table[TN__SAVED]);
 bool tn__checkpoint_save(const tn__trainer *t, tn__run *r, const tn__saved table[TN__SAVED]);

@@ -73,7 +73,7 @@ static bool accumulate_step(tn__fit *f)
 }
 
 /* Does one step. On failure discards its gradients and restores the random generator. */
-void tn__fit_step(tn__fit *f)
+static void step(tn__fit *f)
 {
     const tn_fit_args *c = &f->c;
     const tn_generator before = *tn_current_generator();
@@ -129,14 +129,14 @@ static tn_fit_why train(tn__fit *f)
             tn__fit_no_steps(f); /* a source without .batches */
             break;
         }
-        tn__fit_step(f);
+        step(f);
     }
     return TN_FIT_FAILED;
 }
 
 /* ---- from beginning to end --------------------------------------------------------------------------------------- */
 
-bool tn__fit_begin(tn__fit *f)
+static bool begin(tn__fit *f)
 {
     tn_fit_args *c = &f->c;
     if (!tn__fit_check(f) || !tn__fit_optimizer(f) || !tn__fit_ranks_begin(f)) return false;
@@ -147,7 +147,7 @@ bool tn__fit_begin(tn__fit *f)
     if (!(f->modes = tn_mem_get((size_t)f->modules))) return false;
     if (!(f->part = tn_mem_get((size_t)c->accumulate * sizeof *f->part))) return false;
     if (c->restore_best && !c->folder && !(f->best = tn_module_copy(m))) return false;
-    if (c->folder && !f->replay) {
+    if (c->folder) {
         f->folder.path = c->folder;
         if ((tn__fit_is_writer(f) && !tn__folder_open(&f->folder, c->folder)) || !tn__fit_resume(f)) return false;
     } else if (c->train.begin) {
@@ -157,7 +157,7 @@ bool tn__fit_begin(tn__fit *f)
     if (tn_error() != TN_OK || !tn__fit_memory_begin(f)) return false;
     f->started = true;
     tn__fit_report(f, TN_FIT_START, NULL, false);
-    return tn_error() == TN_OK && (!c->folder || f->replay || f->r.steps || !f->unsaved || tn__fit_save(f, false));
+    return tn_error() == TN_OK && (!c->folder || f->r.steps || !f->unsaved || tn__fit_save(f, false));
 }
 
 static void finish(tn__fit *f)
@@ -186,7 +186,7 @@ static void restore_accumulate(const tn__fit *f)
 }
 
 /* After an exception of a callback also discards the step's gradients, and leaves the module as between two steps. */
-void tn__fit_end(tn__fit *f)
+static void end(tn__fit *f)
 {
     if (!f->open) return;
     f->open = false;
@@ -211,10 +211,10 @@ void tn__fit_end(tn__fit *f)
 
 tn_fit_result tn_fit_run(tn_fit_args c)
 {
-    __attribute__((cleanup(tn__fit_end))) tn__fit f = {.c = c};
+    __attribute__((cleanup(end))) tn__fit f = {.c = c};
     tn__fit_init(&f);
     if (!f.open) return f.r;
-    if (tn__fit_begin(&f)) {
+    if (begin(&f)) {
         f.r.why = train(&f);
         if (f.r.why != TN_FIT_FAILED) finish(&f);
         if (f.r.why != TN_FIT_FAILED && c.world) tn_world_barrier(c.world); /* so that all ranks see the last error */

@@ -107,6 +107,17 @@ void tn__fit_init(tn__fit *f)
     f->scope = tn_scope_begin(), f->generator = tn_current_generator(), f->open = true;
 }
 
+static void count_steps(tn__fit *f)
+{
+    const tn_fit_args *c = &f->c;
+    f->steps = c->steps;
+    if (c->epochs && c->train.batches > 0 && c->train.batches <= INT64_MAX / c->epochs) {
+        const int64_t n = c->epochs * c->train.batches / c->accumulate;
+        if (!n) tn__fit_no_steps(f);
+        if (!f->steps || n < f->steps) f->steps = n;
+    }
+}
+
 bool tn__fit_check(tn__fit *f)
 {
     tn_fit_args *c = &f->c;
@@ -123,22 +134,11 @@ bool tn__fit_check(tn__fit *f)
         tn_path_pop();
         tn_json_free(v);
     }
-    tn__fit_count_steps(f);
+    count_steps(f);
     return tn_error() == TN_OK;
 }
 
-void tn__fit_count_steps(tn__fit *f)
-{
-    const tn_fit_args *c = &f->c;
-    f->steps = c->steps;
-    if (c->epochs && c->train.batches > 0 && c->train.batches <= INT64_MAX / c->epochs) {
-        const int64_t n = c->epochs * c->train.batches / c->accumulate;
-        if (!n) tn__fit_no_steps(f);
-        if (!f->steps || n < f->steps) f->steps = n;
-    }
-}
-
-bool tn__fit_schedule(tn__fit *f)
+static bool create_schedule(tn__fit *f)
 {
     const tn_fit_args *c = &f->c;
     const int64_t      warmup = c->warmup == -1 ? f->steps / 20 : c->warmup;
@@ -163,5 +163,5 @@ bool tn__fit_optimizer(tn__fit *f)
                           .clip.norm = c->world ? 0 : c->clip); /* with several ranks the replica clips */
     tn_no_decay(f->own);
     c->optimizer = f->own;
-    return tn__fit_schedule(f);
+    return create_schedule(f);
 }

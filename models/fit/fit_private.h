@@ -20,17 +20,10 @@ typedef enum {
 typedef struct {
     tn__run_entry_kind kind;
     bool               end; /* a point because of .stop, or at the end of a run */
-    int64_t            step, at;
+    int64_t            step;
     double             value, lr;
-    uint64_t           sums[3], chain; /* chain: hash of all lines up to this one; at: its byte in the file */
+    uint64_t           sums[3];
 } tn__run_entry;
-typedef struct {
-    tn_tensor     *text;
-    tn__run_entry *entry;
-    int64_t        n, room;
-    int64_t        bytes;   /* of the intact lines */
-    int64_t        damaged; /* the first line that is not intact, from 1; 0: none */
-} tn__run_record;
 
 /* ---- the folder of training checkpoints (fit_folder.c) ----------------------------------------------------------- */
 
@@ -55,48 +48,45 @@ typedef struct {
     uint64_t chain; /* before it */
 } tn__pending;
 
-typedef struct tn__fit    tn__fit;
-typedef struct tn__replay tn__replay;
+typedef struct tn__fit tn__fit;
 
 /* ---- one call of tn_fit ------------------------------------------------------------------------------------------ */
 
 struct tn__fit {
-    tn_fit_args   c;
-    tn_fit_result r;
-    tn__folder    folder;
-    tn_optimizer *own;      /* the optimizer created here; NULL: the caller's is used */
-    tn_schedule  *schedule; /* of own; its optimizer owns it */
-    void         *best;     /* a copy of the module with the best weights, without a folder; else NULL */
-    bool         *modes;
-    int64_t       modules;
-    tn_batch     *part;                /* [accumulate]: the batches of a step */
-    int64_t       accumulate_before;   /* the optimizer's tn_accumulate count before tn_fit; 0: not changed */
-    int64_t       steps;               /* in all; 0: not known */
-    int64_t       seen;                /* batches of this epoch */
-    int64_t       since_best;          /* validations since the best */
-    int64_t       valid_at;            /* step of the last validation */
-    int64_t       items, all;          /* items in the batches of the last step, of all steps of this call */
-    int64_t       unscheduled;         /* step of a checkpoint written only because of .stop; -1: none */
-    double        start, lr, mean;     /* start time in seconds; learning rate and loss of the last step */
-    double        measured;            /* mean over .valid in the last validation */
-    bool          epoch_over, stepped; /* since the last pause */
-    bool          valid_due;           /* a validation is due */
-    bool          unsaved;             /* something has changed since the last checkpoint */
-    bool          started;             /* TN_FIT_START has been reported */
-    tn_replica   *replica;             /* with .world */
-    tn_budget    *budget;              /* with .memory */
-    int64_t       recomputed;          /* segments recomputed, as last reported; -1: not reported yet */
-    bool          shared;              /* validation is also split over the ranks */
-    bool          validating, swapped; /* the modules are in eval mode; the EMA's weights are in the module */
-    bool          open, returns;       /* begun and not ended; an exception of a callback ends it without a return */
-    tn_scope      scope;
-    tn_generator *generator;                             /* in use when tn_fit began */
-    double       *sums;                                  /* of a validation; NULL: none is running */
-    tn__replay   *replay;                                /* of tn_verify, which writes nothing; else NULL */
-    bool (*compare)(tn__fit *f, const tn__run_entry *e); /* of tn_verify: receives what would be recorded */
-    tn_json_writer *line;                                /* of record.jsonl; NULL: this process writes none */
-    tn_string       lines;                               /* that are not in the file yet */
-    uint64_t        chain;                               /* of the last line */
+    tn_fit_args     c;
+    tn_fit_result   r;
+    tn__folder      folder;
+    tn_optimizer   *own;      /* the optimizer created here; NULL: the caller's is used */
+    tn_schedule    *schedule; /* of own; its optimizer owns it */
+    void           *best;     /* a copy of the module with the best weights, without a folder; else NULL */
+    bool           *modes;
+    int64_t         modules;
+    tn_batch       *part;                /* [accumulate]: the batches of a step */
+    int64_t         accumulate_before;   /* the optimizer's tn_accumulate count before tn_fit; 0: not changed */
+    int64_t         steps;               /* in all; 0: not known */
+    int64_t         seen;                /* batches of this epoch */
+    int64_t         since_best;          /* validations since the best */
+    int64_t         valid_at;            /* step of the last validation */
+    int64_t         items, all;          /* items in the batches of the last step, of all steps of this call */
+    int64_t         unscheduled;         /* step of a checkpoint written only because of .stop; -1: none */
+    double          start, lr, mean;     /* start time in seconds; learning rate and loss of the last step */
+    double          measured;            /* mean over .valid in the last validation */
+    bool            epoch_over, stepped; /* since the last pause */
+    bool            valid_due;           /* a validation is due */
+    bool            unsaved;             /* something has changed since the last checkpoint */
+    bool            started;             /* TN_FIT_START has been reported */
+    tn_replica     *replica;             /* with .world */
+    tn_budget      *budget;              /* with .memory */
+    int64_t         recomputed;          /* segments recomputed, as last reported; -1: not reported yet */
+    bool            shared;              /* validation is also split over the ranks */
+    bool            validating, swapped; /* the modules are in eval mode; the EMA's weights are in the module */
+    bool            open, returns;       /* begun and not ended; an exception of a callback ends it without a return */
+    tn_scope        scope;
+    tn_generator   *generator; /* in use when tn_fit began */
+    double         *sums;      /* of a validation; NULL: none is running */
+    tn_json_writer *line;      /* of record.jsonl; NULL: this process writes none */
+    tn_string       lines;     /* that are not in the file yet */
+    uint64_t        chain;     /* of the last line */
     tn__pending     pending;
     uint64_t        batch;      /* FNV-1a of the step's batches; 0: not known */
     size_t          sums_bytes; /* their memory */
@@ -148,34 +138,21 @@ bool tn__fit_ranks_mean(tn__fit *f, double *sum);    /* adds [2 shards], sum and
 /* True if this process writes files: the only one, or rank 0. */
 static inline bool tn__fit_is_writer(const tn__fit *f) { return tn_world_rank(f->c.world) == 0; }
 
-/* The parts of a run (fit.c), also for tn_verify. */
 void tn__fit_init(tn__fit *f); /* (fit_check.c) */
-bool tn__fit_begin(tn__fit *f);
-void tn__fit_step(tn__fit *f);
-void tn__fit_end(tn__fit *f);
-void tn__fit_count_steps(tn__fit *f); /* sets f->steps (fit_check.c) */
-bool tn__fit_schedule(tn__fit *f);    /* creates the schedule of the own optimizer (fit_check.c) */
 
 /* The record of a run (fit_record.c). False: raised. */
 bool tn__record_begin(tn__fit *f, const tn_json *resumed); /* resumed: the record of the checkpoint, or NULL */
-bool tn__record_put(tn__fit *f, tn__run_entry e);          /* calls f->compare instead, if set */
+bool tn__record_put(tn__fit *f, tn__run_entry e);
 bool tn__record_flush(tn__fit *f, bool sync);
 void tn__record_end(tn__fit *f);
-bool tn__record_read(tn__run_record *r, const char *path);
-void tn__record_free(tn__run_record *r);
 /* Of the record of a checkpoint. without_rows: not of this module's buffers with rows of the batch; NULL: of all. */
 void tn__record_sums(const tn_json *state, void *without_rows, uint64_t to[3]);
-/* The arguments of a TN__RUN entry: sets those of c; or returns the name of the first that differs, and both values.
- * all: also those that a lengthened run may change. */
-void        tn__record_apply(const tn_json *run, tn_fit_args *c);
-const char *tn__record_differs(const tn_json *run, const tn_fit_args *c, bool all, double *here, double *there);
 
 /* True if training checkpoints hold only what is trained: of a module with adapters. */
 static inline bool tn__fit_trained_only(const tn__fit *f) { return !f->replica && tn_module_has_lora(f->c.module); }
 
 /* Training checkpoints (fit_save.c). */
 bool tn__fit_save(tn__fit *f, bool end);
-bool tn__fit_restore(tn__fit *f, const tn_checkpoint_file *file, const char *path);
 bool tn__fit_resume(tn__fit *f); /* restores the folder's newest if .resume; else raises if it has one */
 
 #endif

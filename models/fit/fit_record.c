@@ -1,5 +1,5 @@
 /* fit_record.c — record.jsonl, in the folder of a run: the arguments of tn_fit, what each step computed, and sums of
- * the state at each training checkpoint. tn_verify repeats steps and compares. One JSON object per line:
+ * the state at each training checkpoint. A run that is repeated from one has the same lines. One JSON object per line:
  *
  *     {"run":0,"version":"0.9.0","steps":100,…,"config":{…},"chain":"…"}
  *     {"step":1,"batch":"…","loss":6.25,"lr":0.001,"chain":"…"}
@@ -22,27 +22,25 @@ static const char *const sum_names[] = {"weights", "optimizer", "generators"};
 
 /* ---- the arguments of a run -------------------------------------------------------------------------------------- */
 
-/* fixed: a resumed or lengthened run has the same value. */
 static const struct {
     const char *name;
     size_t      at;
     enum { WHOLE, REAL, INT, FLAG } type;
-    bool fixed;
-} members[] = {{"steps", offsetof(tn_fit_args, steps), WHOLE, false},
-               {"epochs", offsetof(tn_fit_args, epochs), WHOLE, false},
-               {"accumulate", offsetof(tn_fit_args, accumulate), WHOLE, true},
-               {"autocast", offsetof(tn_fit_args, autocast), FLAG, true},
-               {"shards", offsetof(tn_fit_args, shards), INT, true},
-               {"lr", offsetof(tn_fit_args, lr), REAL, false},
-               {"weight_decay", offsetof(tn_fit_args, weight_decay), REAL, true},
-               {"clip", offsetof(tn_fit_args, clip), REAL, true},
-               {"warmup", offsetof(tn_fit_args, warmup), WHOLE, false},
-               {"decay", offsetof(tn_fit_args, decay), INT, false},
-               {"rising", offsetof(tn_fit_args, rising), FLAG, true},
-               {"valid_every", offsetof(tn_fit_args, valid_every), WHOLE, false},
-               {"min_delta", offsetof(tn_fit_args, min_delta), REAL, false},
-               {"restore_best", offsetof(tn_fit_args, restore_best), FLAG, true},
-               {"save_every", offsetof(tn_fit_args, save_every), WHOLE, false}};
+} members[] = {{"steps", offsetof(tn_fit_args, steps), WHOLE},
+               {"epochs", offsetof(tn_fit_args, epochs), WHOLE},
+               {"accumulate", offsetof(tn_fit_args, accumulate), WHOLE},
+               {"autocast", offsetof(tn_fit_args, autocast), FLAG},
+               {"shards", offsetof(tn_fit_args, shards), INT},
+               {"lr", offsetof(tn_fit_args, lr), REAL},
+               {"weight_decay", offsetof(tn_fit_args, weight_decay), REAL},
+               {"clip", offsetof(tn_fit_args, clip), REAL},
+               {"warmup", offsetof(tn_fit_args, warmup), WHOLE},
+               {"decay", offsetof(tn_fit_args, decay), INT},
+               {"rising", offsetof(tn_fit_args, rising), FLAG},
+               {"valid_every", offsetof(tn_fit_args, valid_every), WHOLE},
+               {"min_delta", offsetof(tn_fit_args, min_delta), REAL},
+               {"restore_best", offsetof(tn_fit_args, restore_best), FLAG},
+               {"save_every", offsetof(tn_fit_args, save_every), WHOLE}};
 enum { MEMBERS = sizeof members / sizeof *members };
 
 static double member(const tn_fit_args *c, int i)
@@ -54,28 +52,6 @@ static double member(const tn_fit_args *c, int i)
     case INT: return !c->world && !strcmp(members[i].name, "shards") ? 0 : *(const int *)(const void *)at;
     default: return *(const bool *)(const void *)at;
     }
-}
-
-void tn__record_apply(const tn_json *run, tn_fit_args *c)
-{
-    for (int i = 0; i < MEMBERS; i++) {
-        const double v = tn_json_double(tn_json_need(run, members[i].name));
-        char        *at = (char *)c + members[i].at;
-        if (members[i].fixed || tn_error() != TN_OK) continue;
-        if (members[i].type == WHOLE) *(int64_t *)(void *)at = (int64_t)v;
-        else if (members[i].type == REAL) *(double *)(void *)at = v;
-        else *(int *)(void *)at = (int)v;
-    }
-}
-
-const char *tn__record_differs(const tn_json *run, const tn_fit_args *c, bool all, double *here, double *there)
-{
-    for (int i = 0; i < MEMBERS; i++) {
-        if (!members[i].fixed && !all) continue;
-        *here = member(c, i), *there = tn_json_double(tn_json_need(run, members[i].name));
-        if (*here != *there) return members[i].name;
-    }
-    return NULL;
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
@@ -128,7 +104,6 @@ bool tn__record_put(tn__fit *f, tn__run_entry e)
     size_t bytes = 0;
     e.step = f->r.steps;
     if (tn_error() != TN_OK) return false;
-    if (f->compare) return f->compare(f, &e);
     if (!f->line) return true;
     if (f->pending.bytes && e.kind != TN__RUN) { /* the run continues */
         f->lines.bytes -= f->pending.bytes, f->chain = f->pending.chain;
@@ -206,91 +181,71 @@ void tn__record_sums(const tn_json *state, void *without_rows, uint64_t to[3])
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-static uint64_t read_sum(const tn_json *o, const char *name)
-{
-    const char *text = tn_json_string(tn_json_get(o, name));
-    uint64_t    sum = 0;
-    for (; *text; text++) {
-        const int digit = *text >= '0' && *text <= '9' ? *text - '0' : *text >= 'a' && *text <= 'f' ? *text - 'W' : 16;
-        if (digit > 15) return 0;
-        sum = sum << 4 | (uint64_t)digit;
-    }
-    return sum;
-}
+typedef struct {
+    tn__run_entry_kind kind;
+    bool               end;
+    int64_t            step, at; /* at: its byte in the file */
+    uint64_t           chain;    /* hash of all lines up to this one */
+} line;
+typedef struct {
+    tn_tensor *text;
+    line      *entry; /* [n] */
+    int64_t    n, room;
+    int64_t    bytes; /* of the intact lines */
+} record;
 
 /* Parses an intact line; false: it has no known form, or raised (no memory). */
-static bool parse(tn__run_entry *e, const char *text, size_t bytes)
+static bool parse(line *e, const char *text, size_t bytes)
 {
     tn_json       *j = tn_json_parse(text, bytes);
     const tn_json *first = tn_json_first(j);
     int            k = 0;
     while (k <= TN__POINT && strcmp(kinds[k], tn_json_key(first)) != 0) k++;
-    if (k <= TN__POINT) {
-        e->kind = (tn__run_entry_kind)k, e->step = tn_json_i64(first);
-        e->value = tn__json_number(j, k == TN__ENTRY_STEP ? "loss" : "value"), e->lr = tn__json_number(j, "lr");
-        e->sums[0] = read_sum(j, k == TN__ENTRY_STEP ? "batch" : "weights");
-        e->sums[1] = read_sum(j, "optimizer"), e->sums[2] = read_sum(j, "generators");
-        e->end = tn_json_bool_or(tn_json_get(j, "end"), false);
-    }
+    e->kind = (tn__run_entry_kind)k, e->step = k <= TN__POINT ? tn_json_i64(first) : -1;
+    e->end = tn_json_bool_or(tn_json_get(j, "end"), false);
     tn_json_free(j);
     if (tn_error() == TN_ENOMEM) return false;
-    const bool good = tn_error() == TN_OK && k <= TN__POINT && e->step >= 0;
+    const bool good = tn_error() == TN_OK && e->step >= 0;
     if (tn_error() != TN_OK) tn_clear_error();
     return good;
 }
 
 /* Reads the line from `text`, of `bytes` bytes with its line end. False: it is not intact, or raised. */
-static bool read_line(tn__run_record *r, const char *text, size_t bytes, uint64_t chain)
+static bool read_line(record *r, const char *text, size_t bytes)
 {
-    char          tail[TAIL + 2];
-    tn__run_entry e = {.at = r->bytes};
+    char tail[TAIL + 2];
+    line e = {.at = r->bytes};
     if (bytes < TAIL + 2) return false;
-    e.chain = tn__fnv1a(chain, text, bytes - TAIL - 1);
+    e.chain = tn__fnv1a(r->n ? r->entry[r->n - 1].chain : TN__FNV1A, text, bytes - TAIL - 1);
     snprintf(tail, sizeof tail, ",\"chain\":\"%016llx\"}\n", (unsigned long long)e.chain);
     if (memcmp(text + bytes - TAIL - 1, tail, TAIL + 1) != 0 || !parse(&e, text, bytes - 1)) return false;
-    if (r->n == r->room) {
-        const int64_t  room = r->room ? 2 * r->room : 256;
-        tn__run_entry *more = tn_mem_get((size_t)room * sizeof *more);
-        if (!more) return false;
-        if (r->n) memcpy(more, r->entry, (size_t)r->n * sizeof *more);
-        tn_mem_put(r->entry, (size_t)r->room * sizeof *more);
-        r->entry = more, r->room = room;
-    }
     r->entry[r->n++] = e;
     r->bytes += (int64_t)bytes;
     return true;
 }
 
-bool tn__record_read(tn__run_record *r, const char *path)
+/* Reads the lines up to the first that is not intact. */
+static void read_record(record *r, const char *path)
 {
-    *r = (tn__run_record){.text = NULL};
     r->text = tn_file_read(path, most_bytes);
-    const char *at = r->text ? tn_data(r->text) : "", *end = at + (r->text ? tn_numel(r->text) : 0);
-    while (at < end && tn_error() == TN_OK) {
-        const char  *stop = memchr(at, '\n', (size_t)(end - at));
-        const size_t bytes = (size_t)((stop ? stop + 1 : end) - at);
-        if (!stop || !read_line(r, at, bytes, r->n ? r->entry[r->n - 1].chain : TN__FNV1A)) {
-            r->damaged = r->n + 1;
-            break;
-        }
-        at += bytes;
-    }
-    return tn_error() == TN_OK;
+    const char *at = r->text ? tn_data(r->text) : "", *end = at + (r->text ? tn_numel(r->text) : 0), *stop;
+    for (const char *c = at; c < end; c++) r->room += *c == '\n';
+    if (!(r->entry = tn_mem_get((size_t)r->room * sizeof *r->entry))) return;
+    while (at < end && (stop = memchr(at, '\n', (size_t)(end - at))) && read_line(r, at, (size_t)(stop + 1 - at)))
+        at = stop + 1;
 }
-
-void tn__record_free(tn__run_record *r) { tn_mem_put(r->entry, (size_t)r->room * sizeof *r->entry); }
 
 /* ---- beginning --------------------------------------------------------------------------------------------------- */
 
 /* The number of entries up to a run's step, without a point that was written because of a stop or the end: if the run
  * continues, the next checkpoint replaces it. *point: a scheduled point of the step is the last of them. 0: steps are
  * missing. */
-static int64_t entries_until(const tn__run_record *r, int64_t step, bool *point)
+static int64_t entries_until(const record *r, int64_t step, bool *point)
 {
     int64_t n = 0, scheduled = 0, last = -1;
     *point = false;
     for (; n < r->n && r->entry[n].step <= step; n++) {
-        const tn__run_entry *e = r->entry + n;
+        const line *e = r->entry + n;
         if (e->kind == TN__RUN || e->kind == TN__ENTRY_STEP) last = e->step;
         if (e->kind != TN__POINT || e->step != step) continue;
         if (e->end) break;
@@ -303,13 +258,14 @@ static int64_t entries_until(const tn__run_record *r, int64_t step, bool *point)
 }
 
 /* True if the newest TN__RUN line of the n entries has the arguments of this call. */
-static bool same_run(tn__fit *f, const tn__run_record *r, int64_t n)
+static bool same_run(tn__fit *f, const record *r, int64_t n)
 {
     size_t bytes = 0;
     while (n > 0 && r->entry[n - 1].kind != TN__RUN) n--;
     if (!n) return false;
-    const tn__run_entry *e = r->entry + n - 1;
-    const char          *was = (const char *)tn_data(r->text) + e->at, *text = line_of(f, e, &bytes);
+    const line         *e = r->entry + n - 1;
+    const tn__run_entry same = {.kind = TN__RUN, .step = e->step};
+    const char         *was = (const char *)tn_data(r->text) + e->at, *text = line_of(f, &same, &bytes);
     return text && e->at + (int64_t)bytes < tn_numel(r->text) && !memcmp(was, text, bytes) &&
            !strncmp(was + bytes, ",\"chain\"", 8);
 }
@@ -317,13 +273,13 @@ static bool same_run(tn__fit *f, const tn__run_record *r, int64_t n)
 /* Keeps the entries up to the resumed step. False: raised. */
 static bool continue_file(tn__fit *f, const tn_json *resumed, const char *path)
 {
-    static const char note[] = "record.jsonl does not contain all steps before this one; tn_verify can only check the "
-                               "next ones";
-    const tn_scope    s = tn_scope_begin();
-    tn__run_record    r = {.n = 0};
-    bool              point = false, same = false;
-    tn__run_entry     e = {.kind = TN__POINT};
-    if (tn__file_exists(path)) tn__record_read(&r, path);
+    static const char note[] =
+        "record.jsonl does not contain all steps before this one: only the next ones can be verified";
+    const tn_scope s = tn_scope_begin();
+    record         r = {.n = 0};
+    bool           point = false, same = false;
+    tn__run_entry  e = {.kind = TN__POINT};
+    if (tn__file_exists(path)) read_record(&r, path);
     const int64_t n = tn_error() == TN_OK ? entries_until(&r, f->r.steps, &point) : 0;
     const int64_t bytes = n == r.n ? r.bytes : r.entry[n].at;
     if (n) f->chain = r.entry[n - 1].chain, same = same_run(f, &r, n);
@@ -332,7 +288,7 @@ static bool continue_file(tn__fit *f, const tn_json *resumed, const char *path)
                 (n < r.n && r.entry[n].end && r.entry[n].step == f->r.steps);
     if (tn_error() == TN_OK && (!r.text || bytes < tn_numel(r.text)))
         (void)!tn_file_write(path, n ? tn_data(r.text) : "", n ? (size_t)bytes : 0); /* the caller sees the error */
-    tn__record_free(&r);
+    tn_mem_put(r.entry, (size_t)r.room * sizeof *r.entry);
     tn_scope_end(s);
     if (!n) tn__fit_report(f, TN_FIT_NOTE, note, false);
     if (!same) tn__record_put(f, (tn__run_entry){.kind = TN__RUN});

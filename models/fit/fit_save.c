@@ -191,7 +191,7 @@ static tn_checkpoint_file *choose(tn__fit *f, int64_t newest, char path[TN__FILE
 }
 
 /* Restores the run. tn_fit's own optimizer keeps this call's options, so that a run can be extended. */
-bool tn__fit_restore(tn__fit *f, const tn_checkpoint_file *file, const char *path)
+static bool restore_from(tn__fit *f, const tn_checkpoint_file *file, const char *path)
 {
     tn_fit_args   *c = &f->c;
     const tn_json *data = tn_checkpoint_data(file), *source = tn_json_get(data, "source");
@@ -219,7 +219,7 @@ static bool restore(tn__fit *f, int64_t newest)
 {
     char                path[TN__FILE_ROOM];
     tn_checkpoint_file *file = choose(f, newest, path);
-    const bool          ok = tn__fit_restore(f, file, path) && tn__record_begin(f, tn_checkpoint_record(file));
+    const bool          ok = restore_from(f, file, path) && tn__record_begin(f, tn_checkpoint_record(file));
     tn_checkpoint_close(file);
     return ok;
 }

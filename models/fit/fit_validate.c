@@ -118,8 +118,7 @@ static void keep_best(tn__fit *f)
     if (f->best) tn_module_assign(f->best, f->c.module);
     if (!f->c.folder || !tn__fit_is_writer(f)) return;
     tn__fit_best_sums(f->c.module, &e);
-    if (tn__record_put(f, e) && !f->replay)
-        tn__fit_best_save(f->c.module, tn__folder_best(&f->folder, path), f->r.best_step);
+    if (tn__record_put(f, e)) tn__fit_best_save(f->c.module, tn__folder_best(&f->folder, path), f->r.best_step);
 }
 
 void tn__fit_validate(tn__fit *f)

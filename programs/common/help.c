@@ -99,7 +99,7 @@ static const struct {
      "ranks shards zero optimizer average smoothing balance layer-rate loss negatives weight weight-drop "
      "dropout-words dropout-in dropout-between temperature alpha beta valid-every early-stopping awd cutoffs "
      "teacher matrices passes "},
-    {"Options of the output", " out resume force keep compare json html report predictions certificate trace table c "},
+    {"Options of the output", " out resume force keep compare json html report predictions trace table c "},
 };
 enum { GROUPS = sizeof groups / sizeof *groups, FEW = 10 };
 

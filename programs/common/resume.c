@@ -322,14 +322,9 @@ bool resume_find_files(void)
 
 bool resume_same_files(void)
 {
-    char          path[1024];
-    const option *r = run_option();
-    return r && file_exists(run_file(r, path)) ? resume_same_files_in(path) : tn_error() == TN_OK;
-}
-
-bool resume_same_files_in(const char *path)
-{
-    tn_json       *j = tn_json_load(path);
+    char           path[1024];
+    const option  *r = run_option();
+    tn_json       *j = r && file_exists(run_file(r, path)) ? tn_json_load(path) : NULL;
     const tn_json *files = tn_json_get(tn_json_get(j, "options"), "files");
     for (const option *o = now.command ? now.command->options : NULL; files && o && o->name && tn_error() == TN_OK; o++)
         if (is_hashed(o)) same_files_of(o, files);

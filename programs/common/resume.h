@@ -30,6 +30,5 @@ int resume_open(const command *train, const char *path);
 bool resume_find_files(void);
 /* Raises an error that names the first file that is not the run's, by its contents. False: raised. */
 bool resume_same_files(void);
-bool resume_same_files_in(const char *path); /* for the run whose options are in the file */
 
 #endif

@@ -34,7 +34,7 @@ done
 
 # -h is short: usage, at most five options, one example. --help has groups. A letter has one meaning: n is a number of
 # things, o is where the result goes.
-declare -A letter_of=([n]="documents lines sentences steps tokens" [o]="certificate html out")
+declare -A letter_of=([n]="documents lines sentences steps tokens" [o]="html out")
 for program in $programs; do
     "$build/bin/$program" completion bash | sed -n "s/^        \([a-z-]*\)) echo '.*' ;;$/\1/p" |
         grep -v '^commands' >names

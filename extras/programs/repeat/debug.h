@@ -47,32 +47,15 @@ int64_t    debug_copies(const debug_step *s);            /* the number of rows t
 void       debug_forget(debug_step *s);
 /* Prints `most` rows, those with the largest losses first; tables of modules of at most `depth` parts. 0: all. */
 void debug_print(const debug_step *s, int64_t most, int64_t depth);
-void debug_print_text(tn_text text, size_t most); /* in one line of at most `most` bytes; 0: no limit */
 
 /* ---- repeating steps (debug.c) ----------------------------------------------------------------------------------- */
 
 typedef struct {
-    training      *t;
-    const command *train;
-    const char    *run;
-    history        h;
-    char           scratch[1024]; /* temporary folder; "": none */
-    const char    *folder;        /* where the run is repeated: scratch, or --out */
-    const char    *config;
-    bool           used;                           /* t->net is not the initial model any more */
-    bool           without;                        /* the run is not the recorded one */
-    int64_t        done, limit, show, from, found; /* steps; show: to observe; from, found: of --when; 0: none */
-    tn_fit_loss    loss;                           /* the training's loss, without observation */
-    debug_step     seen;
-    double        *other, *other_valid; /* [room], --without: losses, values of validations */
-    int64_t        room;
-    tn_fit_why     why;
-    progress       bar;
+    replay      r;
+    int64_t     limit, show, from, found; /* steps; show: to observe; from, found: of --when; 0: none */
+    tn_fit_loss loss;                     /* the training's loss, without observation */
+    debug_step  seen;
+    progress    bar;
 } debugging;
-
-/* Repeats steps up to `until`, from the newest training checkpoint before step `first`. False: raised. */
-bool debug_repeat(debugging *d, int64_t first, int64_t until);
-/* --without (debug_without.c). out: folder for the model; NULL: none. False: raised. */
-bool debug_without(debugging *d, int64_t line, const char *out);
 
 #endif

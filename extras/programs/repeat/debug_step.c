@@ -271,7 +271,8 @@ void debug_gradients(debug_step *s, void *module)
 
 /* ---- printing ---------------------------------------------------------------------------------------------------- */
 
-void debug_print_text(tn_text text, size_t most)
+/* In one line of at most `most` bytes; 0: no limit. */
+static void print_text(tn_text text, size_t most)
 {
     size_t n = 0;
     for (size_t at = 0, from; at < text.bytes;) {
@@ -322,7 +323,7 @@ static void print_rows(const debug_step *s, int64_t most)
         printed[i] = true;
         printf("%5lld  %9.5g  %-14s  ", (long long)r->row, isnan(r->loss) ? (double)NAN : r->loss, r->place);
         if (r->same >= 0) printf("[same as row %lld] ", (long long)r->same);
-        debug_print_text((tn_text){r->text.at ? r->text.at : "", r->text.bytes}, settings.verbose ? 0 : 80);
+        print_text((tn_text){r->text.at ? r->text.at : "", r->text.bytes}, settings.verbose ? 0 : 80);
         printf("\n");
     }
     free(printed);

@@ -1,6 +1,8 @@
 /* history.c — reads record.jsonl of a run: see replay.h, and models/fit/fit_record.c for its lines. */
 #include "replay.h"
 
+#include "programs/common/checksum.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,65 +30,84 @@ static double number_of(const tn_json *line, const char *name)
     return *tn_json_string(v) == '-' ? -INFINITY : INFINITY;
 }
 
-static void add(history *h, const tn_json *line)
+static void add(history *h, const tn_json *line, tn_text text)
 {
     const char   *kind;
     const int64_t step = step_of(line, &kind);
     if (tn_error() != TN_OK || step < 0 || step > h->last) return;
+    h->line[h->lines++] = (history_line){*kind, tn_json_bool_or(tn_json_get(line, "end"), false), step, text};
     if (!strcmp(kind, "run")) h->part[h->parts++] = (history_part){step, tn_json_i64(tn_json_need(line, "steps"))};
     else if (!strcmp(kind, "step")) {
         if (step < h->first) h->first = step;
         h->loss[step] = number_of(line, "loss"), h->lr[step] = number_of(line, "lr"), h->batch[step] = hash_of(line);
         h->ended = false;
-    } else if (!strcmp(kind, "valid")) h->valid[step] = number_of(line, "value");
-    else if (!strcmp(kind, "point")) h->ended = tn_json_bool_or(tn_json_get(line, "end"), false);
+    } else if (!strcmp(kind, "point")) h->ended = h->line[h->lines - 1].end;
 }
 
-/* Sets the largest step; makes room for all steps and as many parts as there are lines. */
-static bool measure(history *h, const tn_lines *lines)
+/* Each line ends with the hash of all lines up to it. Sets the number of those before the first that was changed. */
+static int64_t intact(const tn_lines *lines)
+{
+    enum { TAIL = sizeof ",\"chain\":\"0123456789abcdef\"}" - 1 };
+    uint64_t chain = CHECKSUM;
+    int64_t  n = 0;
+    for (; n < tn_lines_count(lines); n++) {
+        const tn_text line = tn_lines_at(lines, n);
+        char          tail[TAIL + 1];
+        if (line.bytes < TAIL) break;
+        chain = checksum(chain, line.at, line.bytes - TAIL);
+        snprintf(tail, sizeof tail, ",\"chain\":\"%016llx\"}", (unsigned long long)chain);
+        if (memcmp(line.at + line.bytes - TAIL, tail, TAIL) != 0) break;
+    }
+    return n;
+}
+
+/* Sets the largest step; makes room for all steps, and as many parts as there are lines. */
+static bool measure(history *h, int64_t n)
 {
     const char *kind;
-    for (int64_t i = tn_lines_count(lines); i-- > 0 && !h->last && tn_error() == TN_OK;) {
-        const tn_text line = tn_lines_at(lines, i);
+    if (n) {
+        const tn_text line = tn_lines_at(h->text, n - 1);
         tn_json      *j = tn_json_parse(line.at, line.bytes);
         h->last = step_of(j, &kind);
         tn_json_free(j);
     }
     if (tn_error() != TN_OK) return false;
     h->first = h->last + 1;
-    h->part = zeroed(tn_lines_count(lines) + 1, sizeof *h->part);
+    h->part = zeroed(n + 1, sizeof *h->part), h->line = zeroed(n + 1, sizeof *h->line);
     h->loss = zeroed(h->last + 1, sizeof *h->loss), h->lr = zeroed(h->last + 1, sizeof *h->lr);
-    h->valid = zeroed(h->last + 1, sizeof *h->valid), h->batch = zeroed(h->last + 1, sizeof *h->batch);
-    for (int64_t i = 0; i <= h->last && tn_error() == TN_OK; i++) h->loss[i] = h->lr[i] = h->valid[i] = NAN;
+    h->batch = zeroed(h->last + 1, sizeof *h->batch);
+    for (int64_t i = 0; i <= h->last && tn_error() == TN_OK; i++) h->loss[i] = h->lr[i] = NAN;
     return tn_error() == TN_OK;
 }
 
-bool history_read(history *h, const char *run)
+bool history_read(history *h, const char *checkpoints)
 {
-    char folder[1024], path[1024];
+    char path[1024];
     *h = (history){.part = NULL};
-    in_folder(in_folder(run, "checkpoints", folder), "record.jsonl", path);
-    if (!file_exists(path))
+    if (!file_exists(in_folder(checkpoints, "record.jsonl", path)))
         return tn_raise_false(TN_EIO,
                               "'%s' does not exist; a run of an earlier version has none, and neither has a run whose "
                               "checkpoints were deleted",
                               path);
-    tn_lines *lines = tn_lines_load(path);
-    if (lines && measure(h, lines))
-        for (int64_t i = 0; i < tn_lines_count(lines) && tn_error() == TN_OK; i++) {
-            const tn_text line = tn_lines_at(lines, i);
+    h->text = tn_lines_load(path);
+    const int64_t n = intact(h->text);
+    h->damaged = n < tn_lines_count(h->text) ? n + 1 : 0;
+    if (tn_error() == TN_OK && measure(h, n))
+        for (int64_t i = 0; i < n && tn_error() == TN_OK; i++) {
+            const tn_text line = tn_lines_at(h->text, i);
             tn_json      *j = tn_json_parse(line.at, line.bytes);
-            add(h, j);
+            add(h, j, line);
             tn_json_free(j);
         }
-    if (tn_error() == TN_OK && !h->parts) tn_raise(TN_EFORMAT, "'%s' does not contain the arguments of a run", path);
-    tn_lines_free(lines);
+    if (tn_error() == TN_OK && !h->parts && !h->damaged)
+        tn_raise(TN_EFORMAT, "'%s' does not contain the arguments of a run", path);
     if (tn_error() != TN_OK) history_free(h);
     return tn_error() == TN_OK;
 }
 
 void history_free(history *h)
 {
-    free(h->part), free(h->loss), free(h->lr), free(h->valid), free(h->batch);
+    tn_lines_free(h->text);
+    free(h->line), free(h->part), free(h->loss), free(h->lr), free(h->batch);
     *h = (history){.part = NULL};
 }

@@ -33,11 +33,9 @@ extern const option debug_options[];
                 "each row, the gradients, and the results of all modules. --when finds the first step where a "        \
                 "condition holds: on the loss, the largest loss of a row, the norm of all gradients, the learning "    \
                 "rate, the number of rows that are copies of others, or the leak, the change of a result with "        \
-                "tokens that a mask must hide. --without repeats the training without one line of its text, and "      \
-                "compares losses and weights.\n\n"                                                                     \
+                "tokens that a mask must hide.\n\n"                                                                    \
                 "  " name_ " debug book --step 1200\n"                                                                 \
-                "  " name_ " debug book --when \"loss > 4\" --from 100\n"                                              \
-                "  " name_ " debug book --without 17"                                                                  \
+                "  " name_ " debug book --when \"loss > 4\" --from 100"                                                \
     }
 
 #endif

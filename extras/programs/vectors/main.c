@@ -50,21 +50,6 @@ static const command commands[] = {
              "gets one line: words read, seconds of training, and words per second; for glove, the seconds do not "
              "include counting. With --checkpoint, Ctrl-C saves and ends, and --resume continues to the same "
              "bits.\n"},
-    {.name = "verify",
-     .summary = "repeat a training and compare the bits",
-     .options = verify_options,
-     .run = run_verify,
-     .operands = "RECORD",
-     .least = 1,
-     .most = 1,
-     .text =
-         "    vectors train --text corpus.txt --out corpus.vec --record corpus.json\n"
-         "    vectors verify corpus.json --threads 2\n\n"
-         "Trains again with the options of RECORD, which 'vectors train --record' wrote, and compares the weights "
-         "after each epoch, and the vectors. The last line is \"identical K segments\", with epochs as segments, or "
-         "\"differs at step N: \", where N is the epoch, and the input that differs. The texts must be where they "
-         "were. Not compared are names of files and folders in RECORD, white space, and its \"made_by\" but for the "
-         "kernels.\n"},
     {.name = "phrases",
      .summary = "join frequent word pairs: new york becomes new_york",
      .options = phrases_options,
@@ -154,7 +139,6 @@ static const command commands[] = {
      .text = "    vectors convert --vectors corpus.vec corpus.bin\n"},
     {0}};
 
-const command       *train_command(void) { return commands; }
 static const program vectors = {.name = "vectors", .summary = "train and use word vectors", .commands = commands};
 
 int main(int argc, char **argv) { return program_main(&vectors, argc, argv); }

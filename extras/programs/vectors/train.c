@@ -12,7 +12,7 @@
 #include <string.h>
 
 static option_list text;
-static const char *out, *record_file, *kind = "skipgram", *loss = "negative", *to_format_name, *checkpoint;
+static const char *out, *kind = "skipgram", *loss = "negative", *to_format_name, *checkpoint;
 static int64_t dim = 100, window = 5, negatives = 5, epochs_asked = 5, min_count = 5, seed = 1, min_n = 3, max_n = 6,
                buckets = 2000000;
 static double sample = 1e-4, rate, x_max = 100;
@@ -49,9 +49,6 @@ const option train_options[] = {
         "checkpoint", 0, "FILE", &checkpoint,
         "save the training state to FILE, and the options to FILE.json; both are deleted when the vectors are complete",
         .resume = RESUME_FILE),
-    OPTION_TEXT("record", 0, "FILE", &record_file,
-                "write the options and checksums of texts, epochs and vectors to FILE, for verify (default: none)",
-                .resume = RESUME_FREE),
     OPTION_FLAG("resume", 'r', &resume, "resume the run of --checkpoint, with the options that are saved there",
                 .resume = RESUME_NOT),
     OPTION_FLAG("force", 0, &force, "overwrite an existing file", .resume = RESUME_NOT),
@@ -59,14 +56,12 @@ const option train_options[] = {
 
 static progress         bar;
 static tn_vectors_event last;
-static epochs           done_epochs;
 
 static void show_progress(const tn_vectors_event *e, void *user)
 {
     char note[64];
     (void)user;
     last = *e;
-    epochs_add(&done_epochs, e);
     snprintf(note, sizeof note, "lr=%.5f, %.0f words/s", e->rate, e->seconds > 0 ? (double)e->words / e->seconds : 0.0);
     progress_at(&bar, (int64_t)(e->done * 1000), note);
 }
@@ -91,14 +86,12 @@ static int check_files(void)
             "two different files",
             out, checkpoint);
     int code = check_not_text("out", out, &text);
-    if (!code) code = check_not_text("record", record_file, &text);
     return code ? code : check_not_text("checkpoint", checkpoint, &text);
 }
 
 static bool check_can_start(void)
 {
-    if (!may_write(out) || (checkpoint && !may_write(checkpoint)) || (record_file && !may_write(record_file)))
-        return false;
+    if (!may_write(out) || (checkpoint && !may_write(checkpoint))) return false;
     if (file_exists(out) && !force)
         return tn_raise_false(TN_EINVAL, "'%s' already exists; name another file or use --force", out);
     if (resume && !file_exists(checkpoint))
@@ -127,23 +120,18 @@ static void name_the_text(void)
     if (resume_same_files()) tn_error_pop(&e);
 }
 
-static tn_vectors *train_with(vectors_listener on, void *user)
-{
-    return tn_vectors_train(text.count, text.value, .kind = (tn_vectors_kind)index_of(kind, KINDS),
-                            .loss = (tn_vectors_loss)index_of(loss, LOSSES), .dim = dim, .window = window,
-                            .negatives = negatives, .sample = sample, .epochs = epochs_asked, .min_count = min_count,
-                            .lr = rate, .min_n = min_n, .max_n = max_n, .buckets = buckets, .x_max = x_max,
-                            .seed = (uint64_t)seed, .on = on, .on_user = user, .stop = &stop_flag,
-                            .checkpoint = checkpoint, .resume = resume);
-}
-
 static tn_vectors *train(void)
 {
     char path[1024];
     if (checkpoint && !resume && !resume_save(options_file(path))) return NULL;
     bar = progress_begin("train", 1000, "‰");
     stop_begin(checkpoint ? "saving, then ending; press again to end at once" : "ending; nothing will be written");
-    tn_vectors *v = train_with(show_progress, NULL);
+    tn_vectors *v = tn_vectors_train(text.count, text.value, .kind = (tn_vectors_kind)index_of(kind, KINDS),
+                                     .loss = (tn_vectors_loss)index_of(loss, LOSSES), .dim = dim, .window = window,
+                                     .negatives = negatives, .sample = sample, .epochs = epochs_asked,
+                                     .min_count = min_count, .lr = rate, .min_n = min_n, .max_n = max_n,
+                                     .buckets = buckets, .x_max = x_max, .seed = (uint64_t)seed, .on = show_progress,
+                                     .stop = &stop_flag, .checkpoint = checkpoint, .resume = resume);
     progress_end(&bar);
     if (resume && tn_error() == TN_EINVAL) name_the_text();
     if (!v && checkpoint && stop_flag && file_exists(checkpoint) && tn_error() == TN_OK && !settings.quiet)
@@ -162,28 +150,10 @@ static int check_options(void)
     else if (!code) code = program_strays(of_others, "the other kinds; glove trains on counts of pairs");
     if (!code && strcmp(loss, "negative") != 0 && strcmp(loss, "nce") != 0)
         code = program_stray("negatives", "--loss negative and nce");
-    return code;
-}
-
-int check_train(void)
-{
-    const int code = check_options();
     if (!code && to_format_name && format_of(to_format_name) == TN_VECTORS_FASTTEXT_BIN &&
         strcmp(kind, "fasttext") != 0)
         return program_usage("--format fasttext is for --kind fasttext; other vectors have no n-grams");
     return code;
-}
-
-tn_vectors *train_again(vectors_listener on, void *user)
-{
-    checkpoint = NULL, resume = false;
-    return train_with(on, user);
-}
-const char *train_out(void) { return out; }
-int64_t     train_epochs(void) { return epochs_asked; }
-bool        train_save(const tn_vectors *v, const char *path)
-{
-    return tn_vectors_save(v, path, to_format_name ? format_of(to_format_name) : format_of_path(out)) == TN_OK;
 }
 
 int run_train(int count, char **operands)
@@ -191,11 +161,12 @@ int run_train(int count, char **operands)
     (void)count, (void)operands;
     if (resume && !checkpoint) return program_usage("--resume needs --checkpoint");
     int code = check_files();
-    if (code || (code = check_train())) return code;
+    if (code || (code = check_options())) return code;
     if (!check_can_start()) return program_end();
-    char        path[1024];
-    tn_vectors *v = train();
-    if (v && train_save(v, out) && (!record_file || epochs_save(&done_epochs, record_file, out))) {
+    char                    path[1024];
+    tn_vectors             *v = train();
+    const tn_vectors_format format = to_format_name ? format_of(to_format_name) : format_of_path(out);
+    if (v && tn_vectors_save(v, out, format) == TN_OK) {
         if (checkpoint) remove(checkpoint), remove(options_file(path));
         if (!settings.quiet)
             tell("%s: %lld words, dimension %lld, counted in %.2f s\n", out, (long long)tn_vectors_size(v),
@@ -204,6 +175,5 @@ int run_train(int count, char **operands)
                last.seconds > 0 ? (double)last.words / last.seconds : 0.0);
     }
     tn_vectors_free(v);
-    free(done_epochs.sum);
     return program_end();
 }

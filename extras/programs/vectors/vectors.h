@@ -18,26 +18,6 @@ tn_vectors_format format_of_path(const char *path); /* .bin: binary; .safetensor
 int     check_not_text(const char *name, const char *path, const option_list *text);
 int64_t find_word(const tn_vectors *v, const char *word); /* index of the word; -1: unknown, an error is set */
 
-/* ---- verifying (train.c, verify.c) ------------------------------------------------------------------------------- */
-
-typedef void (*vectors_listener)(const tn_vectors_event *e, void *user);
-
-/* Of the options of train: its vectors; NULL: an error is set, or stopped. Returns 0 or the exit code of a message. */
-int            check_train(void);
-tn_vectors    *train_again(vectors_listener on, void *user);
-const char    *train_out(void);
-const command *train_command(void); /* (main.c) */
-int64_t        train_epochs(void);
-bool           train_save(const tn_vectors *v, const char *path);
-
-/* The record of a training: its options, the hashes of its texts, epochs and vectors. */
-typedef struct {
-    uint64_t *sum; /* [n]: hash of all weights after each epoch; 0: not known, of an epoch before a resume */
-    int64_t   n;
-} epochs;
-void epochs_add(epochs *e, const tn_vectors_event *event);
-bool epochs_save(const epochs *e, const char *path, const char *vectors); /* false: raised */
-
 /* A skip-thought model (thoughts.c). */
 typedef struct {
     tn_skip_thought *net;
@@ -49,11 +29,9 @@ bool thoughts_open(thoughts *t, const char *dir, tn_vectors *vectors); /* false:
 bool thoughts_sentence(const thoughts *t, tn_text line, float *to);    /* writes config.hidden values */
 void thoughts_close(thoughts *t);
 
-extern const option train_options[], verify_options[], phrases_options[], near_options[], analogy_options[],
-    similarity_options[], sentence_options[], paraphrases_options[], plot_options[], project_options[],
-    convert_options[], info_options[];
+extern const option train_options[], phrases_options[], near_options[], analogy_options[], similarity_options[],
+    sentence_options[], paraphrases_options[], plot_options[], project_options[], convert_options[], info_options[];
 int run_train(int count, char **operands);
-int run_verify(int count, char **operands);
 int run_phrases(int count, char **operands);
 int run_neighbours(int count, char **operands);
 int run_analogy(int count, char **operands);

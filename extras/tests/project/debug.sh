@@ -1,12 +1,9 @@
 #!/usr/bin/env bash
 # PROGRAM debug: 26 planted faults (wrong lines and labels, exploding and NaN losses, copies, leaking masks) are found,
 # with the step and, where it is a text, the line; steps have the recorded losses, also after interruptions, forwards
-# and backwards; --without makes the model of a real run without the line; mistakes are named.
-#
-#     debug.sh [RUNS]     RUNS of --without, at most 10; default 3
+# and backwards; mistakes are named.
 . "$(dirname "$0")/../../../tests/project/common.sh"
 fresh debug
-runs=${1:-3}
 export TMPDIR=$PWD
 bin=$build/bin
 [ -x "$bin/gpt" ] || { echo "SKIPPED: the programs are not built" && exit 77; }
@@ -44,7 +41,6 @@ strange="qz jx kv wq zzy xqj"
 sentences 1 100 | grep . >source
 tr a-z A-Z <source >target
 sentences 2 120 >text
-sentences 3 60 >other.text
 images >images
 
 transformer="--dim 32 --layers 1 --heads 2"
@@ -53,12 +49,11 @@ declare -A train=(
     [bert]="--text FILE --objective roberta --dtype f32 --size tiny $transformer --length 32 --batch 4 --vocab-size 100
         --lr 5e-3"
     [lm]="--text FILE --pieces characters --size tiny --dim 32 --length 20 --batch 4 --lr 1e-2"
-    [words]="--text FILE --size tiny --dim 16 --batch 4 --length 10"
     [translate]="--src source --tgt FILE --size nano $transformer --tokens 200 --vocab-size 280 --lr 5e-3"
     [vit]="--images images --labels FILE --size tiny $transformer --batch 16 --held 0"
 )
 
-program() { case $1 in words | equal | rate) echo lm ;; *) echo "$1" ;; esac; }
+program() { case $1 in equal | rate) echo lm ;; *) echo "$1" ;; esac; }
 options_of() { echo "${train[${1%_leaking}]}"; }
 make() # KIND FILE RUN STEPS [OPTION...]
 {
@@ -251,41 +246,8 @@ rm -rf whole/checkpoints/step-*
 "$bin/gpt" debug whole --step 33 --quiet >again && cmp shown again || wrong "step 33 from the beginning differs"
 compgen -G "tenon-replay-*" && wrong "gpt debug leaves its temporary folder behind"
 rm -r run whole
-cp source held.source && cp target held.target
 
-# ---- without a line ----------------------------------------------------------------------------------------------
-
-same=0
-without() # KIND LINE [OPTION...]
-{
-    local kind=$1 line=$2 from=text file=$1.cut
-    shift 2
-    [ "$kind" != translate ] || from=target
-    sed "${line}d" $from >"$file"
-    make "$kind" $from run 30 "$@" || wrong "$kind train failed: $(cat said)"
-    if [ "$kind" = translate ]; then
-        cp source kept && sed -i "${line}d" source
-        make "$kind" "$file" real 30 "$@" || wrong "$kind train failed: $(cat said)"
-        mv kept source
-    else make "$kind" "$file" real 30 "$@" || wrong "$kind train failed: $(cat said)"; fi
-    "$bin/$(program "$kind")" debug run --quiet --without "$line" --out other >shown 2>said ||
-        wrong "--without: $(cat said)"
-    diff <(cd other && ls) <(cd real && ls) | grep '^<' && wrong "$kind --without $line: files that a real run has not"
-    cmp -s real/model.safetensors other/model.safetensors && same=$((same + 1)) ||
-        wrong "$kind --without $line: other weights"
-    grep -q "^without  *line $line of '$from': " shown && grep -q '^weights  *distance [0-9]' shown &&
-        [ "$(awk '$1 == 30 { print $3 }' shown)" = "$(printf %.6g "$(recorded real 30)")" ] ||
-        wrong "$kind --without $line shows: $(cat shown)"
-    rm -rf run real other
-}
-all=("gpt 17" "bert 31 --valid other.text" "translate 52 --valid-src held.source --valid-tgt held.target" "lm 88"
-    "words 5" "gpt 119 --shape llama" "bert 2 --objective roberta" "translate 1 --norm-first" "lm 44 --optimizer sgd"
-    "words 60 --optimizer asgd")
-for ((i = 0; i < runs && i < ${#all[@]}; i++)); do
-    # shellcheck disable=SC2086
-    without ${all[i]}
-done
-echo "$found planted faults found; $same of $i runs without a line have the weights of real runs"
+echo "$found planted faults found"
 
 # ---- mistakes ----------------------------------------------------------------------------------------------------
 
@@ -293,21 +255,16 @@ make gpt text run 10 || wrong "gpt train failed"
 g=("$bin/gpt" debug run)
 says 5 "'nowhere/run.json' does not exist" "$bin/gpt" debug nowhere --step 1
 says 2 "missing operand, expected DIR" "$bin/gpt" debug
-says 2 "give one of --step, --when and --without" "${g[@]}"
-says 2 "give one of --step, --when and --without" "${g[@]}" --step 1 --without 2
+says 2 "give one of --step and --when" "${g[@]}"
+says 2 "give one of --step and --when" "${g[@]}" --step 1 --when "loss > 4"
 says 2 "--step is '0', but must be a number from 1" "${g[@]}" --step 0
 says 2 "--from is for --when" "${g[@]}" --step 1 --from 2
-says 2 "--out is for --without" "${g[@]}" --step 1 --out new
 says 2 "'size' in 'size > 4' is unknown; expected loss, row, grad, lr, copies or leak" "${g[@]}" --when "size > 4"
 says 2 "after 'loss', '= 4' is no relation" "${g[@]}" --when "loss = 4"
 says 2 "'much' after 'loss >' is not a number" "${g[@]}" --when "loss > much"
 says 2 "'4' after 'grad is nan' is unexpected" "${g[@]}" --when "grad is nan 4"
 says 1 "--step 11 is beyond the end: the run in 'run' has 10 steps" "${g[@]}" --step 11
 says 1 "--when 'loss > 99' does not hold at any step from 1 to 10" "${g[@]}" --when "loss > 99"
-says 1 "--without is 999, but the text has 120 lines" "${g[@]}" --without 999
-says 1 "'run/checkpoints' already exists" "${g[@]}" --without 3 --out run
-mkdir full && cp run/config.json run/model.safetensors full
-says 1 "'full' already contains a model" "${g[@]}" --without 3 --out full
 cp text kept
 echo more >>text
 says 1 "'text' of --text has changed since the run started" "${g[@]}" --step 3
@@ -316,6 +273,4 @@ says 5 "missing: 'text' of --text" "${g[@]}" --step 3
 mv kept text
 rm -r run/checkpoints
 says 5 "record.jsonl' does not exist" "${g[@]}" --step 3
-make vit vit.right run.vit 3 || wrong "vit train failed"
-says 1 "was trained on images" "$bin/vit" debug run.vit --without 3
 exit $wrong
