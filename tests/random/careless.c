@@ -218,8 +218,9 @@ static const _Alignas(64) char zeros[8192];
         MADE(tn_windows, i, windows), MADE(tn_spans, i, spans), MADE(tn_sentences, i, sentences), \
         MADE(tn_lines, i, lines), MADE(tn_pairs, i, pairs), MADE(tn_pairs_batches, i, pairs_batches), \
         MADE(tn_corpus, i, corpus), MADE(tn_mlm, i, mlm), char *: right(i) ? room() : NULL, \
-        MADE(double, i, room), MADE(float, i, room), MADE(int64_t, i, room), MADE(int, i, room), MADE(size_t, i, room), \
-        MADE(bool, i, room), MADE(tn_batch, i, room), MADE(tn_shard, i, room), MADE(tn_part, i, room), \
+        MADE(double, i, room), MADE(float, i, room), MADE(int64_t, i, room), MADE(int, i, room), \
+        MADE(size_t, i, room), MADE(bool, i, room), MADE(tn_batch, i, room), MADE(tn_shard, i, room), \
+        MADE(tn_part, i, room), \
         MADE(tn_text, i, room), MADE(tn_string, i, room), MADE(tn_ids, i, room), \
         MADE(tn_each, i, room), MADE(tn_source, i, room), MADE(tn_bleu, i, room), MADE(tn_chrf, i, room), \
         MADE(tn_ter, i, room), MADE(tn_squad, i, room), MADE(tn_accuracy, i, room), MADE(tn_perplexity, i, room), \
