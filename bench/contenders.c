@@ -30,13 +30,19 @@ static void become(char *const *argv, const char *setting, int in, int out)
     _exit(127);
 }
 
+/* A pipe that children do not inherit. */
+static bool connect_ends(int fd[2])
+{
+    return !pipe(fd) && fcntl(fd[0], F_SETFD, FD_CLOEXEC) >= 0 && fcntl(fd[1], F_SETFD, FD_CLOEXEC) >= 0;
+}
+
 void contender_start(contender *c, char *const *argv, const char *setting)
 {
     int to[2], from[2];
     *c = (contender){0};
     signal(SIGPIPE, SIG_IGN); /* writing to a child that has ended returns an error */
-    if (pipe2(to, O_CLOEXEC)) return;
-    if (pipe2(from, O_CLOEXEC)) {
+    if (!connect_ends(to)) return;
+    if (!connect_ends(from)) {
         close(to[0]), close(to[1]);
         return;
     }

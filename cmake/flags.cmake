@@ -54,6 +54,9 @@ endif()
 if(TENON_DEVELOPER)
   list(APPEND TENON_COMPILE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes
     -Wno-overlength-strings)
+  if(CMAKE_C_COMPILER_ID MATCHES Clang AND CMAKE_C_COMPILER_VERSION VERSION_GREATER_EQUAL 15)
+    list(APPEND TENON_COMPILE -Wno-enum-float-conversion) # integer constants are enumerators here; 14 does not warn
+  endif()
   if(WIN32) # isfinite(x) of its headers has the conversions of all types
     list(APPEND TENON_COMPILE -Wno-float-conversion)
   endif()

@@ -1,6 +1,7 @@
 /* peak.c — the peak rates of the machine: independent fused multiply-adds in registers, enough to hide the latency, in
  * the widest form of an instruction set; the triad a = b + s c on arrays far larger than the caches; and reading alone.
- * The layout of the job names the instruction set: "amx", "avx512", "avx2", "baseline". */
+ * The layout of the job names the instruction set: "amx", "avx512", "avx2", "baseline"; on other systems than Linux,
+ * the baseline alone. */
 #define _GNU_SOURCE /* syscall */
 #include "bench/peers/peer.h"
 
@@ -8,7 +9,7 @@
 #ifdef _OPENMP
 #include <omp.h>
 #endif
-#if defined(__x86_64__)
+#if defined(__x86_64__) && defined(__linux__)
 #include <cpuid.h>
 #include <immintrin.h>
 #include <sys/syscall.h>
@@ -36,7 +37,7 @@ static double sunk; /* receives the results of the loops, so that the compiler k
         return (double)first;                                                                 \
     }
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && defined(__linux__)
 #define BF16_DOT(sum, s, t) _mm512_dpbf16_ps(sum, (__m512bh)(s), (__m512bh)(t))
 FMA_LOOP(f32_avx512, "avx512f", __m512, float, _mm512_set1_ps, _mm512_add_ps, _mm512_fmadd_ps)
 FMA_LOOP(f64_avx512, "avx512f", __m512d, double, _mm512_set1_pd, _mm512_add_pd, _mm512_fmadd_pd)
@@ -95,7 +96,7 @@ static const struct {
     double (*loop)(void);
     int lanes; /* multiply-adds per instruction */
 } loops[] = {
-#if defined(__x86_64__)
+#if defined(__x86_64__) && defined(__linux__)
     {"peak_bf16", "amx", bf16_amx, 16 * 16 * 32},
     {"peak_f32", "avx512", f32_avx512, 16},
     {"peak_f64", "avx512", f64_avx512, 8},
@@ -145,7 +146,7 @@ static bool run_read(void)
 
 static bool has(const char *kernel, const char *isa)
 {
-#if defined(__x86_64__)
+#if defined(__x86_64__) && defined(__linux__)
     if (!strcmp(isa, "amx")) { /* ask Linux for the tile registers: ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA */
         unsigned       a, b, c, d = 0;
         const unsigned tiles = 1u << 22 | 1u << 24;

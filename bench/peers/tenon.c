@@ -11,7 +11,7 @@
 enum { MOST = 4, PARTS = 10 };
 
 static tn_scope   held; /* owns the job's operands */
-static tn_tensor *in[MOST], *seed, *out, *index;
+static tn_tensor *in[MOST], *seed, *out, *ids;
 static int        inputs; /* in[0 … inputs-1] get gradients */
 
 typedef tn_tensor *call(void); /* the op on in[] */
@@ -27,12 +27,12 @@ static tn_tensor *softmax(void) { return tn_softmax(in[0], -1); }
 static tn_tensor *gelu(void) { return tn_gelu(in[0]); }
 static tn_tensor *attention(void) { return tn_attention(in[0], in[1], in[2]); }
 static tn_tensor *causal(void) { return tn_attention(in[0], in[1], in[2], .causal = true); }
-static tn_tensor *embedding(void) { return tn_embedding(in[0], index, -1, false); }
+static tn_tensor *embedding(void) { return tn_embedding(in[0], ids, -1, false); }
 static tn_tensor *conv2d(void)
 {
     return tn_conv2d(in[0], in[1], in[2], .stride = window.stride, .padding = window.padding);
 }
-static tn_tensor *cross_entropy(void) { return tn_cross_entropy(in[0], index); }
+static tn_tensor *cross_entropy(void) { return tn_cross_entropy(in[0], ids); }
 static tn_tensor *add_dropout_norm(void)
 {
     return tn_add_dropout_norm(in[0], in[1], in[2], in[3], .p = 0.1, .eps = 1e-5);
@@ -162,7 +162,7 @@ static void prepare_attention(const peer_job *j, peer_work *w)
 static void prepare_embedding(const peer_job *j)
 {
     in[0] = leaf(TN_SHAPE(j->number[0], j->number[1]));
-    index = tn_randint(TN_SHAPE(j->number[2]), 0, j->number[0]);
+    ids = tn_randint(TN_SHAPE(j->number[2]), 0, j->number[0]);
     forward = embedding;
     inputs = 1;
 }
@@ -218,7 +218,7 @@ static const char *prepare(const peer_job *j, peer_work *w)
     if (!strcmp(j->kernel, "attention")) prepare_attention(j, w);
     if (!strcmp(j->kernel, "cross_entropy")) {
         in[0] = leaf(TN_SHAPE(j->number[0], j->number[1]));
-        index = tn_randint(TN_SHAPE(j->number[0]), 0, j->number[1]);
+        ids = tn_randint(TN_SHAPE(j->number[0]), 0, j->number[1]);
         forward = cross_entropy;
         inputs = 1;
         w->run = run_both;

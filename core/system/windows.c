@@ -226,12 +226,5 @@ void *tn__win_memmem(const void *in, size_t bytes, const void *what, size_t n)
         if (p[i] == *(const char *)what && !memcmp(p + i, what, n)) return (void *)(uintptr_t)(p + i);
     return n ? NULL : (void *)(uintptr_t)in;
 }
-void *tn__win_memrchr(const void *in, int c, size_t bytes)
-{
-    const unsigned char *p = in;
-    while (bytes--)
-        if (p[bytes] == (unsigned char)c) return (void *)(uintptr_t)(p + bytes);
-    return NULL;
-}
 
 #endif

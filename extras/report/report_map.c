@@ -34,18 +34,16 @@ static void place_labels(const tn_report_map *m, const double *at, int width, ch
 static void put_word(tn_report *r, const tn_report_map *m, int64_t i, const double *at, char level,
                      const int64_t *place)
 {
-    const char *left = tn__short(round(1e4 * (EDGE + at[2 * i] * (WIDTH - 2 * EDGE)) / WIDTH) / 100).text;
-    char        x[24];
-    snprintf(x, sizeof x, "%s", left);
-    const double y = EDGE + at[2 * i + 1] * (HEIGHT - 2 * EDGE);
+    const tn__number_text x = tn__short(round(1e4 * (EDGE + at[2 * i] * (WIDTH - 2 * EDGE)) / WIDTH) / 100);
+    const double          y = EDGE + at[2 * i + 1] * (HEIGHT - 2 * EDGE);
     tn__report_put(r, "<g class=\"b\" tabindex=\"0\" data-n=\"");
     for (int64_t k = 0; k < m->near; k++)
         if (m->neighbours[i * m->near + k] >= 0)
             tn__report_put(r, "%s%lld %s", k ? "," : "", (long long)place[m->neighbours[i * m->near + k]],
                            tn__short(round(100 * m->similarity[i * m->near + k]) / 100).text);
-    tn__report_put(r, "\"><circle cx=\"%s%%\" cy=\"%s\" r=\"3\" fill=\"var(--c0)\"/>", x, tn__tenths(y).text);
+    tn__report_put(r, "\"><circle cx=\"%s%%\" cy=\"%s\" r=\"3\" fill=\"var(--c0)\"/>", x.text, tn__tenths(y).text);
     tn__report_put(r, "<text class=\"%s%s\" x=\"%s%%\" dx=\"%d\" y=\"%s\">", level ? (level > 1 ? "o" : "") : "z",
-                   at[2 * i] > 0.5 ? " e" : "", x, at[2 * i] > 0.5 ? -6 : 6, tn__tenths(y + 4).text);
+                   at[2 * i] > 0.5 ? " e" : "", x.text, at[2 * i] > 0.5 ? -6 : 6, tn__tenths(y + 4).text);
     tn__report_text(r, m->words[i]);
     tn__report_put(r, "</text></g>\n");
 }

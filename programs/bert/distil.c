@@ -140,7 +140,7 @@ static tn_tensor *loss(void *student, const tn_batch *b, void *user)
 static bool print_parts(void *student, const tn_source *s)
 {
     tn_tensor     *part[3] = {NULL};
-    tn_batch       b = {NULL};
+    tn_batch       b = {0};
     const tn_scope scope = tn_no_grad_begin();
     if (!settings.quiet && (s->next(s->user, &b) || s->next(s->user, &b))) parts(student, &b, part);
     if (part[1] && tn_error() == TN_OK)

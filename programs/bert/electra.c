@@ -124,7 +124,7 @@ tn_tensor *electra_loss(void *net, const tn_batch *b, void *user)
 bool electra_print_parts(electra *m, const tn_source *s)
 {
     tn_tensor     *part[2];
-    tn_batch       b = {NULL};
+    tn_batch       b = {0};
     const tn_scope scope = tn_no_grad_begin();
     if (!settings.quiet && (s->next(s->user, &b) || s->next(s->user, &b)) && parts(m, &b, part))
         tell("parts    %.4f, the generator, + %d · %.4f, the replaced tokens, on one batch\n", tn_item(part[0]),

@@ -184,8 +184,8 @@ bool texts_encode(const tn_tokenizer *t, tn_text text, bool literal, tn_ids *to)
     for (size_t at = 0, n; e && at < text.bytes && tn_error() == TN_OK; at += n) {
         n = text.bytes - at;
         if (n > AT_ONCE) { /* cut at the end of a line */
-            const char *end = memrchr(text.at + at, '\n', AT_ONCE);
-            n = end ? (size_t)(end - text.at) + 1 - at : AT_ONCE;
+            for (n = AT_ONCE; n && text.at[at + n - 1] != '\n';) n--;
+            if (!n) n = AT_ONCE;
         }
         tn_tokenizer_encode(t, e, text.at + at, n, .bare = true, .literal = literal);
         for (int64_t i = 0; i < e->n && tn_error() == TN_OK; i++) tn_ids_add(to, e->id[i]);

@@ -37,9 +37,10 @@ static int run(const char *path)
     int             n = scandir(path, &list, NULL, alphasort), failed = 0;
     if (n < 0 && errno == ENOTDIR) return run_file(path);
     for (int i = 0; i < n; i++) {
-        char *inner = NULL;
-        if (*list[i]->d_name != '.' && asprintf(&inner, "%s/%s", path, list[i]->d_name) > 0) failed |= run_file(inner);
-        free(inner);
+        char inner[4096];
+        if (*list[i]->d_name != '.')
+            failed |= (size_t)snprintf(inner, sizeof inner, "%s/%s", path, list[i]->d_name) >= sizeof inner ||
+                      run_file(inner);
         free(list[i]);
     }
     if (n >= 0) free(list);

@@ -7,11 +7,40 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* data: NULL, or the content of standard input. */
+#ifdef _WIN32 /* stdin is not a variable there: other files under the same descriptors */
+#include <io.h>
+#include <string.h>
+
+typedef struct {
+    int held[3];
+} streams;
+static streams silent_begin(const uint8_t *data, size_t size)
+{
+    streams were;
+    char    path[800];
+    snprintf(path, sizeof path, "%s/input-XXXXXX", tn__sys_temporary());
+    const int other[3] = {data ? mkstemp(path) : _open("nul", _O_RDONLY), _open("nul", _O_WRONLY),
+                          _open("nul", _O_WRONLY)};
+    if (data && (_write(other[0], data, (unsigned)size) != (int)size || _lseek(other[0], 0, SEEK_SET))) abort();
+    fflush(stdout), fflush(stderr);
+    for (int i = 0; i < 3; i++)
+        if ((were.held[i] = _dup(i)) < 0 || _dup2(other[i], i) || _close(other[i])) abort();
+    if (data) tn__sys_unlink(path);
+    rewind(stdin);
+    return were;
+}
+static void silent_end(streams were)
+{
+    fflush(stdout), fflush(stderr);
+    for (int i = 0; i < 3; i++)
+        if (_dup2(were.held[i], i) || _close(were.held[i])) abort();
+    clearerr(stdin);
+}
+#else
 typedef struct {
     FILE *in, *out, *err;
 } streams;
-
-/* data: NULL, or the content of standard input. */
 static streams silent_begin(const uint8_t *data, size_t size)
 {
     static FILE  *nowhere;
@@ -27,5 +56,6 @@ static void silent_end(streams were)
     if (stdin != were.in) fclose(stdin);
     stdin = were.in, stdout = were.out, stderr = were.err;
 }
+#endif
 
 #endif

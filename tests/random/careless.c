@@ -7,6 +7,7 @@
  * unchanged. calls.awk writes calls.inc from the headers, so that no function is missing; results of calls are kept,
  * not freed. */
 #define _GNU_SOURCE
+#include "core/system/system.h"
 #include "extras.h"
 #include "tests/common/process.h"
 
@@ -22,7 +23,7 @@ enum { ALL = -1, MANY = 100, ERRNO = 4711 };
 typedef struct {
     const char *what;
     int         right; /* number of the valid argument; 0: none; ALL: all */
-    long        whole;
+    int64_t     whole;
     double      real;
     bool        flag, stands; /* stands: true if an error is set before the call */
 } manner;
@@ -32,7 +33,7 @@ static const manner  manners[] = {{"nothing", 0, 0, 0, false, false},
                                   {"only the second argument", 2, 0, 0, false, false},
                                   {"numbers that are zero", ALL, 0, 0, false, false},
                                   {"numbers below zero, and NaN", ALL, -1, NAN, true, false},
-                                  {"numbers that are too large", ALL, (long)1 << 40, 1e300, true, false},
+                                  {"numbers that are too large", ALL, (int64_t)1 << 40, 1e300, true, false},
                                   {"all arguments", ALL, 3, 0.5, true, false},
                                   {"all arguments, while an error is set", ALL, 3, 0.5, true, true}};
 static const manner *how;
@@ -49,7 +50,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void *get(void *user, size_t bytes)
 {
     (void)user;
-    held *h = aligned_alloc(LINE, LINE + (bytes + LINE - 1) / LINE * LINE);
+    held *h = tn__sys_alloc(LINE, LINE + (bytes + LINE - 1) / LINE * LINE);
     if (!h) return NULL;
     pthread_mutex_lock(&lock);
     *h = (held){ring.next, &ring};
@@ -64,7 +65,7 @@ static void put(void *user, void *p, size_t bytes)
     pthread_mutex_lock(&lock);
     h->before->next = h->next, h->next->before = h->before;
     pthread_mutex_unlock(&lock);
-    free(h);
+    tn__sys_free(h);
 }
 
 /* Returns p. Exits if p is NULL although no error was set before: then this file makes a wrong argument. */
@@ -194,8 +195,8 @@ static const _Alignas(64) char zeros[8192];
 #define ARG(type, name, i) \
     _Generic(NONE(type), \
         const char *: right(i) ? "no/such" : NULL, \
-        long: how->whole, \
-        unsigned long: (unsigned long)(how->whole == 3 ? 3 : 0), \
+        int64_t: how->whole, \
+        size_t: (size_t)(how->whole == 3 ? 3 : 0), \
         int: (int)(how->whole > MANY ? 1 << 30 : how->whole), \
         unsigned: (unsigned)how->whole, \
         double: how->real, \
@@ -217,8 +218,9 @@ static const _Alignas(64) char zeros[8192];
         MADE(tn_windows, i, windows), MADE(tn_spans, i, spans), MADE(tn_sentences, i, sentences), \
         MADE(tn_lines, i, lines), MADE(tn_pairs, i, pairs), MADE(tn_pairs_batches, i, pairs_batches), \
         MADE(tn_corpus, i, corpus), MADE(tn_mlm, i, mlm), char *: right(i) ? room() : NULL, \
-        MADE(double, i, room), MADE(float, i, room), MADE(long, i, room), MADE(int, i, room), MADE(size_t, i, room), \
-        MADE(bool, i, room), MADE(tn_batch, i, room), MADE(tn_shard, i, room), MADE(tn_part, i, room), \
+        MADE(double, i, room), MADE(float, i, room), MADE(int64_t, i, room), MADE(int, i, room), \
+        MADE(size_t, i, room), MADE(bool, i, room), MADE(tn_batch, i, room), MADE(tn_shard, i, room), \
+        MADE(tn_part, i, room), \
         MADE(tn_text, i, room), MADE(tn_string, i, room), MADE(tn_ids, i, room), \
         MADE(tn_each, i, room), MADE(tn_source, i, room), MADE(tn_bleu, i, room), MADE(tn_chrf, i, room), \
         MADE(tn_ter, i, room), MADE(tn_squad, i, room), MADE(tn_accuracy, i, room), MADE(tn_perplexity, i, room), \

@@ -9,6 +9,7 @@
  * and on three. Also run under sanitizers. A violation is printed with its seed, and the program aborts. */
 #define _GNU_SOURCE
 #include "autograd/autograd.h"
+#include "core/system/system.h"
 #include "tests/common/process.h"
 
 #include <errno.h>
@@ -41,7 +42,7 @@ static void *get(void *user, size_t bytes)
         return NULL;
     }
     if (left > 0) left--;
-    void *p = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    void *p = tn__sys_alloc(64, (bytes + 63) / 64 * 64);
     if (p) memset(p, 0xa5, bytes), blocks++;
     return p;
 }
@@ -49,7 +50,7 @@ static void put(void *user, void *p, size_t bytes)
 {
     (void)user;
     memset(p, 0x5a, bytes);
-    free(p);
+    tn__sys_free(p);
     blocks--;
 }
 

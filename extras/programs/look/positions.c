@@ -26,7 +26,8 @@ static void draw(const char *title, tn_tensor *x)
     char(*text)[24] = tn_mem_get((size_t)(n + d) * sizeof *text);
     for (int64_t i = 0; names && text && i < n + d; i++) {
         const int64_t at = i < n ? i : i - n;
-        snprintf(text[i], sizeof text[i], at % 10 ? "" : "%lld", (long long)at);
+        *text[i] = 0;
+        if (at % 10 == 0) snprintf(text[i], sizeof text[i], "%lld", (long long)at);
         names[i] = text[i];
     }
     if (names && text) {
