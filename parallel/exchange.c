@@ -59,7 +59,8 @@ void tn__gradients_add(const tn_replica *r, char *a, const char *b, int64_t from
     each(r, (task){.a = a, .b = b}, from, to, add);
 }
 
-void tn__gradients_scale(const tn_replica *r, char *a, double by, int64_t from, int64_t to)
+/* a *= by, as in tn__gradients_add. */
+static void scale_gradients(const tn_replica *r, char *a, double by, int64_t from, int64_t to)
 {
     each(r, (task){.a = a, .by = by}, from, to, scale);
 }
@@ -187,7 +188,7 @@ bool tn__replica_reduce(tn_replica *r, char *const *sum, int64_t origin, int64_t
     if (!swap(r, &m, out, m.in)) return false;
     if (end > own) {
         add_up(r, &m, own, end);
-        tn__gradients_scale(r, m.in, r->scale, own, end);
+        scale_gradients(r, m.in, r->scale, own, end);
     }
     for (int i = 0; i < size; i++) { /* send the sum to every rank, receive the others' sums */
         piece(from, to, i, size, &lo, &hi);
@@ -279,7 +280,7 @@ static bool add_fast(tn_replica *r)
         const int count = (int)((to - from) / (f64 ? (int64_t)sizeof(double) : (int64_t)sizeof(float)));
         if (!tn__world_ok(w, w->t.sum(w->t.user, r->sum[0] + from, count, f64))) return false;
     }
-    tn__gradients_scale(r, r->sum[0], r->scale, 0, r->bytes);
+    scale_gradients(r, r->sum[0], r->scale, 0, r->bytes);
     return true;
 }
 
@@ -292,7 +293,7 @@ bool tn__replica_exchange(tn_replica *r)
 {
     if (!tn__replica_exchange_losses(r) || !tn__replica_exchange_flags(r)) return false;
     if (r->world->t.size == 1) {
-        tn__gradients_scale(r, r->sum[0], r->scale, 0, r->bytes);
+        scale_gradients(r, r->sum[0], r->scale, 0, r->bytes);
         return true;
     }
     return r->fast ? add_fast(r) : r->sparse ? reduce_touched(r) : reduce_all(r);

@@ -44,8 +44,7 @@ bool tn__world_ok(tn_world *w, tn_status status);
 /* Sleeps until the time that these bytes, sent since `start`, take on the network of tn_world_simulate_network. */
 void tn__world_delay(const tn_world *w, double start, int64_t bytes);
 /* Broadcasts any number of bytes. */
-bool     tn__world_broadcast(tn_world *w, void *data, int64_t bytes, int from);
-uint64_t tn__world_hash_module(void *module); /* FNV-1a of names, dtypes and shapes */
+bool tn__world_broadcast(tn_world *w, void *data, int64_t bytes, int from);
 
 /* ---- the tree (tree.c) ------------------------------------------------------------------------------------------- *
  *
@@ -115,9 +114,8 @@ struct tn_replica {
 
 enum { TN__BLOCK = 512 }; /* bytes: 128 floats, half a row of 256 */
 
-/* a += b, and a *= by, for the elements at offsets [from, to) of the gradients; a and b point to offset `from`. */
+/* a += b for the elements at offsets [from, to) of the gradients; a and b point to offset `from`. */
 void tn__gradients_add(const tn_replica *r, char *a, const char *b, int64_t from, int64_t to);
-void tn__gradients_scale(const tn_replica *r, char *a, double by, int64_t from, int64_t to);
 /* Adds sum[top] to the sums before it until `left` branches remain; offsets [from, to) only. */
 void tn__gradients_merge(const tn_replica *r, int top, int left, int64_t from, int64_t to);
 /* The exchange in steps, so that a bucket may be sent while the next is computed. tn__replica_exchange_losses exchanges

@@ -192,7 +192,8 @@ tn_status tn_world_check_same(tn_world *w, const char *what, const char *text)
 
 /* ---- a module ---------------------------------------------------------------------------------------------------- */
 
-uint64_t tn__world_hash_module(void *module)
+/* FNV-1a of names, dtypes and shapes. */
+static uint64_t hash_module(void *module)
 {
     uint64_t h = TN__FNV1A;
     for (tn_each e = tn_module_each(module, TN_EACH_PARAMETER | TN_EACH_BUFFER); tn_next(&e);) {
@@ -230,7 +231,7 @@ tn_status tn_world_module_broadcast(tn_world *w, void *module)
 {
     if (!world_given(w, "tn_world_broadcast")) return tn_error();
     uint64_t hash = 0;
-    if (module && tn_error() == TN_OK) try_tensors(module), hash = tn__world_hash_module(module);
+    if (module && tn_error() == TN_OK) try_tensors(module), hash = hash_module(module);
     if (!tn__world_begin(w, TN__BROADCAST, hash, "a module with other names, dtypes or shapes")) return tn_error();
     if (w->t.size == 1) return TN_OK;
     if (!tn__world_broadcast(w, tn_current_generator(), sizeof(tn_generator), 0)) return tn_error();

@@ -12,7 +12,7 @@ enum { ABSENT = TN__LLAMA_ABSENT, NO_PADDING = TN__LLAMA_NO_PADDING };
 
 static bool has_kind(const tn_llama_config *c, char letter) { return c->pattern && strchr(c->pattern, letter); }
 
-unsigned tn__llama_options(const tn_llama_config *c)
+static unsigned options_of(const tn_llama_config *c)
 {
     const struct {
         bool     set;
@@ -53,7 +53,7 @@ unsigned tn__llama_options(const tn_llama_config *c)
     return options;
 }
 
-void tn__llama_set_options(tn_llama_config *c, unsigned options)
+static void set_options(tn_llama_config *c, unsigned options)
 {
     c->qkv_bias = (options & (TN__QKV_BIAS | TN__ATTENTION_BIAS)) != 0, c->out_bias = options & TN__ATTENTION_BIAS;
     c->ff_bias = options & TN__FF_BIAS, c->head_bias = options & TN__HEAD_BIAS;
@@ -82,7 +82,7 @@ static int64_t query_scale(const tn_llama_config *c)
 /* True if the family has these options; the embedding's scale is given by the width. */
 static bool can_have(const tn__llama_family *f, const tn_llama_config *c)
 {
-    const unsigned options = tn__llama_options(c);
+    const unsigned options = options_of(c);
     return !(options & ~(f->must | f->may)) && (options & f->must) == f->must &&
            (c->embedding_scale == 0 || c->embedding_scale == sqrt((double)c->dim)) &&
            (c->scores.scale == 0 || query_scale(c));
@@ -217,9 +217,8 @@ static void apply_defaults(stored *s)
 {
     tn_llama_config *c = &s->c;
     if (c->kv_heads == ABSENT || !c->kv_heads) c->kv_heads = c->heads;
-    tn__llama_set_options(c, s->family->must | (s->attention_bias ? TN__ATTENTION_BIAS : 0) |
-                                 (s->mlp_bias ? TN__FF_BIAS : 0) | (s->parallel ? TN__PARALLEL : 0) |
-                                 (s->shares ? 0 : TN__EXPERT_PROBABILITIES));
+    set_options(c, s->family->must | (s->attention_bias ? TN__ATTENTION_BIAS : 0) | (s->mlp_bias ? TN__FF_BIAS : 0) |
+                       (s->parallel ? TN__PARALLEL : 0) | (s->shares ? 0 : TN__EXPERT_PROBABILITIES));
     if (!c->ff) c->ff = 4 * c->dim;
     if (s->query_scale) c->scores.scale = tn__libm_pow((double)s->query_scale, -0.5);
     if (s->family->must & TN__EMBEDDING_SCALE) c->embedding_scale = sqrt((double)c->dim);

@@ -74,10 +74,6 @@ void tn__llama_files_of(const tn__llama_family *family, const tn_llama_config *c
 /* The padding token that pad_token_id, as in the file, is for the model; -1: none. */
 int64_t tn__llama_padding(const tn__llama_family *family, const tn_llama_config *c, int64_t id);
 
-/* The options of a config; sets options. */
-unsigned tn__llama_options(const tn_llama_config *c);
-void     tn__llama_set_options(tn_llama_config *c, unsigned options);
-
 enum { TN__LLAMA_ABSENT = -2, TN__LLAMA_NO_PADDING = -20000000 };
 #define TN__LLAMA_NO_FACTOR 1e-300 /* rope_scaling.factor is absent */
 

@@ -247,25 +247,6 @@ int64_t record_count(const char *folder, const char *name)
     return n >= 0 && n < 0x1p53 ? (int64_t)n : 0;
 }
 
-/* The word before " kernels:". */
-static void kernels_of(const char *build, char to[32])
-{
-    const char *end = strstr(build, " kernels:"), *at = end;
-    while (at && at > build && at[-1] != ' ') at--;
-    snprintf(to, 32, "%.*s", at ? (int)(end - at) : 0, at ? at : "");
-}
-
-bool record_same_kernels(const char *made_by, const char *what)
-{
-    char here[32], there[32];
-    kernels_of(tn_build_info(), here), kernels_of(made_by, there);
-    if (!strcmp(here, there)) return true;
-    return tn_raise_false(TN_EUNSUPPORTED,
-                          "the bits of %s depend on the kind of CPU: the run was made with the %s kernels, but this "
-                          "process uses %s; set TENON_ISA=%s if this CPU supports it",
-                          what, there, here, there);
-}
-
 /* Raises if `needed` bytes are not available; with force, prints a warning and returns true. */
 static bool check_available(double needed, double there, bool force, tn_status status, const char *of,
                             const char *advice)

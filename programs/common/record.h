@@ -42,10 +42,6 @@ int64_t record_steps(const char *folder);
 double  record_number(const char *folder, const char *name);
 int64_t record_count(const char *folder, const char *name);
 
-/* True if the run was made with the same kind of kernels, such as avx2, as this process uses; else raises an error that
- * says `what` depends on it. made_by: tn_build_info of the run. */
-bool record_same_kernels(const char *made_by, const char *what);
-
 /* Checks that the machine's memory, or the folder's disk, has room for `bytes`. If not, raises; with force, prints a
  * warning and returns true. */
 bool record_memory(double bytes, bool force);

@@ -100,18 +100,6 @@ static bool add_list(tn_tokenizer *t, void *user)
     return true;
 }
 
-static tn_tokenizer *read_model(const char *caller, const char *path, listing *l)
-{
-    const tn_scope scope = tn_scope_begin();
-    tn_tensor     *file = tn_file_read(path, (int64_t)256 << 20);
-    const size_t   n = file ? (size_t)tn_numel(file) : 0;
-    const bool     ok = file && tn__sha256sums_check(path, tn_data(file), n);
-    tn_tokenizer  *t = ok ? tn__sentencepiece_read(caller, tn_data(file), n, false, add_list, l) : NULL;
-    if (t) tn_string_add(&t->model_file, (tn_text){tn_data(file), n});
-    tn_scope_end(scope);
-    return t;
-}
-
 /* Makes the token of this member special in texts; *id: its id. Raises if it is not in the list. */
 static bool add_special(tn_tokenizer *t, const char *caller, const tn_json *config, const char *key,
                         const char *otherwise, int32_t *id)
@@ -186,9 +174,10 @@ static tn_tokenizer *load(const found *f, const tn_tokenizer_config *o, const tn
         return tn__unsupported(label, "language_codes", codes), NULL;
     if (l.madeup < 0 || l.madeup > 1000)
         return tn_raise_null(TN_EFORMAT, "%s: num_madeup_words is %lld, expected 0 to 1000", label, (long long)madeup);
-    tn_tokenizer *t = read_model(label, f->model, &l);
-    if (!t) return NULL;
-    t->codes = f->marian, t->target = f->target, t->separate = f->separate;
+    tn_string     copy = {0};
+    tn_tokenizer *t = tn__sentencepiece_load(label, f->model, false, add_list, &l, &copy);
+    if (!t) return tn_string_free(&copy), NULL;
+    t->model_file = copy, t->codes = f->marian, t->target = f->target, t->separate = f->separate;
     return set_rules(t, label, o, s) ? t : (tn_tokenizer_free(t), NULL);
 }
 
@@ -201,13 +190,6 @@ tn_tokenizer *tn__listed_load(const char *folder, const tn_tokenizer_config *o, 
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
-
-static bool path_in(tn_string *path, const char *folder, const char *name)
-{
-    path->bytes = 0;
-    return tn_string_add(path, tn_text_of(folder)) == TN_OK && tn_string_add(path, tn_text_of("/")) == TN_OK &&
-           tn_string_add(path, tn_text_of(name)) == TN_OK && tn_string_add(path, (tn_text){"", 1}) == TN_OK;
-}
 
 static void put_token(const tn_tokenizer *t, tn_json_writer *w, const char *key, int32_t id)
 {
@@ -229,13 +211,16 @@ static int64_t trailing_empty(const tn_tokenizer *t)
 
 static void write_list(const tn_tokenizer *t, tn_json_writer *w)
 {
+    tn_json_open_object(w, NULL);
     for (int64_t i = 0; i < t->in_list; i++) tn_json_put_i64(w, tn_tokenizer_token(t, i), i);
+    tn_json_close(w);
 }
 
 static void write_config(const tn_tokenizer *t, tn_json_writer *w)
 {
     const bool    marian = t->codes;
     const int64_t madeup = trailing_empty(t), languages = t->listed - t->in_list - madeup;
+    tn_json_open_object(w, NULL);
     tn_json_put_string(w, "tokenizer_class", marian ? "MarianTokenizer" : "M2M100Tokenizer");
     put_token(t, w, "unk_token", t->unlisted), put_token(t, w, "eos_token", t->role.last);
     put_token(t, w, "pad_token", t->role.pad);
@@ -243,34 +228,19 @@ static void write_config(const tn_tokenizer *t, tn_json_writer *w)
     put_language(t, w, marian ? "target_lang" : "tgt_lang", true);
     if (t->model_max) tn_json_put_i64(w, "model_max_length", t->model_max);
     if (marian) tn_json_put_bool(w, "separate_vocabs", t->separate);
-    if (marian) return;
-    put_token(t, w, "bos_token", t->role.first);
-    tn_json_put_string(w, "language_codes", languages > 8 ? "m2m100" : "wmt21");
-    tn_json_put_i64(w, "num_madeup_words", madeup);
-}
-
-static bool save_json(const tn_tokenizer *t, const char *path, void (*write)(const tn_tokenizer *, tn_json_writer *))
-{
-    tn_json_writer *w = tn_json_writer_new(2);
-    tn_json_open_object(w, NULL);
-    write(t, w);
+    else {
+        put_token(t, w, "bos_token", t->role.first);
+        tn_json_put_string(w, "language_codes", languages > 8 ? "m2m100" : "wmt21");
+        tn_json_put_i64(w, "num_madeup_words", madeup);
+    }
     tn_json_close(w);
-    const bool ok = tn_error() == TN_OK && tn__json_save_with_sha256(w, path) == TN_OK;
-    tn_json_writer_free(w);
-    return ok;
 }
 
 bool tn__listed_save(const tn_tokenizer *t, const char *folder)
 {
     const char *model = !t->codes ? "sentencepiece.bpe.model" : t->target ? "target.spm" : "source.spm";
     const char *list = t->target && t->separate ? "target_vocab.json" : "vocab.json";
-    char        label[TN__LABEL];
-    tn_string   path = {0};
-    bool        ok =
-        path_in(&path, folder, model) && tn__sha256sums_write(tn__label(label, "tn_tokenizer_save", path.at), path.at,
-                                                              t->model_file.at, t->model_file.bytes, "", true) == TN_OK;
-    ok = ok && path_in(&path, folder, list) && save_json(t, path.at, write_list);
-    ok = ok && path_in(&path, folder, "tokenizer_config.json") && save_json(t, path.at, write_config);
-    tn_string_free(&path);
-    return ok;
+    return tn__tokenizer_save_bytes(folder, model, t->model_file.at, t->model_file.bytes) &&
+           tn__tokenizer_save_json(t, folder, list, write_list) &&
+           tn__tokenizer_save_json(t, folder, "tokenizer_config.json", write_config);
 }

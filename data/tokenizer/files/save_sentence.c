@@ -63,23 +63,17 @@ const char *tn__step_name(const tn__step *s)
 
 static void put_step(const tn_tokenizer *t, tn_json_writer *w, const tn__step *s)
 {
-    const bool ends = is_ends(s), replace = s->kind == TN__STEP_REPLACE || s->kind == TN__STEP_SPACES || ends;
-    tn_json_open_object(w, NULL);
-    tn_json_put_string(w, "type", tn__step_name(s));
+    const bool ends = is_ends(s), regex = s->kind == TN__STEP_SPACES || ends;
+    tn__json_form(w, NULL, "{'type': %s", tn__step_name(s));
     if (s->kind == TN__STEP_CHARSMAP) put_charsmap(t, w);
     if (s->kind == TN__STEP_PREPEND) tn_json_put_bytes(w, "prepend", s->content, s->content_bytes);
-    if (s->kind == TN__STEP_STRIP && !ends) {
-        tn_json_put_bool(w, "strip_left", s->left);
-        tn_json_put_bool(w, "strip_right", s->right);
-    }
-    if (replace) {
-        tn_json_open_object(w, "pattern");
-        if (s->kind == TN__STEP_SPACES || ends)
-            tn_json_put_string(w, "Regex", ends ? TN__SPACES_AT_ENDS : s->left ? TN__WHITE_SPACE : " {2,}");
-        else tn_json_put_bytes(w, "String", s->pattern, s->pattern_bytes);
-        tn_json_close(w);
-        tn_json_put_bytes(w, "content", s->content, s->content_bytes);
-    }
+    if (s->kind == TN__STEP_STRIP && !ends)
+        tn__json_form(w, NULL, "'strip_left': %b, 'strip_right': %b", s->left, s->right);
+    if (regex)
+        tn__json_form(w, "pattern", "{'Regex': %s}", ends ? TN__SPACES_AT_ENDS : s->left ? TN__WHITE_SPACE : " {2,}");
+    else if (s->kind == TN__STEP_REPLACE)
+        tn__json_form(w, "pattern", "{'String': %t}", (tn_text){s->pattern, s->pattern_bytes});
+    if (regex || s->kind == TN__STEP_REPLACE) tn_json_put_bytes(w, "content", s->content, s->content_bytes);
     tn_json_close(w);
 }
 
@@ -89,29 +83,18 @@ void tn__json_put_steps(const tn_tokenizer *t, tn_json_writer *w)
     const bool      sentence = t->steps && t->step[0].kind == TN__STEP_SENTENCE;
     const int       n = sentence ? spread(t, own) : t->steps;
     const tn__step *step = sentence ? own : t->step;
-    if (!n) {
-        tn_json_put_null(w, "normalizer");
-        return;
-    }
-    tn_json_open_object(w, "normalizer");
-    tn_json_put_string(w, "type", "Sequence");
-    tn_json_open_array(w, "normalizers");
+    tn__json_form(w, "normalizer", n ? "{'type': 'Sequence', 'normalizers': [" : "null");
     for (int i = 0; i < n; i++) put_step(t, w, step + i);
-    tn_json_close(w);
-    tn_json_close(w);
+    if (n) tn__json_form(w, NULL, "]}");
 }
 
 static void put_spaces(tn_json_writer *w, const char *key, tn__space space, bool split)
 {
-    tn_json_open_object(w, key);
-    tn_json_put_string(w, "type", "Metaspace");
-    tn_json_put_string(w, "replacement", TN__SPACE);
-    tn_json_put_string(w, "prepend_scheme",
-                       space == TN__SPACE_EACH    ? "always"
-                       : space == TN__SPACE_FIRST ? "first"
-                                                  : "never");
-    tn_json_put_bool(w, "split", split);
-    tn_json_close(w);
+    tn__json_form(w, key, "{'type': 'Metaspace', 'replacement': %s, 'prepend_scheme': %s, 'split': %b}", TN__SPACE,
+                  space == TN__SPACE_EACH    ? "always"
+                  : space == TN__SPACE_FIRST ? "first"
+                                             : "never",
+                  split);
 }
 
 /* Longer tokens first. */
@@ -140,14 +123,10 @@ static void put_users(const tn_tokenizer *t, tn_json_writer *w)
             ok = (!strchr(TN__REGEX_SIGNS, *c) || tn_string_add(&regex, (tn_text){"\\", 1}) == TN_OK) &&
                  tn_string_add(&regex, (tn_text){c, 1}) == TN_OK;
     }
-    tn_json_open_object(w, "pre_tokenizer");
-    tn_json_put_string(w, "type", "Split");
-    tn_json_open_object(w, "pattern");
-    if (ok) tn_json_put_bytes(w, "Regex", regex.at, regex.bytes);
-    tn_json_close(w);
-    tn_json_put_string(w, "behavior", "Isolated");
-    tn_json_put_bool(w, "invert", false);
-    tn_json_close(w);
+    if (ok)
+        tn__json_form(w, "pre_tokenizer",
+                      "{'type': 'Split', 'pattern': {'Regex': %t}, 'behavior': 'Isolated', 'invert': false}",
+                      (tn_text){regex.at, regex.bytes});
     tn_string_free(&regex);
     if (id) tn__mem_put(id, bytes);
 }
@@ -163,18 +142,10 @@ void tn__json_put_metaspace(const tn_tokenizer *t, tn_json_writer *w)
         tn_json_put_null(w, "pre_tokenizer");
         return;
     }
-    if (r->words) {
-        tn_json_open_object(w, "pre_tokenizer");
-        tn_json_put_string(w, "type", "Sequence");
-        tn_json_open_array(w, "pretokenizers");
-        tn_json_open_object(w, NULL);
-        tn_json_put_string(w, "type", "WhitespaceSplit");
-        tn_json_close(w);
-    }
+    if (r->words)
+        tn__json_form(w, "pre_tokenizer", "{'type': 'Sequence', 'pretokenizers': [{'type': 'WhitespaceSplit'}");
     put_spaces(w, r->words ? NULL : "pre_tokenizer", r->space, r->cut);
-    if (!r->words) return;
-    tn_json_close(w);
-    tn_json_close(w);
+    if (r->words) tn__json_form(w, NULL, "]}");
 }
 
 /* The f32 value that the score has been, with which a file is written as it was read; another score as it is. */
@@ -187,11 +158,10 @@ static double as_written(double score)
 bool tn__json_put_unigram(const tn_tokenizer *t, tn_json_writer *w)
 {
     if (!t->score && !t->score64) return false; /* not of this kind */
-    tn_json_open_object(w, "model");
-    tn_json_put_string(w, "type", "Unigram");
-    if (t->unknown >= 0) tn_json_put_i64(w, "unk_id", t->unknown);
-    else tn_json_put_null(w, "unk_id");
-    tn_json_open_array(w, "vocab");
+    tn__json_form(w, "model",
+                  t->unknown >= 0 ? "{'type': 'Unigram', 'unk_id': %i, 'vocab': ["
+                                  : "{'type': 'Unigram', 'unk_id': null, 'vocab': [",
+                  (int64_t)t->unknown);
     for (uint32_t i = 0; i < t->vocab.n; i++) {
         if (t->score64 && t->type[i] == TN_TYPE_CONTROL) continue; /* added_tokens contains it, after all others */
         tn_json_open_array(w, NULL);
@@ -204,39 +174,14 @@ bool tn__json_put_unigram(const tn_tokenizer *t, tn_json_writer *w)
     return tn_json_close(w) == TN_OK;
 }
 
-static void put_replace(tn_json_writer *w)
-{
-    tn_json_open_object(w, NULL);
-    tn_json_put_string(w, "type", "Replace");
-    tn_json_open_object(w, "pattern");
-    tn_json_put_string(w, "String", TN__SPACE);
-    tn_json_close(w);
-    tn_json_put_string(w, "content", " ");
-    tn_json_close(w);
-}
-
-static void put_plain(tn_json_writer *w, const char *type)
-{
-    tn_json_open_object(w, NULL);
-    tn_json_put_string(w, "type", type);
-    if (!strcmp(type, "Strip")) {
-        tn_json_put_string(w, "content", " ");
-        tn_json_put_i64(w, "start", 1);
-        tn_json_put_i64(w, "stop", 0);
-    }
-    tn_json_close(w);
-}
-
 void tn__json_put_decoder(const tn_tokenizer *t, tn_json_writer *w)
 {
-    tn_json_open_object(w, "decoder");
-    tn_json_put_string(w, "type", "Sequence");
-    tn_json_open_array(w, "decoders");
+    tn__json_form(w, "decoder", "{'type': 'Sequence', 'decoders': [");
     if (t->sentence.decode_first) put_spaces(w, NULL, TN__SPACE_EACH, true);
-    else put_replace(w);
-    if (t->score || t->sentence.decode_bytes) put_plain(w, "ByteFallback");
-    put_plain(w, "Fuse");
-    if (t->sentence.decode_space) put_plain(w, "Strip");
-    tn_json_close(w);
-    tn_json_close(w);
+    else tn__json_form(w, NULL, "{'type': 'Replace', 'pattern': {'String': %s}, 'content': ' '}", TN__SPACE);
+    if (t->score || t->sentence.decode_bytes) tn__json_form(w, NULL, "{'type': 'ByteFallback'}");
+    tn__json_form(w, NULL, "{'type': 'Fuse'}");
+    if (t->sentence.decode_space)
+        tn__json_form(w, NULL, "{'type': 'Strip', 'content': ' ', 'start': %i, 'stop': %i}", (int64_t)1, (int64_t)0);
+    tn__json_form(w, NULL, "]}");
 }

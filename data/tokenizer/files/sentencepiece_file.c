@@ -152,6 +152,19 @@ tn_tokenizer *tn__sentencepiece_read(const char *caller, const void *data, size_
     return tn_tokenizer_free(t), NULL;
 }
 
+tn_tokenizer *tn__sentencepiece_load(const char *caller, const char *path, bool control,
+                                     bool (*list)(tn_tokenizer *t, void *user), void *user, tn_string *copy)
+{
+    const tn_scope scope = tn_scope_begin();
+    tn_tensor     *file = tn_file_read(path, (int64_t)256 << 20);
+    const size_t   n = file ? (size_t)tn_numel(file) : 0;
+    const bool     ok = file && tn__sha256sums_check(path, tn_data(file), n) &&
+                    (!copy || tn_string_add(copy, (tn_text){tn_data(file), n}) == TN_OK);
+    tn_tokenizer *t = ok ? tn__sentencepiece_read(caller, tn_data(file), n, control, list, user) : NULL;
+    tn_scope_end(scope);
+    return t;
+}
+
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 static bool put_trainer(const tn_tokenizer *t, tn_string *to)

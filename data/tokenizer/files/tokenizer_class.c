@@ -12,7 +12,7 @@
 static bool is(const char *a, const char *b) { return strcmp(a, b) == 0; }
 static bool is_null(const tn_json *v) { return !v || tn_json_type_of(v) == TN_JSON_NULL; }
 
-bool tn__needs_json(const char *caller, const char *option, const char *value)
+static bool needs_json(const char *caller, const char *option, const char *value)
 {
     char q[TN__QUOTED];
     return tn_raise_false(TN_EUNSUPPORTED,
@@ -66,14 +66,14 @@ bool tn__class_find(const tn__side_files *s, const char *caller, const tn__class
         *class = class_named(name);
         for (int i = 0; i < 3; i++)
             if (*class != TN__CLASS_NONE && fit[i] == *class) return true;
-        return tn__needs_json(caller, "tokenizer_class", name);
+        return needs_json(caller, "tokenizer_class", name);
     }
     for (int i = 0; i < CLASSES; i++) {
         if (!is(classes[i].model, model)) continue;
         for (int k = 1; k < 3; k++)
             if (fit[k] == classes[i].class) *class = fit[k];
         if (classes[i].class == TN__CLASS_NONE && fit[0] == TN__CLASS_LLAMA)
-            return tn__needs_json(caller, "model_type", model);
+            return needs_json(caller, "model_type", model);
     }
     return true;
 }
@@ -84,7 +84,7 @@ static bool bool_is(const tn__side_files *s, const char *caller, const char *key
 {
     const tn_json *v = tn_json_get(s->config, key);
     return is_null(v) || (tn_json_type_of(v) == TN_JSON_BOOL && tn_json_bool(v) == value) ||
-           tn__needs_json(caller, key, value ? "not true" : "not false");
+           needs_json(caller, key, value ? "not true" : "not false");
 }
 
 static bool check_options(const tn__side_files *s, const char *caller, const tn_tokenizer *t, tn__class class)
@@ -92,9 +92,8 @@ static bool check_options(const tn__side_files *s, const char *caller, const tn_
     const bool     framed = class == TN__CLASS_BERT || class == TN__CLASS_ROBERTA;
     const tn_json *never = tn_json_get(s->config, "never_split"), *options = tn_json_get(s->config, "sp_model_kwargs");
     if (class == TN__CLASS_BERT && (!bool_is(s, caller, "do_basic_tokenize", true))) return false;
-    if (class == TN__CLASS_BERT && tn_json_count(never)) return tn__needs_json(caller, "never_split", "not empty");
-    if (class == TN__CLASS_LLAMA && tn_json_count(options))
-        return tn__needs_json(caller, "sp_model_kwargs", "not empty");
+    if (class == TN__CLASS_BERT && tn_json_count(never)) return needs_json(caller, "never_split", "not empty");
+    if (class == TN__CLASS_LLAMA && tn_json_count(options)) return needs_json(caller, "sp_model_kwargs", "not empty");
     if (class == TN__CLASS_LLAMA && !bool_is(s, caller, "add_prefix_space", t->sentence.space != TN__SPACE_NEVER))
         return false;
     if (class == TN__CLASS_QWEN2 && !bool_is(s, caller, "add_prefix_space", false)) return false;
@@ -140,8 +139,8 @@ static bool add_special(tn_tokenizer *t, const char *caller, const tn__side_file
     const char    *text = tn_json_string(content);
     if (tn_error() != TN_OK) return false;
     *id = (int32_t)tn_tokenizer_id(t, text);
-    if (*id < 0) return tn__needs_json(caller, key, text);
-    if (file_decides(t, s)) return t->type[*id] != TN_TYPE_NORMAL || tn__needs_json(caller, key, text);
+    if (*id < 0) return needs_json(caller, key, text);
+    if (file_decides(t, s)) return t->type[*id] != TN_TYPE_NORMAL || needs_json(caller, key, text);
     const bool listed = s->json || tn_json_get(s->config, "added_tokens_decoder"); /* whose options count */
     if (listed && tn__added_as(t, *id)) return tn__added_as(t, *id)->special = true;
     return (content == v || tn__json_added(t, caller, v, *id, true)) && add_known(t, *id);
@@ -201,7 +200,7 @@ static bool add_roles(tn_tokenizer *t, const char *caller, const tn__side_files 
         const char    *name = s->json && class != TN__CLASS_QWEN2 ? "" : default_tokens[class][i];
         const tn_json *v = option_of(s, keys[i]);
         id[i] = v ? -1 : (int32_t)tn_tokenizer_id(t, name);
-        if (v && is_null(v) && needs_role(class, i)) return tn__needs_json(caller, keys[i], "null");
+        if (v && is_null(v) && needs_role(class, i)) return needs_json(caller, keys[i], "null");
         if (is_null(v) ? id[i] >= 0 && !add_known(t, id[i]) : !add_special(t, caller, s, keys[i], v, id + i))
             return false;
         drop_options(t, class, id[i]);
@@ -227,7 +226,7 @@ static bool add_numbered(tn_tokenizer *t, const char *caller, const tn__side_fil
          !tn__tokenizer_add(t, (tn__added){.id = (int32_t)id, .outside = true})))
         return false;
     if (tn_tokenizer_id(t, text) != id || (sentence && t->type[id] == TN_TYPE_NORMAL))
-        return tn__needs_json(caller, "an added token", text);
+        return needs_json(caller, "an added token", text);
     const tn__added *known = tn__added_as(t, (int32_t)id);
     const bool       by_class = is(text, "<unk>") || is(text, "<s>") || is(text, "</s>"); /* LlamaTokenizer's */
     const bool       special = s->json && known && known->special && (class != TN__CLASS_LLAMA || by_class);
@@ -243,7 +242,7 @@ static bool add_numbers(tn_tokenizer *t, const char *caller, const tn__side_file
         int64_t id = 0;
         for (const char *c = tn_json_key(v); *c; c++) {
             if (*c < '0' || *c > '9' || id > TN__VOCAB_MAX)
-                return tn__needs_json(caller, "a token id of added_tokens_decoder", tn_json_key(v));
+                return needs_json(caller, "a token id of added_tokens_decoder", tn_json_key(v));
             id = 10 * id + (*c - '0');
         }
         if (!add_numbered(t, caller, s, class, tn_json_string(tn_json_need(v, "content")), id, v)) return false;
@@ -268,7 +267,7 @@ static bool add_ends(tn_tokenizer *t, const char *caller, const tn__side_files *
     const bool    front = tn_json_bool_or(bos, as_is), back = tn_json_bool_or(eos, false);
     if (tn_error() != TN_OK) return false;
     if ((front && first < 0) || (back && last < 0))
-        return tn__needs_json(caller, front && first < 0 ? "add_bos_token" : "add_eos_token", "true, without a token");
+        return needs_json(caller, front && first < 0 ? "add_bos_token" : "add_eos_token", "true, without a token");
     if (t->split == TN__SPLIT_SENTENCE || front || back) tn__template_ends(t, front ? first : -1, back ? last : -1);
     return true;
 }
@@ -292,9 +291,8 @@ static bool sentence_rules(tn_tokenizer *t, const char *caller, const tn__side_f
                tn__xlnet_rules(t, caller, tn_json_bool_or(tn_json_get(s->config, "do_lower_case"), false));
     if (class != TN__CLASS_T5) return true;
     const int64_t sentinels = tn_json_i64_or(tn_json_get(s->config, "extra_ids"), 100);
-    if (sentinels < 0 || sentinels > 1000) return tn__needs_json(caller, "extra_ids", "not a number from 0 to 1000");
-    return t->unknown == 2 ? tn__t5_rules(t, caller, sentinels)
-                           : tn__needs_json(caller, "<unk>", "not token 2, as in T5");
+    if (sentinels < 0 || sentinels > 1000) return needs_json(caller, "extra_ids", "not a number from 0 to 1000");
+    return t->unknown == 2 ? tn__t5_rules(t, caller, sentinels) : needs_json(caller, "<unk>", "not token 2, as in T5");
 }
 
 /* CamemBERT's, XLM-RoBERTa's and DeBERTa's rules; no change for other classes. */
@@ -390,7 +388,7 @@ static bool apply_prefix_space(tn_tokenizer *t, const char *caller, const tn__si
     if (!bool_option(s, "add_prefix_space", &space) || space == is_now) return true;
     if (bytes && class != TN__CLASS_LLAMA && !(space && t->bytes.splitter)) return t->bytes.prefix_space = space, true;
     return !(class == TN__CLASS_LLAMA ? sentence : bytes) ||
-           tn__needs_json(caller, "add_prefix_space", space ? "true" : "false");
+           needs_json(caller, "add_prefix_space", space ? "true" : "false");
 }
 
 /* The classes BERT and RoBERTa add their own tokens around a text. */

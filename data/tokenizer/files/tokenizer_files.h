@@ -23,6 +23,9 @@ bool tn__json_user_tokens(tn_tokenizer *t, const char *caller, const tn_json *v)
 /* True if byte-pair encoding has such tokens. */
 static inline bool tn__has_user_tokens(const tn_tokenizer *t) { return t->kind == TN_SENTENCE_BPE && t->user.n; }
 /* Writers of these parts. The writer w keeps the first error. */
+/* Writes the value of a key, or the next values, as the form shows them: JSON with ' in place of ", without escapes;
+ * objects and arrays may stay open. Values: %s a text, NULL: null; %t a tn_text; %b a bool; %i an int64_t. */
+void        tn__json_form(tn_json_writer *w, const char *key, const char *form, ...);
 void        tn__json_put_steps(const tn_tokenizer *t, tn_json_writer *w);
 void        tn__json_put_metaspace(const tn_tokenizer *t, tn_json_writer *w);
 const char *tn__form_name(int form);          /* of a TN__STEP_FORM */
@@ -56,7 +59,6 @@ typedef struct {
     const tn_json *model;                /* config */
     bool           json;                 /* next to a tokenizer.json */
 } tn__side_files;
-bool tn__needs_json(const char *caller, const char *option, const char *value); /* raises: false */
 /* Finds the class among those that fit the vocabulary files; the first if no file specifies one. It raises. */
 bool tn__class_find(const tn__side_files *s, const char *caller, const tn__class fit[3], tn__class *class);
 /* Applies the rules of a class: call after the tokens are read, or after a .model is complete; completes the other
@@ -77,12 +79,20 @@ char *tn__find_file(const char *folder, const char *a, const char *b);
 bool  tn__tokenizer_is_file(const char *path);                /* true if path can be read as a file */
 bool  tn__vocab_json_read(tn_tokenizer *t, const char *path); /* adds its tokens; false: raised */
 
+/* Save a file of the folder, with its line in SHA256SUMS: what write writes; these bytes. False: raised. */
+bool tn__tokenizer_save_json(const tn_tokenizer *t, const char *folder, const char *name,
+                             void (*write)(const tn_tokenizer *, tn_json_writer *));
+bool tn__tokenizer_save_bytes(const char *folder, const char *name, const char *data, size_t bytes);
+
 tn_tokenizer *tn__tokenizer_read(const char *caller, const tn_json *v); /* from a tokenizer.json */
 
 /* Reads SentencePiece's .model; control: find "<s>" and other control tokens in texts; list: called first, to add the
  * tokens of a vocab.json, or NULL. The writer needs scores. */
 tn_tokenizer *tn__sentencepiece_read(const char *caller, const void *data, size_t bytes, bool control,
                                      bool (*list)(tn_tokenizer *t, void *user), void *user);
+/* The same from a file, of which `copy`, if not NULL, gets the bytes. */
+tn_tokenizer *tn__sentencepiece_load(const char *caller, const char *path, bool control,
+                                     bool (*list)(tn_tokenizer *t, void *user), void *user, tn_string *copy);
 bool          tn__sentencepiece_write(const tn_tokenizer *t, tn_string *to);
 
 #endif

@@ -183,13 +183,7 @@ static tn_tokenizer *load_model(const char *path, tn_tokenizer_config o, const t
     const char            *caller = tn__label(label, "tn_tokenizer_load", path);
     tn__class class;
     if (!tn__class_find(side, caller, fit, &class)) return NULL;
-    const tn_scope scope = tn_scope_begin();
-    tn_tensor     *file = tn_file_read(path, (int64_t)256 << 20);
-    const size_t   n = file ? (size_t)tn_numel(file) : 0;
-    const bool     ok = file && tn__sha256sums_check(path, tn_data(file), n);
-    tn_tokenizer  *t =
-        ok ? tn__sentencepiece_read(caller, tn_data(file), n, o.control_in_text == TN_YES, NULL, NULL) : NULL;
-    tn_scope_end(scope);
+    tn_tokenizer *t = tn__sentencepiece_load(caller, path, o.control_in_text == TN_YES, NULL, NULL, NULL);
     if (!t || tn__class_rules(t, caller, side, class)) return t;
     return tn_tokenizer_free(t), NULL;
 }

@@ -19,16 +19,14 @@ static uint64_t *ranked(const tn__merges *m)
     return pair;
 }
 
-static void put_affix(tn_json_writer *w, const char *key, const char *text, uint32_t n)
+static const char *unknown_of(const tn_tokenizer *t)
 {
-    if (n) tn_json_put_bytes(w, key, text, n);
-    else tn_json_put_null(w, key);
+    return t->unknown >= 0 ? tn_tokenizer_token(t, t->unknown) : NULL;
 }
 
-static void put_unknown(const tn_tokenizer *t, tn_json_writer *w)
+static void put_affix(tn_json_writer *w, const char *key, const char *text, uint32_t n)
 {
-    if (t->unknown >= 0) tn_json_put_string(w, "unk_token", tn_tokenizer_token(t, t->unknown));
-    else tn_json_put_null(w, "unk_token");
+    tn__json_form(w, key, n ? "%t" : "null", (tn_text){text, n});
 }
 
 /* model: without the tokens that are only added. */
@@ -44,32 +42,26 @@ static bool put_vocab(const tn_tokenizer *t, tn_json_writer *w, const char *key,
 static bool put_model(const tn_tokenizer *t, tn_json_writer *w)
 {
     if (t->kind == TN_UNIGRAM) return tn__json_put_unigram(t, w);
-    tn_json_open_object(w, "model");
-    tn_json_put_string(w, "type", t->kind == TN_WORDPIECE ? "WordPiece" : "BPE");
     if (t->kind == TN_WORDPIECE) {
-        put_unknown(t, w);
-        tn_json_put_bytes(w, "continuing_subword_prefix", t->prefix, t->prefix_bytes);
-        tn_json_put_i64(w, "max_input_chars_per_word", t->longest_word);
+        tn__json_form(w, "model",
+                      "{'type': 'WordPiece', 'unk_token': %s, 'continuing_subword_prefix': %t, "
+                      "'max_input_chars_per_word': %i",
+                      unknown_of(t), (tn_text){t->prefix, t->prefix_bytes}, t->longest_word);
         put_vocab(t, w, "vocab", true);
         return tn_json_close(w) == TN_OK;
     }
-    tn_json_put_null(w, "dropout");
-    put_unknown(t, w);
+    tn__json_form(w, "model", "{'type': 'BPE', 'dropout': null, 'unk_token': %s", unknown_of(t));
     put_affix(w, "continuing_subword_prefix", t->prefix, t->prefix_bytes);
     put_affix(w, "end_of_word_suffix", t->suffix, t->suffix_bytes);
-    tn_json_put_bool(w, "fuse_unk", t->fuse_unknown);
-    tn_json_put_bool(w, "byte_fallback", t->split == TN__SPLIT_SENTENCE && t->sentence.fallback);
-    tn_json_put_bool(w, "ignore_merges", t->whole_words || tn__has_user_tokens(t));
+    tn__json_form(w, NULL, "'fuse_unk': %b, 'byte_fallback': %b, 'ignore_merges': %b", t->fuse_unknown,
+                  t->split == TN__SPLIT_SENTENCE && t->sentence.fallback, t->whole_words || tn__has_user_tokens(t));
     put_vocab(t, w, "vocab", true);
     uint64_t *pair = ranked(&t->merges);
     if (!pair) return false;
     tn_json_open_array(w, "merges");
-    for (uint32_t i = 0; i < t->merges.n; i++) {
-        tn_json_open_array(w, NULL);
-        tn_json_put_string(w, NULL, tn_tokenizer_token(t, (int64_t)(pair[i] >> 32)));
-        tn_json_put_string(w, NULL, tn_tokenizer_token(t, (int64_t)(pair[i] & UINT32_MAX)));
-        tn_json_close(w);
-    }
+    for (uint32_t i = 0; i < t->merges.n; i++)
+        tn__json_form(w, NULL, "[%s, %s]", tn_tokenizer_token(t, (int64_t)(pair[i] >> 32)),
+                      tn_tokenizer_token(t, (int64_t)(pair[i] & UINT32_MAX)));
     tn__mem_put(pair, ((size_t)t->merges.n + 1) * sizeof *pair);
     tn_json_close(w);
     return tn_json_close(w) == TN_OK;
@@ -80,49 +72,40 @@ static void put_added(const tn_tokenizer *t, tn_json_writer *w)
     tn_json_open_array(w, "added_tokens");
     for (uint32_t i = 0; i < t->added.n; i++) {
         const tn__added *a = t->added.token + i;
-        tn_json_open_object(w, NULL);
-        tn_json_put_i64(w, "id", a->id);
-        tn_json_put_string(w, "content", tn_tokenizer_token(t, a->id));
-        tn_json_put_bool(w, "single_word", a->word);
-        tn_json_put_bool(w, "lstrip", a->left);
-        tn_json_put_bool(w, "rstrip", a->right);
-        tn_json_put_bool(w, "normalized", a->normalized);
-        tn_json_put_bool(w, "special", a->special);
-        tn_json_close(w);
+        tn__json_form(w, NULL,
+                      "{'id': %i, 'content': %s, 'single_word': %b, 'lstrip': %b, 'rstrip': %b, 'normalized': %b, "
+                      "'special': %b}",
+                      (int64_t)a->id, tn_tokenizer_token(t, a->id), a->word, a->left, a->right, a->normalized,
+                      a->special);
     }
     tn_json_close(w);
 }
 
 static void put_splitter(const tn_tokenizer *t, tn_json_writer *w, const char *key)
 {
-    tn_json_open_object(w, key);
-    tn_json_put_string(w, "type", "ByteLevel");
-    tn_json_put_bool(w, "add_prefix_space", t->bytes.prefix_space);
-    tn_json_put_bool(w, "trim_offsets", t->bytes.trim);
-    tn_json_put_bool(w, "use_regex", t->bytes.regex && (!t->bytes.splitter || !tn__splitter_regex(t->bytes.splitter)));
-    tn_json_close(w);
+    tn__json_form(w, key, "{'type': 'ByteLevel', 'add_prefix_space': %b, 'trim_offsets': %b, 'use_regex': %b}",
+                  t->bytes.prefix_space, t->bytes.trim,
+                  t->bytes.regex && (!t->bytes.splitter || !tn__splitter_regex(t->bytes.splitter)));
 }
 
 /* Writes a splitter that is not ByteLevel's own. */
 static void put_split(const tn_tokenizer *t, tn_json_writer *w)
 {
-    tn_json_open_object(w, "pre_tokenizer");
-    tn_json_put_string(w, "type", "Sequence");
-    tn_json_open_array(w, "pretokenizers");
     const char *regex = tn__splitter_regex(t->bytes.splitter);
-    tn_json_open_object(w, NULL);
-    tn_json_put_string(w, "type", regex ? "Split" : "Digits");
-    if (regex) {
-        tn_json_open_object(w, "pattern");
-        tn_json_put_string(w, "Regex", regex);
-        tn_json_close(w);
-        tn_json_put_string(w, "behavior", "Isolated");
-        tn_json_put_bool(w, "invert", false);
-    } else tn_json_put_bool(w, "individual_digits", true);
-    tn_json_close(w);
+    tn__json_form(w, "pre_tokenizer", "{'type': 'Sequence', 'pretokenizers': [");
+    if (regex)
+        tn__json_form(w, NULL, "{'type': 'Split', 'pattern': {'Regex': %s}, 'behavior': 'Isolated', 'invert': false}",
+                      regex);
+    else tn__json_form(w, NULL, "{'type': 'Digits', 'individual_digits': true}");
     put_splitter(t, w, NULL);
-    tn_json_close(w);
-    tn_json_close(w);
+    tn__json_form(w, NULL, "]}");
+}
+
+/* "strip_accents" of BERT: null: as "lowercase". */
+static void put_strip(const tn_tokenizer *t, tn_json_writer *w)
+{
+    const bool own = t->bert.strip_option || t->bert.strip != t->bert.lower;
+    tn__json_form(w, "strip_accents", own ? "%b" : "null", t->bert.strip);
 }
 
 static void put_rules(const tn_tokenizer *t, tn_json_writer *w)
@@ -135,26 +118,18 @@ static void put_rules(const tn_tokenizer *t, tn_json_writer *w)
     if (t->steps) {
         tn__json_put_steps(t, w);
     } else if (t->bert.enabled) {
-        tn_json_open_object(w, "normalizer");
-        tn_json_put_string(w, "type", "BertNormalizer");
-        tn_json_put_bool(w, "clean_text", t->bert.clean);
-        tn_json_put_bool(w, "handle_chinese_chars", t->bert.chinese);
-        if (t->bert.strip_option || t->bert.strip != t->bert.lower) tn_json_put_bool(w, "strip_accents", t->bert.strip);
-        else tn_json_put_null(w, "strip_accents");
-        tn_json_put_bool(w, "lowercase", t->bert.lower);
-        tn_json_close(w);
+        tn__json_form(w, "normalizer", "{'type': 'BertNormalizer', 'clean_text': %b, 'handle_chinese_chars': %b",
+                      t->bert.clean, t->bert.chinese);
+        put_strip(t, w);
+        tn__json_form(w, NULL, "'lowercase': %b}", t->bert.lower);
     } else {
         tn_json_put_null(w, "normalizer");
     }
-    if (t->split == TN__SPLIT_BYTES && t->bytes.splitter) {
-        put_split(t, w);
-    } else if (t->split == TN__SPLIT_BYTES) {
-        put_splitter(t, w, "pre_tokenizer");
-    } else {
-        tn_json_open_object(w, "pre_tokenizer");
-        tn_json_put_string(w, "type", t->split == TN__SPLIT_BERT ? "BertPreTokenizer" : "WhitespaceSplit");
-        tn_json_close(w);
-    }
+    if (t->split == TN__SPLIT_BYTES && t->bytes.splitter) put_split(t, w);
+    else if (t->split == TN__SPLIT_BYTES) put_splitter(t, w, "pre_tokenizer");
+    else
+        tn__json_form(w, "pre_tokenizer", "{'type': %s}",
+                      t->split == TN__SPLIT_BERT ? "BertPreTokenizer" : "WhitespaceSplit");
 }
 
 static void put_parts(const tn_tokenizer *t, tn_json_writer *w, const char *key, const tn__template_part *part, int n)
@@ -162,12 +137,12 @@ static void put_parts(const tn_tokenizer *t, tn_json_writer *w, const char *key,
     tn_json_open_array(w, key);
     for (int i = 0; i < n; i++) {
         const bool piece = part[i].text < 0;
-        tn_json_open_object(w, NULL);
-        tn_json_open_object(w, piece ? "SpecialToken" : "Sequence");
-        tn_json_put_string(w, "id", piece ? tn_tokenizer_token(t, part[i].id) : part[i].text ? "B" : "A");
-        tn_json_put_i64(w, "type_id", part[i].segment);
-        tn_json_close(w);
-        tn_json_close(w);
+        tn__json_form(w, NULL,
+                      piece ? "{'SpecialToken': {'id': %s, 'type_id': %i}}" : "{'Sequence': {'id': %s, 'type_id': %i}}",
+                      piece          ? tn_tokenizer_token(t, part[i].id)
+                      : part[i].text ? "B"
+                                     : "A",
+                      (int64_t)part[i].segment);
     }
     tn_json_close(w);
 }
@@ -178,8 +153,7 @@ static void put_template(const tn_tokenizer *t, tn_json_writer *w)
         put_splitter(t, w, "post_processor");
         return;
     }
-    tn_json_open_object(w, "post_processor");
-    tn_json_put_string(w, "type", "TemplateProcessing");
+    tn__json_form(w, "post_processor", "{'type': 'TemplateProcessing'");
     put_parts(t, w, "single", t->single.part, t->single.n);
     put_parts(t, w, "pair", t->pair.part, t->pair.n);
     tn_json_open_object(w, "special_tokens");
@@ -191,52 +165,25 @@ static void put_template(const tn_tokenizer *t, tn_json_writer *w)
                      (k < t->single.n ? t->single.part + k : t->pair.part + (k - t->single.n))->text < 0;
         if (before) continue;
         const char *piece = tn_tokenizer_token(t, p->id);
-        tn_json_open_object(w, piece);
-        tn_json_put_string(w, "id", piece);
-        tn_json_open_array(w, "ids");
-        tn_json_put_i64(w, NULL, p->id);
-        tn_json_close(w);
-        tn_json_open_array(w, "tokens");
-        tn_json_put_string(w, NULL, piece);
-        tn_json_close(w);
-        tn_json_close(w);
+        tn__json_form(w, piece, "{'id': %s, 'ids': [%i], 'tokens': [%s]}", piece, (int64_t)p->id, piece);
     }
-    tn_json_close(w);
-    tn_json_close(w);
+    tn__json_form(w, NULL, "}}");
 }
 
 static void put_decoder(const tn_tokenizer *t, tn_json_writer *w)
 {
-    if (t->joined) {
-        tn_json_put_null(w, "decoder");
-        return;
-    }
-    if (t->split == TN__SPLIT_SENTENCE) {
-        tn__json_put_decoder(t, w);
-        return;
-    }
-    if (t->kind == TN_BYTE_BPE) {
-        put_splitter(t, w, "decoder");
-        return;
-    }
-    tn_json_open_object(w, "decoder");
-    if (t->kind == TN_WORDPIECE) {
-        tn_json_put_string(w, "type", "WordPiece");
-        tn_json_put_bytes(w, "prefix", t->affix, t->affix_bytes);
-        tn_json_put_bool(w, "cleanup", t->cleanup);
-    } else {
-        tn_json_put_string(w, "type", "BPEDecoder");
-        tn_json_put_bytes(w, "suffix", t->affix, t->affix_bytes);
-    }
-    tn_json_close(w);
+    if (t->joined) tn_json_put_null(w, "decoder");
+    else if (t->split == TN__SPLIT_SENTENCE) tn__json_put_decoder(t, w);
+    else if (t->kind == TN_BYTE_BPE) put_splitter(t, w, "decoder");
+    else if (t->kind == TN_WORDPIECE)
+        tn__json_form(w, "decoder", "{'type': 'WordPiece', 'prefix': %t, 'cleanup': %b}",
+                      (tn_text){t->affix, t->affix_bytes}, t->cleanup);
+    else tn__json_form(w, "decoder", "{'type': 'BPEDecoder', 'suffix': %t}", (tn_text){t->affix, t->affix_bytes});
 }
 
 static void write_tokenizer(const tn_tokenizer *t, tn_json_writer *w)
 {
-    tn_json_open_object(w, NULL);
-    tn_json_put_string(w, "version", "1.0");
-    tn_json_put_null(w, "truncation");
-    tn_json_put_null(w, "padding");
+    tn__json_form(w, NULL, "{'version': '1.0', 'truncation': null, 'padding': null");
     put_added(t, w);
     put_rules(t, w);
     put_template(t, w);
@@ -296,8 +243,7 @@ static void write_config(const tn_tokenizer *t, tn_json_writer *w)
     tn_json_put_string(w, "tokenizer_class", class_of(t));
     if (t->bert.enabled) {
         tn_json_put_bool(w, "do_lower_case", t->bert.lower);
-        if (t->bert.strip_option || t->bert.strip != t->bert.lower) tn_json_put_bool(w, "strip_accents", t->bert.strip);
-        else tn_json_put_null(w, "strip_accents");
+        put_strip(t, w);
         tn_json_put_bool(w, "tokenize_chinese_chars", t->bert.chinese);
     } else if (t->split == TN__SPLIT_BYTES) {
         tn_json_put_bool(w, "add_prefix_space", t->bytes.prefix_space);
@@ -329,8 +275,8 @@ static bool path_in(tn_string *path, const char *folder, const char *name)
            tn_string_add(path, (tn_text){name, strlen(name)}) == TN_OK;
 }
 
-static bool save_json(const tn_tokenizer *t, const char *folder, const char *name,
-                      void (*write)(const tn_tokenizer *, tn_json_writer *))
+bool tn__tokenizer_save_json(const tn_tokenizer *t, const char *folder, const char *name,
+                             void (*write)(const tn_tokenizer *, tn_json_writer *))
 {
     tn_string       path = {0};
     tn_json_writer *w = path_in(&path, folder, name) ? tn_json_writer_new(2) : NULL;
@@ -341,19 +287,23 @@ static bool save_json(const tn_tokenizer *t, const char *folder, const char *nam
     return ok;
 }
 
-static bool save_bytes(const char *path, const char *data, size_t bytes)
+bool tn__tokenizer_save_bytes(const char *folder, const char *name, const char *data, size_t bytes)
 {
-    char label[TN__LABEL];
-    return tn__sha256sums_write(tn__label(label, "tn_tokenizer_save", path), path, data, bytes, "", true) == TN_OK;
+    char       label[TN__LABEL];
+    tn_string  path = {0};
+    const bool ok = path_in(&path, folder, name) && tn__sha256sums_write(tn__label(label, "tn_tokenizer_save", path.at),
+                                                                         path.at, data, bytes, "", true) == TN_OK;
+    tn_string_free(&path);
+    return ok;
 }
 
 /* Writes vocab.txt, one token per line; or merges.txt. NULL: folder is the file. */
 static bool save_lines(const tn_tokenizer *t, const char *folder, const char *name)
 {
     const bool merges = t->kind != TN_WORDPIECE;
-    tn_string  path = {0}, text = {0};
+    tn_string  text = {0};
     uint64_t  *pair = merges ? ranked(&t->merges) : NULL;
-    bool       ok = (!name || path_in(&path, folder, name)) && (!merges || pair);
+    bool       ok = !merges || pair;
     if (ok && merges) ok = tn_string_add(&text, (tn_text){"#version: 0.2\n", 14}) == TN_OK;
     for (uint32_t i = 0; ok && i < (merges ? t->merges.n : t->vocab.n); i++) {
         size_t      n;
@@ -366,18 +316,18 @@ static bool save_lines(const tn_tokenizer *t, const char *folder, const char *na
         ok = ok && tn_string_add(&text, (tn_text){"\n", 1}) == TN_OK;
     }
     if (pair) tn__mem_put(pair, ((size_t)t->merges.n + 1) * sizeof *pair);
-    if (ok && name) ok = save_bytes(path.at, text.at ? text.at : "", text.bytes);
+    if (ok && name) ok = tn__tokenizer_save_bytes(folder, name, text.at ? text.at : "", text.bytes);
     else if (ok) ok = tn_file_write(folder, text.at, text.bytes) == TN_OK;
-    tn_string_free(&text), tn_string_free(&path);
+    tn_string_free(&text);
     return ok;
 }
 
 static bool save_model(const tn_tokenizer *t, const char *folder)
 {
-    tn_string path = {0}, bytes = {0};
-    bool      ok = path_in(&path, folder, "tokenizer.model") && tn__sentencepiece_write(t, &bytes);
-    ok = ok && save_bytes(path.at, bytes.at, bytes.bytes);
-    tn_string_free(&bytes), tn_string_free(&path);
+    tn_string  bytes = {0};
+    const bool ok = tn__sentencepiece_write(t, &bytes) &&
+                    tn__tokenizer_save_bytes(folder, "tokenizer.model", bytes.at, bytes.bytes);
+    tn_string_free(&bytes);
     return ok;
 }
 
@@ -394,7 +344,7 @@ static bool save_lists(const tn_tokenizer *t, const char *folder)
 {
     if (t->split == TN__SPLIT_SENTENCE) return !t->score || has_gap(t) || save_model(t, folder);
     if (t->kind == TN_WORDPIECE) return save_lines(t, folder, "vocab.txt");
-    return save_json(t, folder, "vocab.json", write_vocab) && save_lines(t, folder, "merges.txt");
+    return tn__tokenizer_save_json(t, folder, "vocab.json", write_vocab) && save_lines(t, folder, "merges.txt");
 }
 
 tn_status tn_tokenizer_save(const tn_tokenizer *t, const char *folder)
@@ -404,8 +354,8 @@ tn_status tn_tokenizer_save(const tn_tokenizer *t, const char *folder)
         return tn_raise(TN_EINVAL, "tn_tokenizer_save: %s", t ? "folder is NULL or empty" : "t is NULL");
     if (t->kind == TN_SUBWORD) save_lines(t, folder, NULL);
     else if (t->listed) tn__listed_save(t, folder);
-    else if (save_lists(t, folder) && save_json(t, folder, "special_tokens_map.json", write_special) &&
-             save_json(t, folder, "tokenizer_config.json", write_config))
-        save_json(t, folder, "tokenizer.json", write_tokenizer);
+    else if (save_lists(t, folder) && tn__tokenizer_save_json(t, folder, "special_tokens_map.json", write_special) &&
+             tn__tokenizer_save_json(t, folder, "tokenizer_config.json", write_config))
+        tn__tokenizer_save_json(t, folder, "tokenizer.json", write_tokenizer);
     return tn__self.error;
 }

@@ -292,7 +292,7 @@ static bool first_scores(tn__unigram *u)
     return true;
 }
 
-bool tn__unigram_seed(tn__unigram *u, const tn__counted *words, const tn_tokenizer_train_args *args)
+static bool make_seed(tn__unigram *u, const tn__counted *words, const tn_tokenizer_train_args *args)
 {
     suffixes     x = {0};
     const size_t bytes = ((size_t)words->word.n + 1) * sizeof(uint32_t);
@@ -313,7 +313,7 @@ bool tn__unigram_seed(tn__unigram *u, const tn__counted *words, const tn_tokeniz
     return ok;
 }
 
-void tn__unigram_free(tn__unigram *u)
+static void unigram_free(tn__unigram *u)
 {
     tn__strings_free(&u->words), tn__strings_free(&u->tokens);
     tn__trie_free(&u->trie);
@@ -333,7 +333,7 @@ bool tn__train_unigram(tn_tokenizer *t, const tn__counted *words, const tn_token
 {
     tn__unigram    u = {0};
     const uint32_t wanted = (uint32_t)args->vocab_size - t->vocab.n;
-    bool           ok = tn__unigram_seed(&u, words, args);
+    bool           ok = make_seed(&u, words, args);
     if (ok && u.letters > wanted)
         tn_raise(TN_EINVAL,
                  "tn_tokenizer_train: .vocab_size is %lld, but the text has %u characters and %u special tokens",
@@ -341,6 +341,6 @@ bool tn__train_unigram(tn_tokenizer *t, const tn__counted *words, const tn_token
             ok = false;
     ok = ok && tn__unigram_rounds(&u, (uint32_t)args->vocab_size, args);
     ok = ok && tn__unigram_finish(t, &u, wanted);
-    tn__unigram_free(&u);
+    unigram_free(&u);
     return ok;
 }

@@ -25,11 +25,8 @@ typedef struct {
     int64_t  alpha_room, beta_room, from_room, token_room;
 } tn__unigram;
 
-/* Builds the seed with its first scores from counted words, of which the last of a line ends in "\n". Raises. */
-bool tn__unigram_seed(tn__unigram *u, const tn__counted *words, const tn_tokenizer_train_args *args);
 bool tn__unigram_rounds(tn__unigram *u, uint32_t wanted, const tn_tokenizer_train_args *args);
 bool tn__unigram_finish(tn_tokenizer *t, tn__unigram *u, uint32_t wanted); /* adds the tokens to t */
-void tn__unigram_free(tn__unigram *u);
 /* The whole training: adds tokens to t, which has its special tokens. */
 bool tn__train_unigram(tn_tokenizer *t, const tn__counted *words, const tn_tokenizer_train_args *args);
 

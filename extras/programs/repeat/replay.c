@@ -17,14 +17,27 @@ static void set_world(training *t, const char *run)
     if (shards) t->asked.shards = shards;
 }
 
-/* Raises if the bits of the run depend on a kind of kernels that this process does not use. */
+/* The word before " kernels:" in tn_build_info. */
+static void kernels_of(const char *build, char to[32])
+{
+    const char *end = strstr(build, " kernels:"), *at = end;
+    while (at && at > build && at[-1] != ' ') at--;
+    snprintf(to, 32, "%.*s", at ? (int)(end - at) : 0, at ? at : "");
+}
+
+/* Raises if the bits of the run depend on a kind of kernels, such as avx2, that this process does not use. */
 static void check_kernels(const training *t, const char *run)
 {
+    char here[32], there[32];
     if (strcmp(t->asked.dtype, "bf16") != 0 || tn_error() != TN_OK) return;
     tn_json *j = record_asked(run);
-    (void)!record_same_kernels(tn_json_string_or(tn_json_get(j, "made_by"), ""),
-                               "bf16"); /* the caller sees the error */
+    kernels_of(tn_build_info(), here), kernels_of(tn_json_string_or(tn_json_get(j, "made_by"), ""), there);
     tn_json_free(j);
+    if (tn_error() == TN_OK && strcmp(here, there) != 0)
+        tn_raise(TN_EUNSUPPORTED,
+                 "the bits of bf16 depend on the kind of CPU: the run was made with the %s kernels, but this process "
+                 "uses %s; set TENON_ISA=%s if this CPU supports it",
+                 there, here, there);
 }
 
 int replay_open(const command *train, training *t, const char *run)
