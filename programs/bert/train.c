@@ -288,7 +288,7 @@ static const option options[] = {
     OPTION_FLAG("by-rule", 0, &asked.by_rule, "end sentences at . ! ? instead of at the end of a line"),
     OPTION_FLAG("cased", 0, &asked.cased, "keep capital letters and accents"),
     TRAIN_PAIRS(asked.base),
-    TRAIN_OPTIONS_CHOSEN(asked.base.asked, 's', "tiny|mini|small|medium|base|large", "20"),
+    TRAIN_OPTIONS(asked.base.asked, 's', "tiny|mini|small|medium|base|large", "20"),
     {0},
 };
 const command train_command = TRAIN_COMMAND(

@@ -29,11 +29,8 @@ typedef struct {
 #define TRAIN_DEFAULTS_CHOSEN .dtype = "f32", TRAIN_DEFAULTS_ALL_CHOSEN
 /* The same, and train_choose also sets dtype: bf16 if the CPU has products of it. */
 #define TRAIN_DEFAULTS_ALL_CHOSEN .warmup = 0.1, .seed = 1
-#define TRAIN_OPTIONS(a, letter_of_size, sizes, minutes_)                                                       \
-    TRAIN_SIZE(a, letter_of_size, sizes, NULL), TRAIN_HEADS(a), TRAIN_WIDTH(a), TRAIN_TEXT(a, "default: 8000"), \
-        TRAIN_RUN(a, "texts", minutes_, NULL), TRAIN_KEEP(a), TRAIN_RANKS(a)
-/* The same for a kind that calls train_choose. */
-#define TRAIN_OPTIONS_CHOSEN(a, letter_of_size, sizes, minutes_)                                    \
+/* The options of a kind that calls train_choose. */
+#define TRAIN_OPTIONS(a, letter_of_size, sizes, minutes_)                                           \
     TRAIN_SIZE(a, letter_of_size, sizes, "depends on the minutes"), TRAIN_HEADS(a), TRAIN_WIDTH(a), \
         TRAIN_TEXT(a, "default: depends on the size of the text; at most 8000"),                    \
         TRAIN_RUN(a, "texts", minutes_, "0.384 divided by the width"), TRAIN_KEEP(a), TRAIN_RANKS(a)

@@ -198,7 +198,7 @@ static const option options[] = {
                .most = 65536),
     OPTION_REAL("weight-decay", 0, "X", &asked.weight_decay, "weight decay of the matrices", .least = 0, .most = 10),
     TRAIN_PAIRS(asked.base),
-    TRAIN_OPTIONS_CHOSEN(asked.base.asked, 's', "tiny|mini|baby|small|medium|large", "20"),
+    TRAIN_OPTIONS(asked.base.asked, 's', "tiny|mini|baby|small|medium|large", "20"),
     {0},
 };
 const command train_command = TRAIN_COMMAND(
