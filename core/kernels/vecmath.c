@@ -18,8 +18,3 @@ double tn__exp_sum_f64(int64_t n, double *y, const double *x, double shift)
     }
     return tn__lanes_total(sum);
 }
-
-void tn__divide_f64(int64_t n, double *y, const double *x, double by)
-{
-    for (int64_t i = 0; i < n; i++) y[i] = x[i] / by;
-}

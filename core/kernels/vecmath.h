@@ -4,7 +4,6 @@
  *     TN__(tn__gelu_slope)(n, gx, x, gy)        gx = gy · gelu'(x); gx may be x or gy
  *     TN__(tn__row_max)(n, x)                   NaN if there is one, -inf if n is 0
  *     TN__(tn__exp_sum)(n, y, x, shift)         Σ exp(x - shift), as tn__sum adds; the terms to y unless that is NULL
- *     TN__(tn__divide)(n, y, x, by)             y = x / by
  *
  * For f32 they are kernels (precision: core/kernels/vecmath_table.h). For f64, exp, tanh and sigmoid are kernels; the
  * others call the C library. softplus is ln(1 + eˣ). */
@@ -46,12 +45,7 @@ static inline double tn__exp_sum_f32(int64_t n, float *y, const float *x, float 
 {
     return tn__kernels()->f32->exp_sum(n, y, x, shift);
 }
-static inline void tn__divide_f32(int64_t n, float *y, const float *x, float by)
-{
-    tn__kernels()->f32->divide(n, y, x, by);
-}
 double tn__row_max_f64(int64_t n, const double *x);
 double tn__exp_sum_f64(int64_t n, double *y, const double *x, double shift);
-void   tn__divide_f64(int64_t n, double *y, const double *x, double by);
 
 #endif

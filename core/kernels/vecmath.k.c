@@ -109,13 +109,6 @@ static double exp_sum_f32(int64_t n, float *y, const float *x, float shift)
 }
 /* clang-format on */
 
-static void divide_f32(int64_t n, float *y, const float *x, float by)
-{
-    int64_t i = 0;
-    for (; i + v_n_f32 <= n; i += v_n_f32) v_store_f32(y + i, v_load_f32(x + i) / by);
-    if (i < n) v_store_some(y + i, n - i, v_load_some(x + i, n - i) / by);
-}
-
 /* ---- the table ---- */
 
 extern const tn__vecmath_f32 TN__FOR_ISA(tn__functions_f32);
@@ -124,5 +117,4 @@ extern const tn__vecmath_f32 TN__FOR_ISA(tn__functions_f32);
 #define SLOPE_ENTRY(name) .name##_slope = name##_slope_f32,
 const tn__vecmath_f32 TN__FOR_ISA(tn__functions_f32) = {.highest = highest_f32,
                                                         .exp_sum = exp_sum_f32,
-                                                        .divide = divide_f32,
                                                         TN__EACH_FUNCTION(FUNCTION_ENTRY) TN__EACH_SLOPE(SLOPE_ENTRY)};

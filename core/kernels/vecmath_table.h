@@ -31,7 +31,6 @@ typedef struct {
     /* y = exp(x - shift), unless y is NULL; returns their sum, added as by tn__sum_f32 (core/kernels/sum_lanes.h). No x
      * is above shift; 87 or more below it gives 0. */
     double (*exp_sum)(int64_t n, float *y, const float *x, float shift);
-    void (*divide)(int64_t n, float *y, const float *x, float by);
 } tn__vecmath_f32;
 
 /* Functions of f64 that have kernels, the most frequent: within 2 units. */
