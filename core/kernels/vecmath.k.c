@@ -115,6 +115,5 @@ extern const tn__vecmath_f32 TN__FOR_ISA(tn__functions_f32);
 
 #define FUNCTION_ENTRY(name) .name = name##_f32,
 #define SLOPE_ENTRY(name) .name##_slope = name##_slope_f32,
-const tn__vecmath_f32 TN__FOR_ISA(tn__functions_f32) = {.highest = highest_f32,
-                                                        .exp_sum = exp_sum_f32,
-                                                        TN__EACH_FUNCTION(FUNCTION_ENTRY) TN__EACH_SLOPE(SLOPE_ENTRY)};
+const tn__vecmath_f32 TN__FOR_ISA(tn__functions_f32) = {
+    .highest = highest_f32, .exp_sum = exp_sum_f32, TN__EACH_FUNCTION(FUNCTION_ENTRY) TN__EACH_SLOPE(SLOPE_ENTRY)};

@@ -30,9 +30,11 @@ static tn_bert_kind kind_of(const bert_training *t)
 }
 
 /* What a run gets where the user sets nothing (docs/results.md has the trials). Short examples first: most of what a
- * small model can learn in an hour is within a sentence. */
-static const train_choice choices[] = {{0, "tiny", 16, 64},   {20, "mini", 16, 64},    {100, "mini", 32, 64},
-                                       {300, "mini", 64, 64}, {1000, "small", 64, 64}, {.size = NULL}};
+ * small model can learn in an hour is within a sentence. Steps of MANY examples bear a higher rate than train_shape's. */
+enum { MANY = 64 };
+static const double       RATE = 0.512; /* divided by the width */
+static const train_choice choices[] = {
+    {0, "tiny", 16, 64}, {20, "mini", MANY, 64}, {1000, "small", MANY, 64}, {.size = NULL}};
 static const train_choice others[] = {{0, "mini", 16, 128}, {.size = NULL}};
 
 /* Checks the combinations of options. Returns 0 or program_usage. */
@@ -71,6 +73,7 @@ static int check(training *t)
     if (!a->length) a->length = chosen->length;
     if (isnan(t->asked.dropout)) t->asked.dropout = modern ? 0 : 0.1;
     if (isnan(t->asked.lr) && !modern) t->asked.lr = 1e-3;
+    if (isnan(t->asked.lr) && a->batch >= MANY) t->asked.lr = RATE / (double)(t->asked.dim ? t->asked.dim : b.dim);
     if (isnan(a->valid_part)) a->valid_part = a->valid.count || has_pairs(a) || is(a, "xlnet") ? 0 : 0.1;
     if (a->segment >= a->length)
         return program_usage("--segment is %lld, but must be less than --length, %lld", (long long)a->segment,
