@@ -4,6 +4,7 @@
 #include "data/metrics/metrics_text.h"
 #include "data/text/unicode.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -190,7 +191,9 @@ double tn_squad_threshold(int64_t n, const double *none, const double *value, co
     for (int64_t i = 0; i < n; i++) e[i] = (entry){none[i], i}, now += !answerable[i];
     qsort(e, (size_t)n, sizeof *e, by_none);
     /* First, no question is answered: a threshold below the smallest score, or 0 if all are above 0. */
+    const int keep = errno; /* nextafter of 0 is denormal: ERANGE in some C libraries */
     best = now, at = e[0].none > 0 ? 0 : nextafter(e[0].none, -INFINITY);
+    errno = keep;
     for (int64_t i = 0; i < n; i++) {
         const int64_t k = e[i].i;
         now += answerable[k] ? value[k] : empty[k] ? 0 : -1;

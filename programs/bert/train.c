@@ -279,9 +279,11 @@ static const option options[] = {
     OPTION_INT("word-vectors", 0, "N", &asked.word_vectors,
                "start with word vectors from N epochs of skip-gram on the text; 0: start with random ones", .least = 0,
                .most = 1000),
-    OPTION_INT("batch", 'b', "N", &asked.batch,
-               "examples per step (default: depends on the minutes; other objectives than modernbert 16)", .least = 1,
-               .most = 65536),
+    OPTION_INT(
+        "batch", 'b', "N", &asked.batch,
+        "examples per step; from 64 on the default --lr of modernbert is 0.512 divided by the width (default: depends "
+        "on the minutes; other objectives 16)",
+        .least = 1, .most = 65536),
     OPTION_INT("length", 'l', "N", &asked.length, "tokens per example (default: 64; other objectives 128)", .least = 8,
                .most = 16384),
     OPTION_FLAG("norm-last", 0, &asked.norm_last,
