@@ -30,7 +30,8 @@ static tn_bert_kind kind_of(const bert_training *t)
 }
 
 /* What a run gets where the user sets nothing (docs/results.md has the trials). Short examples first: most of what a
- * small model can learn in an hour is within a sentence. Steps of MANY examples bear a higher rate than train_shape's. */
+ * small model can learn in an hour is within a sentence. With MANY examples a step bears a higher rate than
+ * train_shape's. */
 enum { MANY = 64 };
 static const double       RATE = 0.512; /* divided by the width */
 static const train_choice choices[] = {
