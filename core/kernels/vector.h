@@ -126,7 +126,7 @@ TN__INLINE v_u32 v_halves(const uint32_t *w, int k)
 }
 TN__INLINE v_f32 v_load_some(const float *p, int64_t n)
 {
-#ifdef __AVX2__
+#if defined(__AVX2__) && defined(__FMA__)
     return _mm256_maskload_ps(p,
                               _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)));
 #else
