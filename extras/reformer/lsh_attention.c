@@ -5,8 +5,9 @@
  *
  * over all keys j of position t, in each of several rounds of sorting: a j found in two rounds counts twice. In a round
  * positions are sorted by bucket, equal buckets by position; the rounds are concatenated, and as in Hugging Face's code
- * the chunk before the very first is the very last. Without buckets there is one round in the order of the sequence,
- * which is local attention; a sequence of at most `chunk` positions is one chunk.
+ * the chunk before the very first is the very last. More chunks before or after than there are is rejected: the code
+ * there then repeats the own chunk, which no model wants. Without buckets there is one round in the order of the
+ * sequence, which is local attention; a sequence of at most `chunk` positions is one chunk.
  *
  *   gw_tj = gy_t · v_j,   gs_tj = w_tj (gw_tj - gy_t · y_t),   then gq, gk, gv as in attention
  *
@@ -70,6 +71,12 @@ static bool lsh_attention_infer(tn_ctx *c)
                              tn_shape_text(s, x, sizeof x), tn_shape_text(q, y, sizeof y));
     if (buckets && (!tn__mul_i64(s.d[2], s.d[3], &sorted) || sorted > INT32_MAX))
         return tn_infer_fail(c, TN_ESHAPE, "buckets %s are too many", tn_shape_text(s, x, sizeof x));
+    const int64_t chunks = (buckets ? sorted : q.d[2]) / a->chunk; /* of a sequence that is more than one chunk */
+    if (q.d[2] > a->chunk && tn__max_i64(a->before, a->after) > chunks)
+        return tn_infer_fail(c, TN_EINVAL,
+                             "before is %lld, after %lld, but there are only %lld chunks; lower them or "
+                             "lengthen the sequence",
+                             (long long)a->before, (long long)a->after, (long long)chunks);
     if (q.d[2] > INT32_MAX) return tn_infer_fail(c, TN_ESHAPE, "%lld positions are too many", (long long)q.d[2]);
     if (padding && padding->dtype != TN_BOOL)
         return tn_infer_fail(c, TN_EDTYPE, "key_padding_mask must be bool (true: padding), got %s",
@@ -239,6 +246,12 @@ static const tn__sample samples[] = {
      TN__FAILS(TN_ESHAPE, "lsh_attention: buckets [1, 1, 1, 3] must be [B, H, rounds, T] with q's [1, 1, 4, 2]")},
     {.in = {OF(1, 1, 4, 2, 2)}, PLAIN, .args = &(args_t){0, 1, 0, true, false, 1, 0, 0, 0}, TN__FAILS( TN_EINVAL,
      "lsh_attention: chunk is 0, before 1, after 0; chunk must be at least 1, before and after from 0 to 64")},
+    {.in = {OF(1, 1, 4, 2, 2)}, PLAIN, .args = &(args_t){2, 3, 0, true, false, 1, 0, 0, 0},
+     TN__FAILS(TN_EINVAL, "lsh_attention: before is 3, after 0, but there are only 2 chunks; lower them or "
+                               "lengthen the sequence")},
+    {.in = {OF(1, 1, 4, 2, 2), {4, {1, 1, 1, 4}}}, HASHED, .args = &(args_t){2, 0, 3, true, false, 1, 0, 0, 0},
+     TN__FAILS(TN_EINVAL, "lsh_attention: before is 0, after 3, but there are only 2 chunks; lower them or "
+                               "lengthen the sequence")},
     {.in = {OF(1, 1, 4, 2, 2)}, PLAIN, .args = &(args_t){2, 1, 0, true, false, INFINITY, 0, 0, 0},
      TN__FAILS(TN_EINVAL, "lsh_attention: scale is inf")},
 };

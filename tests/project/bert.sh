@@ -433,7 +433,7 @@ for ((i = 1; i <= races; i++)); do
     "${small[@]}" --vocab-size 500 --out race$i >/dev/null 2>err2.txt || two=$?
     wait $one || first=$?
     [ "$first$two" = 01 ] || [ "$first$two" = 10 ] || wrong "two runs on one folder end with $first and $two"
-    cat err1.txt err2.txt | grep -qE "is in use by another run|already contains a model" ||
+    grep -qE "is in use by another run|already contains a model" err1.txt err2.txt ||
         wrong "two runs on one folder say: $(cat err1.txt err2.txt)"
     grep -q "\"vocab_size\": $([ $first = 0 ] && echo 300 || echo 500)" race$i/config.json ||
         wrong "two runs on one folder mix their files: $(grep vocab_size race$i/config.json)"
