@@ -148,9 +148,9 @@ static void schedule(tn_lm *m, int64_t seed, int64_t *together)
 TEST_EACH(schedules, MODELS)
 {
     tn_lm  *m = model(_i);
-    int64_t together = 0;
-    for (int64_t i = 0; i < 72; i++) schedule(m, 100 * _i + i, &together);
-    ck_assert_int_gt(together, 72);
+    int64_t together = 0, n = tn_test_slow() ? 18 : 72;
+    for (int64_t i = 0; i < n; i++) schedule(m, 100 * _i + i, &together);
+    ck_assert_int_gt(together, n);
     tn_module_free(m);
 }
 
@@ -420,7 +420,8 @@ BARE_TEST_EACH(memory, 2) { tn_each_allocation_fails(three_texts, _i, 7, 31, 500
 BARE_TEST_EACH(repeated_step, MODELS)
 {
     enum { TEXTS = 3 };
-    int64_t failed = 0, lost = 0;
+    const int64_t next = tn_test_slow() ? 7 : 1;
+    int64_t       failed = 0, lost = 0;
     tn_set_threads(1);
     tn_faulty_memory_begin();
     const tn_scope outer = tn_no_grad_begin();
@@ -428,7 +429,7 @@ BARE_TEST_EACH(repeated_step, MODELS)
     tn_generated   alone[TEXTS], got;
     for (int64_t before = 1; before < 9; before += 2) {
         bool fails = true;
-        for (int64_t call = -1; fails; call += call < 40 ? 1 : 7) {
+        for (int64_t call = -1; fails; call += call < 40 ? next : 7) {
             const tn_scope s = tn_scope_begin();
             tn_live       *l = tn_live_new(m, .rows = TEXTS, .length = 24, .chunk = 2);
             tn__live_clock(l, no_time);
