@@ -38,7 +38,7 @@ for program in there/usr/bin/tenon-*; do
         fish/vendor_completions.d/$name.fish; do
         [ -s "there/usr/share/$file" ] || wrong "$file is missing"
     done
-    LD_LIBRARY_PATH=${so%/*} "$program" --help | grep -q "^Usage: $name " || wrong "$name --help has another name"
+    grep -q "^Usage: $name " < <(LD_LIBRARY_PATH=${so%/*} "$program" --help) || wrong "$name --help has another name"
     hint=$(LD_LIBRARY_PATH=${so%/*} "$program" --no-such-option 2>&1 || true)
     [[ $hint == *"Try '$name --help'"* ]] || wrong "$name has the hint of another name: $hint"
     grep -q "$name\$" "there/usr/share/bash-completion/completions/$name" || wrong "no completion of $name"

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/common.sh"
 need python3
 check=$root/tests/project/python_view.py
-if nm -D --undefined-only "$TENON_SO" | grep -qE ' __(a|t|m)san_|__ubsan_'; then
+if grep -qE ' __(a|t|m)san_|__ubsan_' < <(nm -D --undefined-only "$TENON_SO"); then
     echo "SKIPPED: python3 cannot load a library with sanitizers" && exit 77
 fi
 fresh python

@@ -18,7 +18,7 @@ judged() # PAGE ROOT: the findings, and "lines N" on the last line
 {
     local stop file lines=0
     for ((stop = 1; stop <= stops; stop++)); do
-        set_of "$1" | grep -q "^$stop " || echo "stop $stop lists no files"
+        grep -q "^$stop " < <(set_of "$1") || echo "stop $stop lists no files"
     done
     set_of "$1" | awk -v stops="$stops" '$1 > stops { print "stop " $1 " is one too many" }' | sort -u
     set_of "$1" | cut -d' ' -f2 | sort | uniq -d | sed 's/$/ is listed twice/'

@@ -100,7 +100,7 @@ for size in awd small; do
     grep -q "^model    $size: $([ $size = awd ] && echo 3 || echo 2) layers" err.txt ||
         wrong "--awd ${how[*]} trains: $(grep ^model err.txt)"
 done
-"$lm" train --help | grep -q -- '-1' && wrong "--help shows a number that stands for none"
+grep -q -- '-1' < <("$lm" train --help) && wrong "--help shows a number that stands for none"
 
 # Errors, each with the change to make.
 said() # TEXT COMMAND...
