@@ -43,7 +43,7 @@ else()
   message(STATUS "C++ exceptions through callbacks: not supported by this compiler and C library")
 endif()
 if(WIN32) # sizes and positions of 64 bits, printf as C11 has it, the calls of Windows 10
-  list(APPEND TENON_COMPILE -D_FILE_OFFSET_BITS=64 -D__USE_MINGW_ANSI_STDIO=1 -D_WIN32_WINNT=0x0A00)
+  list(APPEND TENON_COMPILE -D_FILE_OFFSET_BITS=64 -D__USE_MINGW_ANSI_STDIO=1 -D_WIN32_WINNT=0x0a00)
 endif()
 set(TENON_LINK)
 check_linker_flag(C -Wl,--gc-sections TENON_HAS_GC_SECTIONS) # removes mainly the rows of test data

@@ -289,8 +289,11 @@ TN__INLINE v_f32     v_fma_one_f32(v_one_f32 a, v_f32 b, v_f32 c) { return v_fma
 TN__INLINE v_f64     v_fma_one_f64(v_one_f64 a, v_f64 b, v_f64 c) { return v_fma_f64(a, b, c); }
 #endif
 
-/* Loops over the registers of a micro-tile must be completely unrolled, or the tile is kept in memory. */
-#ifdef __clang__
+/* Loops over the registers of a micro-tile must be completely unrolled, or the tile is kept in memory. Clang refuses
+ * loops over vectors that a RISC-V lacks, with a warning. */
+#if defined(__riscv) && !defined(__riscv_vector)
+#define TN__UNROLL
+#elif defined(__clang__)
 #define TN__UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define TN__UNROLL _Pragma("GCC unroll 16")
