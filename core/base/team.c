@@ -38,7 +38,7 @@ typedef struct {
     _Alignas(64) _Atomic uint32_t epoch; /* number of loops so far; advances when a loop starts */
     _Alignas(64) _Atomic uint32_t state; /* OPEN while the loop may be joined, + the number of workers in it */
     _Alignas(64) _Atomic uint32_t asleep, waiting; /* workers asleep; the owner sleeps until the workers have left */
-    _Atomic int     started;                       /* number of workers that have taken their index */
+    _Atomic int     started, ended;                /* number of workers that have taken their index, that return */
     atomic_bool     quit, crowded;
     bool            ready; /* lock, wake and left are initialised */
     pthread_mutex_t lock;
@@ -154,7 +154,7 @@ static void *live(void *of)
             pthread_mutex_unlock(&t->lock);
         }
         seen = atomic_load(&t->epoch);
-        if (atomic_load(&t->quit)) return NULL;
+        if (atomic_load(&t->quit)) return atomic_fetch_add(&t->ended, 1), NULL;
         const int64_t time = tn__sys_nanoseconds();
         if (time - looked > LOOK_NS && !atomic_load_explicit(&t->crowded, memory_order_relaxed)) {
             looked = time;
@@ -217,7 +217,7 @@ static void end_team(void)
     if (!t->ready) return;
     atomic_store(&t->quit, true);
     begin(t);
-    for (int i = 0; i < t->made; i++) pthread_join(t->worker[i], NULL);
+    for (int i = 0; i < t->made; i++) tn__sys_join(t->worker[i], &t->ended, t->made);
     pthread_cond_destroy(&t->wake), pthread_cond_destroy(&t->left), pthread_mutex_destroy(&t->lock);
     memset(t, 0, sizeof *t);
 }

@@ -11,6 +11,7 @@
 #include "core/system/posix.h"
 #include "core/system/windows.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -38,7 +39,8 @@ double tn__sys_memory(void);                      /* bytes of the machine, or of
 
 /* A thread that receives no signals: they are left to the threads of the program. False: none was made. */
 bool tn__sys_thread(pthread_t *thread, void *(*run)(void *), void *user);
-bool tn__sys_after_fork(void (*in_child)(void)); /* false: it cannot be called */
+void tn__sys_join(pthread_t thread, const atomic_int *left, int n); /* to its end; on Windows until *left >= n */
+bool tn__sys_after_fork(void (*in_child)(void));                    /* false: it cannot be called */
 void tn__sys_nap(int64_t nanoseconds);
 /* Waits on a condition, for at most ns. False: it was not signalled. */
 bool tn__sys_wait(pthread_cond_t *c, pthread_mutex_t *lock, int64_t ns);

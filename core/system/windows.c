@@ -8,6 +8,7 @@
 #define WIN32_LEAN_AND_MEAN
 #define NOMINMAX
 #include <locale.h>
+#include <stdatomic.h>
 #include <windows.h>
 
 #include <shellapi.h>
@@ -26,9 +27,28 @@ double tn__sys_memory(void)
     return GlobalMemoryStatusEx(&m) ? (double)m.ullTotalPhys : 4e9;
 }
 
+/* winpthreads holds one lock while the destructors of a thread run, and each thread takes it when it begins and when it
+ * ends. So a destructor can wait only for functions of threads that have begun. */
+struct start {
+    void *(*run)(void *), *user;
+    atomic_bool begun;
+};
+static void *begin(void *of)
+{
+    void *(*run)(void *) = ((struct start *)of)->run, *user = ((struct start *)of)->user;
+    return atomic_store(&((struct start *)of)->begun, true), run(user);
+}
 bool tn__sys_thread(pthread_t *thread, void *(*run)(void *), void *user)
 {
-    return pthread_create(thread, NULL, run, user) == 0;
+    struct start s = {run, user, false};
+    if (pthread_create(thread, NULL, begin, &s)) return false;
+    while (!atomic_load(&s.begun)) Sleep(0);
+    return true;
+}
+void tn__sys_join(pthread_t thread, const atomic_int *left, int n)
+{
+    while (atomic_load(left) < n && WaitForSingleObject(pthread_gethandle(thread), 1) == WAIT_TIMEOUT) {}
+    pthread_detach(thread);
 }
 bool tn__sys_after_fork(void (*in_child)(void)) { return (void)in_child, true; } /* there is no fork */
 void tn__sys_nap(int64_t ns) { Sleep((DWORD)((ns + 999999) / 1000000)); }
@@ -61,20 +81,16 @@ int64_t tn__sys_cache(int level)
     return sizes[level - 1];
 }
 
-typedef struct {
-    int number[256]; /* of cores by their class; the highest class is the fastest */
-} cores;
 static void see_core(const SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX *i, void *user)
 {
-    ((cores *)user)->number[((const BYTE *)&i->Processor)[1]]++; /* EfficiencyClass, which older headers lack */
+    ((int *)user)[((const BYTE *)&i->Processor)[1]]++; /* EfficiencyClass, which older headers lack */
 }
 int tn__sys_cores(void)
 {
-    cores c = {{0}};
-    int   fast = 0;
-    each(RelationProcessorCore, see_core, &c);
+    int cores[256] = {0}, fast = 0; /* by their class; the highest class is the fastest */
+    each(RelationProcessorCore, see_core, cores);
     for (int i = 0; i < 256; i++)
-        if (c.number[i]) fast = c.number[i];
+        if (cores[i]) fast = cores[i];
     DWORD_PTR mine = 0, all = 0;
     int       allowed = 0;
     if (GetProcessAffinityMask(GetCurrentProcess(), &mine, &all)) allowed = __builtin_popcountll(mine);
@@ -159,11 +175,7 @@ static BOOL WINAPI pressed(DWORD what)
     if (what == CTRL_CLOSE_EVENT) Sleep(INFINITE); /* Windows ends the process after some seconds */
     return TRUE;
 }
-void tn__sys_on_interrupt(void (*came)(int))
-{
-    handler = came;
-    SetConsoleCtrlHandler(pressed, TRUE);
-}
+void tn__sys_on_interrupt(void (*came)(int)) { handler = came, SetConsoleCtrlHandler(pressed, TRUE); }
 void tn__sys_default_interrupt(void) { handler = NULL; }
 
 int tn__sys_columns(FILE *to)
@@ -180,13 +192,10 @@ bool tn__sys_utf8(void) { return GetConsoleOutputCP() == CP_UTF8; }
 
 bool tn__sys_random(void *to, size_t bytes)
 {
-    unsigned char *p = to;
-    for (size_t i = 0; i < bytes; i++) {
-        unsigned x;
-        if (rand_s(&x)) return false;
-        p[i] = (unsigned char)x;
-    }
-    return true;
+    unsigned x;
+    size_t   i = 0;
+    for (; i < bytes && !rand_s(&x); i++) ((unsigned char *)to)[i] = (unsigned char)x;
+    return i == bytes;
 }
 bool tn__sys_self(char *to, size_t bytes)
 {

@@ -7,10 +7,7 @@
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L /* localtime_r, strtok_r */
 #endif
-
-#ifndef _CRT_RAND_S
 #define _CRT_RAND_S
-#endif
 
 #define tell tn__io_tell /* of io.h; programs have one, too */
 #include <errno.h>

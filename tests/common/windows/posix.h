@@ -91,7 +91,7 @@ static inline int tn__test_clock(struct timespec *t)
     *t = (struct timespec){(time_t)(n / 1000000000), (long)(n % 1000000000)};
     return 0;
 }
-#define clock_gettime(which, t) tn__test_clock(t)
+#define clock_gettime(which, t) ((void)(which), tn__test_clock(t))
 
 /* ---- signals: there are no masks ---- */
 
