@@ -322,6 +322,24 @@ TEST(threads_leave_nothing)
     ck_assert_uint_eq(tn_memory_now().live, before.live);
 }
 
+static void  look_at(int64_t from, int64_t to, void *user) { (void)from, (void)to, (void)user; }
+static void *with_workers(void *unused)
+{
+    tn_set_threads(3);
+    tn_parallel_for(3, 1, look_at, NULL);
+    return unused;
+}
+
+/* A thread ends its workers, while another thread makes its own. */
+TEST(threads_with_workers_end)
+{
+    for (int i = 0; i < 10; i++) {
+        pthread_t t[2];
+        for (int k = 0; k < 2; k++) ck_assert_int_eq(pthread_create(&t[k], NULL, with_workers, NULL), 0);
+        for (int k = 0; k < 2; k++) pthread_join(t[k], NULL);
+    }
+}
+
 typedef struct {
     pthread_barrier_t made, seen;
     tn_tensor        *t[200];
