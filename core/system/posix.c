@@ -34,7 +34,7 @@ static bool beyond_limit(int64_t bytes) { return (void)bytes, false; }
 static bool beyond_limit(int64_t bytes)
 {
     struct rlimit most;
-    return !getrlimit(RLIMIT_FSIZE, &most) && most.rlim_cur != RLIM_INFINITY && (uint64_t)bytes > most.rlim_cur;
+    return !getrlimit(RLIMIT_FSIZE, &most) && most.rlim_cur != RLIM_INFINITY && (rlim_t)bytes > most.rlim_cur;
 }
 #endif
 int64_t tn__sys_write(int fd, const void *from, size_t n)
