@@ -22,9 +22,8 @@ typedef struct tn_lsh_attention_args {
 #define TN_LSH_ATTENTION_ARGS_DEFAULTS .chunk = 64, .before = 1, .scale = -1
 /* Attention among few keys: each round sorts the positions by bucket and cuts them into chunks. A position attends to
  * its own chunk, `before` chunks before it and `after` chunks after it; one softmax covers all rounds. [B, H, T, E].
- * As in Hugging Face's Reformer the chunks wrap around, the last one before the first (each of `before` and `after` is at
- * most the number of chunks), and a key that is reached twice
- * counts twice: neither happens with .causal and one round. */
+ * As in Hugging Face's Reformer the chunks wrap around, the last one before the first, and a key that is reached twice
+ * counts twice: neither happens with .causal and one round. `before` and `after` are at most the number of chunks. */
 TN_API tn_tensor *tn_lsh_attention_run(tn_lsh_attention_args a);
 #define tn_lsh_attention(...)      \
     TN_CALL_(tn_lsh_attention_run( \

@@ -51,10 +51,31 @@ static bool infer_sizes(const tn_ctx *c)
     return true;
 }
 
-static bool lsh_attention_infer(tn_ctx *c)
+static bool infer_chunks(const tn_ctx *c)
 {
     const args_t    *a = c->args;
     char             x[192], y[192];
+    const tn_tensor *buckets = c->in[BUCKETS];
+    const tn_shape   q = c->in[Q]->l.shape, s = buckets ? buckets->l.shape : (tn_shape){.n = 0};
+    int64_t          sorted = q.d[2];
+    if (buckets && (s.n != 4 || s.d[0] != q.d[0] || s.d[1] != q.d[1] || s.d[2] < 1 || s.d[3] != q.d[2]))
+        return tn_infer_fail(c, TN_ESHAPE, "buckets %s must be [B, H, rounds, T] with q's %s",
+                             tn_shape_text(s, x, sizeof x), tn_shape_text(q, y, sizeof y));
+    if (buckets && (!tn__mul_i64(s.d[2], s.d[3], &sorted) || sorted > INT32_MAX))
+        return tn_infer_fail(c, TN_ESHAPE, "buckets %s are too many", tn_shape_text(s, x, sizeof x));
+    const int64_t chunks = sorted / a->chunk; /* of a sequence that is more than one chunk */
+    if (q.d[2] > a->chunk && tn__max_i64(a->before, a->after) > chunks)
+        return tn_infer_fail(c, TN_EINVAL,
+                             "before is %lld, after %lld, but there are only %lld chunks; lower them or "
+                             "lengthen the sequence",
+                             (long long)a->before, (long long)a->after, (long long)chunks);
+    return true;
+}
+
+static bool lsh_attention_infer(tn_ctx *c)
+{
+    const args_t    *a = c->args;
+    char             x[192];
     const tn_tensor *buckets = c->in[BUCKETS], *padding = c->in[KEYS];
     for (int i = Q; i <= V; i++)
         if (!tn__need_real(c, i)) return false;
@@ -64,19 +85,7 @@ static bool lsh_attention_infer(tn_ctx *c)
     if (!infer_sizes(c)) return false;
     const tn_shape q = c->in[Q]->l.shape;
     if (buckets && !tn__need_index(c, BUCKETS)) return false;
-    const tn_shape s = buckets ? buckets->l.shape : (tn_shape){.n = 0};
-    int64_t        sorted;
-    if (buckets && (s.n != 4 || s.d[0] != q.d[0] || s.d[1] != q.d[1] || s.d[2] < 1 || s.d[3] != q.d[2]))
-        return tn_infer_fail(c, TN_ESHAPE, "buckets %s must be [B, H, rounds, T] with q's %s",
-                             tn_shape_text(s, x, sizeof x), tn_shape_text(q, y, sizeof y));
-    if (buckets && (!tn__mul_i64(s.d[2], s.d[3], &sorted) || sorted > INT32_MAX))
-        return tn_infer_fail(c, TN_ESHAPE, "buckets %s are too many", tn_shape_text(s, x, sizeof x));
-    const int64_t chunks = (buckets ? sorted : q.d[2]) / a->chunk; /* of a sequence that is more than one chunk */
-    if (q.d[2] > a->chunk && tn__max_i64(a->before, a->after) > chunks)
-        return tn_infer_fail(c, TN_EINVAL,
-                             "before is %lld, after %lld, but there are only %lld chunks; lower them or "
-                             "lengthen the sequence",
-                             (long long)a->before, (long long)a->after, (long long)chunks);
+    if (!infer_chunks(c)) return false;
     if (q.d[2] > INT32_MAX) return tn_infer_fail(c, TN_ESHAPE, "%lld positions are too many", (long long)q.d[2]);
     if (padding && padding->dtype != TN_BOOL)
         return tn_infer_fail(c, TN_EDTYPE, "key_padding_mask must be bool (true: padding), got %s",
