@@ -54,6 +54,7 @@ typedef struct {
     atomic_bool inside[MAX_WORKERS + 1]; /* a worker runs the current loop */
     pthread_t   thread[MAX_WORKERS + 1]; /* of a worker that has been inside; worker[] is in the order of creation */
     atomic_int  moves;                   /* of workers to other CPUs */
+    atomic_bool moving; /* one of them: each reads an affinity, narrows it and restores what it has read */
 } team;
 
 static _Thread_local team own;
@@ -114,7 +115,10 @@ static void keep_apart(team *t, int index)
         if (of) taken[n++] = of - 1;
         shared = shared || (i < index && of == cpu);
     }
-    if (!cpu || !shared || !tn__leave_cpus(taken, n)) return;
+    if (!cpu || !shared || atomic_exchange(&t->moving, true)) return;
+    const bool left = tn__leave_cpus(taken, n);
+    atomic_store(&t->moving, false);
+    if (!left) return;
     atomic_fetch_add(&t->moves, 1);
     look(t, index);
 }
@@ -191,8 +195,9 @@ static void sleep_at_end(team *t)
         const int64_t ran = i ? tn__thread_time(t->thread[i]) : -1;
         if (ran < 0) pthread_cond_wait(&t->left, &t->lock);
         else if (!tn__sys_wait(&t->left, &t->lock, ns) && i == first_inside(t) &&
-                 ran == tn__thread_time(t->thread[i])) {
+                 ran == tn__thread_time(t->thread[i]) && !atomic_exchange(&t->moving, true)) {
             tn__fetch_thread(t->thread[i]);
+            atomic_store(&t->moving, false);
             atomic_fetch_add(&t->moves, 1);
         }
     }

@@ -220,9 +220,10 @@ static bool move_thread(pthread_t thread, const cpus *to, const cpus *allowed)
 void tn__fetch_thread(pthread_t thread)
 {
     const int cpu = sched_getcpu();
-    cpus      allowed = {0}, here = {0};
+    cpus      allowed = {0}, here = {0}; /* if it is bound to one CPU, it may just be moving itself */
     if (cpu < 0 || pthread_getaffinity_np(thread, sizeof allowed, allowed.part)) return;
-    if (!CPU_ISSET_S((size_t)cpu, sizeof allowed, allowed.part)) return;
+    if (!CPU_ISSET_S((size_t)cpu, sizeof allowed, allowed.part) || CPU_COUNT_S(sizeof allowed, allowed.part) < 2)
+        return;
     CPU_SET_S((size_t)cpu, sizeof here, here.part);
     move_thread(thread, &here, &allowed);
 }

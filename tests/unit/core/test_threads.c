@@ -8,6 +8,7 @@
 #include "core/base/parallel.h"
 #include "core/system/system.h"
 #include "core/base/team.h"
+#include <dlfcn.h>
 #include <fenv.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -278,6 +279,33 @@ TEST(a_thread_leaves_a_cpu)
     tn__leave_cpus(all, CPU_SETSIZE); /* nowhere to go */
     ck_assert_int_eq(sched_getaffinity(0, sizeof after, &after), 0);
     ck_assert(CPU_EQUAL(&before, &after));
+}
+
+/* Replaces the system's function, which the library calls; counts its calls. */
+static int affinities_set;
+int        pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *set)
+{
+    int (*real)(pthread_t, size_t, const cpu_set_t *);
+    *(void **)&real = dlsym(RTLD_NEXT, "pthread_setaffinity_np");
+    affinities_set++;
+    return real(thread, size, set);
+}
+
+/* A thread that is bound to one CPU may just be moving itself there. To set what it is bound to again, after it has moved,
+ * would bind it for good. */
+TEST(a_moving_thread_is_not_fetched)
+{
+    cpu_set_t allowed, one;
+    if (!several_cpus(&allowed)) return;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)tn__cpu(), &one);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof one, &one), 0);
+    affinities_set = 0;
+    tn__fetch_thread(pthread_self());
+    ck_assert_int_eq(affinities_set, 0);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof allowed, &allowed), 0);
+    tn__fetch_thread(pthread_self());
+    ck_assert_int_eq(affinities_set, 2);
 }
 
 /* A worker that arrives late may just be moving, with a narrower affinity; false if the affinity stays so. */
