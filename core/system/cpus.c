@@ -213,8 +213,7 @@ typedef struct {
 static bool move_thread(pthread_t thread, const cpus *to, const cpus *allowed)
 {
     if (pthread_setaffinity_np(thread, sizeof *to, to->part)) return false;
-    pthread_setaffinity_np(thread, sizeof *allowed, allowed->part);
-    return true;
+    return pthread_setaffinity_np(thread, sizeof *allowed, allowed->part), true;
 }
 
 void tn__fetch_thread(pthread_t thread)
