@@ -291,8 +291,8 @@ int        pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t
     return real(thread, size, set);
 }
 
-/* A thread that is bound to one CPU may just be moving itself there. To set what it is bound to again, after it has moved,
- * would bind it for good. */
+/* A thread that is bound to one CPU may just be moving itself there. To restore that affinity after it has moved would
+ * bind it for good. */
 TEST(a_moving_thread_is_not_fetched)
 {
     cpu_set_t allowed, one;
