@@ -291,12 +291,12 @@ TN__INLINE v_f64     v_fma_one_f64(v_one_f64 a, v_f64 b, v_f64 c) { return v_fma
 
 /* Loops over the registers of a micro-tile must be completely unrolled, or the tile is kept in memory. Clang refuses
  * loops over vectors that a RISC-V lacks, with a warning. */
-#if defined(__riscv) && !defined(__riscv_vector)
-#define TN__UNROLL
-#elif defined(__clang__)
-#define TN__UNROLL _Pragma("clang loop unroll(full)")
-#else
+#ifndef __clang__
 #define TN__UNROLL _Pragma("GCC unroll 16")
+#elif defined(__riscv) && !defined(__riscv_vector)
+#define TN__UNROLL
+#else
+#define TN__UNROLL _Pragma("clang loop unroll(full)")
 #endif
 
 /* Transposes first within squares of 128-bit lanes, then the lanes. */

@@ -213,7 +213,8 @@ typedef struct {
 static bool move_thread(pthread_t thread, const cpus *to, const cpus *allowed)
 {
     if (pthread_setaffinity_np(thread, sizeof *to, to->part)) return false;
-    return pthread_setaffinity_np(thread, sizeof *allowed, allowed->part), true;
+    pthread_setaffinity_np(thread, sizeof *allowed, allowed->part);
+    return true;
 }
 
 void tn__fetch_thread(pthread_t thread)

@@ -243,8 +243,10 @@ void *tn__win_memmem(const void *in, size_t bytes, const void *what, size_t n)
         while (k && w[i] != w[k]) k = back[k - 1];
         back[i] = k += w[i] == w[k];
     }
-    for (i = k = 0; i < bytes && k < n; k += x[i++] == w[k])
+    for (i = k = 0; i < bytes && k < n; i++) {
         while (k && x[i] != w[k]) k = back[k - 1];
+        k += x[i] == w[k];
+    }
     free(back);
     return k == n ? (void *)(uintptr_t)(x + i - n) : NULL;
 }
