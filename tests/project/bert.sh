@@ -86,9 +86,19 @@ says 2 "--pairs is for one model, but --objective electra trains two" "${few[@]}
     --pairs sentences.tsv
 says 3 "'lines', line 1: no column 2; expected paradigm" "${few[@]}" --out not --pairs lines
 # With --minutes, batch and size depend on the measured speed. It is in run.json: a repeated run makes the same choices.
-"$bert" train --quiet --text lines --out clocked --minutes 0.01 2>said && grep -q '"speed": [0-9]' clocked/run.json ||
-    wrong "bert train --minutes does not record the speed of the machine: $(cat said)"
-"$bert" verify clocked 2>said | tail -n 1 | grep -q '^identical' || wrong "bert verify of it says: $(cat said)"
+# The number of steps is planned again by the clock, in one run of about eight at a step that validates: verify repeats
+# that, too.
+tries=4
+[ "${TENON_CONFIG:-}" != full ] || tries=40
+for ((i = 0; i < tries; i++)); do
+    rm -rf clocked
+    "$bert" train --quiet --text lines --out clocked --minutes 0.01 2>said &&
+        grep -q '"speed": [0-9]' clocked/run.json ||
+        wrong "bert train --minutes does not record the speed of the machine: $(cat said)"
+    last=$("$bert" verify --quiet clocked 2>said | tail -n 1)
+    [[ $last == identical* ]] || wrong "bert verify of it says: $last $(cat said)"
+    ! grep -A 1 '^{"run":[1-9]' clocked/checkpoints/record.jsonl | grep '^{"valid"' >clocked.txt || break
+done
 
 # --word-vectors changes the initial weights, gives the same bits for any number of threads, and leaves no file.
 learn=("$bert" train --quiet --text lines --size tiny --length 32 --batch 4 --steps 2 --objective roberta)
