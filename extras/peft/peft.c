@@ -6,6 +6,7 @@
  * outside of each weight's own rows and columns. Both are exact, and both are read. */
 #include "extras/peft.h"
 #include "extras/peft/peft_config.h"
+#include "models/models.h"
 
 #include <math.h>
 #include <string.h>
@@ -65,6 +66,26 @@ static bool is_whole(const parameter *p)
                           "not supported; adapt it instead (.names of tn_lora)",
                           p->each.name, p->pieces, p->name + sizeof PREFIX - 1);
 }
+
+/* Raises for a parameter that the model uses in a second place, as the output layer uses a tied embedding: PEFT makes a
+ * copy of the module that is trained, and the other place keeps its weight. */
+static bool has_one_place(void *m, const parameter *p)
+{
+    char      other[NAME] = "";
+    const int names = TN_EACH_PARAMETER | TN_EACH_NAME;
+    for (tn_each e = tn_module_each(m, names); !*other && tn_next(&e);)
+        if (e.tensor == p->each.tensor && strcmp(e.name, p->each.name) != 0)
+            snprintf(other, sizeof other, "%s", e.name);
+    const bool tied = ((tn_module *)m)->kind->lm && strcmp(p->each.module->kind->name, "Embedding") == 0;
+    if (!*other && tied && tn_lm_info_of(m).out == p->each.tensor) snprintf(other, sizeof other, "the output layer");
+    if (!*other || tn_error() != TN_OK) return tn_error() == TN_OK;
+    return tn_raise_false(TN_EUNSUPPORTED,
+                          "tn_peft: '%s' is trained completely (modules_to_save), but its weight is also that of %s, "
+                          "where PEFT would use the weight of the base model; freeze it, or untie the two",
+                          p->name + sizeof PREFIX - 1, other);
+}
+
+static bool is_supported(void *m, const parameter *p) { return is_whole(p) && has_one_place(m, p); }
 
 /* ---- joined weights ---------------------------------------------------------------------------------------------- */
 
@@ -222,7 +243,7 @@ static void put_config(void *m, tn_json_writer *w, const tn_peft_save_args *a)
     for (parameter p = parameters_of(m); next_parameter(&p);) {
         const bool head = *p.names.prefix_ && strncmp(p.each.name, p.names.prefix_, strlen(p.names.prefix_)) != 0;
         char      *end = head ? strchr(p.name + sizeof PREFIX - 1, '.') : strrchr(p.name, '.');
-        if (!tn_needs_grad(p.each.tensor) || !end || !is_whole(&p)) continue;
+        if (!tn_needs_grad(p.each.tensor) || !end || !is_supported(m, &p)) continue;
         *end = 0; /* the module, of a head the whole head */
         if (strcmp(p.name, last) != 0 && has_none_adapted(m, p.name + sizeof PREFIX - 1))
             tn_json_put_string(w, NULL, p.name + sizeof PREFIX - 1);
@@ -444,7 +465,7 @@ static void pass(void *m, const adapter *a, bool copy)
     }
     for (parameter p = parameters_of(m); next_parameter(&p);) {
         const int64_t at = tn_safetensors_find(a->f, p.name);
-        if (at < 0 || !is_whole(&p) || !is_alone(a, &p)) continue;
+        if (at < 0 || !is_supported(m, &p) || !is_alone(a, &p)) continue;
         char *end = strrchr(p.name, '.');
         *end = 0;
         if (find(a, p.name + sizeof PREFIX - 1, false) >= 0) {

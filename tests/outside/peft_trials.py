@@ -6,9 +6,10 @@
 LIBRARY is a libtenon.so; without the numbers: 1 30 60. COUNT adapters in each direction, of tiny random models of nine
 kinds. tn_lora and tn_peft_save with random names, ranks, parts trained completely and tasks: PEFT must open the adapter
 without missing keys, with the same results within 1e-4 of the largest, and so must tn_peft_load. PEFT with random
-options: tn_peft_load gives PEFT's results, or an error. Then MEMBERS adapters of PEFT with one changed member of their
-file: the error must name the member. The end lists the errors. Tested with torch 2.15.0, transformers 5.24.0 and peft
-0.21.2; exits with 77 if they are missing, with 1 if there are findings.
+options: tn_peft_load gives PEFT's results, or an error; so for each module of a model, alone in modules_to_save. Then
+MEMBERS adapters of PEFT with one changed member of their file: the error must name the member. The end lists the
+errors. Tested with torch 2.15.0, transformers 5.24.0 and peft 0.21.2; exits with 77 if they are missing, with 1 if
+there are findings.
 """
 import ctypes as c
 import json
@@ -134,6 +135,19 @@ def draw_write(r, base):
     return "%s: %s, rank %d, trained %s, task %s" % (base.name, names, rank, trained, task), write
 
 
+def make_in_peft(base, adapter, o):
+    """Writes an adapter of PEFT with random values; False: its options exclude each other."""
+    try:
+        m = get_peft_model(base.fresh(), LoraConfig(**o)).eval()
+    except Exception:
+        return False
+    for name, p in m.named_parameters():
+        if "lora_" in name or "modules_to_save" in name:
+            p.data.copy_(torch.randn(p.shape) * 0.3)
+    m.save_pretrained(adapter)
+    return True
+
+
 def write_in_peft(r, base, adapter):
     """Writes the first adapter that PEFT can make; returns its options."""
     while True:
@@ -146,15 +160,8 @@ def write_in_peft(r, base, adapter):
                     task_type=base.task if r.random() < 0.9 else r.choice(TASKS), use_dora=r.random() < 0.3,
                     init_lora_weights=r.choice([False, "gaussian", "pissa", "olora", "orthogonal"]))
         o.update({name: value for name, value in more.items() if r.random() < (0.5 if name == "task_type" else 0.13)})
-        try:
-            m = get_peft_model(base.fresh(), LoraConfig(**o)).eval()
-        except Exception:  # of options that exclude each other
-            continue
-        for name, p in m.named_parameters():
-            if "lora_" in name or "modules_to_save" in name:
-                p.data.copy_(torch.randn(p.shape) * 0.3)
-        m.save_pretrained(adapter)
-        return "%s: %s" % (base.name, json.dumps(o))
+        if make_in_peft(base, adapter, o):
+            return "%s: %s" % (base.name, json.dumps(o))
 
 
 def change_member(r, base, adapter):
@@ -213,6 +220,16 @@ class Trials:
             return self.end(way, "PEFT fails", "%s: %r" % (what, problem))
         return self.end(way, "equal" if good else "DIFFERENT", what, finding=not good)
 
+    def save_each(self, base, adapter):
+        """Reads adapters of one layer, beside one module that is trained completely: for each module of the model."""
+        for module in base.every:
+            apart = [name for name in base.linear if not (name + ".").startswith(module + ".")]
+            o = dict(r=2, fan_in_fan_out=base.name == "gpt2", target_modules=apart[-1:], modules_to_save=[module])
+            what = "%s: %s" % (base.name, json.dumps(o))
+            shutil.rmtree(adapter, ignore_errors=True)
+            if apart and make_in_peft(base, adapter, o):
+                self.read("each module", base, adapter, what)
+
     def supported(self, base, adapter):
         try:
             return base.loaded(adapter) is not None
@@ -221,6 +238,8 @@ class Trials:
 
     def run(self, folder, seed, count, members):
         r, adapter, bases = random.Random(seed), os.path.join(folder, "adapter"), [Base(n, folder) for n in MODELS]
+        for base in bases:
+            self.save_each(base, adapter)
         for i in range(2 * count + members):
             base = bases[(i if i >= 2 * count else i // 2) % len(bases)]
             shutil.rmtree(adapter, ignore_errors=True)

@@ -546,21 +546,61 @@ TEST_ROWS(members, cases)
     tn_module_free(other);
 }
 
-/* A weight of a layer that also has adapters, which PEFT would not load. */
-TEST(two_kinds_of_weights)
+static void add_weight(const char *dir, const char *name, tn_tensor *t)
 {
-    const char *dir = tn_test_folder("adapter"), *path = tn_name("%s/adapter_model.safetensors", dir);
-    void       *m = a_llama();
-    ck_assert_int_eq(tn_lora_run((tn_lora_args){.module = m, .rank = 2, .names = "q_proj"}), TN_OK);
-    ck_assert_int_eq(tn_peft_save_run(m, dir, (tn_peft_save_args){.zero_ = 0}), TN_OK);
+    const char            *path = tn_name("%s/adapter_model.safetensors", dir);
     tn_safetensors        *f = tn_safetensors_open(path);
     tn_safetensors_writer *w = tn_safetensors_writer_new();
     for (int64_t i = 0; i < tn_safetensors_count(f); i++)
         tn_safetensors_put(w, tn_safetensors_at(f, i).name, tn_safetensors_get_at(f, i));
-    tn_safetensors_put(w, "base_model.model.model.layers.1.self_attn.q_proj.weight", tn_ones(TN_SHAPE(32, 32)));
+    tn_safetensors_put(w, tn_name("base_model.model.%s", name), t);
     tn_safetensors_close(f);
     ck_assert_int_eq(tn_safetensors_save(w, path), TN_OK);
     tn_safetensors_writer_free(w);
+}
+
+/* Of a tied embedding PEFT would change a copy, and the output layer would keep the base model's. */
+static const struct {
+    void *(*make)(void);
+    const char *trained, *name, *other; /* NULL: not tied */
+} embeddings[] = {{a_gpt, "wte", "transformer.wte", "the output layer"},
+                  {a_llama, "embed_tokens", "model.embed_tokens", NULL},
+                  {a_bert, "word_embeddings", "bert.embeddings.word_embeddings", "cls.predictions.decoder.weight"},
+                  {a_bart, "out", "model.shared", "source.weight"},
+                  {a_t5, "out", "shared", "source.weight"}};
+TEST_ROWS(tied_embeddings, embeddings)
+{
+    const char *dir = tn_test_folder("tied"), *other = embeddings[_i].other;
+    const char *problem = tn_name("tn_peft: '%s.weight' is trained completely (modules_to_save), but its weight is "
+                                  "also that of %s, where PEFT would use the weight of the base model; freeze it, or "
+                                  "untie the two",
+                                  embeddings[_i].name, other ? other : "");
+    for (int in_file = 0; in_file < 2; in_file++) {
+        void        *m = embeddings[_i].make(), *to = embeddings[_i].make();
+        const char  *trained = in_file ? NULL : embeddings[_i].trained;
+        tn_lora_args a = {.module = m, .rank = 2, .trained = trained};
+        ck_assert_int_eq(tn_lora_run(a), TN_OK);
+        ck_assert_int_eq(tn_peft_save_run(m, dir, (tn_peft_save_args){.zero_ = 0}),
+                         in_file || !other ? TN_OK : TN_EUNSUPPORTED);
+        if (other && !in_file) ck_error(TN_EUNSUPPORTED, problem);
+        if (in_file) {
+            add_weight(dir, tn_name("%s.weight", embeddings[_i].name), tn_ones(TN_SHAPE(50, 32)));
+            ck_assert_int_eq(tn_module_peft_load(to, dir), other ? TN_EUNSUPPORTED : TN_OK);
+            if (other) ck_error(TN_EUNSUPPORTED, problem);
+            ck_assert(tn_module_has_lora(to) == !other);
+        }
+        tn_module_free(m), tn_module_free(to);
+    }
+}
+
+/* A weight of a layer that also has adapters, which PEFT would not load. */
+TEST(two_kinds_of_weights)
+{
+    const char *dir = tn_test_folder("adapter");
+    void       *m = a_llama();
+    ck_assert_int_eq(tn_lora_run((tn_lora_args){.module = m, .rank = 2, .names = "q_proj"}), TN_OK);
+    ck_assert_int_eq(tn_peft_save_run(m, dir, (tn_peft_save_args){.zero_ = 0}), TN_OK);
+    add_weight(dir, "model.layers.1.self_attn.q_proj.weight", tn_ones(TN_SHAPE(32, 32)));
     ck_assert_int_ne(tn_module_peft_load(m, dir), TN_OK);
     ck_error_has(TN_EFORMAT, "'model.layers.1.self_attn.q_proj' has adapters and other weights");
     tn_module_free(m), m = a_neox();
