@@ -5,11 +5,11 @@
 
 LIBRARY is a libtenon.so; without the numbers: 1 30 60. COUNT adapters in each direction, of tiny random models of nine
 kinds. tn_lora and tn_peft_save with random names, ranks, parts trained completely and tasks: PEFT must open the adapter
-without missing keys, with the same results within 1e-4 of the largest, and so must tn_peft_load. PEFT with random
-options: tn_peft_load gives PEFT's results, or an error; so for each module of a model, alone in modules_to_save. Then
-MEMBERS adapters of PEFT with one changed member of their file: the error must name the member. The end lists the
-errors. Tested with torch 2.15.0, transformers 5.24.0 and peft 0.21.2; exits with 77 if they are missing, with 1 if
-there are findings.
+without missing keys, with the same results within 1e-4 of the largest (or as near to PEFT's in f64 as PEFT's in f32
+are, within a factor of 2), and so must tn_peft_load. PEFT with random options: tn_peft_load gives PEFT's results, or an
+error; so for each module of a model, alone in modules_to_save. Then MEMBERS adapters of PEFT with one changed member of
+their file: the error must name the member. The end lists the errors. Tested with torch 2.15.0, transformers 5.24.0 and
+peft 0.21.2; exits with 77 if they are missing, with 1 if there are findings.
 """
 import ctypes as c
 import json
@@ -87,15 +87,16 @@ class Base:
         ids = [torch.randint(4, 60, (2, n)) for n in (9, 7)]
         self.inputs = [torch.randn(2, 3, 8, 8)] if name == "vit" else ids if name in ("t5", "bart") else ids[:1]
 
-    def fresh(self):
-        return self.kind.from_pretrained(self.path, dtype=torch.float32).eval()
+    def fresh(self, dtype=torch.float32):
+        return self.kind.from_pretrained(self.path, dtype=torch.float32).to(dtype).eval()
 
-    def in_peft(self, adapter):
+    def in_peft(self, adapter, dtype=torch.float32):
         """The results of PEFT's model, and its complaints."""
         names = ["pixel_values"] if self.name == "vit" else ["input_ids", "decoder_input_ids"]
+        inputs = [x.to(dtype) if x.is_floating_point() else x for x in self.inputs]
         with warnings.catch_warnings(record=True) as said, torch.no_grad():
             warnings.simplefilter("always")
-            y = PeftModel.from_pretrained(self.fresh(), adapter).eval()(**dict(zip(names, self.inputs)))
+            y = PeftModel.from_pretrained(self.fresh(dtype), adapter).to(dtype).eval()(**dict(zip(names, inputs)))
         y = torch.stack((y.start_logits, y.end_logits), -1) if hasattr(y, "start_logits") else y.logits
         return y, [str(w.message) for w in said if "missing" in str(w.message).lower()]
 
@@ -108,6 +109,16 @@ class Base:
 
     def loaded(self, adapter):
         return self.in_tenon(lambda m: CALL(LIB.tn_module_peft_load, c.c_void_p(m.module), adapter.encode()))
+
+    def agree(self, adapter, theirs, ours):
+        """True if the results are close, or if Tenon's are as near as PEFT's to those of PEFT in f64: large adapters
+        may magnify the rounding of both."""
+        if theirs.shape != ours.shape or not torch.isfinite(ours).all():
+            return False
+        if close(theirs, ours):
+            return True
+        exact = self.in_peft(adapter, torch.float64)[0]
+        return bool((ours - exact).abs().max() <= 2 * (theirs - exact).abs().max())
 
     def some(self, r, most):
         """Names of linear layers: their last part, last two parts, or the whole names."""
@@ -206,7 +217,7 @@ class Trials:
             theirs, missing = base.in_peft(adapter)
         except Exception as problem:
             return self.end("write", "PEFT fails", "%s: %r" % (what, problem), finding=True)
-        good = close(theirs, ours) and not missing and close(ours, base.loaded(adapter))
+        good = base.agree(adapter, theirs, ours) and not missing and close(ours, base.loaded(adapter))
         return self.end("write", "equal" if good else "DIFFERENT", what, finding=not good)
 
     def read(self, way, base, adapter, what, member=""):
@@ -215,7 +226,7 @@ class Trials:
         except tenon.Error as problem:
             return self.rejected(way, what, problem, member)
         try:
-            good = close(base.in_peft(adapter)[0], ours)
+            good = base.agree(adapter, base.in_peft(adapter)[0], ours)
         except Exception as problem:
             return self.end(way, "PEFT fails", "%s: %r" % (what, problem))
         return self.end(way, "equal" if good else "DIFFERENT", what, finding=not good)
@@ -224,7 +235,7 @@ class Trials:
         """Reads adapters of one layer, beside one module that is trained completely: for each module of the model."""
         for module in base.every:
             apart = [name for name in base.linear if not (name + ".").startswith(module + ".")]
-            o = dict(r=2, fan_in_fan_out=base.name == "gpt2", target_modules=apart[-1:], modules_to_save=[module])
+            o = dict(r=2, fan_in_fan_out=base.name == "gpt2", target_modules=apart[:1], modules_to_save=[module])
             what = "%s: %s" % (base.name, json.dumps(o))
             shutil.rmtree(adapter, ignore_errors=True)
             if apart and make_in_peft(base, adapter, o):
