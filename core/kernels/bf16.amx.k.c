@@ -119,7 +119,7 @@ TN__INLINE void tile(const int down, const int across, const tn__gemm_step *s)
     load_sums(down, across, s->from, 4 * s->from_row);
     for (; k >= SIDE; k -= SIDE, a += LINE, b += SIDE * b_row) {
         group(down, across, a, a_row, b, b_row);
-        for (int i = 0; ahead && i < SIDE; i++, ahead += 64) __builtin_prefetch(ahead, 0, 2);
+        for (int i = 0; ahead && i < SIDE; i++, ahead += s->per_step) __builtin_prefetch(ahead, 0, 2);
     }
     if (k) last_group(down, across, s->mr, k, a, a_row, b, b_row);
     if (down > 1 && s->to_bf16) store_rounded(across, s->to, s->to_row);

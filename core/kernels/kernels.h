@@ -29,7 +29,8 @@ typedef struct {
     const void *bias;               /* added at the end: a vector for row i and vector j of columns is at */
     int64_t     bias_row, bias_col; /* bias + i · bias_row + j · bias_col; NULL: none, and see adds_bias  */
     bool        to_bf16;            /* to is bf16: only for whole strips, if the kernels take pairs */
-    const void *prefetch;           /* each step of k prefetches one cache line of it to L2; NULL: none */
+    const void *prefetch;           /* each step of k prefetches a cache line of it to L2, per_step bytes after that */
+    int64_t     per_step;           /* of the step before, at most 64; NULL: none */
 
     const int64_t *b_at; /* for tile_of_rows, instead of b_row: elements from b to the row of each step */
 } tn__gemm_step;

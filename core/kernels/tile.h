@@ -11,7 +11,7 @@ TN__INLINE void TN__(tile)(const int mr, const int nv, const bool rows, const tn
     const int64_t  *b_at = s->b_at;
     /* without other data to prefetch: the panel of b after the next, read in place */
     const char   *ahead = s->prefetch ? s->prefetch : (const char *)(b + 2 * nv * N);
-    const int64_t line = s->prefetch ? 64 : b_row * (int64_t)sizeof *b;
+    const int64_t line = s->prefetch ? s->per_step : b_row * (int64_t)sizeof *b;
     TN__(v) acc[MR][NV];
     int64_t twice = 2 * a_row;
     v_hide(twice);

@@ -68,6 +68,7 @@ static void panel_of_rows(const tn__gemm_plan *plan, const tn__gemm_operands *m,
     const int64_t           width = vectors * kn->lanes, row_bytes = width * plan->unit_bytes;
     const int64_t           most = kn->steps * 4 / plan->unit_bytes;
     tn__gemm_step s = {.a_row = g->a_row, .a_col = g->a_col, .b_row = width, .from_row = width, .to_row = width};
+    s.per_step = 64;
     for (int64_t k0 = 0; k0 < g->k; k0 += s.k, b += s.k * row_bytes) {
         s.k = tn__min_i64(most, g->k - k0);
         const char *next = b + s.k * row_bytes;

@@ -68,9 +68,10 @@ typedef struct {
     bool        last;
     panel_run   run[RUNS];
     int         runs;
-    const char *bias;    /* that the tile kernel adds to strip s, from column 0; NULL: none */
-    region      next[2]; /* dense data that the next block or task reads; prefetched by the tile kernel */
-    int        *begun;   /* the mr of the last call of the kernel's begin */
+    const char *bias;     /* that the tile kernel adds to strip s, from column 0; NULL: none */
+    region      next[2];  /* dense data that the next block or task reads; prefetched by the tile kernel, */
+    int64_t     per_step; /* as many bytes with each step of k */
+    int        *begun;    /* the mr of the last call of the kernel's begin */
 } tile_task;
 
 /* Address of step k0 of the panel at column col in a kept or shared b, in a block of kc steps. */
@@ -136,6 +137,15 @@ static void find_runs(tile_task *t)
     }
 }
 
+/* Spreads the prefetches over all tiles of the block but those of the first strip. One line with each step is more than
+ * memory delivers, and the tiles would wait for their own lines. */
+static int64_t bytes_per_step(const tile_task *t)
+{
+    const int64_t bytes = tn__max_i64(t->next[0].bytes, 0) + tn__max_i64(t->next[1].bytes, 0);
+    const int64_t tiles = (t->s1 - t->s0 - 1) * (t->p1 - t->p0);
+    return tn__min_i64(64, tn__ceil_div(bytes, tn__max_i64(tiles, 1) * tn__max_i64(t->kc, 1)));
+}
+
 /* Starts a block of k: packs b if this task must. */
 static void prepare_block(tile_task *t, int64_t k0)
 {
@@ -146,6 +156,7 @@ static void prepare_block(tile_task *t, int64_t k0)
         tn__gemm_pack_b(plan, t->m->b, k0, t->kc, t->p1 - 1, t->p1, t->packed_b);
     find_runs(t);
     if (plan->keeps_b) t->next[0] = next_kept(t);
+    t->per_step = bytes_per_step(t);
 }
 
 /* A strip of a: packed if this task must; sets its address for the kernel. */
@@ -201,13 +212,13 @@ static void prefetch_output(const tile_task *t, int64_t row, int64_t col, int64_
         tn__prefetch_rows(t->m->pre + (row * g->pre.row + col) * size, rows, g->pre.row * size, width * size, true);
 }
 
-/* The lines of the next data that a tile prefetches, one with each step of k; NULL: none. */
+/* Where the lines of the next data start that a tile prefetches; NULL: none. */
 static const char *next_lines(tile_task *t)
 {
     region     *r = &t->next[t->next[0].bytes <= 0];
     const char *at = r->at;
     if (r->bytes <= 0) return NULL;
-    r->at += t->kc * 64, r->bytes -= t->kc * 64;
+    r->at += t->kc * t->per_step, r->bytes -= t->kc * t->per_step;
     return at;
 }
 
@@ -236,7 +247,7 @@ static void compute_tiles(tile_task *t, const panel_run *r, int64_t i, int64_t n
     } else step->to = t->tile, step->to_row = width, to_next = 0;
     step->bias = straight && t->bias ? t->bias + col * g->bias.col * plan->out_bytes : NULL;
     for (;; col += width) {
-        step->prefetch = ahead ? next_lines(t) : NULL;
+        step->prefetch = ahead ? next_lines(t) : NULL, step->per_step = t->per_step;
         if (t->last) prefetch_output(t, row, col, step->mr, width);
         tile(step);
         if (t->last && !straight)
