@@ -466,13 +466,6 @@ static void pass(void *m, const adapter *a, bool copy)
     for (parameter p = parameters_of(m); next_parameter(&p);) {
         const int64_t at = tn_safetensors_find(a->f, p.name);
         if (at < 0 || !is_supported(m, &p) || !is_alone(a, &p)) continue;
-        char *end = strrchr(p.name, '.');
-        *end = 0;
-        if (find(a, p.name + sizeof PREFIX - 1, false) >= 0) {
-            tn_raise(TN_EFORMAT, "'%s': '%s' has adapters and other weights; PEFT would ignore these", a->path,
-                     p.name + sizeof PREFIX - 1);
-            return;
-        }
         const tn_scope s = tn_scope_begin();
         tn_tensor     *t = get(a, at, tn_shape_of(p.tensor));
         a->used[at] = true;

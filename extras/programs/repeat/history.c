@@ -105,6 +105,16 @@ bool history_read(history *h, const char *checkpoints)
     return tn_error() == TN_OK;
 }
 
+bool history_validated(const history *h, int64_t part, int64_t step)
+{
+    int64_t at = -1;
+    for (int64_t i = 0; i < h->lines && at <= part; i++) {
+        at += h->line[i].kind == 'r';
+        if (at == part && h->line[i].kind == 'v' && h->line[i].step == step) return true;
+    }
+    return false;
+}
+
 void history_free(history *h)
 {
     tn_lines_free(h->text);

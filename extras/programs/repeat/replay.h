@@ -49,6 +49,8 @@ typedef struct {
     uint64_t *batch; /* hash of the batch */
 } history;
 bool history_read(history *h, const char *checkpoints); /* the folder of record.jsonl; false: raised */
+/* True if this part validated at this step. If the part was stopped there, the next one did so. */
+bool history_validated(const history *h, int64_t part, int64_t step);
 void history_free(history *h);
 
 /* ---- steps, made again by tn_fit --------------------------------------------------------------------------------- */

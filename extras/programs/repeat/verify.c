@@ -324,17 +324,6 @@ static void on_event(const tn_fit_event *e, void *user)
         tn_raise(TN_ESTATE, "verify: step %lld was repeated", (long long)e->step), v->limit = -1;
 }
 
-/* True if this part validated at this step. If the part was stopped there, the next one did so. */
-static bool validated_in(const history *h, int64_t part, int64_t step)
-{
-    int64_t at = -1;
-    for (int64_t i = 0; i < h->lines && at <= part; i++) {
-        at += h->line[i].kind == 'r';
-        if (at == part && h->line[i].kind == 'v' && h->line[i].step == step) return true;
-    }
-    return false;
-}
-
 /* Repeats the segments from the one that ends at bound `first` to the one that ends at bound `to`, and compares. */
 static bool repeat_segments(verification *v, int64_t first, int64_t to)
 {
@@ -345,7 +334,7 @@ static bool repeat_segments(verification *v, int64_t first, int64_t to)
     while (!stop_flag && !v->early && (part = replay_part(r, step_of(v, to), &v->limit)) >= 0) {
         tn_fit_args f = replay_arguments(&v->r, part);
         f.on = on_event, f.on_user = v;
-        v->validated = validated_in(&r->h, part, v->limit);
+        v->validated = history_validated(&r->h, part, v->limit);
         tn_fit_run(f);
         if (stop_flag == STOP_PLAN) stop_flag = 0;
         if (v->limit < 0 || stop_flag) tn_clear_error();
