@@ -7,8 +7,8 @@
  * The results are PEFT's, or an error names the member of adapter_config.json that is not supported: DoRA, aLoRA, KaSA
  * and other variants, initialisations that change the base model (PiSSA, OLoRA, CorDA, LoftQ), unknown members, and
  * layers that are in the file although target_modules, exclude_modules, modules_to_save or layers_to_transform leave
- * them out: PEFT would ignore these. So is an embedding of modules_to_save that another part of the model shares, such as
- * a tied output layer: PEFT changes a copy of it in one place.
+ * them out: PEFT would ignore these. Rejected, too, is an embedding of modules_to_save that another part of the model
+ * shares, such as a tied output layer: PEFT changes a copy of it in one place.
  *
  * The names of layers are those of Hugging Face's directories; of a custom module without tn_class.names, its own.
  * Each expert (Mixtral, Qwen3-MoE) has adapters of its own: PEFT 0.21 reads them if gates and ups both have some, and
