@@ -137,15 +137,15 @@ static void fill_rows(int64_t from, int64_t to, void *user)
     }
 }
 
-static bool make_table(tn__table *to, int64_t rows, int64_t width, bool zeroed)
+bool tn__table_make(tn__table *to, int64_t rows, int64_t width, bool zeroed)
 {
-    int64_t all, bytes;
-    if (!tn__mul_i64(rows, width, &all) || !tn__mul_i64(all, sizeof *to->x, &bytes) || rows >= INT32_MAX / 2)
+    const tn_shape shape = TN_SHAPE(rows, width);
+    if (rows >= INT32_MAX / 2)
         return tn_raise_false(TN_ENOMEM, TN__TRAIN ": %lld rows of %lld numbers are too large", (long long)rows,
                               (long long)width);
     to->rows = rows;
-    to->x = zeroed ? tn__mem_zeroed((size_t)bytes) : tn__mem_get((size_t)bytes);
-    return to->x != NULL;
+    to->t = tn_take(zeroed ? tn_zeros(shape) : tn_empty(shape));
+    return to->t && (to->x = tn_data_mut(to->t));
 }
 
 /* Number of shards of a round. All shards change the rows of frequent words independently, and the changes are added:
@@ -184,7 +184,8 @@ static bool set_up(tn__trainer *t, int64_t bytes)
     t->pool = grams ? TN__POOL_FASTTEXT : t->a.kind == TN_VECTORS_CBOW ? TN__POOL_CBOW : TN__POOL;
     t->learn = grams ? tn__learn_fasttext : t->a.kind == TN_VECTORS_CBOW ? tn__learn_cbow : tn__learn_skipgram;
     if (!make_keep(t) || !make_noise(t) || (grams && !make_grams(t)) ||
-        !make_table(&t->in, n + (grams ? t->a.buckets : 0), t->width, false) || !make_table(&t->out, n, t->width, true))
+        !tn__table_make(&t->in, n + (grams ? t->a.buckets : 0), t->width, false) ||
+        !tn__table_make(&t->out, n, t->width, true))
         return false;
     tn_parallel_for(t->in.rows, 1 << 12, fill_rows, t);
     t->shards = t->a.kind == TN_VECTORS_GLOVE ? TN__SHARDS : shards_for(t, bytes);
@@ -201,11 +202,12 @@ tn_vectors *tn_vectors_train_run(int n, const char *const *paths, tn_vectors_tra
     tn__trainer t = {.a = args, .kernels = tn__kernels()->word_pairs};
     tn__run     r = {.files = n, .path = paths, .asked = tn__seconds()};
     tn_vectors *v = NULL;
-    if (tn__checkpoint_check(&t) && count_words(&t, n, paths) && sizes(&r) && set_up(&t, r.bytes)) {
+    if (tn__checkpoint_open(&t, &r) && count_words(&t, n, paths) && sizes(&r) && set_up(&t, r.bytes)) {
         r.began = tn__seconds();
         if (args.kind == TN_VECTORS_GLOVE) v = tn__glove_train(&t, &r);
         else if (tn__rounds(&t, &r)) v = tn__trainer_vectors(&t);
     }
+    tn_checkpoint_close(r.file);
     tn__mem_put(r.start, (size_t)(n + 1) * sizeof *r.start);
     tn__trainer_free(&t);
     return v;

@@ -96,11 +96,13 @@ static inline uint32_t tn__noise_draw(const tn__noise *a, uint64_t random)
 
 /* ---- training by windows (train.c, shard.c, windows.c) ----------------------------------------------------------- */
 
-/* A table of rows shared by all shards, `width` elements each. */
+/* A table of rows shared by all shards, [rows, width]. x: the elements of t, which the table owns. */
 typedef struct {
-    float  *x;
-    int64_t rows;
+    tn_tensor *t;
+    float     *x;
+    int64_t    rows;
 } tn__table;
+bool tn__table_make(tn__table *to, int64_t rows, int64_t width, bool zeroed);
 
 /* A shard's private copies of the table rows that it uses, found by row number. */
 typedef struct {
