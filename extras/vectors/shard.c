@@ -7,7 +7,18 @@
 #include "extras/vectors/vectors_private.h"
 #include "core/base/toolbox.h"
 
-/* ---- copies of rows ---------------------------------------------------------------------------------------------- */
+/* ---- tables, and copies of their rows ---------------------------------------------------------------------------- */
+
+bool tn__table_make(tn__table *to, int64_t rows, int64_t width, bool zeroed)
+{
+    const tn_shape shape = TN_SHAPE(rows, width);
+    if (rows >= INT32_MAX / 2)
+        return tn_raise_false(TN_ENOMEM, "tn_vectors_train: %lld rows of %lld numbers are too large", (long long)rows,
+                              (long long)width);
+    to->rows = rows;
+    to->t = tn_take(zeroed ? tn_zeros(shape) : tn_empty(shape));
+    return to->t && (to->x = tn_data_mut(to->t));
+}
 
 static bool copies_make(tn__copies *c, int64_t room, int64_t width)
 {
@@ -207,12 +218,4 @@ void tn__shard_run(tn__shard *s)
     copies_fill(&s->in, &t->in, t->width), copies_fill(&s->out, &t->out, t->width);
     t->learn(s);
     copies_subtract(&s->in, &t->in, t), copies_subtract(&s->out, &t->out, t);
-}
-
-float *tn__shard_in(const tn__shard *s, int32_t row)
-{
-    for (uint32_t at = (uint32_t)row * 0x9e3779b1u;; at++) {
-        const int32_t copy = s->in.slot[at & (s->in.slots - 1)] - 1;
-        if (s->in.row[copy] == row) return s->in.x + copy * s->t->width;
-    }
 }

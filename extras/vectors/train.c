@@ -137,17 +137,6 @@ static void fill_rows(int64_t from, int64_t to, void *user)
     }
 }
 
-bool tn__table_make(tn__table *to, int64_t rows, int64_t width, bool zeroed)
-{
-    const tn_shape shape = TN_SHAPE(rows, width);
-    if (rows >= INT32_MAX / 2)
-        return tn_raise_false(TN_ENOMEM, TN__TRAIN ": %lld rows of %lld numbers are too large", (long long)rows,
-                              (long long)width);
-    to->rows = rows;
-    to->t = tn_take(zeroed ? tn_zeros(shape) : tn_empty(shape));
-    return to->t && (to->x = tn_data_mut(to->t));
-}
-
 /* Number of shards of a round. All shards change the rows of frequent words independently, and the changes are added:
  * with too many words in a round the sum overshoots the minimum that each change approaches, and training diverges. The
  * relevant quantity is the pull of the others on one row: the pairs in their chunks, times the most frequent word's

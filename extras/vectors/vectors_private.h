@@ -184,12 +184,19 @@ static inline bool tn__is_softmax(const tn__trainer *t) { return t->a.loss == TN
  * only once per word and is slightly better with a larger pool than skip-gram needs. */
 enum { TN__POOL = 256, TN__POOL_CBOW = 1024, TN__POOL_FASTTEXT = 4096 };
 
-bool   tn__shard_begin(tn__shard *s, const tn__trainer *t); /* allocates memory, once */
-void   tn__shard_free(tn__shard *s);
-bool   tn__shard_read(tn__shard *s);                  /* reads the words of its chunk; false: no chunk left */
-void   tn__shard_run(tn__shard *s);                   /* learns from them; leaves the changes of its rows */
-void   tn__shard_merge(tn__trainer *t, int64_t part); /* adds the changes of all shards, in order */
-float *tn__shard_in(const tn__shard *s, int32_t row); /* the copy of a row, which must exist */
+bool tn__shard_begin(tn__shard *s, const tn__trainer *t); /* allocates memory, once */
+void tn__shard_free(tn__shard *s);
+bool tn__shard_read(tn__shard *s);                  /* reads the words of its chunk; false: no chunk left */
+void tn__shard_run(tn__shard *s);                   /* learns from them; leaves the changes of its rows */
+void tn__shard_merge(tn__trainer *t, int64_t part); /* adds the changes of all shards, in order */
+/* The copy of a row, which must exist. */
+static inline float *tn__copy_of(const tn__copies *c, int32_t row, int64_t width)
+{
+    for (uint32_t at = (uint32_t)row * 0x9e3779b1u;; at++) {
+        const int32_t copy = c->slot[at & (c->slots - 1)] - 1;
+        if (c->row[copy] == row) return c->x + copy * width;
+    }
+}
 /* Each of the rows predicts the word among all words; the rows of `out` are copied in order. */
 void tn__learn_softmax(const tn__shard *s, int32_t word, int ins, float *const *in);
 void tn__learn_skipgram(tn__shard *s);
