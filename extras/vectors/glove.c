@@ -290,8 +290,6 @@ static void pairs_free(tn__trainer *t)
     for (int i = 0; i < PARTS; i++)
         for (int k = 0; k < PARTS; k++) tn__mem_put(g->block[i][k], (size_t)g->in_block[i][k] * sizeof(pair));
     tn_drop(g->word.t), tn_drop(g->context.t), tn_drop(g->word_squares.t), tn_drop(g->context_squares.t);
-    tn__mem_put(g, sizeof *g);
-    t->pairs = NULL;
 }
 
 static bool learn_epoch(tn__trainer *t, tn__run *r, const tn__saved *tables)
@@ -308,9 +306,10 @@ static bool learn_epoch(tn__trainer *t, tn__run *r, const tn__saved *tables)
 
 tn_vectors *tn__glove_train(tn__trainer *t, tn__run *r)
 {
-    tn_vectors *v = NULL;
-    if (!(t->pairs = tn__mem_zeroed(sizeof *t->pairs))) return NULL;
-    struct tn__pairs *g = t->pairs;
+    tn_vectors       *v = NULL;
+    struct tn__pairs *g = tn__scope_room(1, sizeof *g);
+    if (!(t->pairs = g)) return NULL;
+    memset(g, 0, sizeof *g);
     g->stride = t->width + TN__WORD_PAIRS_WIDTH;
     bool on = count_pairs(t, r) && make_rows(t, &g->word, 0) && make_rows(t, &g->context, 1) &&
               make_rows(t, &g->word_squares, 2) && make_rows(t, &g->context_squares, 3);

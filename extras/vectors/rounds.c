@@ -209,16 +209,3 @@ tn_vectors *tn__trainer_vectors(const tn__trainer *t)
     tn_vectors_free(v);
     return NULL;
 }
-
-void tn__trainer_free(tn__trainer *t)
-{
-    const int64_t n = t->words.words.n;
-    for (int64_t i = 0; t->shard && i < t->shards; i++) tn__shard_free(&t->shard[i]);
-    tn__mem_put(t->shard, TN__SHARDS * sizeof *t->shard);
-    tn_drop(t->in.t), tn_drop(t->out.t);
-    tn__mem_put(t->keep, (size_t)n * sizeof *t->keep), tn__mem_put(t->shift, (size_t)n * sizeof *t->shift);
-    tn__mem_put(t->gram, t->gram_start ? (size_t)t->gram_start[n] * sizeof *t->gram : 0);
-    tn__mem_put(t->gram_start, (size_t)(n + 1) * sizeof *t->gram_start);
-    tn__noise_free(&t->noise), tn__tree_free(&t->tree, n);
-    tn__lexicon_free(&t->words);
-}

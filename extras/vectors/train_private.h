@@ -39,7 +39,6 @@ bool tn__checkpoint_load(const tn__trainer *t, tn__run *r, int n, const tn__save
 bool tn__checkpoint_save(const tn__trainer *t, tn__run *r, int n, const tn__saved *saved);
 
 tn_vectors *tn__glove_train(tn__trainer *t, tn__run *r);
-void        tn__trainer_free(tn__trainer *t);
 tn_vectors *tn__trainer_vectors(const tn__trainer *t);
 
 #endif

@@ -321,7 +321,6 @@ TEST(draws_in_proportion)
     for (uint64_t i = 0; i < 100000; i++) n[tn__noise_draw(&a, tn__splitmix(i))]++;
     for (int i = 0; i < 5; i++) ck_assert_int_le(abs(n[i] - (int)(weight[i] * 10000)), 600);
     ck_assert_int_eq(n[1], 0);
-    tn__noise_free(&a);
 }
 
 /* Huffman: the path lengths are those of the optimal code. */
@@ -332,7 +331,6 @@ TEST(a_tree_of_the_shortest_ways)
     ck_assert(tn__tree_make(&t, count, 5));
     for (int i = 0; i < 5; i++) ck_assert_int_eq(t.start[i + 1] - t.start[i], length[i]);
     for (int i = 0; i < 5; i++) ck_assert_int_eq(t.node[t.start[i + 1] - 1], 3); /* the root, made last */
-    tn__tree_free(&t, 5);
 }
 
 /* "<été>" has continuation bytes. The hashes are those of FastText's Dictionary::hash. */
