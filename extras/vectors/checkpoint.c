@@ -1,6 +1,6 @@
-/* checkpoint.c — training checkpoints of word vectors: all state that changes, saved between two rounds in the library's
- * file of a checkpoint. Its tensors are the tables, its config is the arguments, and its data are the position. Words,
- * their frequencies and GloVe's pairs are not stored: counting them again gives the same result. */
+/* checkpoint.c — training checkpoints of word vectors: all state that changes, saved between two rounds in the
+ * library's file. Its tensors are the tables, its config is the arguments, and its data are the position. Words, their
+ * frequencies and GloVe's pairs are not stored: counting them again gives the same result. */
 #include "core/base/toolbox.h"
 #include "extras/vectors/train_private.h"
 #include "optim/optim.h"
