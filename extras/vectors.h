@@ -58,8 +58,9 @@ typedef struct tn_vectors_train_args {
     void (*on)(const tn_vectors_event *e, void *user); /* called periodically and at the end */
     void                        *on_user;
     const volatile sig_atomic_t *stop; /* not 0: returns NULL without an error */
-    /* File from which the same call continues if .resume is set, with the same bits. Written at the end of each epoch,
-     * every ten minutes, and when stopped. Texts and arguments must be unchanged; the number of threads may change. */
+    /* A training checkpoint (optim/checkpoint.h), from which the same call continues if .resume is set, with the same
+     * bits. Written at the end of each epoch, every ten minutes, and when stopped. Texts and arguments must be
+     * unchanged; the number of threads may change. */
     const char *checkpoint;
     bool        resume;
     int         end_;

@@ -1,172 +1,143 @@
-/* checkpoint.c — training checkpoints of word vectors: all state that changes, saved between two rounds.
- *
- * A file is a header, the tables one after the other, and a checksum of both, in this machine's byte order. The header
- * holds the arguments and identifies the texts, so that a training resumes only with the same. Words, their frequencies
- * and GloVe's pairs are not stored: counting them again gives the same result. */
+/* checkpoint.c — training checkpoints of word vectors: all state that changes, saved between two rounds in the
+ * library's file. Its tensors are the tables, its config is the arguments, and its data are the position. Words, their
+ * frequencies and GloVe's pairs are not stored: counting them again gives the same result. */
 #include "core/base/toolbox.h"
 #include "extras/vectors/train_private.h"
+#include "optim/optim.h"
 
-enum { ARGUMENTS = 14, TEXTS = 5 };
+enum { SHOWN = 40 }; /* bytes for a number as text */
 
-static const struct {
-    const char *name;
-    bool        real;
-} arguments[ARGUMENTS] = {{"kind", false},      {"loss", false},  {"dim", false},    {"window", false},
-                          {"negatives", false}, {"sample", true}, {"epochs", false}, {"min_count", false},
-                          {"lr", true},         {"min_n", false}, {"max_n", false},  {"buckets", false},
-                          {"x_max", true},      {"seed", false}};
-
-typedef struct {
-    uint64_t magic;
-    int64_t  arguments[ARGUMENTS]; /* for real numbers their bits */
-    int64_t  texts[TEXTS];
-    /* the position */
-    int64_t  epoch, words, place[TN__SHARDS];
-    double   seconds;
-    uint64_t sum; /* checksum of the members before it */
-} head;
-
-#define MAGIC UINT64_C(0x32706b6374636576) /* "vectckp2", little-endian; version 1 read texts in order */
-
-static uint64_t sum_of(const head *h) { return tn__fnv1a(TN__FNV1A, h, offsetof(head, sum)); }
-
-static int64_t bits_of(double x)
+/* The arguments as JSON, owned by the writer; NULL: raised. */
+static const char *arguments_of(tn_json_writer *w, const tn_vectors_train_args *a)
 {
-    int64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
+    tn_json_open_object(w, NULL);
+    tn_json_put_i64(w, "kind", (int64_t)a->kind);
+    tn_json_put_i64(w, "loss", (int64_t)a->loss);
+    tn_json_put_i64(w, "dim", a->dim);
+    tn_json_put_i64(w, "window", a->window);
+    tn_json_put_i64(w, "negatives", a->negatives);
+    tn_json_put_double(w, "sample", a->sample);
+    tn_json_put_i64(w, "epochs", a->epochs);
+    tn_json_put_i64(w, "min_count", a->min_count);
+    tn_json_put_double(w, "lr", a->lr);
+    tn_json_put_i64(w, "min_n", a->min_n);
+    tn_json_put_i64(w, "max_n", a->max_n);
+    tn_json_put_i64(w, "buckets", a->buckets);
+    tn_json_put_double(w, "x_max", a->x_max);
+    tn_json_put_u64(w, "seed", a->seed);
+    tn_json_close(w);
+    return tn_json_text(w, NULL);
 }
 
-static double real_of(int64_t bits)
+/* A hash of what training depends on in the texts. */
+static uint64_t sum_of_texts(const tn__trainer *t, const tn__run *r)
 {
-    double x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-static void arguments_of(const tn_vectors_train_args *a, int64_t to[ARGUMENTS])
-{
-    const int64_t all[ARGUMENTS] = {
-        (int64_t)a->kind, (int64_t)a->loss, a->dim,   a->window, a->negatives, bits_of(a->sample), a->epochs,
-        a->min_count,     bits_of(a->lr),   a->min_n, a->max_n,  a->buckets,   bits_of(a->x_max),  (int64_t)a->seed};
-    memcpy(to, all, sizeof all);
+    const int64_t all[] = {r->files, r->bytes, (int64_t)t->words.sum, t->words.total, t->words.words.n};
+    return tn__fnv1a(TN__FNV1A, all, sizeof all);
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-static bool same_arguments(const char *label, const head *h, const tn_vectors_train_args *a)
+static void number_text(const tn_json *v, char to[SHOWN])
 {
-    int64_t now[ARGUMENTS];
-    arguments_of(a, now);
-    for (int i = 0; i < ARGUMENTS; i++) {
-        if (h->arguments[i] == now[i]) continue;
-        if (arguments[i].real)
-            tn_raise(TN_EINVAL, "%s: the training started with .%s %g, not %g; resume with the same", label,
-                     arguments[i].name, real_of(h->arguments[i]), real_of(now[i]));
-        else
-            tn_raise(TN_EINVAL, "%s: the training started with .%s %lld, not %lld; resume with the same", label,
-                     arguments[i].name, (long long)h->arguments[i], (long long)now[i]);
-        return false;
+    tn_json_writer *w = tn_json_writer_new(0);
+    tn_json_put(w, NULL, v);
+    const char *text = tn_json_text(w, NULL);
+    snprintf(to, SHOWN, "%s", text ? text : "");
+    tn_json_writer_free(w);
+}
+
+static bool same_arguments(const tn_json *was, const tn__trainer *t)
+{
+    char            label[TN__LABEL], before[SHOWN], now[SHOWN];
+    tn_json_writer *w = tn_json_writer_new(0);
+    const char     *text = arguments_of(w, &t->a);
+    tn_json        *is = text ? tn_json_parse(text, strlen(text)) : NULL;
+    for (const tn_json *v = tn_json_first(is); v && tn__self.error == TN_OK; v = tn_json_next(v)) {
+        const tn_json *other = tn_json_get(was, tn_json_key(v));
+        tn__label(label, TN__TRAIN, t->a.checkpoint);
+        if (!other) {
+            tn_raise(TN_EFORMAT, "%s: not a checkpoint of vectors; unset .resume to start again", label);
+            break;
+        }
+        number_text(v, now), number_text(other, before);
+        if (strcmp(now, before) != 0)
+            tn_raise(TN_EINVAL, "%s: the training started with .%s %s, not %s; resume with the same", label,
+                     tn_json_key(v), before, now);
     }
-    return true;
+    tn_json_free(is);
+    tn_json_writer_free(w);
+    return tn__self.error == TN_OK;
 }
 
-static bool damaged(const char *label)
+bool tn__checkpoint_open(const tn__trainer *t, tn__run *r)
 {
-    return tn_raise_false(TN_EFORMAT, "%s: damaged, or not a checkpoint of vectors; unset .resume to start again",
-                          label);
-}
-
-static bool read_head(const tn__source *s, const tn__trainer *t, head *h)
-{
-    if (s->size < (int64_t)sizeof *h || !tn__source_read(s, h, 0, sizeof *h) || h->magic != MAGIC ||
-        h->sum != sum_of(h))
-        return tn__self.error == TN_OK && damaged(s->label);
-    return same_arguments(s->label, h, &t->a);
-}
-
-static bool open_checkpoint(tn__source *s, char label[TN__LABEL], const tn__trainer *t)
-{
-    return tn__source_open(s, tn__label(label, TN__TRAIN, t->a.checkpoint), t->a.checkpoint);
-}
-
-bool tn__checkpoint_check(const tn__trainer *t)
-{
-    char       label[TN__LABEL];
-    tn__source s;
-    head       h;
     if (!t->a.resume) return true;
-    if (!open_checkpoint(&s, label, t)) return false;
-    const bool fine = read_head(&s, t, &h);
-    tn__source_close(&s);
-    return fine;
+    r->file = tn_checkpoint_open(t->a.checkpoint);
+    return r->file && same_arguments(tn_checkpoint_config(r->file), t);
 }
 
-static void texts_of(const tn__trainer *t, const tn__run *r, int64_t to[TEXTS])
+static bool read_position(const tn__trainer *t, tn__run *r)
 {
-    const int64_t all[TEXTS] = {r->files, r->bytes, (int64_t)t->words.sum, t->words.total, t->words.words.n};
-    memcpy(to, all, sizeof all);
+    const tn_json *data = tn_checkpoint_data(r->file), *place = tn_json_need(data, "place");
+    char           label[TN__LABEL];
+    tn__label(label, TN__TRAIN, t->a.checkpoint);
+    if (tn_json_u64(tn_json_need(data, "texts")) != sum_of_texts(t, r) && tn__self.error == TN_OK)
+        tn_raise(TN_EINVAL, "%s: the training started with other texts; resume with the same", label);
+    r->epoch = tn_checkpoint_step(r->file), r->words = tn_json_i64(tn_json_need(data, "words"));
+    r->began = tn__seconds() - tn_json_double(tn_json_need(data, "seconds"));
+    bool fine = r->epoch <= t->a.epochs && r->words >= 0;
+    for (int i = 0; i < TN__SHARDS; i++) fine = (r->place[i] = tn_json_i64(tn_json_at(place, i))) >= 0 && fine;
+    if (tn__self.error == TN_OK && !fine)
+        tn_raise(TN_EFORMAT, "%s: damaged: its position does not exist; unset .resume to start again", label);
+    return tn__self.error == TN_OK;
 }
 
-static bool read_tables(const tn__source *s, const head *h, const tn__saved table[TN__SAVED])
+/* The file's tensor replaces the table, of which there is one at a time, because it may need most of the memory. */
+static bool read_table(const tn__trainer *t, const tn__run *r, const tn__saved *s)
 {
-    uint64_t sum = h->sum, written;
-    int64_t  at = sizeof *h, size = at + (int64_t)sizeof sum;
-    for (int i = 0; i < TN__SAVED; i++) size += table[i].n * (int64_t)sizeof(float);
-    if (s->size != size) return damaged(s->label);
-    for (int i = 0; i < TN__SAVED; i++) {
-        const size_t bytes = (size_t)table[i].n * sizeof(float);
-        if (bytes && !tn__source_read(s, table[i].x, at, bytes)) return false;
-        sum = tn__fnv1a_words(sum, table[i].x, bytes), at += (int64_t)bytes;
-    }
-    if (!tn__source_read(s, &written, at, sizeof written)) return false;
-    return written == sum || damaged(s->label);
+    char           label[TN__LABEL];
+    const tn_shape shape = tn_shape_of(s->table->t);
+    tn_drop(s->table->t);
+    s->table->t = tn_take(tn_checkpoint_tensor(r->file, s->name));
+    if (s->table->t && (tn_dtype_of(s->table->t) != TN_F32 || !tn_shape_equal(tn_shape_of(s->table->t), shape)))
+        tn_raise(TN_EFORMAT, "%s: '%s' has another size; unset .resume to start again",
+                 tn__label(label, TN__TRAIN, t->a.checkpoint), s->name);
+    return tn__self.error == TN_OK && (s->table->x = tn_data_mut(s->table->t));
 }
 
-bool tn__checkpoint_load(const tn__trainer *t, tn__run *r, const tn__saved table[TN__SAVED])
+bool tn__checkpoint_load(const tn__trainer *t, tn__run *r, int n, const tn__saved *saved)
 {
-    char       label[TN__LABEL];
-    tn__source s;
-    head       h;
-    int64_t    texts[TEXTS];
     r->saved = tn__seconds();
-    if (!t->a.resume) return true;
-    if (!open_checkpoint(&s, label, t)) return false;
-    texts_of(t, r, texts);
-    bool fine = read_head(&s, t, &h);
-    if (fine && memcmp(texts, h.texts, sizeof texts) != 0)
-        fine = false, tn_raise(TN_EINVAL, "%s: the training started with other texts; resume with the same", label);
-    fine = fine && read_tables(&s, &h, table);
-    tn__source_close(&s);
-    if (!fine) return false;
-    r->epoch = h.epoch, r->words = h.words, r->began = tn__seconds() - h.seconds;
-    memcpy(r->place, h.place, sizeof h.place);
-    return true;
+    if (!r->file) return true;
+    bool fine = read_position(t, r);
+    for (int i = 0; i < n && fine; i++) fine = read_table(t, r, saved + i);
+    tn_checkpoint_close(r->file);
+    r->file = NULL;
+    return fine;
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-bool tn__checkpoint_save(const tn__trainer *t, tn__run *r, const tn__saved table[TN__SAVED])
+bool tn__checkpoint_save(const tn__trainer *t, tn__run *r, int n, const tn__saved *saved)
 {
     if (!t->a.checkpoint || tn__self.error != TN_OK) return tn__self.error == TN_OK;
-    char     label[TN__LABEL];
-    tn__sink s;
-    head     h = {.magic = MAGIC, .epoch = r->epoch, .words = r->words, .seconds = tn__seconds() - r->began};
-    arguments_of(&t->a, h.arguments);
-    texts_of(t, r, h.texts);
-    memcpy(h.place, r->place, sizeof h.place);
-    uint64_t sum;
-    int64_t  size = (int64_t)(sizeof h + sizeof sum);
-    for (int i = 0; i < TN__SAVED; i++) size += table[i].n * (int64_t)sizeof(float);
-    sum = h.sum = sum_of(&h);
-    if (!tn__sink_open(&s, tn__label(label, TN__TRAIN, t->a.checkpoint), t->a.checkpoint, size)) return false;
-    bool done = tn__sink_write(&s, &h, sizeof h);
-    for (int i = 0; done && i < TN__SAVED; i++) {
-        const size_t bytes = (size_t)table[i].n * sizeof(float);
-        sum = tn__fnv1a_words(sum, table[i].x, bytes);
-        done = !bytes || tn__sink_write(&s, table[i].x, bytes);
-    }
-    done = done && tn__sink_write(&s, &sum, sizeof sum);
+    tn_named        tables[TN__SAVED];
+    tn_json_writer *config = tn_json_writer_new(0), *data = tn_json_writer_new(0);
+    for (int i = 0; i < n; i++) tables[i] = (tn_named){saved[i].name, saved[i].table->t};
+    tn_json_open_object(data, NULL);
+    tn_json_put_u64(data, "texts", sum_of_texts(t, r));
+    tn_json_put_i64(data, "words", r->words);
+    tn_json_put_double(data, "seconds", tn__seconds() - r->began);
+    tn_json_open_array(data, "place");
+    for (int i = 0; i < TN__SHARDS; i++) tn_json_put_i64(data, NULL, r->place[i]);
+    tn_json_close(data);
+    tn_json_close(data);
+    const bool done =
+        tn_checkpoint_save(t->a.checkpoint, .tensors = tables, .tensor_count = n, .step = r->epoch,
+                           .config = arguments_of(config, &t->a), .data = tn_json_text(data, NULL)) == TN_OK;
     r->saved = tn__seconds();
-    return tn__sink_end(&s, done) == TN_OK;
+    tn_json_writer_free(config);
+    tn_json_writer_free(data);
+    return done;
 }

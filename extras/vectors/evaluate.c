@@ -1,6 +1,7 @@
 /* evaluate.c — evaluation of vectors: rank correlation with human scores; analogies; and sentence vectors. */
 #include "extras/vectors/queries.h"
 #include "core/base/toolbox.h"
+#include "data/metrics.h"
 
 #include <math.h>
 
@@ -45,41 +46,6 @@ static bool add(numbers *a, double x)
     return true;
 }
 
-static bool smaller(const void *owner, uint32_t a, uint32_t b)
-{
-    const double *x = owner;
-    return x[a] != x[b] ? x[a] < x[b] : a < b;
-}
-
-/* Replaces numbers by their ranks; ties get the mean of their ranks. */
-static bool rank(numbers *a)
-{
-    const size_t n = (size_t)a->n, bytes = n * (sizeof(uint32_t) + sizeof(double));
-    double      *ranks = tn__mem_get(bytes);
-    if (!ranks) return false;
-    uint32_t *order = (uint32_t *)(void *)(ranks + n);
-    for (uint32_t i = 0; i < n; i++) order[i] = i;
-    tn__sort(order, n, smaller, a->x);
-    for (size_t i = 0, end; i < n; i = end) {
-        for (end = i + 1; end < n && a->x[order[end]] == a->x[order[i]];) end++;
-        for (size_t k = i; k < end; k++) ranks[order[k]] = (double)(i + end - 1) / 2;
-    }
-    memcpy(a->x, ranks, n * sizeof *ranks);
-    tn__mem_put(ranks, bytes);
-    return true;
-}
-
-static double correlation(const numbers *a, const numbers *b)
-{
-    const double mean = (double)(a->n - 1) / 2; /* mean of the ranks */
-    double       ab = 0, aa = 0, bb = 0;
-    for (int64_t i = 0; i < a->n; i++) {
-        const double x = a->x[i] - mean, y = b->x[i] - mean;
-        ab += x * y, aa += x * x, bb += y * y;
-    }
-    return aa > 0 && bb > 0 ? ab / sqrt(aa * bb) : 0;
-}
-
 static double cosine(const tn_vectors *v, int64_t a, int64_t b)
 {
     double dot = 0;
@@ -118,7 +84,8 @@ tn_vectors_score tn_vectors_similarity(const tn_vectors *v, const char *path)
                  "%s: the vectors have no pair of its words (%lld pairs); expected two words and a number "
                  "per line, in the spelling of the vectors (lower case?)",
                  r.label, (long long)score.missing);
-    if (tn__self.error == TN_OK && ours.n && rank(&ours) && rank(&theirs)) score.value = correlation(&ours, &theirs);
+    if (tn__self.error == TN_OK) score.value = tn_spearman(score.asked, ours.x, theirs.x);
+    if (isnan(score.value)) score.value = 0; /* equal cosines or ratings only */
     tn__mem_put(ours.x, (size_t)ours.room * sizeof *ours.x),
         tn__mem_put(theirs.x, (size_t)theirs.room * sizeof *theirs.x);
     return score;

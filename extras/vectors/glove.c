@@ -262,9 +262,8 @@ static void learn_blocks(int64_t from, int64_t to, void *user)
 static bool make_rows(tn__trainer *t, tn__table *table, uint64_t table_number)
 {
     struct tn__pairs *g = t->pairs;
-    table->rows = rows_of_part(t) * PARTS;
-    table->x = tn__mem_zeroed((size_t)(table->rows * g->stride) * sizeof *table->x);
-    for (int64_t i = 0; table->x && i < t->words.words.n * g->stride; i++) {
+    if (!tn__table_make(table, rows_of_part(t) * PARTS, g->stride, true)) return false;
+    for (int64_t i = 0; i < t->words.words.n * g->stride; i++) {
         const int64_t  k = i % g->stride;
         const uint64_t random = tn__splitmix(tn__splitmix(t->a.seed ^ table_number << 60) + (uint64_t)i);
         const double   even = ((double)(random >> 40) * 0x1p-24 - 0.5) / (double)t->a.dim;
@@ -272,7 +271,7 @@ static bool make_rows(tn__trainer *t, tn__table *table, uint64_t table_number)
         if (table_number > 1) *x = k < t->width ? (float)(1 / (t->a.lr * t->a.lr)) : 1.0f;
         else *x = k < t->a.dim || k == t->width ? (float)even : 0.0f;
     }
-    return table->x != NULL;
+    return true;
 }
 
 static void add_up(tn__trainer *t)
@@ -287,43 +286,43 @@ static void add_up(tn__trainer *t)
 static void pairs_free(tn__trainer *t)
 {
     struct tn__pairs *g = t->pairs;
-    tn__table *const  tables[] = {&g->word, &g->context, &g->word_squares, &g->context_squares};
     for (int i = 0; i < PARTS; i++) counts_free(&g->table[i]);
     for (int i = 0; i < PARTS; i++)
         for (int k = 0; k < PARTS; k++) tn__mem_put(g->block[i][k], (size_t)g->in_block[i][k] * sizeof(pair));
-    for (int i = 0; i < 4; i++) tn__mem_put(tables[i]->x, (size_t)(tables[i]->rows * g->stride) * sizeof *tables[i]->x);
-    tn__mem_put(g, sizeof *g);
-    t->pairs = NULL;
+    tn_drop(g->word.t), tn_drop(g->context.t), tn_drop(g->word_squares.t), tn_drop(g->context_squares.t);
 }
 
-static bool learn_epoch(tn__trainer *t, tn__run *r, const tn__saved tables[TN__SAVED])
+static bool learn_epoch(tn__trainer *t, tn__run *r, const tn__saved *tables)
 {
     struct tn__pairs *g = t->pairs;
     while (r->place[0] < PARTS * SLICES) {
         g->slice = (int)(r->place[0] / PARTS), g->diagonal = (int)((r->place[0] + r->epoch) % PARTS);
         tn_parallel_for(PARTS, 1, learn_blocks, t);
         r->place[0]++;
-        if (t->a.stop && *t->a.stop) return tn__checkpoint_save(t, r, tables), false;
+        if (t->a.stop && *t->a.stop) return tn__checkpoint_save(t, r, TN__SAVED, tables), false;
     }
     return true;
 }
 
 tn_vectors *tn__glove_train(tn__trainer *t, tn__run *r)
 {
-    tn_vectors *v = NULL;
-    if (!(t->pairs = tn__mem_zeroed(sizeof *t->pairs))) return NULL;
-    struct tn__pairs *g = t->pairs;
+    tn_vectors       *v = NULL;
+    struct tn__pairs *g = tn__scope_room(1, sizeof *g);
+    if (!(t->pairs = g)) return NULL;
+    memset(g, 0, sizeof *g);
     g->stride = t->width + TN__WORD_PAIRS_WIDTH;
     bool on = count_pairs(t, r) && make_rows(t, &g->word, 0) && make_rows(t, &g->context, 1) &&
               make_rows(t, &g->word_squares, 2) && make_rows(t, &g->context_squares, 3);
-    const int64_t   words = r->words, n = g->word.rows * g->stride;
-    const tn__saved tables[TN__SAVED] = {
-        {g->word.x, n}, {g->context.x, n}, {g->word_squares.x, n}, {g->context_squares.x, n}};
+    const int64_t   words = r->words;
+    const tn__saved tables[TN__SAVED] = {{"word", &g->word},
+                                         {"context", &g->context},
+                                         {"word_squares", &g->word_squares},
+                                         {"context_squares", &g->context_squares}};
     r->began = tn__seconds(), r->words = 0;
-    on = on && tn__checkpoint_load(t, r, tables);
+    on = on && tn__checkpoint_load(t, r, TN__SAVED, tables);
     while (on && r->epoch < t->a.epochs && (on = learn_epoch(t, r, tables))) {
         r->words += words, r->epoch++, r->place[0] = 0;
-        on = tn__checkpoint_save(t, r, tables);
+        on = tn__checkpoint_save(t, r, TN__SAVED, tables);
         if (on) tn__notify(t, r, (double)r->epoch / (double)t->a.epochs);
     }
     if (on) add_up(t), v = tn__trainer_vectors(t);

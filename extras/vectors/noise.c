@@ -11,7 +11,7 @@ bool tn__noise_make(tn__noise *a, const double *weight, int64_t n)
 {
     const size_t bytes = (size_t)n * (sizeof(double) + sizeof(uint32_t));
     double      *part = tn__mem_get(bytes), total = 0;
-    a->slot = tn__mem_get((size_t)n * sizeof *a->slot), a->n = (uint32_t)n;
+    a->slot = tn__scope_room(n, sizeof *a->slot), a->n = (uint32_t)n;
     if (part && a->slot) {
         uint32_t *list = (uint32_t *)(void *)(part + n);
         int64_t   small = 0, large = n; /* from the front, from the back */
@@ -33,12 +33,6 @@ bool tn__noise_make(tn__noise *a, const double *weight, int64_t n)
     }
     tn__mem_put(part, bytes);
     return tn__self.error == TN_OK;
-}
-
-void tn__noise_free(tn__noise *a)
-{
-    tn__mem_put(a->slot, (size_t)a->n * sizeof *a->slot);
-    *a = (tn__noise){0};
 }
 
 /* ---- Huffman's tree ---------------------------------------------------------------------------------------------- */
@@ -77,25 +71,18 @@ bool tn__tree_make(tn__tree *x, const int64_t *count, int64_t words)
 {
     const size_t bytes = (size_t)words * (sizeof(int64_t) + 2 * sizeof(int32_t) + 2 * sizeof(float));
     int64_t     *sum = tn__mem_get(bytes);
-    x->start = tn__mem_zeroed((size_t)(words + 1) * sizeof *x->start);
+    x->start = tn__scope_room(words + 1, sizeof *x->start);
     if (sum && x->start) {
         int32_t *parent = (int32_t *)(void *)(sum + words);
         float   *turn = (float *)(void *)(parent + 2 * words);
         join(count, words, sum, parent, turn);
+        x->start[0] = 0;
         for (int64_t i = 0; i < words; i++) x->start[i + 1] = x->start[i] + climb(i, words, parent, turn, NULL, NULL);
-        const size_t all = (size_t)x->start[words] + 1;
-        x->node = tn__mem_get(all * sizeof *x->node), x->turn = tn__mem_get(all * sizeof *x->turn);
+        const int64_t all = x->start[words] + 1;
+        x->node = tn__scope_room(all, sizeof *x->node), x->turn = tn__scope_room(all, sizeof *x->turn);
         for (int64_t i = 0; x->node && x->turn && i < words; i++)
             climb(i, words, parent, turn, x->node + x->start[i], x->turn + x->start[i]);
     }
     tn__mem_put(sum, bytes);
     return tn__self.error == TN_OK;
-}
-
-void tn__tree_free(tn__tree *x, int64_t words)
-{
-    const size_t all = x->start ? (size_t)x->start[words] + 1 : 0;
-    tn__mem_put(x->node, all * sizeof *x->node), tn__mem_put(x->turn, all * sizeof *x->turn);
-    tn__mem_put(x->start, (size_t)(words + 1) * sizeof *x->start);
-    *x = (tn__tree){0};
 }

@@ -1,7 +1,7 @@
 /* queries.c — nearest words and analogies. The scores of many questions with all words are one matrix product. */
 #include "extras/vectors/queries.h"
 #include "core/base/toolbox.h"
-#include "core/products/gemm.h"
+#include "autograd/autograd.h"
 
 #include <math.h>
 
@@ -12,34 +12,30 @@ static float length_of(const float *x, int64_t n)
     return (float)sqrt(sum);
 }
 
-/* score [n, words] = cosines of the questions [n, dim] with all words */
-static bool cosines(const tn_vectors *v, int64_t n, const float *question, float *score)
+/* A scope whose products are in f32 and not recorded. */
+static tn_scope exact_begin(void)
 {
-    const int64_t       words = v->words.n;
-    const tn__gemm_call g = {.dtype = TN_F32,
-                             .ctype = TN_F32,
-                             .m = n,
-                             .n = words,
-                             .k = v->dim,
-                             .a = question,
-                             .b = v->row,
-                             .c = score,
-                             .a_row = v->dim,
-                             .a_col = 1,
-                             .b_row = 1,
-                             .b_col = v->dim,
-                             .c_row = words,
-                             .c_col = 1,
-                             .alpha = 1};
-    if (!tn__gemm_run(&g)) return false;
-    for (int64_t i = 0; i < n; i++) {
-        const float all = length_of(question + i * v->dim, v->dim);
+    const tn_scope s = tn_no_grad_begin();
+    tn_autocast_begin(false); /* ends with s */
+    return s;
+}
+
+/* The cosines of the questions [n, dim] with all words, [n, words], owned by the scope; NULL: raised. */
+static float *cosines(const tn_vectors *v, tn_tensor *questions)
+{
+    const int64_t words = v->words.n;
+    tn_tensor    *rows = tn_borrow(TN_F32, TN_SHAPE(words, v->dim), v->row, NULL, NULL);
+    tn_tensor    *y = tn_matmul(questions, tn_transpose(rows, 0, 1));
+    const float  *x = tn_data(questions);
+    float        *score = y ? tn_data_mut(y) : NULL;
+    for (int64_t i = 0; score && i < tn_size(y, 0); i++) {
+        const float all = length_of(x + i * v->dim, v->dim);
         for (int64_t w = 0; w < words; w++) {
             const float by = all * v->length[w];
             score[i * words + w] = by > 0 ? score[i * words + w] / by : 0.0f;
         }
     }
-    return true;
+    return score;
 }
 
 /* The best n scores, in order, except words in `skip`; ties in the order of the words. */
@@ -63,11 +59,10 @@ int64_t tn_vectors_nearest(const tn_vectors *v, const float *x, const int64_t *s
 {
     if (tn__blocked()) return 0;
     if (!v || !x || !to || n < 1) return tn_raise(TN_EINVAL, "tn_vectors_nearest: v, x or to is NULL, or n is 0"), 0;
-    const size_t bytes = (size_t)v->words.n * sizeof(float);
-    float       *score = tn__mem_get(bytes);
-    int64_t      found = 0;
-    if (score && cosines(v, 1, x, score)) found = best(score, v->words.n, skip, skips, n, to);
-    tn__mem_put(score, bytes);
+    const tn_scope s = exact_begin();
+    const float   *score = cosines(v, tn_from_data(TN_F32, TN_SHAPE(1, v->dim), x));
+    const int64_t  found = score ? best(score, v->words.n, skip, skips, n, to) : 0;
+    tn_scope_end(s);
     return found;
 }
 
@@ -79,11 +74,10 @@ static void add_unit(const tn_vectors *v, int64_t word, float by, float *to)
     for (int64_t k = 0; k < v->dim; k++) to[k] += scale * v->row[word * v->dim + k];
 }
 
-/* Writes b - a + c of the unit vectors; or a, b and c, one after the other. */
+/* Adds b - a + c of the unit vectors; or a, b and c, one after the other. */
 static void put_question(const tn_vectors *v, const int64_t abc[3], bool product, float *to)
 {
     static const float sign[3] = {-1, 1, 1};
-    memset(to, 0, (size_t)((product ? 3 : 1) * v->dim) * sizeof *to);
     for (int k = 0; k < 3; k++) add_unit(v, abc[k], product ? 1 : sign[k], to + (product ? k * v->dim : 0));
 }
 
@@ -101,20 +95,21 @@ bool tn__analogies(const tn_vectors *v, int64_t n, const int64_t (*abc)[3], bool
 {
     const int64_t words = v->words.n, rows = product ? 3 : 1;
     const int64_t batch = tn__max_i64(1, tn__min_i64(n, (16 << 20) / (rows * words)));
-    const size_t  question_bytes = (size_t)(batch * rows * v->dim) * sizeof(float);
-    const size_t  score_bytes = (size_t)(batch * rows * words) * sizeof(float);
-    float        *question = tn__mem_get(question_bytes), *score = tn__mem_get(score_bytes);
-    for (int64_t at = 0; question && score && at < n; at += batch) {
-        const int64_t some = tn__min_i64(batch, n - at);
-        for (int64_t i = 0; i < some; i++) put_question(v, abc[at + i], product, question + i * rows * v->dim);
-        if (!cosines(v, some * rows, question, score)) break;
-        for (int64_t i = 0; i < some; i++) {
+    for (int64_t at = 0; at < n && tn__self.error == TN_OK; at += batch) {
+        const int64_t  some = tn__min_i64(batch, n - at);
+        const tn_scope s = exact_begin();
+        tn_tensor     *questions = tn_zeros(TN_SHAPE(some * rows, v->dim));
+        float         *question = questions ? tn_data_mut(questions) : NULL;
+        for (int64_t i = 0; question && i < some; i++)
+            put_question(v, abc[at + i], product, question + i * rows * v->dim);
+        float *score = question ? cosines(v, questions) : NULL;
+        for (int64_t i = 0; score && i < some; i++) {
             float *its = score + i * rows * words;
             if (product) multiply(its, words);
             found[at + i] = best(its, words, abc[at + i], 3, most, to + (at + i) * most);
         }
+        tn_scope_end(s);
     }
-    tn__mem_put(question, question_bytes), tn__mem_put(score, score_bytes);
     return tn__self.error == TN_OK;
 }
 

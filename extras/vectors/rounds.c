@@ -93,17 +93,16 @@ static int64_t divide_texts(tn__trainer *t, tn__run *r)
 }
 
 /* Saves a checkpoint between two rounds of an epoch. */
-static bool save(const tn__trainer *t, tn__run *r)
+static bool save(tn__trainer *t, tn__run *r)
 {
-    const tn__saved tables[TN__SAVED] = {{t->in.x, t->in.rows * t->width}, {t->out.x, t->out.rows * t->width}};
     for (int64_t i = 0; i < t->shards; i++) r->place[i] = t->shard[i].read;
-    return tn__checkpoint_save(t, r, tables);
+    return tn__checkpoint_save(t, r, 2, (tn__saved[]){{"in", &t->in}, {"out", &t->out}});
 }
 
 enum { SAVED_EVERY = 600 }; /* seconds */
 
 /* False: stopped, after saving, or raised. */
-static bool may_continue(const tn__trainer *t, tn__run *r)
+static bool may_continue(tn__trainer *t, tn__run *r)
 {
     const bool stop = t->a.stop && *t->a.stop;
     const bool due = stop || (t->a.checkpoint && tn__seconds() - r->saved > SAVED_EVERY);
@@ -146,15 +145,15 @@ static void merge_shards(int64_t from, int64_t to, void *user)
 
 bool tn__rounds(tn__trainer *t, tn__run *r)
 {
-    const tn__saved tables[TN__SAVED] = {{t->in.x, t->in.rows * t->width}, {t->out.x, t->out.rows * t->width}};
-    bool            on = tn__checkpoint_load(t, r, tables);
+    const tn__saved tables[] = {{"in", &t->in}, {"out", &t->out}};
+    bool            on = tn__checkpoint_load(t, r, 2, tables);
     t->work = run_shards, t->after = merge_shards;
     for (r->before = r->epoch * r->bytes; on && r->epoch < t->a.epochs;) {
         on = tn__read_through(t, r);
         if (!on) break;
         r->epoch++;
         memset(r->place, 0, sizeof r->place);
-        on = tn__checkpoint_save(t, r, tables);
+        on = tn__checkpoint_save(t, r, 2, tables);
         if (on) tn__notify(t, r, (double)r->epoch / (double)t->a.epochs);
     }
     on = on && !(t->a.stop && *t->a.stop);
@@ -209,18 +208,4 @@ tn_vectors *tn__trainer_vectors(const tn__trainer *t)
     if (done && tn__vectors_finish(v)) return v;
     tn_vectors_free(v);
     return NULL;
-}
-
-void tn__trainer_free(tn__trainer *t)
-{
-    const int64_t n = t->words.words.n;
-    for (int64_t i = 0; t->shard && i < t->shards; i++) tn__shard_free(&t->shard[i]);
-    tn__mem_put(t->shard, TN__SHARDS * sizeof *t->shard);
-    tn__mem_put(t->in.x, (size_t)(t->in.rows * t->width) * sizeof *t->in.x);
-    tn__mem_put(t->out.x, (size_t)(t->out.rows * t->width) * sizeof *t->out.x);
-    tn__mem_put(t->keep, (size_t)n * sizeof *t->keep), tn__mem_put(t->shift, (size_t)n * sizeof *t->shift);
-    tn__mem_put(t->gram, t->gram_start ? (size_t)t->gram_start[n] * sizeof *t->gram : 0);
-    tn__mem_put(t->gram_start, (size_t)(n + 1) * sizeof *t->gram_start);
-    tn__noise_free(&t->noise), tn__tree_free(&t->tree, n);
-    tn__lexicon_free(&t->words);
 }

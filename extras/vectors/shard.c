@@ -7,24 +7,27 @@
 #include "extras/vectors/vectors_private.h"
 #include "core/base/toolbox.h"
 
-/* ---- copies of rows ---------------------------------------------------------------------------------------------- */
+/* ---- tables, and copies of their rows ---------------------------------------------------------------------------- */
+
+bool tn__table_make(tn__table *to, int64_t rows, int64_t width, bool zeroed)
+{
+    const tn_shape shape = TN_SHAPE(rows, width);
+    if (rows >= INT32_MAX / 2)
+        return tn_raise_false(TN_ENOMEM, "tn_vectors_train: %lld rows of %lld numbers are too large", (long long)rows,
+                              (long long)width);
+    to->rows = rows;
+    to->t = tn_take(zeroed ? tn_zeros(shape) : tn_empty(shape));
+    return to->t && (to->x = tn_data_mut(to->t));
+}
 
 static bool copies_make(tn__copies *c, int64_t room, int64_t width)
 {
     c->room = room, c->slots = 64;
     while (c->slots < 2 * (uint64_t)room) c->slots *= 2;
-    c->row = tn__mem_get((size_t)room * sizeof *c->row);
-    c->slot = tn__mem_get((size_t)c->slots * sizeof *c->slot);
-    c->x = tn__mem_get((size_t)(room * width) * sizeof *c->x);
+    c->row = tn__scope_room(room, sizeof *c->row);
+    c->slot = tn__scope_room((int64_t)c->slots, sizeof *c->slot);
+    c->x = tn__scope_room(room * width, sizeof *c->x);
     return c->row && c->slot && c->x;
-}
-
-static void copies_free(tn__copies *c, int64_t width)
-{
-    tn__mem_put(c->row, (size_t)c->room * sizeof *c->row);
-    tn__mem_put(c->slot, (size_t)c->slots * sizeof *c->slot);
-    tn__mem_put(c->x, (size_t)(c->room * width) * sizeof *c->x);
-    *c = (tn__copies){0};
 }
 
 static void copies_forget(tn__copies *c)
@@ -100,31 +103,18 @@ static int64_t least(int64_t a, int64_t rows) { return tn__min_i64(a, rows) + 1;
 bool tn__shard_begin(tn__shard *s, const tn__trainer *t)
 {
     s->t = t, s->file = -1;
-    s->text = tn__mem_get(TEXT);
-    s->token = tn__mem_get(TOKENS * sizeof *s->token);
-    s->in_at = tn__mem_get(TOKENS * sizeof *s->in_at), s->out_at = tn__mem_get(TOKENS * sizeof *s->out_at);
-    s->window = tn__mem_get(TOKENS), s->pool = tn__mem_get((size_t)t->pool * sizeof *s->pool);
-    s->scratch = tn__mem_get((size_t)(2 * t->width) * sizeof *s->scratch);
+    s->text = tn__scope_room(TEXT, 1), s->window = tn__scope_room(TOKENS, 1);
+    s->token = tn__scope_room(TOKENS, sizeof *s->token);
+    s->in_at = tn__scope_room(TOKENS, sizeof *s->in_at), s->out_at = tn__scope_room(TOKENS, sizeof *s->out_at);
+    s->pool = tn__scope_room(t->pool, sizeof *s->pool), s->scratch = tn__scope_room(2 * t->width, sizeof *s->scratch);
     /* each of a letter, a blank, < and > starts at most one n-gram of each length; and each word has its own row */
     const int64_t logits = tn__is_softmax(t) ? TN__WORD_PAIRS_IN * (t->out.rows + t->width) : 0;
-    if (logits && !(s->logit = tn__mem_get((size_t)logits * sizeof *s->logit))) return false;
+    if (logits && !(s->logit = tn__scope_room(logits, sizeof *s->logit))) return false;
     const int64_t rows = t->gram ? 1 + 3 * (t->a.max_n - t->a.min_n + 1) : 1, ways = t->tree.node ? 60 : 1;
     const int64_t outs = logits ? t->out.rows : TOKENS * ways + t->pool;
     return s->text && s->token && s->in_at && s->out_at && s->window && s->pool && s->scratch &&
            copies_make(&s->in, least(TOKENS * rows, t->in.rows), t->width) &&
            copies_make(&s->out, least(outs, t->out.rows), t->width);
-}
-
-void tn__shard_free(tn__shard *s)
-{
-    if (!s->t) return;
-    tn__mem_put(s->text, TEXT);
-    tn__mem_put(s->token, TOKENS * sizeof *s->token);
-    tn__mem_put(s->in_at, TOKENS * sizeof *s->in_at), tn__mem_put(s->out_at, TOKENS * sizeof *s->out_at);
-    tn__mem_put(s->window, TOKENS), tn__mem_put(s->pool, (size_t)s->t->pool * sizeof *s->pool);
-    tn__mem_put(s->scratch, (size_t)(2 * s->t->width) * sizeof *s->scratch);
-    tn__mem_put(s->logit, (size_t)(TN__WORD_PAIRS_IN * (s->t->out.rows + s->t->width)) * sizeof *s->logit);
-    copies_free(&s->in, s->t->width), copies_free(&s->out, s->t->width);
 }
 
 /* ---- the words of a chunk ---------------------------------------------------------------------------------------- */
@@ -207,12 +197,4 @@ void tn__shard_run(tn__shard *s)
     copies_fill(&s->in, &t->in, t->width), copies_fill(&s->out, &t->out, t->width);
     t->learn(s);
     copies_subtract(&s->in, &t->in, t), copies_subtract(&s->out, &t->out, t);
-}
-
-float *tn__shard_in(const tn__shard *s, int32_t row)
-{
-    for (uint32_t at = (uint32_t)row * 0x9e3779b1u;; at++) {
-        const int32_t copy = s->in.slot[at & (s->in.slots - 1)] - 1;
-        if (s->in.row[copy] == row) return s->in.x + copy * s->t->width;
-    }
 }

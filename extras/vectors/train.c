@@ -60,7 +60,8 @@ static bool count_words(tn__trainer *t, int n, const char *const *paths)
 
 static bool sizes(tn__run *r)
 {
-    if (!(r->start = tn__mem_zeroed((size_t)(r->files + 1) * sizeof *r->start))) return false;
+    if (!(r->start = tn__scope_room(r->files + 1, sizeof *r->start))) return false;
+    r->start[0] = 0;
     for (int i = 0; i < r->files; i++) {
         tn__source s;
         char       label[TN__LABEL];
@@ -75,7 +76,7 @@ static bool sizes(tn__run *r)
 static bool make_keep(tn__trainer *t)
 {
     const int64_t n = t->words.words.n;
-    if (!(t->keep = tn__mem_get((size_t)n * sizeof *t->keep))) return false;
+    if (!(t->keep = tn__scope_room(n, sizeof *t->keep))) return false;
     for (int64_t i = 0; i < n; i++) {
         const double s = t->a.sample * (double)t->words.total / (double)t->words.count[i], p = sqrt(s) + s;
         t->keep[i] = p >= 1 || t->a.sample == 0 || t->a.kind == TN_VECTORS_GLOVE ? UINT32_MAX : (uint32_t)(p * 0x1p32);
@@ -96,7 +97,7 @@ static bool make_noise(tn__trainer *t)
         total += weight[i] = tn__libm_pow((double)t->words.count[i], t->a.kind == TN_VECTORS_FASTTEXT ? 0.5 : 0.75);
     bool done = tn__noise_make(&t->noise, weight, n);
     if (done && t->a.loss == TN_VECTORS_NCE) {
-        done = (t->shift = tn__mem_get((size_t)n * sizeof *t->shift)) != NULL;
+        done = (t->shift = tn__scope_room(n, sizeof *t->shift)) != NULL;
         for (int64_t i = 0; done && i < n; i++)
             t->shift[i] = (float)tn__libm_log((double)t->a.negatives * weight[i] / total);
     }
@@ -110,10 +111,11 @@ static bool make_grams(tn__trainer *t)
     const int64_t      n = t->words.words.n;
     const tn__subwords g = {.min_n = (int32_t)t->a.min_n, .max_n = (int32_t)t->a.max_n, .buckets = t->a.buckets};
     int64_t            row[4096];
-    if (!(t->gram_start = tn__mem_zeroed((size_t)(n + 1) * sizeof *t->gram_start))) return false;
+    if (!(t->gram_start = tn__scope_room(n + 1, sizeof *t->gram_start))) return false;
+    t->gram_start[0] = 0;
     for (int64_t i = 0; i < n; i++)
         t->gram_start[i + 1] = t->gram_start[i] + 1 + tn__ngrams(tn__strings_at(&t->words.words, i), &g, row, 4095);
-    if (!(t->gram = tn__mem_get((size_t)t->gram_start[n] * sizeof *t->gram))) return false;
+    if (!(t->gram = tn__scope_room(t->gram_start[n], sizeof *t->gram))) return false;
     for (int64_t i = 0; i < n; i++) {
         int32_t      *to = t->gram + t->gram_start[i];
         const int64_t rows = tn__ngrams(tn__strings_at(&t->words.words, i), &g, row, 4095);
@@ -135,17 +137,6 @@ static void fill_rows(int64_t from, int64_t to, void *user)
             x[k] = k < t->a.dim ? (float)(((double)(r >> 40) * 0x1p-24 - 0.5) * wide) : 0.0f;
         }
     }
-}
-
-static bool make_table(tn__table *to, int64_t rows, int64_t width, bool zeroed)
-{
-    int64_t all, bytes;
-    if (!tn__mul_i64(rows, width, &all) || !tn__mul_i64(all, sizeof *to->x, &bytes) || rows >= INT32_MAX / 2)
-        return tn_raise_false(TN_ENOMEM, TN__TRAIN ": %lld rows of %lld numbers are too large", (long long)rows,
-                              (long long)width);
-    to->rows = rows;
-    to->x = zeroed ? tn__mem_zeroed((size_t)bytes) : tn__mem_get((size_t)bytes);
-    return to->x != NULL;
 }
 
 /* Number of shards of a round. All shards change the rows of frequent words independently, and the changes are added:
@@ -184,12 +175,12 @@ static bool set_up(tn__trainer *t, int64_t bytes)
     t->pool = grams ? TN__POOL_FASTTEXT : t->a.kind == TN_VECTORS_CBOW ? TN__POOL_CBOW : TN__POOL;
     t->learn = grams ? tn__learn_fasttext : t->a.kind == TN_VECTORS_CBOW ? tn__learn_cbow : tn__learn_skipgram;
     if (!make_keep(t) || !make_noise(t) || (grams && !make_grams(t)) ||
-        !make_table(&t->in, n + (grams ? t->a.buckets : 0), t->width, false) || !make_table(&t->out, n, t->width, true))
+        !tn__table_make(&t->in, n + (grams ? t->a.buckets : 0), t->width, false) ||
+        !tn__table_make(&t->out, n, t->width, true))
         return false;
     tn_parallel_for(t->in.rows, 1 << 12, fill_rows, t);
     t->shards = t->a.kind == TN_VECTORS_GLOVE ? TN__SHARDS : shards_for(t, bytes);
-    t->shard = tn__mem_zeroed(TN__SHARDS * sizeof *t->shard);
-    for (int64_t i = 0; t->shard && i < t->shards; i++)
+    for (int64_t i = 0; i < t->shards; i++)
         if (!tn__shard_begin(&t->shard[i], t)) return false;
     return tn__self.error == TN_OK;
 }
@@ -198,15 +189,19 @@ tn_vectors *tn_vectors_train_run(int n, const char *const *paths, tn_vectors_tra
 {
     if (tn__blocked() || !check(n, paths, &args)) return NULL;
     if (args.lr == 0) args.lr = args.kind == TN_VECTORS_SKIPGRAM ? 0.025 : 0.05;
-    tn__trainer t = {.a = args, .kernels = tn__kernels()->word_pairs};
-    tn__run     r = {.files = n, .path = paths, .asked = tn__seconds()};
-    tn_vectors *v = NULL;
-    if (tn__checkpoint_check(&t) && count_words(&t, n, paths) && sizes(&r) && set_up(&t, r.bytes)) {
+    tn__shard      shard[TN__SHARDS] = {{0}};
+    tn__trainer    t = {.a = args, .kernels = tn__kernels()->word_pairs, .shard = shard};
+    tn__run        r = {.files = n, .path = paths, .asked = tn__seconds()};
+    tn_vectors    *v = NULL;
+    const tn_scope s = tn_scope_begin();
+    if (tn__checkpoint_open(&t, &r) && count_words(&t, n, paths) && sizes(&r) && set_up(&t, r.bytes)) {
         r.began = tn__seconds();
         if (args.kind == TN_VECTORS_GLOVE) v = tn__glove_train(&t, &r);
         else if (tn__rounds(&t, &r)) v = tn__trainer_vectors(&t);
     }
-    tn__mem_put(r.start, (size_t)(n + 1) * sizeof *r.start);
-    tn__trainer_free(&t);
+    tn_checkpoint_close(r.file);
+    tn_drop(t.in.t), tn_drop(t.out.t);
+    tn__lexicon_free(&t.words);
+    tn_scope_end(s);
     return v;
 }

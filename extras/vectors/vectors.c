@@ -4,6 +4,13 @@
 
 #include <math.h>
 
+void *tn__scope_room(int64_t n, size_t size)
+{
+    int64_t bytes;
+    if (!tn__mul_i64(n, (int64_t)size, &bytes)) bytes = INT64_MAX;
+    return tn_data_mut(tn_empty_of(TN_U8, TN_SHAPE(bytes)));
+}
+
 tn_vectors *tn__vectors_new(int64_t words, int64_t dim)
 {
     int64_t all, bytes;

@@ -66,6 +66,9 @@ void tn__lexicon_free(tn__lexicon *x);
 
 static inline bool tn__is_gap(char c) { return c == ' ' || (c >= '\t' && c <= '\r') || c == 0; }
 
+/* n elements of this size, which the open scope owns; NULL: raised. */
+void *tn__scope_room(int64_t n, size_t size);
+
 /* ---- random numbers ---------------------------------------------------------------------------------------------- */
 
 /* The finalizer of splitmix64: pseudo-random numbers from a counter. */
@@ -86,8 +89,7 @@ typedef struct {
     } * slot;
     uint32_t n;
 } tn__noise;
-bool                   tn__noise_make(tn__noise *a, const double *weight, int64_t n); /* raises */
-void                   tn__noise_free(tn__noise *a);
+bool                   tn__noise_make(tn__noise *a, const double *weight, int64_t n); /* in the open scope; raises */
 static inline uint32_t tn__noise_draw(const tn__noise *a, uint64_t random)
 {
     const struct tn__noise_slot *s = a->slot + tn__choose((uint32_t)random, a->n);
@@ -96,11 +98,13 @@ static inline uint32_t tn__noise_draw(const tn__noise *a, uint64_t random)
 
 /* ---- training by windows (train.c, shard.c, windows.c) ----------------------------------------------------------- */
 
-/* A table of rows shared by all shards, `width` elements each. */
+/* A table of rows shared by all shards, [rows, width]. x: the elements of t, which the table owns. */
 typedef struct {
-    float  *x;
-    int64_t rows;
+    tn_tensor *t;
+    float     *x;
+    int64_t    rows;
 } tn__table;
+bool tn__table_make(tn__table *to, int64_t rows, int64_t width, bool zeroed);
 
 /* A shard's private copies of the table rows that it uses, found by row number. */
 typedef struct {
@@ -144,8 +148,7 @@ typedef struct {
     int32_t *node;
     float   *turn; /* branch: 1 is right */
 } tn__tree;
-bool tn__tree_make(tn__tree *x, const int64_t *count, int64_t words); /* raises */
-void tn__tree_free(tn__tree *x, int64_t words);
+bool tn__tree_make(tn__tree *x, const int64_t *count, int64_t words); /* in the open scope; raises */
 
 struct tn__trainer {
     tn_vectors_train_args         a;
@@ -182,12 +185,18 @@ static inline bool tn__is_softmax(const tn__trainer *t) { return t->a.loss == TN
  * only once per word and is slightly better with a larger pool than skip-gram needs. */
 enum { TN__POOL = 256, TN__POOL_CBOW = 1024, TN__POOL_FASTTEXT = 4096 };
 
-bool   tn__shard_begin(tn__shard *s, const tn__trainer *t); /* allocates memory, once */
-void   tn__shard_free(tn__shard *s);
-bool   tn__shard_read(tn__shard *s);                  /* reads the words of its chunk; false: no chunk left */
-void   tn__shard_run(tn__shard *s);                   /* learns from them; leaves the changes of its rows */
-void   tn__shard_merge(tn__trainer *t, int64_t part); /* adds the changes of all shards, in order */
-float *tn__shard_in(const tn__shard *s, int32_t row); /* the copy of a row, which must exist */
+bool tn__shard_begin(tn__shard *s, const tn__trainer *t); /* allocates memory in the open scope, once */
+bool tn__shard_read(tn__shard *s);                        /* reads the words of its chunk; false: no chunk left */
+void tn__shard_run(tn__shard *s);                         /* learns from them; leaves the changes of its rows */
+void tn__shard_merge(tn__trainer *t, int64_t part);       /* adds the changes of all shards, in order */
+/* The copy of a row, which must exist. */
+static inline float *tn__copy_of(const tn__copies *c, int32_t row, int64_t width)
+{
+    for (uint32_t at = (uint32_t)row * 0x9e3779b1u;; at++) {
+        const int32_t copy = c->slot[at & (c->slots - 1)] - 1;
+        if (c->row[copy] == row) return c->x + copy * width;
+    }
+}
 /* Each of the rows predicts the word among all words; the rows of `out` are copied in order. */
 void tn__learn_softmax(const tn__shard *s, int32_t word, int ins, float *const *in);
 void tn__learn_skipgram(tn__shard *s);

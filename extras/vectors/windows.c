@@ -21,10 +21,7 @@ static void tree_targets(const tn__shard *s, int32_t id, targets *a)
     const tn__tree *tree = &s->t->tree;
     a->n = 0;
     for (int64_t k = tree->start[id]; k < tree->start[id + 1]; k++, a->n++) {
-        uint32_t at = (uint32_t)tree->node[k] * 0x9e3779b1u;
-        int32_t  copy;
-        while (s->out.row[copy = s->out.slot[at & (s->out.slots - 1)] - 1] != tree->node[k]) at++;
-        a->out[a->n] = s->out.x + copy * s->t->width;
+        a->out[a->n] = tn__copy_of(&s->out, tree->node[k], s->t->width);
         a->label[a->n] = 1 - tree->turn[k];
     }
 }
@@ -160,7 +157,7 @@ void tn__learn_fasttext(tn__shard *s)
         if (!n) continue;
         const int64_t from = t->gram_start[id];
         const int     rows = (int)(t->gram_start[id + 1] - from);
-        for (int k = 0; k < rows; k++) in[k] = tn__shard_in(s, t->gram[from + k]);
+        for (int k = 0; k < rows; k++) in[k] = tn__copy_of(&s->in, t->gram[from + k], t->width);
         t->kernels->mean(rows, (const float *const *)in, t->width, 1.0f / (float)rows, mean);
         memcpy(before, mean, (size_t)t->width * sizeof *mean);
         for (int k = 0; k < n; k++) predict(s, word[k], 1, &mean);

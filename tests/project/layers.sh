@@ -55,7 +55,6 @@ extras/lbfgs     |                               | core/base/toolbox.h autograd/
 extras/skip_thought |                            | core/base/toolbox.h models/files
 extras/report    |                               | core/base/toolbox.h data/text
 extras/vectors   |                               | core/base/toolbox.h core/kernels/kernels.h data/text
-                 |                               | core/products/gemm.h
 extras/images    |                               | core/base/toolbox.h core/files/io.h data/text data/source
 extras/vit       |                               | core/base/toolbox.h models/files
 extras/rnn_lm    |                               | core/base/toolbox.h models/files models/generate

@@ -21,13 +21,10 @@ const option near_options[] = {VECTORS, MOST_WORDS, JSON(" for each word"), {0}}
 const option analogy_options[] = {VECTORS, MOST_WORDS, PRODUCT, JSON(""), {0}};
 const option similarity_options[] = {VECTORS, JSON(""), {0}};
 const option info_options[] = {VECTORS_FORMAT, JSON(""), {0}};
-const option convert_options[] = {
-    VECTORS,
-    OPTION_TEXT("to", 0, "FORMAT", &to_format_name,
-                "output format (default: by the name of OUT: .bin binary, .safetensors safetensors, other names text)",
-                .choices = FORMATS),
-    OPTION_FLAG("force", 0, &force, "overwrite an existing file"),
-    {0}};
+const option convert_options[] = {VECTORS,
+                                  TO_FORMAT("to", &to_format_name, "OUT"),
+                                  OPTION_FLAG("force", 0, &force, "overwrite an existing file"),
+                                  {0}};
 
 /* Prints the words nearest to n words: a line each, or a line of JSON. */
 static void print_words(const tn_vectors *v, char **of, int count, const tn_vectors_near *near, int64_t n)
@@ -129,15 +126,8 @@ int run_info(int count, char **operands)
 int run_convert(int count, char **operands)
 {
     (void)count;
-    if (file_exists(operands[0]) && !force) {
-        tn_raise(TN_EINVAL, "'%s' already exists; name another file or use --force", operands[0]);
-        return program_end();
-    }
-    tn_vectors *v = load_vectors();
-    if (v &&
-        tn_vectors_save(v, operands[0], to_format_name ? format_of(to_format_name) : format_of_path(operands[0])) ==
-            TN_OK &&
-        !settings.quiet)
+    tn_vectors *v = may_create(operands[0], force) ? load_vectors() : NULL;
+    if (v && save_vectors(v, operands[0], to_format_name) == TN_OK && !settings.quiet)
         tell("%s: %lld words, dimension %lld\n", operands[0], (long long)tn_vectors_size(v),
              (long long)tn_vectors_dim(v));
     tn_vectors_free(v);

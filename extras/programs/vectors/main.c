@@ -15,12 +15,20 @@ tn_vectors_format format_of(const char *name)
     return TN_VECTORS_ANY;
 }
 
-tn_vectors_format format_of_path(const char *path)
+tn_status save_vectors(const tn_vectors *v, const char *path, const char *format)
 {
     const char *dot = strrchr(path, '.');
-    if (dot && !strcmp(dot, ".bin")) return TN_VECTORS_BINARY;
-    if (dot && !strcmp(dot, ".safetensors")) return TN_VECTORS_SAFETENSORS;
-    return TN_VECTORS_TEXT;
+    return tn_vectors_save(v, path,
+                           format                                ? format_of(format)
+                           : dot && !strcmp(dot, ".bin")         ? TN_VECTORS_BINARY
+                           : dot && !strcmp(dot, ".safetensors") ? TN_VECTORS_SAFETENSORS
+                                                                 : TN_VECTORS_TEXT);
+}
+
+bool may_create(const char *path, bool force)
+{
+    if (force || !file_exists(path)) return true;
+    return tn_raise_false(TN_EINVAL, "'%s' already exists; name another file or use --force", path);
 }
 
 tn_vectors *load_vectors(void) { return tn_vectors_load(vectors_file, format_of(format_name)); }

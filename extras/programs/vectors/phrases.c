@@ -63,11 +63,7 @@ int run_phrases(int count, char **operands)
     (void)count, (void)operands;
     const int code = check_not_text("out", out, &text);
     if (code) return code;
-    if (!may_write(out)) return program_end();
-    if (file_exists(out) && !force) {
-        tn_raise(TN_EINVAL, "'%s' already exists; name another file or use --force", out);
-        return program_end();
-    }
+    if (!may_write(out) || !may_create(out, force)) return program_end();
     stop_begin("ending; nothing will be written");
     char              *before = NULL;
     tn_vectors_phrased p = {.words = 1};

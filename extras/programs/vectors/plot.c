@@ -140,11 +140,7 @@ int run_plot(int count, char **operands)
     int                      code = strcmp(way, "tsne") ? program_strays(of_tsne, "--way tsne") : 0;
     if (!code && count) code = program_stray("top", "plots without WORD operands");
     if (code) return code;
-    if (file_exists(out) && !force) {
-        tn_raise(TN_EINVAL, "'%s' already exists; name another file or use --force", out);
-        return program_end();
-    }
-    tn_vectors    *v = load_vectors();
+    tn_vectors    *v = may_create(out, force) ? load_vectors() : NULL;
     points         p = {0};
     const tn_scope scope = tn_no_grad_begin();
     if (v && choose_words(v, count, operands, &p)) {

@@ -41,10 +41,7 @@ const option train_options[] = {
     OPTION_INT("buckets", 0, "N", &buckets, "fasttext: number of hash buckets for n-grams", .least = 1, .most = 1e9),
     OPTION_REAL("x-max", 0, "X", &x_max, "glove: count from which a pair has full weight", .least = 1e-6),
     OPTION_SEED(0, &seed, "", .least = 0),
-    OPTION_TEXT(
-        "format", 0, "FORMAT", &to_format_name,
-        "output format (default: by the name of --out: .bin binary, .safetensors safetensors, other names text)",
-        .choices = FORMATS),
+    TO_FORMAT("format", &to_format_name, "--out"),
     OPTION_TEXT(
         "checkpoint", 0, "FILE", &checkpoint,
         "save the training state to FILE, and the options to FILE.json; both are deleted when the vectors are complete",
@@ -91,9 +88,7 @@ static int check_files(void)
 
 static bool check_can_start(void)
 {
-    if (!may_write(out) || (checkpoint && !may_write(checkpoint))) return false;
-    if (file_exists(out) && !force)
-        return tn_raise_false(TN_EINVAL, "'%s' already exists; name another file or use --force", out);
+    if (!may_write(out) || (checkpoint && !may_write(checkpoint)) || !may_create(out, force)) return false;
     if (resume && !file_exists(checkpoint))
         return tn_raise_false(TN_EINVAL, "checkpoint '%s' does not exist; omit --resume to start a new run",
                               checkpoint);
@@ -163,10 +158,9 @@ int run_train(int count, char **operands)
     int code = check_files();
     if (code || (code = check_options())) return code;
     if (!check_can_start()) return program_end();
-    char                    path[1024];
-    tn_vectors             *v = train();
-    const tn_vectors_format format = to_format_name ? format_of(to_format_name) : format_of_path(out);
-    if (v && tn_vectors_save(v, out, format) == TN_OK) {
+    char        path[1024];
+    tn_vectors *v = train();
+    if (v && save_vectors(v, out, to_format_name) == TN_OK) {
         if (checkpoint) remove(checkpoint), remove(options_file(path));
         if (!settings.quiet)
             tell("%s: %lld words, dimension %lld, counted in %.2f s\n", out, (long long)tn_vectors_size(v),

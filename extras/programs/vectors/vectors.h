@@ -11,9 +11,17 @@ extern const char *vectors_file, *format_name; /* --vectors, --format */
 #define VECTORS_FORMAT \
     OPTION_TEXT("format", 0, "FORMAT", &format_name, "format of the file (default: detected)", .choices = FORMATS)
 
-tn_vectors_format format_of(const char *name);      /* NULL: TN_VECTORS_ANY */
-tn_vectors       *load_vectors(void);               /* reads the file of --vectors; NULL: an error is set */
-tn_vectors_format format_of_path(const char *path); /* .bin: binary; .safetensors: safetensors; others: text */
+#define TO_FORMAT(option_, to_, file_)                                        \
+    OPTION_TEXT(option_, 0, "FORMAT", to_,                                    \
+                "output format (default: by the name of " file_               \
+                ": .bin binary, .safetensors safetensors, other names text)", \
+                .choices = FORMATS)
+
+tn_vectors_format format_of(const char *name); /* NULL: TN_VECTORS_ANY */
+tn_vectors       *load_vectors(void);          /* reads the file of --vectors; NULL: an error is set */
+bool may_create(const char *path, bool force); /* false: the file exists and force is not set; an error is set */
+/* Writes v in the format of this name; NULL: by the name of the file. */
+tn_status save_vectors(const tn_vectors *v, const char *path, const char *format);
 /* Checks that the file that --name writes is not one of the texts. Returns 0 or the exit code of program_usage. */
 int     check_not_text(const char *name, const char *path, const option_list *text);
 int64_t find_word(const tn_vectors *v, const char *word); /* index of the word; -1: unknown, an error is set */

@@ -134,7 +134,7 @@ ends 1 '--window is 5 in the run, 4 here' $long --out ended --checkpoint saved -
 ends 1 "--text is 'text' in the run, 'pairs' here" $v train --checkpoint saved --resume --text pairs
 cp saved kept
 printf 'x' | dd of=kept bs=1 seek=2000 conv=notrunc status=none
-ends 3 'damaged, or not a checkpoint' $long --out ended --checkpoint kept --resume
+ends 3 "'kept' is damaged" $long --out ended --checkpoint kept --resume
 $v train --checkpoint saved --resume --threads 1 -q >line
 cmp -s undisturbed ended || wrong "a run that went on gives another file"
 [ ! -e saved ] && [ ! -e saved.json ] || wrong "the checkpoint stays"
