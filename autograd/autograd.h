@@ -24,6 +24,7 @@ TN_API tn_tensor *tn_freeze_tensor(tn_tensor *t);    /* t is no longer a leaf; d
 TN_API bool       tn_needs_grad(const tn_tensor *t); /* t is a leaf, or was computed from one on the tape */
 TN_API tn_tensor *tn_grad(const tn_tensor *t);       /* the collected gradient, owned by t; NULL: none yet */
 TN_API void       tn_zero_grad(tn_tensor *t);        /* drops the gradient of t */
+TN_API void       tn_mark_trained(tn_tensor *leaf);  /* for optimizers: marks a leaf that one has, for good */
 TN_API tn_tensor *tn_detach(tn_tensor *t);           /* a tensor with the same memory, off the tape */
 
 /* For a table that was only used by tn_embedding with sparse: returns the rows of its gradient that were used,

@@ -88,6 +88,8 @@ TN_API tn_status tn_raise(tn_status code, const char *fmt, ...) TN_PRINTF(2, 3);
 #define tn_raise_false(...) ((void)tn_raise(__VA_ARGS__), false)
 #define tn_raise_null(...) ((void)tn_raise(__VA_ARGS__), NULL)
 #endif
+/* The first line of a call that an error must stop: true, and the call counts as skipped, if an error is set. */
+TN_API bool tn_blocked(void);
 TN_API void tn_error_break(void); /* called for every first error: set a breakpoint here */
 
 typedef void (*tn_error_hook)(tn_status code, const char *message, void *user);

@@ -110,6 +110,8 @@ TN_API tn_status       tn_json_put(tn_json_writer *w, const char *key, const tn_
 /* The finished text, NUL-terminated; the writer owns it, valid until its next call. NULL (raised) if unfinished. */
 TN_API const char *tn_json_text(tn_json_writer *w, size_t *bytes);
 TN_API tn_status   tn_json_save(tn_json_writer *w, const char *path) TN_CHECKED; /* ends with a newline */
+/* The same, and the folder then has a SHA256SUMS, the checksums of its small files, as that of each model has. */
+TN_API tn_status tn_json_save_with_sha256(tn_json_writer *w, const char *path) TN_CHECKED;
 
 /* ---- npy: one tensor ---------------------------------------------------------------------------------------------- *
  *

@@ -17,6 +17,8 @@ typedef struct {
     /* Row i becomes a copy of the previous row index[i]; the number of rows may change. index: i64 [rows]. */
     tn_status (*reorder)(tn_decoding *d, tn_tensor *index);
     void (*free)(tn_decoding *d);
+    /* The tokens of each row that d has read: tn_generate compares them with its .read. NULL: it does not. */
+    int64_t (*read)(const tn_decoding *d);
 } tn_decoding_kind;
 struct tn_decoding {
     const tn_decoding_kind *kind;

@@ -37,6 +37,7 @@ typedef enum {
     TN_HF_CHOICE,     /* const char *, one of .choices (NULL-terminated); default: the first */
     TN_HF_TYPE,       /* model_type, one of .choices; read before other rows; with .text instead nothing is stored */
     TN_HF_NAME,       /* written only: const char *, or .text; architectures is written as an array */
+    TN_HF_PUT,        /* written only, by .put: the member, and others that belong to it */
     TN_HF_LAYERS,     /* tn_hf_layers: an array, per layer a string of .choices, or a number or bool that counts them */
     TN_HF_PAIR,       /* int64_t[2]: an array of at most two numbers, or one number; missing ones are 0 */
     TN_HF_IDS,        /* tn_token_ids: a number, an array of at most 16 numbers, or null; not written if absent */
@@ -69,6 +70,7 @@ typedef struct {
     const char        *says;     /* error message for a wrong value, after the path */
     const char        *also; /* alternative keys, separated by spaces, read before .key; those in objects must agree */
     const char        *name; /* the member's name in the config struct; NULL: none */
+    void (*put)(tn_json_writer *w, const void *config);
 } tn_hf_row;
 
 /* A row for a member of a config struct; the member's type gives the kind. */
@@ -110,9 +112,46 @@ TN_API bool tn_hf_config_within(const char *who, const tn_hf_files *f, const voi
 /* Writes config.json and model.safetensors into an existing directory. */
 TN_API tn_status tn_hf_write(void *m, const char *dir, const tn_hf_files *f, const void *config) TN_CHECKED;
 
-/* A directory or model file that tn_model_open reads, passed to the load of a tn_family (model.h). */
+/* A directory or model file that is open: tn_model_open passes it to the load of a tn_family (model.h); tn_hf_load
+ * opens a path, calls load and closes it. Its path, its config.json, and tn_hf_config_read of that. */
 typedef struct tn_hf_source tn_hf_source;
+TN_API void                *tn_hf_load(const char *path, void *(*load)(const tn_hf_source *s)); /* NULL: raised */
 TN_API const char          *tn_hf_source_path(const tn_hf_source *s);
+TN_API const tn_json       *tn_hf_source_json(const tn_hf_source *s);
+TN_API bool                 tn_hf_source_read(const tn_hf_source *s, const tn_hf_files *f, void *config);
+
+/* The weights of a model that is being loaded:
+ *     const bool ok = tn_hf_weights_open(&w, s, elements, 0);
+ *     return tn_hf_weights_load(&w, ok ? my_model_new(c) : NULL, &my_files);
+ * open: opens them and checks that they have at least `want` elements, less those of pruned heads, of `head` elements
+ * each (0: the model cannot be pruned), before a config that does not match them makes the model allocate memory;
+ * begins a scope in which new parameters are not initialised. False: raised.
+ * load: always follows, also after false: ends the scope, prunes m, which may be NULL, reads the weights into it, sets
+ * eval mode, closes the file. Returns m; if an error is set, frees it and returns NULL. */
+typedef struct {
+    const tn_hf_source *source;
+    tn_safetensors     *file;       /* NULL: raised */
+    char                path[1024]; /* of the file */
+    int64_t             head;
+    tn_scope            blank;
+} tn_hf_weights;
+TN_API bool  tn_hf_weights_open(tn_hf_weights *w, const tn_hf_source *s, int64_t want, int64_t head);
+TN_API void *tn_hf_weights_load(tn_hf_weights *w, void *m, const tn_hf_files *files);
+
+/* Names of classes. read: sets names[n], initially NULL, from id2label, valid while s is open; raises unless each class
+ * occurs once. put: writes id2label and label2id. */
+TN_API bool tn_hf_labels_read(const tn_hf_source *s, int64_t n, const char **names);
+TN_API void tn_hf_labels_put(tn_json_writer *w, int64_t n, const char *const *names);
+
+/* Model sizes by name, the table of a function such as tn_gpt_size. A model without a member has 0 there; a row with a
+ * NULL name ends the table. */
+typedef struct {
+    const char *name;
+    int64_t     dim, layers, heads, hidden;
+    double      dropout;
+} tn_model_size;
+/* The row of `name`. NULL: raised, with the caller's name and those of all rows. */
+TN_API const tn_model_size *tn_model_size_find(const char *caller, const tn_model_size *rows, const char *name);
 
 /* Sets the reader of pytorch_model.bin, for directories without model.safetensors; tn_extras_register sets
  * tn_torch_open. NULL, as at the start: such a directory is an error. */
@@ -121,6 +160,9 @@ TN_API void tn_hf_torch_register(tn_safetensors *(*open)(const char *path));
 /* The activation of a Hugging Face name; NULL for an unknown name. */
 typedef tn_tensor *(*tn_hf_function)(tn_tensor *x);
 TN_API tn_hf_function tn_hf_activation(const char *name);
+/* Checks that a config's .init is from 0 to 1 and its .activation is known, and replaces the name by a static string.
+ * False: raised. */
+TN_API bool tn_hf_init_and_activation(const char *who, double init, const char **activation);
 
 TN_C_END_
 #endif

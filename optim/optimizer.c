@@ -48,7 +48,7 @@ static bool take_weights(tn_optimizer *o, void *module)
     for (tn_each p = tn_module_each(module, TN_EACH_PARAMETER); tn_next(&p) && n < o->weights; n++) {
         tn__weight *w = o->weight + n;
         if (!(w->name = tn__strdup(p.name))) return false;
-        tn__train_leaf(p.tensor);
+        tn_mark_trained(p.tensor);
         w->t = tn_keep(p.tensor), w->n = w->to = tn_numel(p.tensor);
         w->dtype = tn_dtype_of(p.tensor), w->shape = tn_shape_of(p.tensor);
         all += w->n;

@@ -18,8 +18,6 @@ bool tn__grad_waits(const tn_tensor *leaf);
 /* While a step or the end of a backward pass changes a leaf or its gradient; false: another thread does so. */
 bool tn__leaf_claim(tn_tensor *leaf);
 void tn__leaf_release(tn_tensor *leaf);
-/* Marks the leaf as one that an optimizer has, for good; and reads the mark. */
-void tn__train_leaf(tn_tensor *leaf);
-bool tn__leaf_trained(const tn_tensor *leaf);
+bool tn__leaf_trained(const tn_tensor *leaf); /* the mark of tn_mark_trained */
 
 #endif

@@ -89,7 +89,10 @@ void tn__grad_wait(const tn_tensor *leaf)
 bool tn__leaf_claim(tn_tensor *leaf) { return !atomic_exchange(&leaf->busy, true); }
 void tn__leaf_release(tn_tensor *leaf) { atomic_store(&leaf->busy, false); }
 
-void tn__train_leaf(tn_tensor *leaf) { leaf->trained = true; }
+void tn_mark_trained(tn_tensor *leaf)
+{
+    if (leaf) leaf->trained = true;
+}
 
 bool tn__leaf_trained(const tn_tensor *leaf) { return leaf->trained; }
 

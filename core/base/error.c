@@ -24,6 +24,7 @@ const char *tn_status_name(tn_status s)
 }
 
 tn_status tn_error(void) { return tn__self.error; }
+bool      tn_blocked(void) { return tn__blocked(); }
 
 const char *tn_error_message(void)
 {

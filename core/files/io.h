@@ -66,8 +66,6 @@ bool tn__sha256sums_check(const char *path, const void *data, size_t bytes);
 tn_status tn__sha256sums_write(const char *label, const char *path, const void *data, size_t bytes, const char *end,
                                bool begin);
 tn_status tn__sha256sums_remove(const char *path); /* the file, and its line; no error if it is missing */
-tn_status tn__json_save_with_sha256(tn_json_writer *w,
-                                    const char     *path); /* tn_json_save that also creates SHA256SUMS */
 
 /* ---- element types of files (core/files/file_dtypes.c) ----------------------------------------------------------- */
 

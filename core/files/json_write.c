@@ -344,4 +344,4 @@ static tn_status save(tn_json_writer *w, const char *path, bool begin)
 }
 
 tn_status tn_json_save(tn_json_writer *w, const char *path) { return save(w, path, false); }
-tn_status tn__json_save_with_sha256(tn_json_writer *w, const char *path) { return save(w, path, true); }
+tn_status tn_json_save_with_sha256(tn_json_writer *w, const char *path) { return save(w, path, true); }

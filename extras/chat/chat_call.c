@@ -1,11 +1,10 @@
 /* chat_call.c — the functions, methods, filters and tests of chat templates. */
 #include "core/system/system.h"
 
-#include "data/text/data_private.h"
-#include "data/text/unicode.h"
 #include "extras/chat/chat_values.h"
 
 #include <string.h>
+#include <utf8proc.h>
 
 /* The arguments of a call: those by position, and those by name after them. */
 typedef struct {
@@ -52,6 +51,12 @@ static tn__value strip_right(const arguments *c)
     return tn__value_stripped(text_of(c), chars.type == V_TEXT ? &chars : NULL, false, true);
 }
 
+static bool has_case(uint32_t c)
+{
+    const utf8proc_int32_t u = (utf8proc_int32_t)c;
+    return utf8proc_toupper(u) != u || utf8proc_tolower(u) != u;
+}
+
 /* ASCII letters in another case: 'u' upper, 'l' lower, 'c' capitalize, 't' Python's title, 'T' Jinja's filter title,
  * whose words begin after white space and some punctuation. */
 static tn__value in_case(const arguments *c, char how)
@@ -65,9 +70,9 @@ static tn__value in_case(const arguments *c, char how)
         if (letter)
             to[from] = (char)(how == 'u' || ((how | 32) == 't' && begins) || (how == 'c' && !from) ? u & ~32u : l);
         else memcpy(to + from, x.text + from, at - from);
-        if (u >= 128 && tn__has_case(u))
+        if (u >= 128 && has_case(u))
             return tn__chat_fail(c->v, "changing the case of letters outside ASCII is not supported"), x;
-        begins = how == 'T' ? tn__is_blank(u) || (u < 128 && u && strchr("-({[<", (int)u)) : !letter;
+        begins = how == 'T' ? tn__chat_blank(u) || (u < 128 && u && strchr("-({[<", (int)u)) : !letter;
     }
     return to ? tn__text_value(to, (size_t)x.n) : x;
 }

@@ -226,7 +226,7 @@ static bool read_all(tn__parser *p)
 
 tn_chat *tn_chat_parse(const char *template, size_t bytes)
 {
-    if (tn__blocked()) return NULL;
+    if (tn_blocked()) return NULL;
     if (!template) return tn_raise_null(TN_EINVAL, "tn_chat_parse: the template is NULL");
     if (bytes > (size_t)MOST_TEXT)
         return tn_raise_null(TN_EUNSUPPORTED, "tn_chat_parse: the template has %zu bytes, but at most %d are supported",

@@ -2,7 +2,6 @@
 #ifndef TENON_EXTRAS_CHAT_CHAT_PRIVATE_H
 #define TENON_EXTRAS_CHAT_CHAT_PRIVATE_H
 
-#include "core/base/toolbox.h"
 #include "extras/chat.h"
 
 /* In comments: what a step takes from the stack, and leaves there. */

@@ -309,7 +309,7 @@ static void define_all(tn__chat_vm *v, int64_t n, const tn_message *m)
 tn_status tn_chat_text_run(const tn_chat *c, int64_t n, const tn_message *messages, tn_string *to, tn_chat_args a)
 {
     static const char *const who = "tn_chat_text";
-    if (tn__blocked()) return tn_error();
+    if (tn_blocked()) return tn_error();
     if (!c || !to || n < 0 || (n && !messages))
         return tn_raise(TN_EINVAL, "%s: %s", who, n < 0 ? "n is negative" : "a pointer is NULL");
     for (int64_t i = 0; i < n; i++)

@@ -1,7 +1,6 @@
 /* chat_values.c — values of a running chat template: texts, lists, dicts, with Python's rules. */
 #include "core/system/system.h"
 
-#include "data/text/data_private.h"
 #include "extras/chat/chat_values.h"
 
 #include <stdarg.h>
@@ -293,11 +292,13 @@ tn__value tn__value_joined(tn__chat_vm *v, tn__value x, tn__value y)
     return tn__text_value(both, (size_t)(x.n + y.n));
 }
 
+bool tn__chat_blank(uint32_t c) { return tn_is_space(c) || (c >= 0x1c && c <= 0x1f); }
+
 /* True if the character of text x at *at, which is advanced, is one of those to strip. */
 static bool strips(tn__value x, size_t *at, const tn__value *chars)
 {
     const uint32_t c = tn_utf8_next(x.text, (size_t)x.n, at, NULL);
-    if (!chars) return tn__is_blank(c);
+    if (!chars) return tn__chat_blank(c);
     for (size_t i = 0; i < (size_t)chars->n;)
         if (tn_utf8_next(chars->text, (size_t)chars->n, &i, NULL) == c) return true;
     return false;

@@ -99,6 +99,7 @@ void tn__write_json(tn__chat_vm *v, tn__value x, tn_string *to);
 /* A text of the run from a string, which is emptied. */
 tn__value tn__kept_text(tn__chat_vm *v, tn_string *s);
 tn__value tn__value_joined(tn__chat_vm *v, tn__value x, tn__value y);
+bool      tn__chat_blank(uint32_t c); /* white space of Python's str.split() */
 /* Text x without the characters at its ends that are in `chars`; NULL: white space. */
 tn__value tn__value_stripped(tn__value x, const tn__value *chars, bool left, bool right);
 

@@ -7,8 +7,7 @@
  * The backward direction runs forward over rows that are reversed, each by its own length. */
 #include "data/data.h"
 #include "extras/elmo.h"
-#include "models/files/hf_config.h"
-#include "models/files/sizes.h"
+#include "models/models.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -48,12 +47,12 @@ static int64_t filters_in_all(const tn_elmo_config *c) { return c->filters * c->
 
 tn_elmo_config tn_elmo_size(const char *name)
 {
-    static const tn__model_size sizes[] = {{.name = "tiny", .dim = 32, .hidden = 64},
-                                           {.name = "small", .dim = 128, .hidden = 512},
-                                           {.name = "medium", .dim = 256, .hidden = 1024},
-                                           {.name = "large", .dim = 512, .hidden = 4096},
-                                           {0}};
-    const tn__model_size       *s = tn__model_size_find(__func__, sizes, name);
+    static const tn_model_size sizes[] = {{.name = "tiny", .dim = 32, .hidden = 64},
+                                          {.name = "small", .dim = 128, .hidden = 512},
+                                          {.name = "medium", .dim = 256, .hidden = 1024},
+                                          {.name = "large", .dim = 512, .hidden = 4096},
+                                          {0}};
+    const tn_model_size       *s = tn_model_size_find(__func__, sizes, name);
     return s ? TN_WITH(tn_elmo_config, TN_ELMO_DEFAULTS, .dim = s->dim, .hidden = s->hidden)
              : (tn_elmo_config){.zero_ = 0};
 }
@@ -153,7 +152,7 @@ static bool run_layers(tn_elmo *m, const tn_elmo_batch *b, tn_tensor **x, tn_ten
 bool tn_elmo_vectors(tn_elmo *m, const tn_elmo_batch *b, tn_tensor *layer[TN_ELMO_LAYERS])
 {
     tn_tensor *x, *left[2], *right[2];
-    if (!tn__not_null("tn_elmo_vectors", "the output for the layers", layer)) return false;
+    if (!layer) return tn_raise_false(TN_EINVAL, "tn_elmo_vectors: the output for the layers is NULL");
     for (int i = 0; i < TN_ELMO_LAYERS; i++) layer[i] = NULL;
     if (!tn_ready(m)) return false;
     const tn_frame f = tn_enter(m);
@@ -266,17 +265,17 @@ tn_elmo_batch tn_elmo_sentences(const tn_elmo *m, int64_t n, const tn_text *line
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
-static void *load(const tn__hf_source *s)
+static void *load(const tn_hf_source *s)
 {
     tn_elmo_config c = {.zero_ = 0};
-    tn__weights    w;
-    if (!tn__hf_read(s, &table, &c)) return NULL;
+    tn_hf_weights  w;
+    if (!tn_hf_source_read(s, &table, &c)) return NULL;
     const int64_t all = filters_in_all(&c), lstm = 4 * c.hidden * 2 * c.dim + c.hidden * c.dim;
     const int64_t n = c.vocab * c.dim + 4 * lstm + all * (2 * all * c.highways + c.dim);
-    const bool    ok = tn__weights_open(&w, s, n, 0);
-    return tn__weights_load(&w, ok ? tn_elmo_create(c) : NULL, &table);
+    const bool    ok = tn_hf_weights_open(&w, s, n, 0);
+    return tn_hf_weights_load(&w, ok ? tn_elmo_create(c) : NULL, &table);
 }
-tn_elmo *tn_elmo_load(const char *dir) { return tn__hf_load(dir, load); }
+tn_elmo *tn_elmo_load(const char *dir) { return tn_hf_load(dir, load); }
 
 tn_status tn_elmo_save(tn_elmo *m, const char *dir)
 {

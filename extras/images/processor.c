@@ -260,7 +260,7 @@ tn_status tn_image_processor_save(const tn_image_processor *p, const char *dir)
         tn_json_close(w);
     }
     tn_json_close(w);
-    if (tn_error() == TN_OK && tn__json_save_with_sha256(w, path) != TN_OK) {} /* an error is set */
+    if (tn_error() == TN_OK && tn_json_save_with_sha256(w, path) != TN_OK) {} /* an error is set */
     tn_json_writer_free(w);
     return tn_error();
 }

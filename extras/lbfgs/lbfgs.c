@@ -4,8 +4,6 @@
  *
  * All weights are one vector of f64; each evaluation writes it to the weights. Sums are serial, so that the bits do not
  * depend on the number of threads. */
-#include "autograd/tape/casts.h"
-#include "core/base/toolbox.h"
 #include "extras/lbfgs.h"
 
 #include <math.h>
@@ -263,7 +261,7 @@ static bool iterate(tn_lbfgs *o, double *f, bool last)
 tn_status tn_lbfgs_step(tn_lbfgs *o, tn_closure closure, void *user, double *loss)
 {
     if (loss) *loss = NAN;
-    if (tn__blocked()) return tn_error();
+    if (tn_blocked()) return tn_error();
     if (!o || !closure) return tn_raise(TN_EINVAL, "tn_lbfgs_step: the %s is NULL", o ? "closure" : "optimizer");
     const int64_t evaluations = o->evaluations, n = o->c.max_iter;
     const int64_t most = o->c.max_eval >= 0 ? o->c.max_eval : n > INT64_MAX / 2 ? n : n / 4 * 5 + n % 4 * 5 / 4;
@@ -310,7 +308,7 @@ static bool take_weights(tn_lbfgs *o)
     int64_t k = 0;
     for (tn_each p = tn_module_each(o->c.module, TN_EACH_PARAMETER); tn_next(&p);)
         if (tn_needs_grad(p.tensor) && k < o->weights) {
-            tn__train_leaf(p.tensor);
+            tn_mark_trained(p.tensor);
             o->weight[k++] = tn_keep(p.tensor), o->n += tn_numel(p.tensor);
         }
     const size_t history = (size_t)o->c.history;
@@ -321,7 +319,7 @@ static bool take_weights(tn_lbfgs *o)
 
 tn_lbfgs *tn_lbfgs_create(tn_lbfgs_config c)
 {
-    if (tn__blocked() || !config_valid(&c)) return NULL;
+    if (tn_blocked() || !config_valid(&c)) return NULL;
     tn_lbfgs *o = tn_mem_get(sizeof *o);
     if (!o) return NULL;
     o->c = c, o->scale = 1;

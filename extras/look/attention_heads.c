@@ -2,7 +2,6 @@
  *
  * A gate ξ_h = 1 on the output of head h has the derivative ∂L/∂ξ_h = Att_h(x)ᵀ ∂L/∂Att_h(x): importance is the
  * sensitivity of the loss to the head. It is computed for each sequence, and the absolute values are averaged. */
-#include "core/base/toolbox.h"
 #include "extras/look.h"
 
 #include <math.h>
@@ -10,8 +9,8 @@
 typedef struct {
     tn_heads *all;
     tn_mha   *of;
-    char     *path, *part; /* part: path of its heads' output */
-    int64_t   first;       /* index of its first unit */
+    int64_t   first;                                        /* index of its first unit */
+    char      path[TN_PATH_BYTES], part[TN_PATH_BYTES + 8]; /* part: path of its heads' output */
 } attention;
 
 typedef struct {
@@ -42,14 +41,14 @@ static void list_heads(void *model, tn_heads *h, int64_t *attentions, int64_t *u
         tn_mha *m = tn_mha_of(e.module);
         if (!m) continue;
         if (h) {
-            char       part[TN_PATH_BYTES + 8];
             attention *a = &h->attention[*attentions];
-            snprintf(part, sizeof part, "%s%sheads", e.name, *e.name ? "." : "");
-            *a = (attention){h, m, tn__strdup(e.name), tn__strdup(part), *units};
+            a->all = h, a->of = m, a->first = *units;
+            snprintf(a->path, sizeof a->path, "%s", e.name);
+            snprintf(a->part, sizeof a->part, "%s%sheads", e.name, *e.name ? "." : "");
             for (int64_t k = 0; k < m->kv_heads; k++)
                 h->unit[*units + k] = (unit){.attention = *attentions, .at = k * query_heads(m)};
-            if (a->part) tn_look_request(h->gates, a->part, .change = mask_output, .user = a);
-            if (a->part) tn_look_request(h->grads, a->part, .grad = true);
+            tn_look_request(h->gates, a->part, .change = mask_output, .user = a);
+            tn_look_request(h->grads, a->part, .grad = true);
         }
         ++*attentions, *units += m->kv_heads;
     }
@@ -61,12 +60,12 @@ tn_heads *tn_heads_new(void *model)
     if (!tn_module_ready("tn_heads_new", model)) return NULL;
     list_heads(model, NULL, &attentions, &units);
     if (!attentions) return tn_raise_null(TN_EINVAL, "tn_heads_new: this model has no multi-head attention (tn_mha)");
-    tn_heads *h = tn__mem_zeroed(sizeof *h);
+    tn_heads *h = tn_mem_get(sizeof *h);
     if (!h) return NULL;
     h->model = model, h->attentions = attentions, h->units = units;
     h->gates = tn_look_new(), h->grads = tn_look_new();
-    h->attention = tn__mem_zeroed((size_t)attentions * sizeof *h->attention);
-    h->unit = tn__mem_zeroed((size_t)(units ? units : 1) * sizeof *h->unit);
+    h->attention = tn_mem_get((size_t)attentions * sizeof *h->attention);
+    h->unit = tn_mem_get((size_t)(units ? units : 1) * sizeof *h->unit);
     if (tn_error() == TN_OK) list_heads(model, h, &attentions, &units);
     if (tn_error() != TN_OK) tn_heads_free(h), h = NULL;
     return h;
@@ -76,11 +75,9 @@ void tn_heads_free(tn_heads *h)
 {
     if (!h) return;
     tn_look_free(h->gates), tn_look_free(h->grads);
-    for (int64_t i = 0; h->attention && i < h->attentions; i++)
-        tn__strfree(h->attention[i].path), tn__strfree(h->attention[i].part);
-    if (h->attention) tn__mem_put(h->attention, (size_t)h->attentions * sizeof *h->attention);
-    if (h->unit) tn__mem_put(h->unit, (size_t)(h->units ? h->units : 1) * sizeof *h->unit);
-    tn__mem_put(h, sizeof *h);
+    tn_mem_put(h->attention, (size_t)h->attentions * sizeof *h->attention);
+    tn_mem_put(h->unit, (size_t)(h->units ? h->units : 1) * sizeof *h->unit);
+    tn_mem_put(h, sizeof *h);
 }
 
 int64_t tn_heads_count(const tn_heads *h) { return h ? h->units : 0; }
@@ -119,7 +116,7 @@ static tn_tensor *mask_output(const char *path, tn_tensor *t, void *user)
 
 void tn_heads_mask(tn_heads *h, int64_t i, bool masked)
 {
-    if (tn__blocked()) return;
+    if (tn_blocked()) return;
     if (!h || i < 0 || i >= h->units)
         tn_raise(TN_EINDEX, "tn_heads_mask: head %lld does not exist; the model has %lld", (long long)i,
                  (long long)tn_heads_count(h));
@@ -148,13 +145,12 @@ static void add_importance(tn_heads *h, const attention *a, double factor)
 
 tn_status tn_heads_add(tn_heads *h, tn_look_loss loss, void *user)
 {
-    if (tn__blocked()) return tn_error();
+    if (tn_blocked()) return tn_error();
     if (!h || !loss) return tn_raise(TN_EINVAL, "tn_heads_add: the %s is NULL", h ? "loss" : "list of heads");
     int64_t texts = 0;
     tn_look_clear(h->grads);
     const tn_scope outer = tn_heads_begin(h), s = tn_look_begin(h->grads);
-    tn_tensor     *l = loss(h->model, user);
-    tn__self.mode.look = s.mode.look; /* do not observe the backward pass */
+    tn_tensor     *l = tn_scope_return(s, loss(h->model, user)); /* the backward pass is not observed */
     if (!l && tn_error() == TN_OK) tn_raise(TN_EINVAL, "tn_heads_add: the loss is NULL");
     for (int64_t i = 0; i < h->attentions && tn_error() == TN_OK; i++) {
         const tn_tensor *y = tn_look_at(h->grads, h->attention[i].part);
@@ -197,7 +193,7 @@ void tn_heads_order(const tn_heads *h, tn_prune_order way, uint64_t seed, int64_
 
 tn_status tn_heads_prune(tn_heads *h, int64_t n, const int64_t *heads)
 {
-    if (tn__blocked()) return tn_error();
+    if (tn_blocked()) return tn_error();
     if (!h || (n > 0 && !heads)) return tn_raise(TN_EINVAL, "tn_heads_prune: the list of heads is NULL");
     for (int64_t i = 0; i < n; i++)
         if (heads[i] < 0 || heads[i] >= h->units)
@@ -206,7 +202,7 @@ tn_status tn_heads_prune(tn_heads *h, int64_t n, const int64_t *heads)
     for (int64_t k = 0; k < h->attentions && tn_error() == TN_OK; k++) {
         const attention *a = &h->attention[k];
         const int64_t    of = query_heads(a->of);
-        int64_t          count = 0, *gone = tn__mem_get((size_t)(a->of->heads + 1) * sizeof *gone);
+        int64_t          count = 0, *gone = tn_mem_get((size_t)(a->of->heads + 1) * sizeof *gone);
         const size_t     bytes = (size_t)(a->of->heads + 1) * sizeof *gone;
         for (int64_t j = 0; gone && j < a->of->kv_heads; j++) {
             bool named = false;
@@ -214,7 +210,7 @@ tn_status tn_heads_prune(tn_heads *h, int64_t n, const int64_t *heads)
             for (int64_t i = 0; named && i < of; i++) gone[count++] = a->of->left[j * of + i];
         }
         if (count) tn_mha_prune(a->of, count, gone);
-        if (gone) tn__mem_put(gone, bytes);
+        tn_mem_put(gone, bytes);
     }
     return tn_error();
 }

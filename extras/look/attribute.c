@@ -7,10 +7,10 @@
  * halved. Halving is needed: after a layer norm, a path that starts at 0 may have its whole integral before α = 1e-5.
  * The token embeddings are replaced at their module, through nn/look.h. With one step the result is gradient ×
  * (input - baseline) at the input. */
-#include "core/base/toolbox.h"
 #include "extras/look.h"
 
 #include <math.h>
+#include <string.h>
 
 typedef struct {
     const tn_attribute_args *a;
@@ -126,6 +126,14 @@ static bool integrate(path_state *c, piece p, double close, int64_t *left, tn_te
     return tn_error() == TN_OK;
 }
 
+/* The shortest text that reads back as v, 3 rather than 3.0. */
+static const char *number(double v, char to[32])
+{
+    const int n = tn_format_double(v, to);
+    if (n > 2 && !strcmp(to + n - 2, ".0")) to[n - 2] = 0;
+    return to;
+}
+
 /* The mean gradient on the path, owned by the caller; NULL: raised. Errors of the size of rounding are accepted. */
 static tn_tensor *mean_gradient(path_state *c, double at_words, double at_baseline)
 {
@@ -135,6 +143,7 @@ static tn_tensor *mean_gradient(path_state *c, double at_words, double at_baseli
     const int64_t pieces = c->a->steps > 3 ? c->a->steps / 3 : 1;
     int64_t       left = MOST + c->a->steps;
     double        sum = NAN;
+    char          text[32];
     for (double close = within / 8; tn_error() == TN_OK; close /= 4) {
         tn_tensor *g = NULL;
         piece      p = {.at_to = at_baseline};
@@ -154,7 +163,7 @@ static tn_tensor *mean_gradient(path_state *c, double at_words, double at_baseli
                 TN_ENUMERIC,
                 "tn_attribute: after %d steps the sum still differs from the difference %s by more than .within; put "
                 "a model with dropout in eval mode (tn_eval), use another .baseline, or increase .within",
-                MOST, tn__format_number(difference));
+                MOST, number(difference, text));
     }
     return NULL;
 }
@@ -162,12 +171,13 @@ static tn_tensor *mean_gradient(path_state *c, double at_words, double at_baseli
 static tn_tensor *attribute(path_state *c, double at_words, double at_baseline)
 {
     tn_tensor *g = NULL;
+    char       text[2][32];
     if (tn_error() == TN_OK && !isfinite(at_words - at_baseline))
         return tn_raise_null(
             TN_ENUMERIC,
             "tn_attribute: the score is %s at the input and %s at the baseline; look for NaN and Inf in the "
             "model's weights",
-            tn__format_number(at_words), tn__format_number(at_baseline));
+            number(at_words, text[0]), number(at_baseline, text[1]));
     if (c->a->steps > 1) g = mean_gradient(c, at_words, at_baseline);
     else score_at(c, 1, 1, &g);
     tn_tensor *y = g && tn_error() == TN_OK ? tn_to(contributions(c, g), TN_F32) : NULL;
@@ -177,7 +187,7 @@ static tn_tensor *attribute(path_state *c, double at_words, double at_baseline)
 
 tn_tensor *tn_attribute_run(tn_attribute_args a)
 {
-    if (tn__blocked() || !tn_module_ready("tn_attribute", a.model)) return NULL;
+    if (tn_blocked() || !tn_module_ready("tn_attribute", a.model)) return NULL;
     if (!a.path || !a.score) return tn_raise_null(TN_EINVAL, "tn_attribute: .%s is missing", a.path ? "score" : "path");
     if (a.steps < 1 || a.steps > 1024)
         return tn_raise_null(TN_EINVAL, "tn_attribute: .steps is %lld, but must be from 1 to 1024", (long long)a.steps);

@@ -4,10 +4,10 @@
  * Without .padding, the tokens from a position on are other ones, and results before it are compared: for at most
  * PLACES positions, the second and the last token among them. The last one reveals each query that attends to it,
  * whatever the mask; the others, masks that are wrong only within a part of the sequence. */
-#include "core/base/toolbox.h"
 #include "extras/surface.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { PLACES = 8 };
 
@@ -140,7 +140,7 @@ static void find(search *s, int64_t *tokens, tn_leak *to)
 static bool check(const tn_mask_leak_args *a)
 {
     const tn_tensor *x = a->tokens, *p = a->padding;
-    if (tn__blocked() || !tn_module_ready("tn_mask_leak", a->model)) return false;
+    if (tn_blocked() || !tn_module_ready("tn_mask_leak", a->model)) return false;
     if (a->run && is_matrix(x, TN_I64) &&
         (!p || (is_matrix(p, TN_BOOL) && tn_size(p, 0) == tn_size(x, 0) && tn_size(p, 1) == tn_size(x, 1))))
         return true;

@@ -1,7 +1,6 @@
 /* probe.c — probing: trains a classifier on hidden states; similarity of two sets of hidden states.
  *
  * Linear CKA (Kornblith et al. 2019), of centred X, Y:  ‖Yᵀ X‖² / (‖Xᵀ X‖ · ‖Yᵀ Y‖), norms of Frobenius */
-#include "core/base/toolbox.h"
 #include "extras/surface.h"
 #include "optim/optim.h"
 
@@ -18,10 +17,12 @@ static bool check_rows(const char *x_name, const tn_tensor *x, const char *y_nam
                           y ? tn_shape_text(tn_shape_of(y), b, sizeof b) : "NULL");
 }
 
+static int64_t most_of(int64_t a, int64_t b) { return a > b ? a : b; }
+
 static int64_t classes_of(const tn_tensor *y)
 {
     int64_t most = -1;
-    for (int64_t i = 0; i < tn_numel(y); i++) most = tn__max_i64(most, tn_get_i64(y, i));
+    for (int64_t i = 0; i < tn_numel(y); i++) most = most_of(most, tn_get_i64(y, i));
     return most + 1;
 }
 
@@ -49,7 +50,7 @@ static void train(tn_sequential *net, const tn_probe_args *a, tn_tensor *x)
 {
     const int64_t n = tn_size(x, 0), batch = n < 512 ? n : 512;
     tn_optimizer *opt = tn_adamw_new(net, .lr = a->lr, .weight_decay = a->decay);
-    tn_schedule  *lr = tn_warmup_lr_new(opt, .warmup = tn__max_i64(1, a->steps / 10), .steps = a->steps);
+    tn_schedule  *lr = tn_warmup_lr_new(opt, .warmup = most_of(1, a->steps / 10), .steps = a->steps);
     for (int64_t step = 0; step < a->steps && tn_error() == TN_OK; step++) {
         const tn_scope s = tn_scope_begin();
         tn_tensor     *at = n > batch ? tn_randint(TN_SHAPE(batch), 0, n) : tn_arange(n);
@@ -66,7 +67,7 @@ static void train(tn_sequential *net, const tn_probe_args *a, tn_tensor *x)
 double tn_probe_run(tn_probe_args a)
 {
     double right = NAN;
-    if (tn__blocked() || !check_rows("x", a.x, "y", a.y) || !check_rows("test_x", a.test_x, "test_y", a.test_y))
+    if (tn_blocked() || !check_rows("x", a.x, "y", a.y) || !check_rows("test_x", a.test_x, "test_y", a.test_y))
         return right;
     if (classes_of(a.y) < 1 || classes_of(a.test_y) < 1)
         return tn_raise(TN_EINVAL, "tn_probe: .%s has no class of at least 0", classes_of(a.y) < 1 ? "y" : "test_y"),
@@ -77,7 +78,7 @@ double tn_probe_run(tn_probe_args a)
     tn_generator   g = {a.seed, 0}, *before = tn_use_generator(&g);
     tn_tensor     *x = a.x, *test = a.test_x;
     keep_labelled(&x, &a.y), keep_labelled(&test, &a.test_y);
-    const int64_t  classes = tn__max_i64(classes_of(a.y), classes_of(a.test_y)), d = tn_size(x, 1);
+    const int64_t  classes = most_of(classes_of(a.y), classes_of(a.test_y)), d = tn_size(x, 1);
     tn_sequential *net = tn_sequential_new();
     if (a.hidden) {
         tn_append(net, tn_linear_new(.in = d, .out = a.hidden));
@@ -98,7 +99,7 @@ double tn_probe_run(tn_probe_args a)
 
 double tn_cka(tn_tensor *x, tn_tensor *y)
 {
-    if (tn__blocked()) return NAN;
+    if (tn_blocked()) return NAN;
     if (!x || !y || tn_ndim(x) != 2 || tn_ndim(y) != 2 || tn_size(x, 0) != tn_size(y, 0) || tn_size(x, 0) < 2)
         return tn_raise(TN_ESHAPE, "tn_cka: x and y must be [N, D] and [N, E] with at least 2 rows"), NAN;
     const tn_scope s = tn_no_grad_begin();

@@ -3,7 +3,6 @@
  *   A_l = ½ (mean over the heads of layer l's weights + 1), rows normalised to sum 1;   rollout: A_L · … · A_1
  *
  * The flow uses A as capacities of a network, from each token of the last layer to each token of the first. */
-#include "core/base/toolbox.h"
 #include "extras/look.h"
 
 #include <string.h>
@@ -11,7 +10,7 @@
 static bool check_weights(const char *who, int64_t layers, tn_tensor *const *w)
 {
     char a[192], b[192];
-    if (tn__blocked()) return false;
+    if (tn_blocked()) return false;
     if (layers < 1 || !w || !w[0])
         return tn_raise_false(TN_EINVAL, "%s: weights is NULL or layers is less than 1", who);
     const tn_shape s = tn_shape_of(w[0]);
@@ -132,7 +131,7 @@ tn_tensor *tn_attention_flow(int64_t layers, tn_tensor *const *weights)
     tn_tensor     *all[2] = {NULL}, *to = tn_empty_of(TN_F64, TN_SHAPE(rows, n, n));
     const size_t   one = (size_t)(layers * n * n), nodes = (size_t)((layers + 1) * n);
     const size_t   bytes = 3 * one * sizeof(double) + 2 * nodes * sizeof(int64_t);
-    double        *memory = to ? tn__mem_get(bytes) : NULL, *out = memory ? tn_data_mut(to) : NULL;
+    double        *memory = to ? tn_mem_get(bytes) : NULL, *out = memory ? tn_data_mut(to) : NULL;
     net            g = {.layers = layers, .n = n};
     if (out) g.room = memory + one, g.back = g.room + one, g.from = (int64_t *)(void *)(g.back + one);
     if (out) g.queue = g.from + nodes;
@@ -143,6 +142,6 @@ tn_tensor *tn_attention_flow(int64_t layers, tn_tensor *const *weights)
         }
         if (tn_error() == TN_OK) flow_rows(&g, memory, out + b * n * n);
     }
-    if (memory) tn__mem_put(memory, bytes);
+    tn_mem_put(memory, bytes);
     return tn_scope_return(s, tn_error() == TN_OK ? tn_to(to, tn_dtype_of(weights[0])) : NULL);
 }

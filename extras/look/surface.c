@@ -3,7 +3,6 @@
  *
  * Weights before a norm can be scaled without changing the function, which makes plain random directions meaningless.
  * So each filter d_i, a row of a matrix, gets the norm of the model's own filter: d_i · ‖w_i‖ / ‖d_i‖. */
-#include "core/base/toolbox.h"
 #include "extras/surface.h"
 
 #include <math.h>
@@ -107,7 +106,7 @@ static tn_tensor *main_directions(tn_tensor *x)
                                                     : "tn_weights_path: the vectors are not all finite");
     x = tn_mul_scalar(x, 1 / most);
     const size_t bytes = (size_t)(n * n + 2 * n) * sizeof(double);
-    double      *a = tn__mem_get(bytes);
+    double      *a = tn_mem_get(bytes);
     if (!a) return NULL;
     tn_tensor *part = tn_zeros_of(TN_F64, TN_SHAPE(2, n));
     double    *v = a + n * n;
@@ -118,7 +117,7 @@ static tn_tensor *main_directions(tn_tensor *x)
                                   "vectors");
         tn_copy_in(part, TN_F64, v, (size_t)(2 * n) * sizeof *v);
     }
-    tn__mem_put(a, bytes);
+    tn_mem_put(a, bytes);
     tn_tensor *d = tn_matmul(tn_to(part, TN_F32), x);
     return tn_div(d, tn_add_scalar(tn_norm(d, .dims = TN_DIMS(1), .keepdim = true), 1e-30));
 }
@@ -127,7 +126,7 @@ tn_status tn_weights_path(int64_t n, tn_tensor *const *vectors, tn_tensor **dire
 {
     if (directions) *directions = NULL;
     if (places) *places = NULL;
-    if (tn__blocked()) return tn_error();
+    if (tn_blocked()) return tn_error();
     if (!vectors || !directions || !places || n < 3 || n > 1024)
         return tn_raise(TN_EINVAL, "tn_weights_path: n must be from 3 to 1024, and vectors, directions and places not "
                                    "NULL");
@@ -210,13 +209,13 @@ tn_status tn_surface_run(tn_surface_args a)
     if (!check_arguments(&a)) return tn_error();
     int64_t        n = 0;
     const size_t   bytes = (size_t)a.ny * sizeof(int64_t);
-    int64_t       *row = tn__mem_get(bytes);
+    int64_t       *row = tn_mem_get(bytes);
     const tn_scope s = tn_no_grad_begin();
     for (int64_t y = 0; row && y < a.ny && (a.most <= 0 || n < a.most); y++)
         if (!row_is_done(&a, y)) row[n++] = y;
     plane p = {.a = &a, .at = tn_weights_vector(a.model), .row = row, .numbers = *tn_current_generator()};
     if (tn_error() == TN_OK) tn_parallel_for(n, 1, compute_rows, &p);
     tn_scope_end(s);
-    if (row) tn__mem_put(row, bytes);
+    tn_mem_put(row, bytes);
     return tn_error();
 }

@@ -2,7 +2,7 @@
 #ifndef TENON_EXTRAS_PEFT_PATTERN_H
 #define TENON_EXTRAS_PEFT_PATTERN_H
 
-#include "core/base/toolbox.h"
+#include <stdbool.h>
 
 /* re.fullmatch of Python for ASCII: literals, ".", sets, \d \w \b and escaped signs, groups, "|", and the quantifiers
  * * + ? {m,n}, also lazy. 1: matches; 0: does not; -1: the pattern has other syntax or needs too many steps. */

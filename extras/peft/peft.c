@@ -275,8 +275,9 @@ tn_status tn_peft_save_run(void *m, const char *dir, tn_peft_save_args a)
         }
     for (parameter p = parameters_of(m); next_parameter(&p);)
         if (tn_needs_grad(p.each.tensor)) tn_safetensors_put(w, p.name, p.tensor);
-    if (tn_error() == TN_OK && tn__path_in(dir, WEIGHTS, path, sizeof path)) (void)!tn_safetensors_save(w, path);
-    (void)tn__config_save(j, dir, TN__PEFT_CONFIG); /* last: a directory without it is not taken for an adapter */
+    if (tn_error() == TN_OK && tn__peft_path(dir, WEIGHTS, path)) (void)!tn_safetensors_save(w, path);
+    if (tn_error() == TN_OK && tn__peft_path(dir, TN__PEFT_CONFIG, path)) /* last: without it, it is no adapter */
+        (void)!tn_json_save_with_sha256(j, path);
     tn_json_writer_free(j);
     tn_safetensors_writer_free(w);
     tn_scope_end(s);
@@ -488,8 +489,7 @@ tn_status tn_module_peft_load(void *m, const char *dir)
     char    path[1024];
     adapter a = {.path = path};
     if (!tn_module_ready("tn_peft_load", m)) return tn_error();
-    if (tn__peft_config_read(dir, &a.config) && tn__path_in(dir, WEIGHTS, path, sizeof path))
-        a.f = tn_safetensors_open(path);
+    if (tn__peft_config_read(dir, &a.config) && tn__peft_path(dir, WEIGHTS, path)) a.f = tn_safetensors_open(path);
     if (!a.f) return tn_json_free(a.config.doc), tn_error();
     const size_t   count = (size_t)tn_safetensors_count(a.f);
     const bool     has = tn_module_has_lora(m);

@@ -180,10 +180,17 @@ static bool check_options(const tn__peft_config *c)
     return tn_error() == TN_OK;
 }
 
+bool tn__peft_path(const char *dir, const char *name, char path[1024])
+{
+    if (!dir) return tn_raise_false(TN_EINVAL, "the directory is NULL; expected the one that contains '%s'", name);
+    if (snprintf(path, 1024, "%s/%s", dir, name) < 1024) return true;
+    return tn_raise_false(TN_EINVAL, "the path of '%s' is too long", name);
+}
+
 bool tn__peft_config_read(const char *dir, tn__peft_config *c)
 {
     const tn_json_limits limits = {.depth = 8, .bytes = 1 << 20, .values = 100000};
-    if (!tn__path_in(dir, TN__PEFT_CONFIG, c->path, sizeof c->path)) return false;
+    if (!tn__peft_path(dir, TN__PEFT_CONFIG, c->path)) return false;
     c->doc = tn_json_load_within(c->path, limits);
     if (!c->doc || !check_members(c) || !check_init(c) || !check_options(c)) return false;
     c->rank = tn_json_i64(tn_json_need(c->doc, "r")), c->alpha = tn_json_double(tn_json_need(c->doc, "lora_alpha"));

@@ -2,9 +2,11 @@
 #ifndef TENON_EXTRAS_PEFT_PEFT_CONFIG_H
 #define TENON_EXTRAS_PEFT_PEFT_CONFIG_H
 
-#include "models/files/hf_config.h"
+#include "nn/nn.h"
 
 #define TN__PEFT_CONFIG "adapter_config.json"
+
+bool tn__peft_path(const char *dir, const char *name, char path[1024]); /* dir/name; false: raised */
 
 typedef struct {
     char     path[1024];

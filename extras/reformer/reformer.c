@@ -145,23 +145,23 @@ tn_reformer *tn_reformer_create(tn_reformer_config c)
 
 /* ---- files: the weights have Hugging Face's names ---------------------------------------------------------------- */
 
-void *tn__reformer_load(const tn__hf_source *source)
+void *tn__reformer_load(const tn_hf_source *source)
 {
     tn__reformer_stored s = {.c = {TN_REFORMER_DEFAULTS}};
-    tn__weights         w;
-    if (!tn__hf_read(source, tn__reformer_table(), &s)) return NULL;
+    tn_hf_weights       w;
+    if (!tn_hf_source_read(source, tn__reformer_table(), &s)) return NULL;
     tn_reformer_config *c = &s.c;
     if (s.axial && !c->axial[0]) c->axial[0] = c->axial[1] = 64, c->axial_dim[0] = 64, c->axial_dim[1] = 192;
     if (!s.axial) c->axial[0] = c->axial[1] = 0;
     c->layers = (int64_t)strlen(s.kinds), c->kinds = s.kinds;
     const int64_t inner = c->dim * (3 * c->heads * c->head_dim + 2 * c->ff);
     const int64_t positions = s.axial ? 0 : c->positions * c->dim;
-    const bool    ok = tn__weights_open(&w, source, 3 * c->vocab * c->dim + positions + c->layers * inner, 0);
+    const bool    ok = tn_hf_weights_open(&w, source, 3 * c->vocab * c->dim + positions + c->layers * inner, 0);
     tn_reformer  *m = ok ? tn_reformer_create(*c) : NULL;
     if (m) m->begin = s.begin, m->end = s.end, m->padding = s.padding, m->decoder_begin = s.decoder_begin;
-    return tn__weights_load(&w, m, tn__reformer_table_of(w.file));
+    return tn_hf_weights_load(&w, m, tn__reformer_table_of(w.file));
 }
-tn_reformer *tn_reformer_load(const char *dir) { return tn__hf_load(dir, tn__reformer_load); }
+tn_reformer *tn_reformer_load(const char *dir) { return tn_hf_load(dir, tn__reformer_load); }
 
 tn_status tn_reformer_save(tn_reformer *m, const char *dir)
 {

@@ -110,6 +110,6 @@ bool tn__reformer_complete(tn_reformer_config *c, char kinds[TN_REFORMER_LAYERS 
     static const char *const who = "tn_reformer_new";
     if (!c->activation) c->activation = "relu";
     const stored s = {.c = *c};
-    return tn__init_and_activation(who, c->init, &c->activation) && tn_hf_config_within(who, &table, &s) &&
+    return tn_hf_init_and_activation(who, c->init, &c->activation) && tn_hf_config_within(who, &table, &s) &&
            kinds_of(c, kinds) && axial_fits(c) && buckets_fit(c);
 }

@@ -39,6 +39,6 @@ const tn_hf_files *tn__reformer_table_of(const tn_safetensors *f); /* for readin
 
 /* Fills in defaults; raises for invalid values. kinds: out, one letter per layer, NUL-terminated. */
 bool  tn__reformer_complete(tn_reformer_config *c, char kinds[TN_REFORMER_LAYERS + 1]);
-void *tn__reformer_load(const tn__hf_source *s);
+void *tn__reformer_load(const tn_hf_source *s);
 
 #endif

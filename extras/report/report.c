@@ -1,6 +1,5 @@
 /* report.c — the page around a report's parts, and the parts that are text. Style and script are in report_style.c. */
 #include "extras/report/report_private.h"
-#include "core/base/toolbox.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -16,6 +15,8 @@ void tn__report_put(tn_report *r, const char *fmt, ...)
     va_end(ap);
     tn_string_add(&r->body, tn_text_of(text));
 }
+
+double tn__power_of_ten(double x) { return pow(10, x); }
 
 bool tn__is_drawn(double v) { return fabs(v) <= 1e37; }
 
@@ -40,12 +41,24 @@ tn__number_text tn__short(double v)
     return x;
 }
 
+/* The character at *at, which is moved past it; 0x110000 for a byte that is not part of a well-formed character. */
+static uint32_t next_point(const char *text, size_t n, size_t *at)
+{
+    const size_t   from = *at;
+    bool           valid = true;
+    const uint32_t c = tn_utf8_next(text, n, at, &valid);
+    if (valid) return c;
+    *at = from + 1;
+    return 0x110000;
+}
+
 /* Escapes text; invalid UTF-8 and control characters become U+FFFD. */
 static void put_text(tn_string *to, const char *text)
 {
-    size_t n = text ? strlen(text) : 0, from = 0, len = 1;
-    for (size_t at = 0; at <= n; at += len) {
-        uint32_t    c = at < n ? tn__point(text + at, n - at, &len) : 0;
+    size_t n = text ? strlen(text) : 0, from = 0;
+    for (size_t at = 0, next = 1; at <= n; at = next) {
+        next = at;
+        uint32_t    c = at < n ? next_point(text, n, &next) : (next++, 0u);
         const char *instead = c == '&'    ? "&amp;"
                               : c == '<'  ? "&lt;"
                               : c == '>'  ? "&gt;"
@@ -58,7 +71,7 @@ static void put_text(tn_string *to, const char *text)
         if (at < n && !instead) continue;
         tn_string_add(to, (tn_text){text ? text + from : "", at - from});
         if (at < n) tn_string_add(to, tn_text_of(instead));
-        from = at + len;
+        from = next;
     }
 }
 
@@ -67,9 +80,9 @@ void tn__report_text(tn_report *r, const char *text) { put_text(&r->body, text);
 int64_t tn__report_width(const char *text)
 {
     int64_t width = 0;
-    size_t  n = text ? strlen(text) : 0, len;
-    for (size_t at = 0; at < n; at += len) {
-        uint32_t c = tn__point(text + at, n - at, &len);
+    size_t  n = text ? strlen(text) : 0;
+    for (size_t at = 0; at < n;) {
+        uint32_t c = next_point(text, n, &at);
         width += c >= 0x1100 && (c < 0x1160 || (c >= 0x2e80 && c < 0x110000)) ? 2 : !(c >= 0x300 && c < 0x370);
     }
     return width;
@@ -77,7 +90,7 @@ int64_t tn__report_width(const char *text)
 
 bool tn__report_begin(tn_report *r, const char *who, const void *needed, size_t *mark)
 {
-    if (tn__blocked()) return false;
+    if (tn_blocked()) return false;
     if (!r || !needed) return tn_raise_false(TN_EINVAL, "%s: %s is NULL", who, r ? "an argument" : "r");
     *mark = r->body.bytes;
     return true;
@@ -85,8 +98,8 @@ bool tn__report_begin(tn_report *r, const char *who, const void *needed, size_t 
 
 tn_status tn__report_end(tn_report *r, size_t mark)
 {
-    if (tn__self.error != TN_OK && r->body.at) r->body.bytes = mark, r->body.at[mark] = 0;
-    return tn__self.error;
+    if (tn_error() != TN_OK && r->body.at) r->body.bytes = mark, r->body.at[mark] = 0;
+    return tn_error();
 }
 
 void tn__report_legend(tn_report *r, int k, const char *name)
@@ -103,7 +116,7 @@ void tn__report_legend(tn_report *r, int k, const char *name)
     tn_string_add(&r->legend, tn_text_of(text));
     put_text(&r->legend, name);
     tn_string_add(&r->legend, tn_text_of("</text>\n"));
-    r->legend_end = x + GAP + LETTER * (int)tn__min_i64(tn__report_width(name), 100);
+    r->legend_end = x + GAP + LETTER * (int)tn__report_least(tn__report_width(name), 100);
 }
 
 void tn__report_figure(tn_report *r, const char *title, double width, double height)
@@ -142,9 +155,9 @@ void tn__report_about(tn_report *r, const char *title, const char *about)
 
 tn_report *tn_report_new(const char *title)
 {
-    if (tn__blocked()) return NULL;
-    tn_report *r = tn__mem_zeroed(sizeof *r);
-    if (r && !(r->title = tn__strdup(title ? title : "Report"))) tn_report_free(r), r = NULL;
+    if (tn_blocked()) return NULL;
+    tn_report *r = tn_mem_get(sizeof *r);
+    if (r && tn_string_add(&r->title, tn_text_of(title ? title : "Report")) != TN_OK) tn_report_free(r), r = NULL;
     return r;
 }
 
@@ -154,29 +167,29 @@ void tn_report_free(tn_report *r)
     tn_string_free(&r->body);
     tn_string_free(&r->page);
     tn_string_free(&r->figure_title), tn_string_free(&r->legend);
-    tn__strfree(r->title);
-    tn__mem_put(r, sizeof *r);
+    tn_string_free(&r->title);
+    tn_mem_put(r, sizeof *r);
 }
 
 const char *tn_report_html(tn_report *r, size_t *bytes)
 {
     if (bytes) *bytes = 0;
-    if (tn__blocked()) return NULL;
+    if (tn_blocked()) return NULL;
     if (!r) return tn_raise_null(TN_EINVAL, "tn_report_html: r is NULL");
     r->page.bytes = 0;
     tn__report_head(&r->page, r->scripted, r->refresh);
     tn_string_add(&r->page, tn_text_of("<title>"));
-    put_text(&r->page, r->title);
+    put_text(&r->page, r->title.at);
     tn_string_add(&r->page, tn_text_of("</title>\n"));
     tn_string_add(&r->page, tn_text_of(tn__report_style()));
     tn_string_add(&r->page, tn_text_of("</head>\n<body>\n<h1>"));
-    put_text(&r->page, r->title);
+    put_text(&r->page, r->title.at);
     tn_string_add(&r->page, tn_text_of("</h1>\n"));
     tn_string_add(&r->page, (tn_text){r->body.at, r->body.bytes});
     if (r->choosing) tn_string_add(&r->page, tn_text_of("</div></div>\n"));
     if (r->scripted) tn_string_add(&r->page, tn_text_of(tn__report_script()));
     tn_string_add(&r->page, tn_text_of("</body>\n</html>\n"));
-    if (tn__self.error != TN_OK) return NULL;
+    if (tn_error() != TN_OK) return NULL;
     if (bytes) *bytes = r->page.bytes;
     return r->page.at;
 }
@@ -185,12 +198,12 @@ tn_status tn_report_save(tn_report *r, const char *path)
 {
     size_t      bytes;
     const char *html = tn_report_html(r, &bytes);
-    return html ? tn_file_write(path, html, bytes) : tn__self.error;
+    return html ? tn_file_write(path, html, bytes) : tn_error();
 }
 
 tn_status tn_report_refresh(tn_report *r, int seconds)
 {
-    if (tn__blocked()) return tn__self.error;
+    if (tn_blocked()) return tn_error();
     if (!r || seconds < 0) return tn_raise(TN_EINVAL, "tn_report_refresh: %s", r ? "seconds is negative" : "r is NULL");
     r->refresh = seconds;
     return TN_OK;
@@ -201,7 +214,7 @@ tn_status tn_report_refresh(tn_report *r, int seconds)
 static tn_status element(tn_report *r, const char *who, const char *name, const char *text)
 {
     size_t mark;
-    if (!tn__report_begin(r, who, text, &mark)) return tn__self.error;
+    if (!tn__report_begin(r, who, text, &mark)) return tn_error();
     tn__report_put(r, "<%s>", name);
     tn__report_text(r, text);
     tn__report_put(r, "</%s>\n", name);
@@ -216,7 +229,7 @@ tn_status tn_report_summary(tn_report *r, const char *value, const char *caption
                             const char *const *values)
 {
     size_t mark;
-    if (!tn__report_begin(r, "tn_report_summary", n > 0 ? (const void *)names : r, &mark)) return tn__self.error;
+    if (!tn__report_begin(r, "tn_report_summary", n > 0 ? (const void *)names : r, &mark)) return tn_error();
     if (n < 0 || (n && !values)) return tn_raise(TN_EINVAL, "tn_report_summary: n is negative, or values is NULL");
     tn__report_put(r, value ? "<section class=\"top\"><p><b>" : "<section class=\"top\">");
     if (value) {
@@ -250,7 +263,7 @@ static bool is_number(const char *s)
 tn_status tn_report_table(tn_report *r, int columns, const char *const *names, int64_t rows, const char *const *cells)
 {
     size_t mark;
-    if (!tn__report_begin(r, "tn_report_table", rows > 0 ? (const void *)cells : names, &mark)) return tn__self.error;
+    if (!tn__report_begin(r, "tn_report_table", rows > 0 ? (const void *)cells : names, &mark)) return tn_error();
     if (!names || columns < 1 || rows < 0)
         return tn_raise(TN_EINVAL, "tn_report_table: expected named columns, at least one, and at least 0 rows");
     tn__report_put(r, "<figure><table>\n<tr>");
@@ -281,11 +294,11 @@ static int percent(double probability) { return (int)(100 * fmin(probability, 1)
 tn_status tn_report_filled(tn_report *r, int n, const tn_report_word *words, int others, const tn_report_word *other)
 {
     size_t mark;
-    if (!tn__report_begin(r, "tn_report_filled", words, &mark)) return tn__self.error;
+    if (!tn__report_begin(r, "tn_report_filled", words, &mark)) return tn_error();
     if (n < 0 || others < 0 || (others && !other))
         return tn_raise(TN_EINVAL, "tn_report_filled: n and others must be at least 0, and other not NULL if others "
                                    "is above 0");
-    if (!are_numbers(n, words) || !are_numbers(others, other)) return tn__self.error;
+    if (!are_numbers(n, words) || !are_numbers(others, other)) return tn_error();
     tn__report_put(r, "<div class=\"s\">");
     for (int i = 0; i < n; i++) {
         bool       filled = words[i].probability >= 0;

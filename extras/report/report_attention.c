@@ -1,7 +1,6 @@
 /* report_attention.c — attention as lines between two columns of words, every layer and head small, one of them large;
  * and as shades of a table. A line's strength is its weight; the small figures skip the faintest lines. */
 #include "extras/report/report_private.h"
-#include "core/base/toolbox.h"
 
 #include <math.h>
 
@@ -18,8 +17,8 @@ static double weight_at(const tn_tensor *w, int64_t at)
 static int64_t widest(int64_t n, const char *const *words)
 {
     int64_t most = 3;
-    for (int64_t i = 0; i < n; i++) most = tn__max_i64(most, tn__report_width(words[i]));
-    return tn__min_i64(most, MAX_COLUMNS);
+    for (int64_t i = 0; i < n; i++) most = tn__report_most(most, tn__report_width(words[i]));
+    return tn__report_least(most, MAX_COLUMNS);
 }
 
 static bool check(const char *who, const tn_tensor *w, tn_shape expected)
@@ -97,9 +96,9 @@ static void put_weights(tn_report *r, const tn_tensor *w, int64_t from, int64_t 
 static void put_heads(tn_report *r, int64_t m, int64_t n, const tn_tensor *w, int64_t layer, int64_t head)
 {
     const int64_t layers = tn_size(w, 0), heads = tn_size(w, 1);
-    const int64_t width = tn__max_i64(28, tn__min_i64(64, HEADS_WIDE / heads - 6));
+    const int64_t width = tn__report_most(28, tn__report_least(64, HEADS_WIDE / heads - 6));
     const double  most = fmax(24, fmin(90, HEADS_HIGH / (double)layers - 6)),
-                 height = fmin(fmax((double)tn__max_i64(m, n) * 4, 30), most);
+                 height = fmin(fmax((double)tn__report_most(m, n) * 4, 30), most);
     const bool choose = layers * heads * m * n <= MAX_CHOICES;
     r->parts = choose;
     if (choose) r->scripted = true;
@@ -132,18 +131,18 @@ tn_status tn_report_attention(tn_report *r, const char *title, int64_t m, const 
                               const char *const *right, const tn_tensor *w, int64_t layer, int64_t head)
 {
     size_t mark;
-    if (!tn__report_begin(r, "tn_report_attention", w, &mark)) return tn__self.error;
+    if (!tn__report_begin(r, "tn_report_attention", w, &mark)) return tn_error();
     if (!left || !right) return tn_raise(TN_EINVAL, "tn_report_attention: the words are NULL");
     int64_t  layers = tn_ndim(w) == 4 ? tn_size(w, 0) : 0, heads = layers ? tn_size(w, 1) : 0;
     tn_shape expected = {.n = 4, .d = {layers, heads, m, n}};
-    if (!check("tn_report_attention", w, expected)) return tn__self.error;
+    if (!check("tn_report_attention", w, expected)) return tn_error();
     if (m < 1 || n < 1 || layer < 0 || layer >= layers || head < 0 || head >= heads)
         return tn_raise(
             TN_EINDEX, "tn_report_attention: layer %lld, head %lld of %lld layers and %lld heads, %lld words",
-            (long long)layer, (long long)head, (long long)layers, (long long)heads, (long long)tn__min_i64(m, n));
+            (long long)layer, (long long)head, (long long)layers, (long long)heads, (long long)tn__report_least(m, n));
     double a = (double)(widest(m, left) + widest(n, right)) * 8 + GAP + 28;
     tn__report_svg(r, title, "Lines from the words on the left to those on the right that they attend to", a,
-                   (double)tn__max_i64(m, n) * ROW + 6);
+                   (double)tn__report_most(m, n) * ROW + 6);
     put_large(r, m, left, n, right, w, (layer * heads + head) * m * n);
     tn__report_put(
         r,
@@ -200,9 +199,9 @@ tn_status tn_report_heatmap(tn_report *r, const char *title, int64_t m, const ch
                             const char *const *columns, const tn_tensor *w)
 {
     size_t mark;
-    if (!tn__report_begin(r, "tn_report_heatmap", w, &mark)) return tn__self.error;
+    if (!tn__report_begin(r, "tn_report_heatmap", w, &mark)) return tn_error();
     if (!rows || !columns) return tn_raise(TN_EINVAL, "tn_report_heatmap: the words are NULL");
-    if (!check("tn_report_heatmap", w, (tn_shape){.n = 2, .d = {m, n}})) return tn__self.error;
+    if (!check("tn_report_heatmap", w, (tn_shape){.n = 2, .d = {m, n}})) return tn_error();
     if (m < 1 || n < 1) return tn_raise(TN_EINVAL, "tn_report_heatmap: m and n must be at least 1");
     const int64_t step = cell_step(m, rows, n, columns), wide = step == 5 ? 10 * step : step;
     const int64_t left = widest(m, rows) * 8 + 12, top = columns_height(n, columns, wide);
@@ -229,15 +228,15 @@ tn_status tn_report_confusion(tn_report *r, const char *title, int64_t n, const 
     size_t  mark;
     int64_t most = 0;
     char    number[24];
-    if (!tn__report_begin(r, "tn_report_confusion", counts, &mark)) return tn__self.error;
+    if (!tn__report_begin(r, "tn_report_confusion", counts, &mark)) return tn_error();
     if (!names || n < 1 || n > MAX_LABELS)
         return tn_raise(TN_EINVAL, "tn_report_confusion: expected 1 to %d labels with names", MAX_LABELS);
     for (int64_t i = 0; i < n * n; i++) {
-        most = tn__max_i64(most, counts[i]);
+        most = tn__report_most(most, counts[i]);
         if (counts[i] < 0) return tn_raise(TN_EINVAL, "tn_report_confusion: count %lld is negative", (long long)i);
     }
-    const int64_t wide = tn__max_i64(HIGH, 8 * snprintf(number, sizeof number, "%lld", (long long)most) + 12);
-    const int64_t left = tn__max_i64(widest(n, names), 9) * 8 + 12, top = columns_height(n, names, wide);
+    const int64_t wide = tn__report_most(HIGH, 8 * snprintf(number, sizeof number, "%lld", (long long)most) + 12);
+    const int64_t left = tn__report_most(widest(n, names), 9) * 8 + 12, top = columns_height(n, names, wide);
     tn__report_svg(r, title, "rows: true labels; columns: predicted labels",
                    (double)(left + n * wide) + (top > 24 ? (double)top / 2 : 0), (double)(top + n * HIGH + 4));
     put_columns(r, n, names, left, wide, top);

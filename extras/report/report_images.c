@@ -1,7 +1,6 @@
 /* report_images.c — images in a report, side by side, each with a caption; shades over an image can show, for
  * example, a model's attention. Images are embedded as BMP, which needs no encoder library. */
 #include "extras/report/report_private.h"
-#include "core/base/toolbox.h"
 
 #include <math.h>
 
@@ -91,16 +90,16 @@ static bool fits(const tn_report_image *p)
 tn_status tn_report_images(tn_report *r, const char *title, int64_t n, const tn_report_image *pictures)
 {
     size_t mark;
-    if (!tn__report_begin(r, "tn_report_images", n > 0 ? (const void *)pictures : r, &mark)) return tn__self.error;
+    if (!tn__report_begin(r, "tn_report_images", n > 0 ? (const void *)pictures : r, &mark)) return tn_error();
     for (int64_t i = 0; i < n; i++)
-        if (!fits(&pictures[i])) return tn__self.error;
+        if (!fits(&pictures[i])) return tn_error();
     tn__report_put(r, "<figure><figcaption>");
     tn__report_text(r, title);
     tn__report_put(r, "</figcaption>\n<div class=\"w\">\n");
     for (int64_t i = 0; i < n; i++) {
         const tn_report_image *p = &pictures[i];
         const int64_t          height = tn_size(p->image, -2), width = tn_size(p->image, -1);
-        const double           by = (double)SIDE / (double)tn__max_i64(height, width);
+        const double           by = (double)SIDE / (double)tn__report_most(height, width);
         const double           h = (double)height * by, w = (double)width * by;
         tn__report_figure(r, p->caption, w, h);
         tn__report_put(r, "<div class=\"i\"><svg width=\"%s\" height=\"%s\" viewBox=\"0 0 %s %s\" ", tn__tenths(w).text,

@@ -2,7 +2,6 @@
  * layers from one word, and words coloured by value. No script: radio buttons choose, so that the keyboard works
  * too. */
 #include "extras/report/report_private.h"
-#include "core/base/toolbox.h"
 
 #include <math.h>
 
@@ -11,7 +10,7 @@
 tn_status tn_report_choice(tn_report *r, const char *title, const char *name, bool first)
 {
     size_t mark;
-    if (!tn__report_begin(r, "tn_report_choice", name, &mark)) return tn__self.error;
+    if (!tn__report_begin(r, "tn_report_choice", name, &mark)) return tn_error();
     if (first) {
         if (r->choosing) tn__report_put(r, "</div></div>\n");
         r->choices++;
@@ -33,7 +32,7 @@ tn_status tn_report_choice(tn_report *r, const char *title, const char *name, bo
 tn_status tn_report_choice_end(tn_report *r)
 {
     size_t mark;
-    if (!tn__report_begin(r, "tn_report_choice_end", r, &mark)) return tn__self.error;
+    if (!tn__report_begin(r, "tn_report_choice_end", r, &mark)) return tn_error();
     if (r->choosing) tn__report_put(r, "</div></div>\n");
     r->choosing = false;
     return tn__report_end(r, mark);
@@ -83,11 +82,11 @@ tn_status tn_report_paths(tn_report *r, const char *title, int64_t n, const char
     size_t  mark;
     double  here[MAX_WORDS] = {0};
     int64_t wide = 3;
-    if (!tn__report_begin(r, "tn_report_paths", w, &mark)) return tn__self.error;
+    if (!tn__report_begin(r, "tn_report_paths", w, &mark)) return tn_error();
     if (!words) return tn_raise(TN_EINVAL, "tn_report_paths: the words are NULL");
-    if (!is_weights("tn_report_paths", w, n, word)) return tn__self.error;
-    for (int64_t i = 0; i < n; i++) wide = tn__max_i64(wide, tn__report_width(words[i]));
-    const int64_t layers = tn_size(w, 0), left = tn__min_i64(wide, 24) * 8 + 14, gap = layers > 8 ? 60 : 90;
+    if (!is_weights("tn_report_paths", w, n, word)) return tn_error();
+    for (int64_t i = 0; i < n; i++) wide = tn__report_most(wide, tn__report_width(words[i]));
+    const int64_t layers = tn_size(w, 0), left = tn__report_least(wide, 24) * 8 + 14, gap = layers > 8 ? 60 : 90;
     tn__report_svg(r, title, NULL, (double)(2 * left + layers * gap), (double)(TOP + n * STEP + 8));
     here[word] = 1;
     for (int64_t l = layers; l >= 0; l--) {
@@ -120,7 +119,7 @@ tn_status tn_report_values(tn_report *r, const char *title, int64_t n, const cha
 {
     size_t mark;
     double most = 0;
-    if (!tn__report_begin(r, "tn_report_values", words, &mark)) return tn__self.error;
+    if (!tn__report_begin(r, "tn_report_values", words, &mark)) return tn_error();
     if (!values || n < 1) return tn_raise(TN_EINVAL, "tn_report_values: n is below 1, or values is NULL");
     for (int64_t i = 0; i < n; i++) most = fmax(most, isfinite(values[i]) ? fabs(values[i]) : 0);
     tn__report_put(r, "<figure><figcaption>");

@@ -2,7 +2,6 @@
  * that have room on a telephone have room everywhere. They are placed twice, from the first word on: for a narrow page,
  * and for a wide one, where more of them have room. */
 #include "extras/report/report_private.h"
-#include "core/base/toolbox.h"
 
 #include <math.h>
 
@@ -83,12 +82,12 @@ static bool check(const tn_report_map *m)
 tn_status tn_report_words(tn_report *r, const char *title, const tn_report_map *m)
 {
     size_t mark;
-    if (!tn__report_begin(r, "tn_report_words", m, &mark) || !check(m)) return tn__self.error;
+    if (!tn__report_begin(r, "tn_report_words", m, &mark) || !check(m)) return tn_error();
     const size_t n = (size_t)m->n;
-    double      *at = tn__mem_get(2 * n * sizeof *at);
-    box         *boxes = tn__mem_get(n * sizeof *boxes);
-    int64_t     *place = tn__mem_get(n * sizeof *place);
-    char        *level = tn__mem_zeroed(n);
+    double      *at = tn_mem_get(2 * n * sizeof *at);
+    box         *boxes = tn_mem_get(n * sizeof *boxes);
+    int64_t     *place = tn_mem_get(n * sizeof *place);
+    char        *level = tn_mem_get(n);
     if (at && boxes && place && level) {
         fit(m, at);
         place_labels(m, at, NARROW, level, 1, boxes);
@@ -109,9 +108,9 @@ tn_status tn_report_words(tn_report *r, const char *title, const tn_report_map *
         tn__report_put(r, "</svg>\n<div><output><span class=\"j\" hidden>A click on a word shows its neighbours.</span>"
                           "</output></div></figure>\n");
     }
-    if (at) tn__mem_put(at, 2 * n * sizeof *at);
-    if (boxes) tn__mem_put(boxes, n * sizeof *boxes);
-    if (place) tn__mem_put(place, n * sizeof *place);
-    if (level) tn__mem_put(level, n);
+    tn_mem_put(at, 2 * n * sizeof *at);
+    tn_mem_put(boxes, n * sizeof *boxes);
+    tn_mem_put(place, n * sizeof *place);
+    tn_mem_put(level, n);
     return tn__report_end(r, mark);
 }

@@ -1,7 +1,6 @@
 /* report_module.c — a figure of a module, box by box: a box for each module in it, inside the box of its owner. Equal
  * modules of a list (layers.0, layers.1, ...) are one box, with their number. */
 #include "extras/report/report_private.h"
-#include "core/base/toolbox.h"
 #include "nn/nn.h"
 
 #include <string.h>
@@ -9,7 +8,7 @@
 enum { BOXES = 400, ROW = 20, PAD = 6, INDENT = 12 };
 
 typedef struct {
-    char       *path; /* the module's path; owned */
+    tn_string   path; /* the module's path */
     const char *name; /* its end, below the owner's path */
     tn_module  *module;
     int         owner, times; /* index of the box around it, -1: none; number of equal modules */
@@ -35,7 +34,7 @@ static int first_of_list(const boxes *b, const tn_each *e, const char *name)
     const size_t before = (size_t)(number - name) + strlen(e->name) - strlen(name);
     if (!(*number >= '0' && *number <= '9') || !strcmp(number, "0")) return -1;
     for (int i = b->n - 1; i > 0; i--)
-        if (!strncmp(b->box[i].path, e->name, before) && !strcmp(b->box[i].path + before, "0"))
+        if (!strncmp(b->box[i].path.at, e->name, before) && !strcmp(b->box[i].path.at + before, "0"))
             return b->box[i].module->kind == e->module->kind && tn_count(b->box[i].module) == tn_count(e->module) ? i
                                                                                                                   : -1;
     return -1;
@@ -48,8 +47,8 @@ static bool collect(tn_module *m, boxes *b)
     int  owner = -1;
     for (tn_each e = tn_modules(m); tn_next(&e);) {
         if (is_below(e.name, skipped)) continue;
-        while (owner > 0 && !is_below(e.name, b->box[owner].path)) owner = b->box[owner].owner;
-        const char *name = owner > 0 ? e.name + strlen(b->box[owner].path) + 1 : e.name;
+        while (owner > 0 && !is_below(e.name, b->box[owner].path.at)) owner = b->box[owner].owner;
+        const char *name = owner > 0 ? e.name + strlen(b->box[owner].path.at) + 1 : e.name;
         const int   first = first_of_list(b, &e, name);
         if (first >= 0) {
             b->box[first].times++;
@@ -59,9 +58,9 @@ static bool collect(tn_module *m, boxes *b)
         if (b->n == BOXES)
             return tn_raise_false(TN_EINVAL, "tn_report_module: the module has more than %d parts", BOXES);
         box *to = &b->box[b->n];
-        *to = (box){.path = tn__strdup(e.name), .module = e.module, .owner = owner, .times = 1};
-        if (!to->path) return false;
-        to->name = to->path + (name - e.name);
+        to->module = e.module, to->owner = owner, to->times = 1;
+        if (tn_string_add(&to->path, tn_text_of(e.name)) != TN_OK) return tn_string_free(&to->path), false;
+        to->name = to->path.at + (name - e.name);
         owner = b->n++;
     }
     return true;
@@ -106,21 +105,21 @@ tn_status tn_report_module(tn_report *r, const char *title, void *module)
 {
     tn_module *m = module;
     size_t     mark;
-    if (!tn__report_begin(r, "tn_report_module", m, &mark)) return tn__self.error;
-    boxes *b = tn__mem_zeroed(sizeof *b);
+    if (!tn__report_begin(r, "tn_report_module", m, &mark)) return tn_error();
+    boxes *b = tn_mem_get(sizeof *b);
     if (b && collect(m, b)) {
         const int height = place(b);
         int64_t   width = 0;
         for (int i = 0; i < b->n; i++)
-            width =
-                tn__max_i64(width, 7 * (int64_t)(strlen(b->box[i].name) + strlen(b->box[i].module->kind->name) + 14) +
-                                       2 * INDENT * depth_of(b, i));
+            width = tn__report_most(width,
+                                    7 * (int64_t)(strlen(b->box[i].name) + strlen(b->box[i].module->kind->name) + 14) +
+                                        2 * INDENT * depth_of(b, i));
         tn__report_svg(r, title, "Each box is a module, in the box of its owner, with its number of parameters",
                        (double)width, height + 2);
         for (int i = 0; i < b->n; i++) put_box(r, b, i, (int)width);
         tn__report_put(r, "</svg></figure>\n");
     }
-    for (int i = 0; b && i < b->n; i++) tn__strfree(b->box[i].path);
-    tn__mem_put(b, sizeof *b);
+    for (int i = 0; b && i < b->n; i++) tn_string_free(&b->box[i].path);
+    tn_mem_put(b, sizeof *b);
     return tn__report_end(r, mark);
 }

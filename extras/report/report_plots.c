@@ -2,7 +2,6 @@
  * is lost and the file stays small. The <svg> of curves is the plot itself, as wide as the page: the lines are in a
  * nested one that is stretched; letters are at percentages and keep their size; the y scale is in the page's margin. */
 #include "extras/report/report_private.h"
-#include "core/base/toolbox.h"
 
 #include <math.h>
 
@@ -18,7 +17,7 @@ typedef struct {
 /* The position of v on an axis; not drawn: none. */
 static double scaled(bool log, double v)
 {
-    return !log ? v : v > 0 && tn__is_drawn(v) ? tn__libm_log(v) / tn__libm_log(10) : NAN;
+    return !log ? v : v > 0 && tn__is_drawn(v) ? tn__report_log(v) / tn__report_log(10) : NAN;
 }
 
 /* The logarithm of tick j: 1, 2, 5, 10, 20 … for 0, 1, 2, 3, 4 … */
@@ -35,7 +34,7 @@ static double tick(const axis *a, int k)
 
 static tn__number_text tick_text(const axis *a, double v)
 {
-    const double power = a->log ? tn__libm_pow(10, v) : 0;
+    const double power = a->log ? tn__report_math(tn__power_of_ten, v) : 0;
     return tn__short(a->log ? power : fabs(v) < a->step / 1e6 ? 0 : v);
 }
 
@@ -64,7 +63,7 @@ static axis axis_of(double low, double high, int n, bool counts)
     if (!(low <= high)) low = 0, high = 1; /* no values */
     if (high - low <= fmax(1e-7 * fmax(fabs(low), fabs(high)), 1e-37))
         low -= fabs(low) * 0.1 + 0.5, high = low + 2 * (fabs(low) * 0.1 + 0.5);
-    double raw = (high - low) / n, power = tn__libm_pow(10, floor(log10(raw))), times = raw / power;
+    double raw = (high - low) / n, power = tn__report_math(tn__power_of_ten, floor(log10(raw))), times = raw / power;
     double step = power * (times <= 1 ? 1 : times <= 2 ? 2 : times <= 5 ? 5 : 10);
     if (counts && step < 1) step = 1;
     return (axis){floor(low / step + 1e-9) * step, ceil(high / step - 1e-9) * step, step, false, 0};
@@ -210,7 +209,7 @@ static void begin_curves(tn_report *r, const char *title, int n, const tn_series
 tn_status tn_report_curves(tn_report *r, const char *title, const char *x, const char *y, int n, const tn_series *s)
 {
     size_t mark;
-    if (!tn__report_begin(r, "tn_report_curves", s, &mark)) return tn__self.error;
+    if (!tn__report_begin(r, "tn_report_curves", s, &mark)) return tn_error();
     double low[2] = {INFINITY, INFINITY}, high[2] = {-INFINITY, -INFINITY};
     bool   counts[2] = {true, true}; /* all values are whole numbers */
     for (int k = 0; k < n; k++) {
@@ -255,7 +254,7 @@ tn_status tn_report_curves(tn_report *r, const char *title, const char *x, const
 
 tn_status tn_report_scales(tn_report *r, bool log_x, bool log_y)
 {
-    if (tn__blocked()) return tn__self.error;
+    if (tn_blocked()) return tn_error();
     if (!r) return tn_raise(TN_EINVAL, "tn_report_scales: r is NULL");
     r->log_x = log_x, r->log_y = log_y;
     return TN_OK;
@@ -265,7 +264,7 @@ tn_status tn_report_bars(tn_report *r, const char *title, int n, const char *con
 {
     enum { ROW = 26, MAX = 24, WIDE = 430 };
     size_t mark;
-    if (!tn__report_begin(r, "tn_report_bars", names, &mark)) return tn__self.error;
+    if (!tn__report_begin(r, "tn_report_bars", names, &mark)) return tn_error();
     if (!names || !values || n < 1)
         return tn_raise(TN_EINVAL, "tn_report_bars: n is below 1, or names or values is NULL");
     double  most = 0;
@@ -274,7 +273,7 @@ tn_status tn_report_bars(tn_report *r, const char *title, int n, const char *con
         if (!(values[i] >= 0) || !isfinite(values[i]))
             return tn_raise(TN_EINVAL, "tn_report_bars: value %d is negative or not finite", i);
         most = fmax(most, values[i]);
-        columns = tn__max_i64(columns, tn__min_i64(tn__report_width(names[i]), MAX));
+        columns = tn__report_most(columns, tn__report_least(tn__report_width(names[i]), MAX));
     }
     int left = (int)columns * 8 + 12;
     tn__report_svg(r, title, NULL, WIDE, n * ROW + 8);

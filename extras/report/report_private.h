@@ -2,12 +2,15 @@
 #ifndef TENON_EXTRAS_REPORT_REPORT_PRIVATE_H
 #define TENON_EXTRAS_REPORT_REPORT_PRIVATE_H
 
-#include "data/text/data_private.h"
+#include "data/data.h"
 #include "extras/report.h"
+
+#include <errno.h>
+#include <math.h>
 
 struct tn_report {
     tn_string body, page;
-    char     *title;
+    tn_string title;
     tn_string figure_title, legend;      /* text and SVG elements of the last figure; for tn_report_save_figure */
     int       width, height, legend_end; /* the last figure's sizes, in its units */
     bool      log_x, log_y;              /* scales of the next curves */
@@ -45,6 +48,21 @@ typedef struct {
 } tn__number_text;
 tn__number_text tn__tenths(double v); /* NaN as 0 */
 tn__number_text tn__short(double v);  /* six significant digits: "0.001", "1e-05" */
+
+/* f(x) of the C library, which leaves errno as it was. The pointer hides from the compiler, which expects that errno is
+ * never set, what is called. */
+static inline double tn__report_math(double (*volatile f)(double), double x)
+{
+    const int    keep = errno;
+    const double y = f(x);
+    errno = keep;
+    return y;
+}
+static inline double tn__report_log(double x) { return tn__report_math(log, x); }
+double               tn__power_of_ten(double x);
+
+static inline int64_t tn__report_least(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t tn__report_most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* True if v can be drawn: labels are floats, and their differences and steps must be finite too. Larger values are
  * skipped, like infinities and NaN. */

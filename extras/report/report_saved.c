@@ -1,6 +1,5 @@
 /* report_saved.c — saves a figure of a report as an SVG file. */
 #include "extras/report/report_private.h"
-#include "core/base/toolbox.h"
 
 enum { ROW = 24 }; /* height of the title, of the legend */
 
@@ -19,7 +18,7 @@ static tn_text last_figure(const tn_report *r)
 tn_status tn_report_save_figure(tn_report *r, const char *path)
 {
     static const char who[] = "tn_report_save_figure";
-    if (tn__blocked()) return tn__self.error;
+    if (tn_blocked()) return tn_error();
     if (!r || !path) return tn_raise(TN_EINVAL, "%s: the %s is NULL", who, r ? "path" : "report");
     const size_t n = strlen(path);
     if (n < 4 || strcmp(path + n - 4, ".svg") != 0)
@@ -46,7 +45,7 @@ tn_status tn_report_save_figure(tn_report *r, const char *path)
     if (r->margin) tn_string_add(&s, tn_text_of(text));
     tn_string_add(&s, (tn_text){body, figure.bytes - (size_t)(body - figure.at)});
     tn_string_add(&s, tn_text_of(r->margin ? "</svg>\n</svg>\n" : "</svg>\n"));
-    const tn_status status = tn__self.error == TN_OK ? tn_file_write(path, s.at, s.bytes) : tn__self.error;
+    const tn_status status = tn_error() == TN_OK ? tn_file_write(path, s.at, s.bytes) : tn_error();
     tn_string_free(&s);
     return status;
 }

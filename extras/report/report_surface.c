@@ -1,6 +1,5 @@
 /* report_surface.c — values over a plane: as contour lines (marching squares), and as a surface in perspective. */
 #include "extras/report/report_private.h"
-#include "core/base/toolbox.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -19,7 +18,7 @@ static double height_at(const field *f, int64_t x, int64_t y)
 {
     const double z = f->z[y * f->nx + x];
     if (!tn__is_drawn(z)) return f->high;
-    return f->log ? tn__libm_log(z - f->least + f->soft) : z;
+    return f->log ? tn__report_log(z - f->least + f->soft) : z;
 }
 
 static int by_size(const void *a, const void *b)
@@ -32,7 +31,7 @@ static int by_size(const void *a, const void *b)
 static bool field_of(field *f, const double *z, size_t n)
 {
     const size_t bytes = n * sizeof(double);
-    double      *all = tn__mem_get(bytes);
+    double      *all = tn_mem_get(bytes);
     size_t       m = 0;
     for (size_t i = 0; all && i < n; i++)
         if (tn__is_drawn(z[i])) all[m++] = z[i];
@@ -40,10 +39,10 @@ static bool field_of(field *f, const double *z, size_t n)
         qsort(all, m, sizeof *all, by_size);
         f->least = all[0], f->soft = 0.1 * (all[m / 2] - all[0]) + 1e-9 * (all[m - 1] - all[0]);
         f->log = f->soft > 0;
-        f->low = f->log ? tn__libm_log(f->soft) : all[0],
-        f->high = f->log ? tn__libm_log(all[m - 1] - all[0] + f->soft) : all[0] + 1;
+        f->low = f->log ? tn__report_log(f->soft) : all[0],
+        f->high = f->log ? tn__report_log(all[m - 1] - all[0] + f->soft) : all[0] + 1;
     }
-    if (all) tn__mem_put(all, bytes);
+    tn_mem_put(all, bytes);
     return m > 0;
 }
 
@@ -76,11 +75,11 @@ static void put_cell(tn_report *r, const field *f, int64_t x, int64_t y, double 
 static tn__number_text rounded(double v)
 {
     if (!tn__is_drawn(v)) return (tn__number_text){"–"};
-    const double power = v == 0 ? 1 : tn__libm_pow(10, floor(log10(fabs(v))) - 2);
+    const double power = v == 0 ? 1 : tn__report_math(tn__power_of_ten, floor(log10(fabs(v))) - 2);
     return tn__short(power > 0 ? round(v / power) * power : 0);
 }
 
-static double level(const field *f, double at) { return f->log ? tn__libm_exp(at) - f->soft + f->least : at; }
+static double level(const field *f, double at) { return f->log ? tn__report_math(exp, at) - f->soft + f->least : at; }
 
 /* A level's number, at a point of it: near column x, on the side of the first row or of the last. Nothing if the level
  * crosses no line of the grid. */
@@ -197,7 +196,7 @@ static void put_path(tn_report *r, const tn_report_plane *p)
 tn_status tn_report_surface(tn_report *r, const char *title, const tn_report_plane *p)
 {
     size_t mark;
-    if (!tn__report_begin(r, "tn_report_surface", p, &mark)) return tn__self.error;
+    if (!tn__report_begin(r, "tn_report_surface", p, &mark)) return tn_error();
     if (!p->z || p->nx < 2 || p->ny < 2 || p->nx > MAX || p->ny > MAX || !(p->x0 < p->x1) || !(p->y0 < p->y1) ||
         !tn__is_drawn(p->x0) || !tn__is_drawn(p->x1) || !tn__is_drawn(p->y0) || !tn__is_drawn(p->y1))
         return tn_raise(TN_EINVAL,

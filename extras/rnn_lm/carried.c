@@ -1,6 +1,5 @@
 /* carried.c — tn_carried_lm: a recurrent language model whose states continue from batch to batch, separately in
  * training and validation. Gradients stop at the start of a batch. */
-#include "core/base/toolbox.h"
 #include "extras/rnn_lm/rnn_lm_private.h"
 
 #include <string.h>
@@ -31,7 +30,7 @@ tn_carried_lm *tn_carried_lm_new(tn_rnn_lm *lm, int64_t batch)
     tn_carried_lm *m = lm && tn_error() == TN_OK ? tn_module_new(tn_carried_lm) : NULL;
     if (!m)
         return tn_module_free(lm),
-               tn__blocked() ? NULL : (tn_raise(TN_EINVAL, "tn_carried_lm_new: the model is NULL"), NULL);
+               tn_blocked() ? NULL : (tn_raise(TN_EINVAL, "tn_carried_lm_new: the model is NULL"), NULL);
     m->batch = batch;
     m->apart = tn_array(m, TN_RNN_LM_STATES, tn_tensor *), m->state = tn_array(m, TN_RNN_LM_STATES, tn_tensor *);
     m->lm = tn_child(m, "model", lm);

@@ -2,9 +2,6 @@
  *
  *   x = drop(E w),  hᵢ = rnnᵢ(drop(hᵢ₋₁)),  logits = drop(h) Eᵀ + b, or, untied, drop(h) Wᵀ + b or an adaptive softmax
  *   loss + α mean(drop(h)²) + β mean((hₜ₊₁ - hₜ)²) */
-#include "models/files/hf_config.h"
-#include "models/files/sizes.h"
-#include "models/generate/lm_private.h"
 #include "extras/rnn_lm/rnn_lm_private.h"
 
 #include <stdio.h>
@@ -104,10 +101,10 @@ static tn_rnn *layer_of(const tn_rnn_lm_config *c, int64_t i)
 
 tn_rnn_lm_config tn_rnn_lm_size(const char *name)
 {
-    static const tn__model_size sizes[] = {{"tiny", 64, 1, 0, 64, 0.1},     {"small", 200, 2, 0, 200, 0.2},
-                                           {"medium", 650, 2, 0, 650, 0.5}, {"large", 1500, 2, 0, 1500, 0.65},
-                                           {"awd", 400, 3, 0, 1150, 0.4},   {0}};
-    const tn__model_size       *s = tn__model_size_find(__func__, sizes, name);
+    static const tn_model_size sizes[] = {{"tiny", 64, 1, 0, 64, 0.1},     {"small", 200, 2, 0, 200, 0.2},
+                                          {"medium", 650, 2, 0, 650, 0.5}, {"large", 1500, 2, 0, 1500, 0.65},
+                                          {"awd", 400, 3, 0, 1150, 0.4},   {0}};
+    const tn_model_size       *s = tn_model_size_find(__func__, sizes, name);
     return s ? TN_WITH(tn_rnn_lm_config, TN_RNN_LM_DEFAULTS, .dim = s->dim, .hidden = s->hidden, .layers = s->layers,
                        .dropout = s->dropout)
              : (tn_rnn_lm_config){.zero_ = 0};
@@ -149,11 +146,19 @@ static tn_tensor *dropped(const tn_rnn_lm *m, tn_tensor *x, double p)
 static tn_tensor *state_in(tn_tensor *state) { return state ? tn_unsqueeze(state, 0) : NULL; }
 static tn_tensor *state_out(tn_tensor *state) { return state ? tn_detach(tn_select(state, 0, 0)) : NULL; }
 
+static bool ids_fit(const tn_tensor *ids)
+{
+    char text[192];
+    if (ids && tn_ndim(ids) == 2) return true;
+    return tn_raise_false(TN_ESHAPE, "RnnLm: ids must be [batch, length], got %s",
+                          ids ? tn_shape_text(tn_shape_of(ids), text, sizeof text) : "NULL");
+}
+
 /* The last layer's hidden states [B, T, n], before dropout; updates `states` if not NULL. */
 static tn_tensor *hidden_states(tn_rnn_lm *m, tn_tensor *ids, tn_tensor **states)
 {
     const tn_rnn_lm_config *c = &m->config;
-    if (!tn__ids_fit(m, ids)) return NULL;
+    if (!ids_fit(ids)) return NULL;
     tn_tensor *x = dropped(m, tn_call(m->words, ids), c->dropout_in), *h, *cell;
     for (int64_t i = 0; i < c->layers && tn_error() == TN_OK; i++) {
         const bool  lstm = c->cell == cells[0];
@@ -212,7 +217,7 @@ tn_tensor *tn_rnn_lm_loss_run(tn_rnn_lm *m, tn_rnn_lm_args a)
     if (!tn_ready(m)) return NULL;
     copy_states(m, now, a.states);
     const tn_frame f = tn_enter(m);
-    if (!a.targets && tn__ids_fit(m, a.ids)) { /* each token from those before it */
+    if (!a.targets && ids_fit(a.ids)) { /* each token from those before it */
         const int64_t n = tn_size(a.ids, 1);
         if (n < 2)
             tn_raise(TN_ESHAPE, "RnnLm: a sequence of length %lld has no next token as target; pass targets",
@@ -272,8 +277,8 @@ static void end(tn_decoding *base)
     for (int i = 0; i < TN_RNN_LM_STATES; i++) replace(&d->state[i], NULL);
     tn_mem_put(d, sizeof *d);
 }
-static int64_t                 tokens_read(const tn_decoding *base) { return ((const decoding *)base)->read; }
-static const tn__counting_kind kind = {{sizeof(tn__counting_kind), scores, reorder, end}, tokens_read};
+static int64_t                tokens_read(const tn_decoding *base) { return ((const decoding *)base)->read; }
+static const tn_decoding_kind kind = {sizeof(tn_decoding_kind), scores, reorder, end, tokens_read};
 
 tn_decoding *tn_rnn_lm_decoding(tn_rnn_lm *m, int64_t rows, int64_t length)
 {
@@ -283,23 +288,23 @@ tn_decoding *tn_rnn_lm_decoding(tn_rnn_lm *m, int64_t rows, int64_t length)
                              (long long)rows, (long long)length);
     decoding *d = tn_mem_get(sizeof *d);
     if (!d) return NULL;
-    *d = (decoding){.base = {&kind.base, rows, length}, .m = m};
+    *d = (decoding){.base = {&kind, rows, length}, .m = m};
     return &d->base;
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
-void *tn__rnn_lm_load(const tn__hf_source *s)
+void *tn__rnn_lm_load(const tn_hf_source *s)
 {
     tn_rnn_lm_config c = {.zero_ = 0};
-    tn__weights      w;
-    if (!tn__hf_read(s, &table, &c)) return NULL;
+    tn_hf_weights    w;
+    if (!tn_hf_source_read(s, &table, &c)) return NULL;
     int64_t n = c.vocab * c.dim;
     for (int64_t i = 0; i < c.layers; i++) n += width(&c, i) * ((i ? width(&c, i - 1) : c.dim) + width(&c, i));
-    const bool ok = tn__weights_open(&w, s, n, 0);
-    return tn__weights_load(&w, ok ? tn_rnn_lm_create(c) : NULL, &table);
+    const bool ok = tn_hf_weights_open(&w, s, n, 0);
+    return tn_hf_weights_load(&w, ok ? tn_rnn_lm_create(c) : NULL, &table);
 }
-tn_rnn_lm *tn_rnn_lm_load(const char *dir) { return tn__hf_load(dir, tn__rnn_lm_load); }
+tn_rnn_lm *tn_rnn_lm_load(const char *dir) { return tn_hf_load(dir, tn__rnn_lm_load); }
 
 tn_status tn_rnn_lm_save(tn_rnn_lm *m, const char *dir)
 {

@@ -1,8 +1,8 @@
 /* skip_thought.c — skip-thought vectors (Kiros et al. 2015).
  *
  *   v = last state of encoder(E w),   decoders: hₜ = gru([E wₜ₋₁; v]),  p(wₜ) = softmax(O hₜ + b) */
-#include "models/files/hf_config.h"
 #include "extras/skip_thought.h"
+#include "models/models.h"
 
 #include <stdio.h>
 
@@ -94,16 +94,16 @@ tn_tensor *tn_skip_thought_loss(tn_skip_thought *m, tn_tensor *ids, tn_tensor *l
     return tn_leave(f, loss);
 }
 
-static void *load(const tn__hf_source *s)
+static void *load(const tn_hf_source *s)
 {
     tn_skip_thought_config c = {.zero_ = 0};
-    tn__weights            w;
-    if (!tn__hf_read(s, &table, &c)) return NULL;
+    tn_hf_weights          w;
+    if (!tn_hf_source_read(s, &table, &c)) return NULL;
     const int64_t n = c.vocab * (c.dim + c.hidden) + 3 * c.hidden * (3 * c.dim + 5 * c.hidden);
-    const bool    ok = tn__weights_open(&w, s, n, 0);
-    return tn__weights_load(&w, ok ? tn_skip_thought_create(c) : NULL, &table);
+    const bool    ok = tn_hf_weights_open(&w, s, n, 0);
+    return tn_hf_weights_load(&w, ok ? tn_skip_thought_create(c) : NULL, &table);
 }
-tn_skip_thought *tn_skip_thought_load(const char *dir) { return tn__hf_load(dir, load); }
+tn_skip_thought *tn_skip_thought_load(const char *dir) { return tn_hf_load(dir, load); }
 
 tn_status tn_skip_thought_save(tn_skip_thought *m, const char *dir)
 {

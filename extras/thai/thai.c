@@ -2,16 +2,14 @@
  * thai2transformers that need no dictionary, in their order. Each pass over the text is linear. */
 #include "extras/thai.h"
 
-#include "core/base/toolbox.h"
-#include "data/text/data_private.h"
-#include "data/text/unicode.h"
+#include <utf8proc.h>
 
 typedef struct {
-    tn__points in, out;
-    bool       ok;
+    tn_ids in, out; /* code points */
+    bool   ok;
 } passes;
 
-static void put(passes *x, uint32_t c) { x->ok = x->ok && tn__points_add(&x->out, c); }
+static void put(passes *x, int32_t c) { x->ok = x->ok && tn_ids_add(&x->out, c) == TN_OK; }
 static void put_text(passes *x, const char *ascii)
 {
     while (*ascii) put(x, (unsigned char)*ascii++);
@@ -20,12 +18,12 @@ static void put_text(passes *x, const char *ascii)
 /* The result of a pass is the text of the next one. */
 static void next_pass(passes *x)
 {
-    const tn__points done = x->out;
+    const tn_ids done = x->out;
     x->out = x->in, x->in = done, x->out.n = 0;
 }
 
 /* Returns the end of the ASCII text `word` at i; -1: not found there. */
-static int64_t after(const tn__points *p, int64_t i, const char *word)
+static int64_t after(const tn_ids *p, int64_t i, const char *word)
 {
     while (*word && i < p->n && p->at[i] == (unsigned char)*word) i++, word++;
     return *word ? -1 : i;
@@ -45,7 +43,7 @@ static void replace(passes *x, const char *from, const char *to)
 
 /* The code point of a numeric character reference as HTML5 specifies it; 0: nothing. 0x80 to 0x9f are read as
  * windows-1252. */
-static uint32_t referenced(uint32_t c)
+static int32_t referenced(int32_t c)
 {
     static const uint16_t windows[32] = {0x20ac, 0x81,   0x201a, 0x192,  0x201e, 0x2026, 0x2020, 0x2021,
                                          0x2c6,  0x2030, 0x160,  0x2039, 0x152,  0x8d,   0x17d,  0x8f,
@@ -58,7 +56,7 @@ static uint32_t referenced(uint32_t c)
     return unused ? 0 : c;
 }
 
-static int digit(uint32_t c, bool hex)
+static int digit(int32_t c, bool hex)
 {
     if (c >= '0' && c <= '9') return (int)c - '0';
     return hex && c >= 'a' && c <= 'f' ? (int)c - 'a' + 10 : -1;
@@ -67,13 +65,12 @@ static int digit(uint32_t c, bool hex)
 /* Decodes the numeric reference at i, "&#…;". Returns its end, or i if it is none. */
 static int64_t put_number(passes *x, int64_t i)
 {
-    const tn__points *p = &x->in;
-    const bool        hex = i + 2 < p->n && p->at[i + 2] == 'x';
-    int64_t           at = i + 2 + hex;
-    const int64_t     first = at;
-    uint32_t          c = 0;
-    for (int d; at < p->n && (d = digit(p->at[at], hex)) >= 0; at++)
-        c = c > 0x110000 ? c : c * (hex ? 16 : 10) + (uint32_t)d;
+    const tn_ids *p = &x->in;
+    const bool    hex = i + 2 < p->n && p->at[i + 2] == 'x';
+    int64_t       at = i + 2 + hex;
+    const int64_t first = at;
+    int32_t       c = 0;
+    for (int d; at < p->n && (d = digit(p->at[at], hex)) >= 0; at++) c = c > 0x110000 ? c : c * (hex ? 16 : 10) + d;
     if (at == first) return i;
     if ((c = referenced(c))) put(x, c);
     return at < p->n && p->at[at] == ';' ? at + 1 : at;
@@ -111,7 +108,7 @@ static void fix_html(passes *x)
 
 /* ---- brackets ---------------------------------------------------------------------------------------------------- */
 
-static bool in_word(uint32_t c)
+static bool in_word(int32_t c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c >= 0xe01 && c <= 0xe59);
 }
@@ -121,9 +118,9 @@ typedef enum { WHOLE, OPENED, CLOSED } bracket_rule;
 /* Removes a part of each run of characters outside words. WHOLE: from the first opening bracket to the last closing
  * one. OPENED: all after the first opening bracket, if a word follows. CLOSED: all before the last closing one, if a
  * word precedes. */
-static void drop(passes *x, bracket_rule rule, uint32_t open, uint32_t close)
+static void drop(passes *x, bracket_rule rule, int32_t open, int32_t close)
 {
-    const tn__points *p = &x->in;
+    const tn_ids *p = &x->in;
     for (int64_t i = 0, end; i < p->n && x->ok; i = end) {
         int64_t first = -1, last = -1;
         for (end = i; end < p->n && !in_word(p->at[end]); end++) {
@@ -151,11 +148,14 @@ static void drop_brackets(passes *x)
 
 /* ---- spaces and repetitions -------------------------------------------------------------------------------------- */
 
+/* White space of Python's str.split(). */
+static bool is_blank(int32_t c) { return tn_is_space((uint32_t)c) || (c >= 0x1c && c <= 0x1f); }
+
 static void strip(passes *x)
 {
     int64_t from = 0, to = x->in.n;
-    while (from < to && tn__is_blank(x->in.at[from])) from++;
-    while (to > from && tn__is_blank(x->in.at[to - 1])) to--;
+    while (from < to && is_blank(x->in.at[from])) from++;
+    while (to > from && is_blank(x->in.at[to - 1])) to--;
     for (int64_t i = from; i < to; i++) put(x, x->in.at[i]);
     next_pass(x);
 }
@@ -163,10 +163,10 @@ static void strip(passes *x)
 /* Four equal characters or more become one. */
 static void drop_repeated(passes *x)
 {
-    const tn__points *p = &x->in;
+    const tn_ids *p = &x->in;
     for (int64_t i = 0, end; i < p->n; i = end) {
         for (end = i + 1; end < p->n && p->at[end] == p->at[i];) end++;
-        const int64_t n = end - i >= 4 && !tn__is_blank(p->at[i]) ? 1 : end - i;
+        const int64_t n = end - i >= 4 && !is_blank(p->at[i]) ? 1 : end - i;
         for (int64_t k = 0; k < n; k++) put(x, p->at[i]);
     }
     next_pass(x);
@@ -175,9 +175,9 @@ static void drop_repeated(passes *x)
 static void lower(passes *x)
 {
     for (int64_t i = 0; i < x->in.n; i++) {
-        uint32_t  c[2];
-        const int n = tn__lower(x->in.at[i], c);
-        for (int k = 0; k < n; k++) put(x, c[k]);
+        const int32_t c = x->in.at[i];
+        put(x, c == 0x130 ? 'i' : utf8proc_tolower(c));
+        if (c == 0x130) put(x, 0x307); /* the only letter that becomes two */
     }
     next_pass(x);
 }
@@ -189,7 +189,8 @@ tn_status tn_string_add_thai(tn_string *s, tn_text text)
     const size_t before = s->bytes;
     tn_string    valid = {0};
     passes       x = {.ok = tn_string_add_valid(&valid, text) >= 0};
-    x.ok = x.ok && tn__points_decode(&x.in, (tn_text){valid.at, valid.bytes});
+    for (size_t at = 0; x.ok && at < valid.bytes;)
+        x.ok = tn_ids_add(&x.in, (int32_t)tn_utf8_next(valid.at, valid.bytes, &at, NULL)) == TN_OK;
     if (x.ok) {
         lower(&x), fix_html(&x), drop_brackets(&x), strip(&x);
         replace(&x, "\n", " "), one_space(&x), replace(&x, " ", "<_>"), drop_repeated(&x);
@@ -197,9 +198,9 @@ tn_status tn_string_add_thai(tn_string *s, tn_text text)
     x.ok = x.ok && tn_string_add(s, (tn_text){NULL, 0}) == TN_OK;
     for (int64_t i = 0; i < x.in.n && x.ok; i++) {
         char bytes[4];
-        x.ok = tn_string_add(s, (tn_text){bytes, (size_t)tn_utf8_put(x.in.at[i], bytes)}) == TN_OK;
+        x.ok = tn_string_add(s, (tn_text){bytes, (size_t)tn_utf8_put((uint32_t)x.in.at[i], bytes)}) == TN_OK;
     }
     if (!x.ok && s->at) s->at[s->bytes = before] = 0;
-    tn_string_free(&valid), tn__points_free(&x.in), tn__points_free(&x.out);
+    tn_string_free(&valid), tn_ids_free(&x.in), tn_ids_free(&x.out);
     return x.ok ? TN_OK : tn_error();
 }

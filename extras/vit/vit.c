@@ -95,8 +95,8 @@ static tn_tensor *bicubic_matrix(int64_t old, int64_t new)
                               ((a + 2) * t - (a + 3)) * t * t + 1, ((a + 2) * u - (a + 3)) * u * u + 1,
                               ((a * (u + 1) - 5 * a) * (u + 1) + 8 * a) * (u + 1) - 4 * a};
         for (int64_t j = 0; j < 4; j++) {
-            const int64_t from = tn__min_i64(tn__max_i64(first + j, 0), old - 1);
-            to[i * old + from] += (float)k[j];
+            const int64_t from = first + j < 0 ? 0 : first + j;
+            to[i * old + (from < old ? from : old - 1)] += (float)k[j];
         }
     }
     return w;
@@ -155,12 +155,12 @@ tn_tensor *tn_vit_run(tn_vit *m, tn_vit_args a)
     if (!a.weights || tn_error() != TN_OK) return tn_leave(f, x);
     /* Return the attention weights and x from the frame in one list. */
     const int64_t n = m->config.layers;
-    tn_tensor  ***all = tn__mem_get((size_t)(n + 1) * sizeof *all);
+    tn_tensor  ***all = tn_mem_get((size_t)(n + 1) * sizeof *all);
     if (!all) return tn_leave(f, NULL);
     all[0] = &x;
     for (int64_t i = 0; i < n; i++) all[i + 1] = &a.weights[i];
     tn_leave_list(f, (int)n + 1, all);
-    tn__mem_put(all, (size_t)(n + 1) * sizeof *all);
+    tn_mem_put(all, (size_t)(n + 1) * sizeof *all);
     return x;
 }
 

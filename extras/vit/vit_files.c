@@ -3,32 +3,20 @@
 
 /* ---- labels ------------------------------------------------------------------------------------------------------ */
 
-static void load_labels(tn_vit *m, const tn__hf_source *s)
+static void load_labels(tn_vit *m, const tn_hf_source *s)
 {
-    const tn_json *map = tn_json_get(s->config, "id2label");
+    const tn_json *map = tn_json_get(tn_hf_source_json(s), "id2label");
     const int64_t  n = m->config.classes;
     const size_t   bytes = (size_t)(n + 1) * sizeof(char *);
     if (tn_json_type_of(map) != TN_JSON_OBJECT) return;
     if (tn_json_count(map) != n) {
-        tn_raise(TN_EFORMAT, "'%s': id2label has %lld names, but the weights are for %lld classes", s->name,
-                 (long long)tn_json_count(map), (long long)n);
+        tn_raise(TN_EFORMAT, "'%s/config.json': id2label has %lld names, but the weights are for %lld classes",
+                 tn_hf_source_path(s), (long long)tn_json_count(map), (long long)n);
         return;
     }
-    const char **names = tn__mem_zeroed(bytes);
-    if (names && tn__labels_read(map, s->name, n, names)) tn_vit_set_labels(m, names);
-    if (names) tn__mem_put(names, bytes);
-}
-
-static void put_labels(tn_json_writer *w, const void *user)
-{
-    const tn_vit *m = user;
-    const int64_t n = m->config.classes;
-    const size_t  bytes = (size_t)n * sizeof(char *);
-    const char  **names = n ? tn__mem_get(bytes) : NULL;
-    for (int64_t i = 0; names && i < n; i++) names[i] = tn_vit_label(m, i);
-    if (!names) return;
-    tn__labels_put(w, n, names);
-    tn__mem_put(names, bytes);
+    const char **names = tn_mem_get(bytes);
+    if (names && tn_hf_labels_read(s, n, names)) tn_vit_set_labels(m, names);
+    tn_mem_put(names, bytes);
 }
 
 /* ---- directories ------------------------------------------------------------------------------------------------- */
@@ -47,29 +35,29 @@ static int64_t elements(const tn_vit_config *c)
            c->layers * (4 * c->dim * (c->dim + 1) + 2 * c->dim * c->ff);
 }
 
-static bool config_read(const tn__hf_source *source, tn__vit_stored *s)
+static bool config_read(const tn_hf_source *source, tn__vit_stored *s)
 {
     *s = (tn__vit_stored){.c = {.zero_ = 0}};
     tn_vit_config *c = &s->c;
-    if (!tn__hf_read(source, tn__vit_table(), s)) return false;
+    if (!tn_hf_source_read(source, tn__vit_table(), s)) return false;
     c->distilled = s->type == tn__deit_type;
     if (c->dim % c->heads)
-        tn_raise(TN_EFORMAT, "'%s': num_attention_heads %lld does not divide hidden_size %lld", source->name,
-                 (long long)c->heads, (long long)c->dim);
+        tn_raise(TN_EFORMAT, "'%s/config.json': num_attention_heads %lld does not divide hidden_size %lld",
+                 tn_hf_source_path(source), (long long)c->heads, (long long)c->dim);
     else if (c->patch > c->image)
-        tn_raise(TN_EFORMAT, "'%s': patch_size %lld is larger than image_size %lld", source->name, (long long)c->patch,
-                 (long long)c->image);
+        tn_raise(TN_EFORMAT, "'%s/config.json': patch_size %lld is larger than image_size %lld",
+                 tn_hf_source_path(source), (long long)c->patch, (long long)c->image);
     return tn_error() == TN_OK;
 }
 
-void *tn__vit_load(const tn__hf_source *source)
+void *tn__vit_load(const tn_hf_source *source)
 {
     tn__vit_stored s;
-    tn__weights    w;
+    tn_hf_weights  w;
     tn_vit        *m = NULL;
     tn_vit_config *c = &s.c;
     if (!config_read(source, &s)) return NULL;
-    if (tn__weights_open(&w, source, elements(c), 0)) {
+    if (tn_hf_weights_open(&w, source, elements(c), 0)) {
         c->teacher = c->distilled && rows_of(w.file, "distillation_classifier.weight");
         c->classes = rows_of(w.file, c->teacher ? "cls_classifier.weight" : "classifier.weight");
         c->pooler = rows_of(w.file, "pooler.dense.weight");
@@ -80,22 +68,21 @@ void *tn__vit_load(const tn__hf_source *source)
     if (m) m->begin = s.begin, m->end = s.end, m->padding = s.padding, m->decoder_begin = s.decoder_begin;
     if (m && c->classes) load_labels(m, source);
     const tn_hf_files files = tn__vit_files(c->distilled);
-    return tn__weights_load(&w, m, &files);
+    return tn_hf_weights_load(&w, m, &files);
 }
-tn_vit *tn_vit_load(const char *dir) { return tn__hf_load(dir, tn__vit_load); }
+tn_vit *tn_vit_load(const char *dir) { return tn_hf_load(dir, tn__vit_load); }
 
 tn_status tn_vit_save(tn_vit *m, const char *dir)
 {
     if (!tn_ready(m)) return tn_error();
     const tn_vit_config *c = &m->config;
-    const tn__hf_extra   more = {.members = put_labels, .user = m};
     const tn_hf_files    files = tn__vit_files(c->distilled);
-    tn__vit_stored       s = {.c = *c, .type = c->distilled ? tn__deit_type : tn__vit_type};
+    tn__vit_stored       s = {.c = *c, .model = m, .type = c->distilled ? tn__deit_type : tn__vit_type};
     s.begin = m->begin, s.end = m->end, s.padding = m->padding, s.decoder_begin = m->decoder_begin;
-    s.pooled = c->pooler ? c->pooler : c->dim;
+    s.pooler = c->pooler ? c->pooler : c->dim;
     s.architecture = !c->classes    ? c->distilled ? "DeiTModel" : "ViTModel"
                      : c->teacher   ? "DeiTForImageClassificationWithTeacher"
                      : c->distilled ? "DeiTForImageClassification"
                                     : "ViTForImageClassification";
-    return tn__hf_write_extra(m, dir, &files, &s, &more);
+    return tn_hf_write(m, dir, &files, &s);
 }

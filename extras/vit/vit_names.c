@@ -55,7 +55,8 @@ tn_hf_files tn__vit_files(bool distilled)
 int tn__vit_names(const void *m, tn_rename *to, int room)
 {
     const tn_hf_files f = tn__vit_files(((const tn_vit *)m)->config.distilled);
-    const int         n = tn__hf_names(&f, to, room);
+    const int         n = f.renames < room ? f.renames : room;
+    if (n > 0) memcpy(to, f.rules, (size_t)n * sizeof *to);
     for (int i = 0; i < n; i++)
         if (!strncmp(to[i].file, NEW, 10)) to[i].load_only = false;
     return n;

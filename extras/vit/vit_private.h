@@ -2,8 +2,8 @@
 #ifndef TENON_EXTRAS_VIT_VIT_PRIVATE_H
 #define TENON_EXTRAS_VIT_VIT_PRIVATE_H
 
-#include "models/files/hf_config.h"
 #include "extras/vit.h"
+#include "models/models.h"
 
 extern const char        tn__vit_type[], tn__deit_type[];
 extern const char *const tn__vit_types[]; /* both; NULL-terminated */
@@ -12,10 +12,11 @@ extern const char *const tn__vit_types[]; /* both; NULL-terminated */
 typedef struct {
     tn_vit_config c;
     const char   *type, *architecture;
-    int64_t       pooled; /* pooler_output_size, which exists also without a pooler */
+    int64_t       pooler; /* pooler_output_size, which exists also without a pooler */
     tn_token_ids  begin, end, padding, decoder_begin;
+    const tn_vit *model; /* whose labels are written */
 } tn__vit_stored;
-void              *tn__vit_load(const tn__hf_source *s);
+void              *tn__vit_load(const tn_hf_source *s);
 const tn_hf_files *tn__vit_table(void); /* without the rules for the weights */
 
 /* Fills in defaults; raises for invalid values. */

@@ -1,6 +1,5 @@
 /* bert_config.c — BERT's config: defaults and checks for each kind, and reading and writing config.json. */
 #include "models/bert/bert_private.h"
-#include "models/files/sizes.h"
 
 #include <string.h>
 
@@ -17,14 +16,14 @@ const char *tn_bert_kind_name(tn_bert_kind kind)
 
 tn_bert_config tn_bert_size(const char *name)
 {
-    static const tn__model_size sizes[] = {{"tiny", 128, 2, 2, 0, 0},
-                                           {"mini", 256, 4, 4, 0, 0},
-                                           {"small", 512, 4, 8, 0, 0},
-                                           {"medium", 512, 8, 8, 0, 0},
-                                           {"base", 768, 12, 12, 0, 0},
-                                           {"large", 1024, 24, 16, 0, 0},
-                                           {0}};
-    const tn__model_size       *s = tn__model_size_find(__func__, sizes, name);
+    static const tn_model_size sizes[] = {{"tiny", 128, 2, 2, 0, 0},
+                                          {"mini", 256, 4, 4, 0, 0},
+                                          {"small", 512, 4, 8, 0, 0},
+                                          {"medium", 512, 8, 8, 0, 0},
+                                          {"base", 768, 12, 12, 0, 0},
+                                          {"large", 1024, 24, 16, 0, 0},
+                                          {0}};
+    const tn_model_size       *s = tn_model_size_find(__func__, sizes, name);
     return s ? TN_WITH(tn_bert_config, TN_BERT_DEFAULTS, .dim = s->dim, .layers = s->layers, .heads = s->heads)
              : (tn_bert_config){.zero_ = 0};
 }
@@ -129,7 +128,7 @@ bool tn__bert_complete(const char *who, tn_bert_config *c)
     if (!check_deberta(who, c) || !check_kind(who, c) || !check_other(who, c)) return false;
     s = (stored){.c = *c, .position_rows = 1};
     if (c->padding < 0) s.c.padding = TN__BERT_NONE;
-    if (!tn__init_and_activation(who, c->init, &c->activation) ||
+    if (!tn_hf_init_and_activation(who, c->init, &c->activation) ||
         !tn_hf_config_within(who, tn__bert_files(tn__bert_format_of(c), &room), &s) ||
         !tn__within(who, "positions", c->positions, 1, 10000000) || !tn__within(who, "window", c->window, 0, 1 << 30))
         return false;
@@ -254,7 +253,7 @@ static void read_padding(tn_bert_config *c, const tn__bert_format *f, const char
     if (none) c->padding = -1;
 }
 
-bool tn__bert_config_read(const tn__hf_source *source, tn__bert_stored *to)
+bool tn__bert_config_read(const tn_hf_source *source, tn__bert_stored *to)
 {
     static const tn_hf_row type[] = {
         {"model_type", TN_HF_TYPE, .at = offsetof(stored, type), .choices = tn__bert_types}};
@@ -262,8 +261,9 @@ bool tn__bert_config_read(const tn__hf_source *source, tn__bert_stored *to)
     stored                   s = {.c = {TN_BERT_DEFAULTS}};
     tn__hf_tables            room;
     tn_bert_config          *c = &s.c;
-    const tn__bert_format   *f = tn__hf_read(source, &which, &s) ? tn__bert_format_of_type(s.type, source->name) : NULL;
-    if (!f || !tn__hf_read(source, tn__bert_files(f, &room), &s)) return false;
+    const tn__bert_format   *f =
+        tn_hf_source_read(source, &which, &s) ? tn__bert_format_of_type(s.type, source->name) : NULL;
+    if (!f || !tn_hf_source_read(source, tn__bert_files(f, &room), &s)) return false;
     c->kind = f->kind;
     read_padding(c, f, source->name);
     c->norm_first = f->kind == TN_BERT && (s.norm_first || !strcmp(f->type, "roberta-prelayernorm"));
@@ -279,9 +279,9 @@ bool tn__bert_config_read(const tn__hf_source *source, tn__bert_stored *to)
 
 tn_bert_config tn_bert_config_load(const char *dir)
 {
-    tn__hf_source s;
-    stored        read;
-    const bool    ok = tn__hf_open(&s, dir) && tn__bert_config_read(&s, &read);
+    tn_hf_source s;
+    stored       read;
+    const bool   ok = tn__hf_open(&s, dir) && tn__bert_config_read(&s, &read);
     tn__hf_close(&s);
     return ok ? read.c : (tn_bert_config){.zero_ = 0};
 }

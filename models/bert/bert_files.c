@@ -30,15 +30,15 @@ static void keep_ids(tn_bert *m, const tn__bert_stored *s)
     m->begin = s->begin, m->end = s->end, m->decoder_begin = s->decoder_begin, m->cls = s->cls, m->sep = s->sep;
 }
 
-void *tn__bert_load(const tn__hf_source *s)
+void *tn__bert_load(const tn_hf_source *s)
 {
     tn__bert_stored read;
-    tn__weights     w;
+    tn_hf_weights   w;
     tn__hf_tables   room;
     tn_bert        *m = NULL;
     if (!tn__bert_config_read(s, &read)) return NULL;
     tn_bert_config c = read.c;
-    if (tn__weights_open(&w, s, elements(&c), c.kind == TN_XLNET ? 0 : c.dim / c.heads * (4 * c.dim + 3))) {
+    if (tn_hf_weights_open(&w, s, elements(&c), c.kind == TN_XLNET ? 0 : c.dim / c.heads * (4 * c.dim + 3))) {
         const tn__bert_format *format = tn__bert_format_of(&c);
         c.no_pooler = !has_weight(w.file, format, format->pooler);
         c.no_words = !has_weight(w.file, format, format->words);
@@ -52,9 +52,9 @@ void *tn__bert_load(const tn__hf_source *s)
         m = tn_bert_create(c);
         if (m) tn__list_weights(w.file, heads, m->left, sizeof m->left), keep_ids(m, &read);
     }
-    return tn__weights_load(&w, m, tn__bert_files(tn__bert_format_of(&c), &room));
+    return tn_hf_weights_load(&w, m, tn__bert_files(tn__bert_format_of(&c), &room));
 }
-tn_bert *tn_bert_load(const char *dir) { return tn__hf_load(dir, tn__bert_load); }
+tn_bert *tn_bert_load(const char *dir) { return tn_hf_load(dir, tn__bert_load); }
 
 tn_status tn__bert_save_extra(tn_bert *m, const char *dir, const tn__hf_extra *more)
 {

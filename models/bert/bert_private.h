@@ -57,8 +57,8 @@ const tn__bert_format   *tn__bert_format_of_type(const char *type, const char *p
 const tn__bert_format   *tn__bert_format_of(const tn_bert_config *c);
 const tn_hf_files       *tn__bert_files(const tn__bert_format *f, tn__hf_tables *room); /* in *room */
 
-bool            tn__bert_config_read(const tn__hf_source *source, tn__bert_stored *to); /* false: raised */
-void           *tn__bert_load(const tn__hf_source *s);
+bool            tn__bert_config_read(const tn_hf_source *source, tn__bert_stored *to); /* false: raised */
+void           *tn__bert_load(const tn_hf_source *s);
 tn__bert_stored tn__bert_to_store(const tn_bert_config *c);
 
 /* tn_bert_save, with the additional parts of a tuned model; more may be NULL. */

@@ -224,6 +224,7 @@ static void store(const tn_hf_row *r, const tn_json *v, const char *key, const c
         break;
     case TN_HF_EMPTY: check_empty(r, v, key, path); break;
     case TN_HF_NAME:
+    case TN_HF_PUT:
     case TN_HF_PRUNED:
     case TN_HF_ANY: break;
     }
@@ -231,7 +232,7 @@ static void store(const tn_hf_row *r, const tn_json *v, const char *key, const c
 
 static void read_row(const tn_hf_row *r, const tn_json *doc, const char *path, char *config)
 {
-    if (r->kind == TN_HF_NAME || r->kind == TN_HF_PRUNED || r->kind == TN_HF_ANY) return;
+    if (r->kind == TN_HF_NAME || r->kind == TN_HF_PUT || r->kind == TN_HF_PRUNED || r->kind == TN_HF_ANY) return;
     const lookup   f = find(r, doc);
     const bool     null = f.v && tn_json_type_of(f.v) == TN_JSON_NULL;
     const tn_json *v = null ? NULL : f.v;
@@ -256,7 +257,7 @@ static void read_rows(const tn_hf_row *r, const tn_json *doc, const char *path, 
 /* Members that no model supports. */
 static const tn_hf_row of_all = {"per_layer_config quantization_config", TN_HF_EMPTY, .silent = true};
 
-bool tn__hf_read(const tn__hf_source *s, const tn_hf_files *f, void *config)
+bool tn_hf_source_read(const tn_hf_source *s, const tn_hf_files *f, void *config)
 {
     read_rows(&of_all, s->config, s->name, config);
     for (int type = 1; type >= 0; type--) /* model_type first */
@@ -267,9 +268,9 @@ bool tn__hf_read(const tn__hf_source *s, const tn_hf_files *f, void *config)
 
 bool tn_hf_config_read(const char *dir, const tn_hf_files *f, void *config)
 {
-    tn__hf_source s;
+    tn_hf_source s;
     if (tn_error() != TN_OK || !tn__not_null("tn_hf_config_read", "the table of files", f)) return false;
-    const bool read = tn__hf_open(&s, dir) && tn__hf_read(&s, f, config);
+    const bool read = tn__hf_open(&s, dir) && tn_hf_source_read(&s, f, config);
     tn__hf_close(&s);
     return read;
 }
@@ -364,9 +365,7 @@ static void write_row(const tn_hf_row *r, tn_json_writer *w, const char *key, co
         if (r->text) tn_json_put_string(w, key, r->text);
         else tn_json_put_bool(w, key, r->otherwise != 0);
         break;
-    case TN_HF_PRUNED:
-    case TN_HF_EMPTY:
-    case TN_HF_ANY: break;
+    default: break;
     }
 }
 
@@ -394,6 +393,7 @@ static void write_rows(void *m, const tn_hf_files *f, tn_json_writer *w, const c
             if (*open) tn_json_open_object(w, open);
         }
         if (r->kind == TN_HF_PRUNED) tn__pruned_write(w, key, m, r->text != NULL), pruned = true;
+        else if (r->kind == TN_HF_PUT) r->put(w, config);
         else if (!strcmp(key, "torch_dtype") && of == TN_BF16) tn_json_put_string(w, key, "bfloat16");
         else write_row(r, w, key, config + r->at);
     }
@@ -424,7 +424,7 @@ bool tn__config_save(tn_json_writer *w, const char *dir, const char *name)
 {
     char path[1024];
     return tn_error() == TN_OK && tn__path_in(dir, name, path, sizeof path) &&
-           tn__json_save_with_sha256(w, path) == TN_OK;
+           tn_json_save_with_sha256(w, path) == TN_OK;
 }
 
 tn_status tn__hf_write_extra(void *m, const char *dir, const tn_hf_files *f, const void *config,
@@ -482,7 +482,7 @@ bool tn_hf_config_within(const char *who, const tn_hf_files *f, const void *conf
     return tn_error() == TN_OK;
 }
 
-bool tn__init_and_activation(const char *who, double init, const char **activation)
+bool tn_hf_init_and_activation(const char *who, double init, const char **activation)
 {
     if (!(init >= 0 && init <= 1))
         return tn_raise_false(TN_EINVAL, "%s: .init is %g, but must be from 0 to 1", who, init);

@@ -10,23 +10,20 @@
 
 /* ---- a model's directory or file (hf_source.c) ------------------------------------------------------------------- */
 
-typedef struct tn_hf_source {
+struct tn_hf_source {
     const char *path;                            /* the directory or file */
     char        name[1024];                      /* path of config.json or of the file, for messages */
     tn_json    *config;                          /* the object in config.json, or the equivalent of a file; owned */
     bool        packed;                          /* see tn_load; initially false */
     tn_tensor *(*pack)(const tn_tensor *weight); /* see tn_load; initially NULL */
-} tn__hf_source;
-bool tn__hf_open(tn__hf_source *s, const char *path); /* false: raised; close it all the same */
-void tn__hf_close(tn__hf_source *s);
+};
+bool tn__hf_open(tn_hf_source *s, const char *path); /* false: raised; close it all the same */
+void tn__hf_close(tn_hf_source *s);
 /* Opens another config of s's directory. Without that file, *to is *s, which owns the config then. */
-bool tn__hf_open_beside(const tn__hf_source *s, const char *name, tn__hf_source *to);
+bool tn__hf_open_beside(const tn_hf_source *s, const char *name, tn_hf_source *to);
 /* A row of token ids that do not change results; written back. null is stored as n -1. */
 #define TN__IDS(key, type, member) TN_HF(key, type, member, .low = -1e7, .high = 1e7, .nullable = true, .omitted = true)
 void tn__hf_put_ids(tn_json_writer *w, const char *key, const tn_token_ids *ids);
-
-void *tn__hf_load(const char *path, void *(*load)(const tn__hf_source *s));    /* opens, loads, closes; NULL: raised */
-bool  tn__hf_read(const tn__hf_source *s, const tn_hf_files *f, void *config); /* tn_hf_config_read */
 
 /* Opens dir's model.safetensors; if it is missing, the files that model.safetensors.index.json names, or else
  * pytorch_model.bin; if dir is a file, its own tensors. path: the file that was opened. NULL: raised. */
@@ -36,37 +33,16 @@ tn_safetensors *tn__weights_file(const char *dir, char path[1024]);
  * classifier.bias". */
 void tn__list_weights(const tn_safetensors *f, const char *const *first, char *to, size_t size);
 
-/* The weights of a model that is being loaded.
- * open: opens them and checks that they have at least `want` elements, less those of pruned heads, of `head` elements
- * each (0: the model cannot be pruned), before a config that does not match them makes the model allocate memory;
- * begins a scope in which new parameters are not initialised. False: raised.
- * load: always follows, also after false: ends the scope, prunes m, which may be NULL, reads the weights into it, sets
- * eval mode, closes the file. Returns m; if an error is set, frees it and returns NULL. */
-typedef struct {
-    const tn__hf_source *source;
-    tn_safetensors      *file;       /* NULL: raised */
-    char                 path[1024]; /* of the file */
-    int64_t              head;
-    tn_scope             blank;
-} tn__weights;
-bool  tn__weights_open(tn__weights *w, const tn__hf_source *s, int64_t want, int64_t head);
-void *tn__weights_load(tn__weights *w, void *m, const tn_hf_files *files);
-
 /* Pruned heads (pruned_read.c, pruned.c). check: the format of config.json's pruned_heads. False: raised. */
-bool tn__pruned_check(const tn__hf_source *s);
-bool tn__has_elements(const tn__weights *w, int64_t want);
-void tn__pruned_apply(const tn__hf_source *s, void *m);
+bool tn__pruned_check(const tn_hf_source *s);
+bool tn__has_elements(const tn_hf_weights *w, int64_t want);
+void tn__pruned_apply(const tn_hf_source *s, void *m);
 void tn__prune_like(void *m, void *other); /* prunes the heads of m that are pruned in other, a model of its shape */
 bool tn__is_pruned(void *m);
 /* True if no weight is packed; else raises: Hugging Face's format has no packed weights. (directory.c) */
 bool tn__has_no_packed(void *m, const char *dir);
 bool tn__has_no_adapters(void *m, const char *dir); /* else raises, for the same reason */
 void tn__pruned_write(tn_json_writer *w, const char *key, void *m, bool paths);
-
-/* Names of classes (labels.c). read: sets names[n], initially NULL, from id2label; raises unless each class occurs
- * once. put: writes id2label and label2id. */
-bool tn__labels_read(const tn_json *map, const char *path, int64_t n, const char **names);
-void tn__labels_put(tn_json_writer *w, int64_t n, const char *const *names);
 
 /* The additional parts of a tuned model's directory: the suffix of the encoder's name in architectures, more members of
  * config.json, and modules whose weights are written with their names as prefix. */
@@ -126,9 +102,5 @@ bool tn__has_tokenizer(const char *dir);
 /* The name of an activation as a static string; NULL: unknown. */
 const char *tn__activation_name(const char *name);
 #define TN__ACTIVATIONS "gelu, gelu_new, gelu_fast, gelu_python, gelu_pytorch_tanh, relu, silu, swish or tanh"
-
-/* Checks that a config's .init is from 0 to 1 and its .activation is known, and replaces the name by a static string.
- * False: raised. */
-bool tn__init_and_activation(const char *who, double init, const char **activation);
 
 #endif

@@ -8,7 +8,7 @@
 /* ---- config.json ------------------------------------------------------------------------------------------------- */
 
 /* Raises unless a config that was read is an object. */
-static bool is_object(const tn__hf_source *s)
+static bool is_object(const tn_hf_source *s)
 {
     if (s->config && tn_json_type_of(s->config) != TN_JSON_OBJECT)
         tn_raise(TN_EFORMAT, "'%s' does not contain an object", s->name);
@@ -21,12 +21,13 @@ static tn_json *load_object(const char *name)
     return tn_json_load_within(name, limits);
 }
 
-const char *tn_hf_source_path(const tn_hf_source *s) { return s ? s->path : NULL; }
+const char    *tn_hf_source_path(const tn_hf_source *s) { return s ? s->path : NULL; }
+const tn_json *tn_hf_source_json(const tn_hf_source *s) { return s ? s->config : NULL; }
 
-bool tn__hf_open(tn__hf_source *s, const char *path)
+bool tn__hf_open(tn_hf_source *s, const char *path)
 {
     const bool file = tn__is_file(path);
-    *s = (tn__hf_source){.path = path};
+    *s = (tn_hf_source){.path = path};
     if (tn_error() != TN_OK) return false;
     if (file) snprintf(s->name, sizeof s->name, "%s", path);
     else if (path && !tn__path_exists(path)) return tn_raise_false(TN_EIO, "'%s': no such file or directory", path);
@@ -35,7 +36,7 @@ bool tn__hf_open(tn__hf_source *s, const char *path)
     return is_object(s);
 }
 
-bool tn__hf_open_beside(const tn__hf_source *s, const char *name, tn__hf_source *to)
+bool tn__hf_open_beside(const tn_hf_source *s, const char *name, tn_hf_source *to)
 {
     *to = *s;
     if (tn__is_file(s->path)) return true;
@@ -45,16 +46,16 @@ bool tn__hf_open_beside(const tn__hf_source *s, const char *name, tn__hf_source 
     return is_object(to);
 }
 
-void tn__hf_close(tn__hf_source *s)
+void tn__hf_close(tn_hf_source *s)
 {
     tn_json_free(s->config);
     s->config = NULL;
 }
 
-void *tn__hf_load(const char *path, void *(*load)(const tn__hf_source *s))
+void *tn_hf_load(const char *path, void *(*load)(const tn_hf_source *s))
 {
-    tn__hf_source s;
-    void         *m = tn__hf_open(&s, path) ? load(&s) : NULL;
+    tn_hf_source s;
+    void        *m = tn__hf_open(&s, path) ? load(&s) : NULL;
     tn__hf_close(&s);
     return m;
 }
@@ -109,8 +110,7 @@ void tn__list_weights(const tn_safetensors *f, const char *const *first, char *t
 
 /* Loads f, at path, into m (NULL: nothing) and closes it. s: how weights are packed; NULL: not. Returns m; on failure
  * frees it and returns NULL. */
-static void *read_weights(void *m, tn_safetensors *f, const char *path, const tn_hf_files *files,
-                          const tn__hf_source *s)
+static void *read_weights(void *m, tn_safetensors *f, const char *path, const tn_hf_files *files, const tn_hf_source *s)
 {
     const tn_load_args args = {.path = path,
                                .file = f,
@@ -125,15 +125,15 @@ static void *read_weights(void *m, tn_safetensors *f, const char *path, const tn
     return m;
 }
 
-bool tn__weights_open(tn__weights *w, const tn__hf_source *s, int64_t want, int64_t head)
+bool tn_hf_weights_open(tn_hf_weights *w, const tn_hf_source *s, int64_t want, int64_t head)
 {
-    *w = (tn__weights){.source = s, .head = head};
+    *w = (tn_hf_weights){.source = s, .head = head};
     if (!head || tn__pruned_check(s)) w->file = tn__weights_file(s->path, w->path);
     w->blank = tn__blank_begin();
     return w->file && tn__has_elements(w, want);
 }
 
-void *tn__weights_load(tn__weights *w, void *m, const tn_hf_files *files)
+void *tn_hf_weights_load(tn_hf_weights *w, void *m, const tn_hf_files *files)
 {
     tn_scope_end(w->blank);
     if (m && w->head) tn__pruned_apply(w->source, m);

@@ -4,15 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool tn__labels_read(const tn_json *map, const char *path, int64_t n, const char **names)
+bool tn_hf_labels_read(const tn_hf_source *s, int64_t n, const char **names)
 {
-    for (const tn_json *v = tn_json_first(map); v && tn_error() == TN_OK; v = tn_json_next(v)) {
+    for (const tn_json *v = tn_json_first(tn_json_get(s->config, "id2label")); v && tn_error() == TN_OK;
+         v = tn_json_next(v)) {
         const char   *key = tn_json_key(v);
         char         *end;
         const int64_t i = strtoll(key, &end, 10);
         if (*end || end == key || i < 0 || i >= n || names[i])
             tn_raise(TN_EFORMAT,
-                     "'%s': id2label has the key '%.40s', but must have the numbers from 0 to %lld, each once", path,
+                     "'%s': id2label has the key '%.40s', but must have the numbers from 0 to %lld, each once", s->name,
                      key, (long long)n - 1);
         else names[i] = tn_json_string(v);
     }
@@ -27,7 +28,7 @@ static bool comes_again(int64_t i, int64_t n, const char *const *names)
     return false;
 }
 
-void tn__labels_put(tn_json_writer *w, int64_t n, const char *const *names)
+void tn_hf_labels_put(tn_json_writer *w, int64_t n, const char *const *names)
 {
     char number[24];
     tn_json_open_object(w, "id2label");

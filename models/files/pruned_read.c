@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static const tn_json *pruned_heads(const tn__hf_source *s)
+static const tn_json *pruned_heads(const tn_hf_source *s)
 {
     const tn_json *heads = tn_json_get(s->config, "pruned_heads");
     return tn_json_type_of(heads) == TN_JSON_NULL ? NULL : heads;
 }
 
-bool tn__pruned_check(const tn__hf_source *s)
+bool tn__pruned_check(const tn_hf_source *s)
 {
     const tn_json *heads = pruned_heads(s);
     if (heads && tn_json_type_of(heads) != TN_JSON_OBJECT)
@@ -23,7 +23,7 @@ bool tn__pruned_check(const tn__hf_source *s)
     return tn_error() == TN_OK;
 }
 
-bool tn__has_elements(const tn__weights *w, int64_t want)
+bool tn__has_elements(const tn_hf_weights *w, int64_t want)
 {
     int64_t have = 0, count = 0, gone;
     for (int64_t i = 0; i < tn_safetensors_count(w->file); i++)
@@ -57,7 +57,7 @@ static tn_mha *attention_of(void *m, const char *key)
                          key);
 }
 
-void tn__pruned_apply(const tn__hf_source *s, void *m)
+void tn__pruned_apply(const tn_hf_source *s, void *m)
 {
     for (const tn_json *x = tn_json_first(pruned_heads(s)); x && tn_error() == TN_OK; x = tn_json_next(x)) {
         tn_mha      *a = attention_of(m, tn_json_key(x));

@@ -1,14 +1,14 @@
 /* sizes.c — finds a row in a table of model sizes. */
-#include "models/files/sizes.h"
+#include "models/hf.h"
 
 #include <stdio.h>
 #include <string.h>
 
-const tn__model_size *tn__model_size_find(const char *caller, const tn__model_size *rows, const char *name)
+const tn_model_size *tn_model_size_find(const char *caller, const tn_model_size *rows, const char *name)
 {
     char   names[256] = "";
     size_t used = 0;
-    for (const tn__model_size *r = rows; r->name; r++) {
+    for (const tn_model_size *r = rows; r->name; r++) {
         if (name && !strcmp(name, r->name)) return r;
         if (used >= sizeof names) continue;
         used += (size_t)snprintf(names + used, sizeof names - used, "%s%s",

@@ -85,10 +85,10 @@ static void end(tn_decoding *base)
     tn_kv_cache_free(((decoding *)base)->cache);
     tn_mem_put(base, sizeof(decoding));
 }
-static int64_t                 tokens_read(const tn_decoding *base) { return ((const decoding *)base)->read; }
-static const tn__counting_kind kind = {{sizeof(tn__counting_kind), scores, reorder, end}, tokens_read};
+static int64_t                tokens_read(const tn_decoding *base) { return ((const decoding *)base)->read; }
+static const tn_decoding_kind kind = {sizeof(tn_decoding_kind), scores, reorder, end, tokens_read};
 
-tn__cached *tn__as_cached(tn_decoding *base) { return base && base->kind == &kind.base ? (decoding *)base : NULL; }
+tn__cached *tn__as_cached(tn_decoding *base) { return base && base->kind == &kind ? (decoding *)base : NULL; }
 
 tn_decoding *tn_cached_decoding(void *model, tn_decoder_step step, tn_kv_cache *cache, int64_t rows, int64_t length)
 {
@@ -97,7 +97,7 @@ tn_decoding *tn_cached_decoding(void *model, tn_decoder_step step, tn_kv_cache *
         tn__not_null(who, "the cache", cache) && tn__not_null(who, "the step", (const void *)(uintptr_t)step);
     decoding *d = ok && tn_module_ready(who, model) ? tn_mem_get(sizeof *d) : NULL;
     if (!d) return tn_kv_cache_free(cache), NULL;
-    *d = (decoding){.base = {&kind.base, rows, length}, .model = model, .step = step, .cache = cache};
+    *d = (decoding){.base = {&kind, rows, length}, .model = model, .step = step, .cache = cache};
     d->read = tn_kv_cache_length(cache);
     return &d->base;
 }

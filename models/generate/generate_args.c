@@ -42,8 +42,8 @@ static bool check_decoding(const tn__generation *s)
                               "tn_generate: .coverage is %g, but this decoding has no attention to a source; only that "
                               "of tn_seq2seq_decoding has",
                               s->a.coverage);
-    if (d->kind->size >= sizeof(tn__counting_kind)) {
-        const int64_t read = ((const tn__counting_kind *)(const void *)d->kind)->read(d);
+    if (d->kind->size >= sizeof(tn_decoding_kind) && d->kind->read) {
+        const int64_t read = d->kind->read(d);
         if (read != s->a.read)
             return tn_raise(TN_ESTATE,
                             "tn_generate: the decoding has read %lld tokens, but .read is %lld; make a new decoding "

@@ -48,15 +48,9 @@ bool tn__ids_fit(void *m, const tn_tensor *ids);
  * init / √(2 layers). */
 void tn__lm_init(void *m, double init, int64_t layers);
 
-/* A kind of decoding that counts the tokens of each row that it has read: tn_generate compares them with .read. */
-typedef struct {
-    tn_decoding_kind base; /* .size is sizeof(tn__counting_kind), or more */
-    int64_t (*read)(const tn_decoding *d);
-} tn__counting_kind;
-
 /* A kind of decoding that attends to a source. */
 typedef struct {
-    tn__counting_kind base; /* .base.size is sizeof(tn__attending_kind) */
+    tn_decoding_kind base; /* .size is sizeof(tn__attending_kind) */
     /* As .scores; *attention: f32 [rows, source tokens], contiguous, of the last of tokens, 1 for padding. */
     tn_tensor *(*attended)(tn_decoding *d, tn_tensor *tokens, tn_tensor **attention);
 } tn__attending_kind;

@@ -163,9 +163,9 @@ static void drafted_end(tn_decoding *base)
     tn_mem_put(d->words, d->words ? words_bytes(d) : 0);
     tn_mem_put(d, sizeof *d);
 }
-static int64_t                 drafted_read(const tn_decoding *base) { return ((const drafted *)base)->n; }
-static const tn__counting_kind drafted_kind = {
-    {sizeof(tn__counting_kind), drafted_scores, drafted_reorder, drafted_end}, drafted_read};
+static int64_t                drafted_read(const tn_decoding *base) { return ((const drafted *)base)->n; }
+static const tn_decoding_kind drafted_kind = {sizeof(tn_decoding_kind), drafted_scores, drafted_reorder, drafted_end,
+                                              drafted_read};
 
 /* False: raised, because speculation with this model could change bits, or it is too short. */
 static bool check_model(void *m, const char *which, int64_t length)
@@ -212,7 +212,7 @@ tn_decoding *tn_speculative_decoding(void *m, void *draft, int64_t length, int64
     drafted *d = tn_mem_get(sizeof *d);
     if (!d) return NULL;
     *count = (tn_speculation){0};
-    *d = (drafted){.base = {&drafted_kind.base, 1, length}, .draft = draft, .ahead = ahead, .count = count};
+    *d = (drafted){.base = {&drafted_kind, 1, length}, .draft = draft, .ahead = ahead, .count = count};
     const bool small = tn_module_count(m, false) < 5000000; /* a pass is mostly calls, which replays save */
     d->known.guess = -1, d->known.start = small ? 2 : 0.5, d->known.each = small ? 0.7 : 0.25;
     for (int i = 0; i <= LONGEST; i++) d->known.trust[i] = 0.5;

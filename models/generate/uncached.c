@@ -42,11 +42,11 @@ static int64_t tokens_read(const tn_decoding *base)
     const uncached *d = (const uncached *)base;
     return d->ids ? tn_size(d->ids, 1) : 0;
 }
-static const tn__counting_kind kind = {{sizeof(tn__counting_kind), scores, reorder, end}, tokens_read};
+static const tn_decoding_kind kind = {sizeof(tn_decoding_kind), scores, reorder, end, tokens_read};
 
 tn_decoding *tn__uncached_decoding(void *model, tn_decoder_step step, int64_t rows, int64_t length)
 {
     uncached *d = tn_error() == TN_OK ? tn_mem_get(sizeof *d) : NULL;
-    if (d) *d = (uncached){{&kind.base, rows, length}, model, step, NULL};
+    if (d) *d = (uncached){{&kind, rows, length}, model, step, NULL};
     return d ? &d->base : NULL;
 }

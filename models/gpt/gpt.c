@@ -2,7 +2,6 @@
  *
  *   x = dropout(word + position),  y = norm(blocks(x)),  logits = y Eᵀ, or, untied, y Wᵀ */
 #include "models/files/hf_config.h"
-#include "models/files/sizes.h"
 #include "models/generate/lm_private.h"
 #include "models/gpt/gpt_private.h"
 
@@ -57,14 +56,14 @@ tn_decoding *tn_gpt_decoding(tn_gpt *m, int64_t rows, int64_t n) { return tn__lm
 
 tn_gpt_config tn_gpt_size(const char *name)
 {
-    static const tn__model_size sizes[] = {{"tiny", 128, 3, 4, 0, 0},
-                                           {"mini", 256, 4, 4, 0, 0},
-                                           {"baby", 384, 6, 6, 0, 0},
-                                           {"small", 768, 12, 12, 0, 0},
-                                           {"medium", 1024, 24, 16, 0, 0},
-                                           {"large", 1280, 36, 20, 0, 0},
-                                           {0}};
-    const tn__model_size       *s = tn__model_size_find(__func__, sizes, name);
+    static const tn_model_size sizes[] = {{"tiny", 128, 3, 4, 0, 0},
+                                          {"mini", 256, 4, 4, 0, 0},
+                                          {"baby", 384, 6, 6, 0, 0},
+                                          {"small", 768, 12, 12, 0, 0},
+                                          {"medium", 1024, 24, 16, 0, 0},
+                                          {"large", 1280, 36, 20, 0, 0},
+                                          {0}};
+    const tn_model_size       *s = tn_model_size_find(__func__, sizes, name);
     return s ? TN_WITH(tn_gpt_config, TN_GPT_DEFAULTS, .dim = s->dim, .layers = s->layers, .heads = s->heads)
              : (tn_gpt_config){.zero_ = 0};
 }
@@ -117,7 +116,7 @@ static bool complete(tn_gpt_config *c)
     if (c->embedding_dropout < 0) c->embedding_dropout = c->dropout;
     if (c->attention_dropout < 0) c->attention_dropout = c->dropout;
     if (!c->activation) c->activation = "gelu_new";
-    return tn__init_and_activation(who, c->init, &c->activation) && tn_hf_config_within(who, &table, c);
+    return tn_hf_init_and_activation(who, c->init, &c->activation) && tn_hf_config_within(who, &table, c);
 }
 
 tn_gpt *tn_gpt_create(tn_gpt_config c)
@@ -172,23 +171,23 @@ static int names(const void *self, tn_rename *to, int room)
     return tn__hf_names(((const tn_gpt *)self)->config.untied ? &untied : &tied, to, room);
 }
 
-void *tn__gpt_load(const tn__hf_source *s)
+void *tn__gpt_load(const tn_hf_source *s)
 {
-    stored      read = {.c = {.zero_ = 0}};
-    tn__weights w;
-    if (!tn__hf_read(s, &tied, &read)) return NULL;
+    stored        read = {.c = {.zero_ = 0}};
+    tn_hf_weights w;
+    if (!tn_hf_source_read(s, &tied, &read)) return NULL;
     const tn_gpt_config c = read.c;
     if (c.dim % c.heads)
         return tn_raise_null(TN_EFORMAT, "'%s': n_head %lld does not divide n_embd %lld", s->name, (long long)c.heads,
                              (long long)c.dim);
     const int64_t ff = c.ff ? c.ff : 4 * c.dim, tables = c.vocab * (c.untied ? 2 : 1) + c.positions;
     const int64_t all = tables * c.dim + c.layers * c.dim * (4 * c.dim + 2 * ff);
-    const bool    ok = tn__weights_open(&w, s, all, c.dim / c.heads * (4 * c.dim + 3));
+    const bool    ok = tn_hf_weights_open(&w, s, all, c.dim / c.heads * (4 * c.dim + 3));
     tn_gpt       *m = ok ? tn_gpt_create(c) : NULL;
     if (m) m->begin = read.begin, m->end = read.end, m->padding = read.padding, m->decoder_begin = read.decoder_begin;
-    return tn__weights_load(&w, m, c.untied ? &untied : &tied);
+    return tn_hf_weights_load(&w, m, c.untied ? &untied : &tied);
 }
-tn_gpt *tn_gpt_load(const char *dir) { return tn__hf_load(dir, tn__gpt_load); }
+tn_gpt *tn_gpt_load(const char *dir) { return tn_hf_load(dir, tn__gpt_load); }
 
 tn_status tn__gpt_save_as(tn_gpt *m, const char *to, const tn__gguf_options *gguf)
 {

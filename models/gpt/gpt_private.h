@@ -7,7 +7,7 @@
 
 extern const tn_class tn__gpt_class;
 
-void *tn__gpt_load(const tn__hf_source *s);
+void *tn__gpt_load(const tn_hf_source *s);
 
 /* m is not NULL. Saves to a directory, or if gguf is not NULL to a GGUF file. */
 tn_status tn__gpt_save_as(tn_gpt *m, const char *to, const tn__gguf_options *gguf);

@@ -13,7 +13,7 @@ static void put_members(tn_json_writer *w, const void *user)
 {
     const tn_tuned *m = user;
     if (m->config.task >= TN_TASK_QUESTION_ANSWERING) return;
-    tn__labels_put(w, m->config.n, (const char *const *)m->labels);
+    tn_hf_labels_put(w, m->config.n, (const char *const *)m->labels);
     if (m->config.task == TN_TASK_CLASSIFICATION) tn_json_put_string(w, "problem_type", problems[m->config.problem]);
 }
 
@@ -51,12 +51,12 @@ static tn_problem_type problem_of(const tn_json *doc, int64_t n, const char *pat
     return n == 1 ? TN_REGRESSION : TN_SINGLE_LABEL; /* as in transformers */
 }
 
-static const char *architecture_of(const tn__hf_source *s)
+static const char *architecture_of(const tn_hf_source *s)
 {
     return tn_json_string_or(tn_json_first(tn_json_get(s->config, "architectures")), "");
 }
 
-bool tn__is_tuned(const tn__hf_source *s) { return task_of(architecture_of(s), &(tn_task){TN_TASK_CLASSIFICATION}); }
+bool tn__is_tuned(const tn_hf_source *s) { return task_of(architecture_of(s), &(tn_task){TN_TASK_CLASSIFICATION}); }
 
 /* Raises if the head needs a pooler and the file has none, because a randomly initialised one would be useless. */
 static tn_bert *check_pooler(tn_bert *m, tn_task task, const char *path)
@@ -67,7 +67,7 @@ static tn_bert *check_pooler(tn_bert *m, tn_task task, const char *path)
 }
 
 /* Creates the model that config.json describes, with its encoder loaded; *f: the file with the head's weights. */
-static tn_tuned *create_model(const tn__hf_source *s, tn_safetensors **f, char path[1024])
+static tn_tuned *create_model(const tn_hf_source *s, tn_safetensors **f, char path[1024])
 {
     tn_tuned_config c = {TN_TUNED_DEFAULTS};
     const tn_json  *map = tn_json_get(s->config, "id2label");
@@ -83,7 +83,7 @@ static tn_tuned *create_model(const tn__hf_source *s, tn_safetensors **f, char p
     const size_t bytes = (size_t)(c.n + 1) * sizeof(char *);
     const char **names = named ? tn__mem_zeroed(bytes) : NULL;
     tn_tuned    *m = NULL;
-    if (!named || (names && tn__labels_read(map, s->name, c.n, names))) {
+    if (!named || (names && tn_hf_labels_read(s, c.n, names))) {
         *f = tn__weights_file(s->path, path);
         c.labels = names, c.crf = *f && tn_safetensors_find(*f, "crf.transitions") >= 0;
         m = tn_tuned_create(check_pooler(tn__bert_load(s), c.task, s->path), c);
@@ -99,7 +99,7 @@ static void read_part(void *m, tn_safetensors *f, const char *path, const char *
     tn_load_run(m, (tn_load_args){.path = path, .file = f, .prefix = prefix});
 }
 
-void *tn__tuned_load(const tn__hf_source *s)
+void *tn__tuned_load(const tn_hf_source *s)
 {
     char            path[1024];
     const tn_scope  blank = tn__blank_begin();
@@ -118,4 +118,4 @@ void *tn__tuned_load(const tn__hf_source *s)
     tn_scope_end(blank);
     return m;
 }
-tn_tuned *tn_tuned_load(const char *dir) { return tn__hf_load(dir, tn__tuned_load); }
+tn_tuned *tn_tuned_load(const char *dir) { return tn_hf_load(dir, tn__tuned_load); }

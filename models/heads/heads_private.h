@@ -24,8 +24,8 @@ tn__head tn__head_for(const tn_bert_config *encoder, tn_task task);
 /* tn_tuned_logits; skip_padding: the scores of padding tokens are not meaningful. (task_heads.c) */
 tn_tensor *tn__tuned_logits(tn_tuned *m, const tn_batch *b, bool skip_padding);
 
-bool  tn__is_tuned(const tn__hf_source *s); /* true if an encoder's directory contains a tuned model */
-void *tn__tuned_load(const tn__hf_source *s);
+bool  tn__is_tuned(const tn_hf_source *s); /* true if an encoder's directory contains a tuned model */
+void *tn__tuned_load(const tn_hf_source *s);
 
 /* The suffix of the architecture's name: "ForTokenClassification". */
 const char *tn__task_name(tn_task task);

@@ -146,10 +146,10 @@ static int names(const void *self, tn_rename *to, int room)
     return tn__hf_names(&files.files, to, room);
 }
 
-void *tn__llama_load(const tn__hf_source *s)
+void *tn__llama_load(const tn_hf_source *s)
 {
     tn__llama_stored       read;
-    tn__weights            w;
+    tn_hf_weights          w;
     const tn_llama_config *k = &read.c;
     if (!tn__llama_config_read(s, &read)) return NULL;
     const int64_t d = k->head_dim ? k->head_dim : k->dim / k->heads;
@@ -158,13 +158,13 @@ void *tn__llama_load(const tn__hf_source *s)
     tn__hf_tables files;
     tn__llama_files_of(read.family, k, &files);
     const int64_t all = k->vocab * k->dim * (k->tied ? 1 : 2) + k->layers * layer;
-    const bool    ok = tn__weights_open(&w, s, all, d * (4 * k->dim + 3));
+    const bool    ok = tn_hf_weights_open(&w, s, all, d * (4 * k->dim + 3));
     tn_llama     *m = ok ? tn_llama_create(read.c) : NULL;
     if (m) m->begin = read.begin, m->end = read.end, m->decoder_begin = read.decoder_begin;
     if (m && read.padding != TN__LLAMA_NO_PADDING) m->padding = (tn_token_ids){.n = 1, .id = {read.padding}};
-    return tn__weights_load(&w, m, &files.files);
+    return tn_hf_weights_load(&w, m, &files.files);
 }
-tn_llama *tn_llama_load(const char *dir) { return tn__hf_load(dir, tn__llama_load); }
+tn_llama *tn_llama_load(const char *dir) { return tn_hf_load(dir, tn__llama_load); }
 
 tn_status tn__llama_save_as(tn_llama *m, const char *to, const tn__gguf_options *gguf)
 {

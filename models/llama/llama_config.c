@@ -143,7 +143,7 @@ bool tn__llama_complete(const char *who, tn_llama_config *c)
     if (!c->activation) c->activation = "silu";
     if (!c->kv_heads) c->kv_heads = c->heads;
     complete_feed_forward(c);
-    if (!tn__init_and_activation(who, c->init, &c->activation) || !within(who, c) || !pattern_fits(who, c))
+    if (!tn_hf_init_and_activation(who, c->init, &c->activation) || !within(who, c) || !pattern_fits(who, c))
         return false;
     if (!c->head_dim && c->dim % c->heads)
         return tn_raise_false(TN_EINVAL, "%s: .heads is %lld, which does not divide .dim %lld; set .head_dim", who,
@@ -282,17 +282,17 @@ static bool check_consistent(const stored *s, const char *name)
     return tn_error() == TN_OK;
 }
 
-bool tn__llama_config_read(const tn__hf_source *source, stored *s)
+bool tn__llama_config_read(const tn_hf_source *source, stored *s)
 {
     const tn_hf_row   type = {"model_type", TN_HF_TYPE, .at = offsetof(stored, c.type), .choices = tn__llama_types};
     const tn_hf_files first = {&type, 1, NULL, 0};
     tn__hf_tables     files;
     *s = (stored){
         .c = {TN_LLAMA_DEFAULTS}, .partial = 1, .use_sliding_window = true, .shares = true, .padding = NO_PADDING};
-    if (!tn__hf_read(source, &first, s)) return false;
+    if (!tn_hf_source_read(source, &first, s)) return false;
     s->family = tn__llama_family_of(s->c.type);
     tn__llama_files_of(s->family, &s->c, &files);
-    if (!tn__hf_read(source, &files.files, s)) return false;
+    if (!tn_hf_source_read(source, &files.files, s)) return false;
     apply_defaults(s);
     if (!rope(s, source->name) || !check_consistent(s, source->name) || !set_kinds(s, source->name)) return false;
     if (!s->c.head_dim) s->c.head_dim = s->c.dim / s->c.heads;

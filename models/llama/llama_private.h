@@ -80,10 +80,10 @@ enum { TN__LLAMA_ABSENT = -2, TN__LLAMA_NO_PADDING = -20000000 };
 /* Fills in defaults; raises for invalid values. */
 bool tn__llama_complete(const char *who, tn_llama_config *c);
 /* Reads config.json into *s, whose .c is complete and valid as long as *s; fills *s for writing one. False: raised. */
-bool tn__llama_config_read(const tn__hf_source *source, tn__llama_stored *s);
+bool tn__llama_config_read(const tn_hf_source *source, tn__llama_stored *s);
 bool tn__llama_config_write(const tn_llama_config *c, const char *dir, tn__llama_stored *s);
 
-void *tn__llama_load(const tn__hf_source *s);
+void *tn__llama_load(const tn_hf_source *s);
 
 /* m is not NULL. Saves to a directory, or if gguf is not NULL to a GGUF file. */
 tn_status tn__llama_save_as(tn_llama *m, const char *to, const tn__gguf_options *gguf);

@@ -92,7 +92,7 @@ static void read_ends(tn_model *m, const tn_json *config, const char *path)
 }
 
 /* The end tokens of generation_config.json, or if it has none, of config.json. */
-void tn__chat_read(tn_model *m, const tn__hf_source *s)
+void tn__chat_read(tn_model *m, const tn_hf_source *s)
 {
     char file[PATH_ROOM];
     if (!strcmp(m->form, "gguf")) read_gguf(m, s->path);
@@ -153,7 +153,7 @@ static tn_status save_ends(const tn_model *m, const char *file)
     put_ends(w, m, r.last);
     put_token(w, "pad_token_id", r.pad);
     tn_json_close(w);
-    const tn_status s = tn__json_save_with_sha256(w, file);
+    const tn_status s = tn_json_save_with_sha256(w, file);
     tn_json_writer_free(w);
     return s;
 }

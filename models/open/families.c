@@ -39,7 +39,7 @@ static const tn_family *find(const char *type, int n)
 }
 const tn_family *tn__family_find(const char *type) { return type ? find(type, families()) : NULL; }
 
-const tn_family *tn__family_of_source(const tn__hf_source *s, tn_model_family kind, const char **type)
+const tn_family *tn__family_of_source(const tn_hf_source *s, tn_model_family kind, const char **type)
 {
     const char *all[TYPES + 1] = {NULL};
     int         n = 0;
@@ -52,7 +52,7 @@ const tn_family *tn__family_of_source(const tn__hf_source *s, tn_model_family ki
         }
     const tn_hf_row   row = {"model_type", TN_HF_TYPE, .choices = all, .needed = true};
     const tn_hf_files files = {&row, 1, NULL, 0};
-    return tn__hf_read(s, &files, type) ? find(*type, known) : NULL;
+    return tn_hf_source_read(s, &files, type) ? find(*type, known) : NULL;
 }
 
 static bool complete(const tn_family *f)

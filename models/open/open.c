@@ -5,13 +5,13 @@
 
 #include <string.h>
 
-static void *load_lm(const tn__hf_source *s)
+static void *load_lm(const tn_hf_source *s)
 {
     const char      *type;
     const tn_family *f = tn__family_of_source(s, TN_MODEL_DECODER, &type);
     return f ? f->load(s) : NULL;
 }
-tn_lm *tn_lm_load(const char *dir) { return tn__hf_load(dir, load_lm); }
+tn_lm *tn_lm_load(const char *dir) { return tn_hf_load(dir, load_lm); }
 
 /* ---- tokenizers -------------------------------------------------------------------------------------------------- */
 
@@ -43,7 +43,7 @@ static tn_tokenizer *file_tokenizer(const char *path)
     return t;
 }
 
-static tn_tokenizer *tokenizer_of(const tn__hf_source *s, const char *form, const char *path, const char *language)
+static tn_tokenizer *tokenizer_of(const tn_hf_source *s, const char *form, const char *path, const char *language)
 {
     if (path) return tn__is_file(path) ? file_tokenizer(path) : tn_tokenizer_load(path, .language = language);
     if (!strcmp(form, "gguf")) return gguf_tokenizer(s->path);
@@ -106,7 +106,7 @@ static const char *stored_dtype(const char *path)
     return several ? NULL : type;
 }
 
-static void open_source(tn_model *m, const tn__hf_source *s, tn_model_config c)
+static void open_source(tn_model *m, const tn_hf_source *s, tn_model_config c)
 {
     const tn_family *f = tn__family_of_source(s, c.family, &m->type);
     if (!f) return;
@@ -129,8 +129,8 @@ static void open_source(tn_model *m, const tn__hf_source *s, tn_model_config c)
 
 tn_model tn_model_open_run(const char *path, tn_model_config c)
 {
-    tn__hf_source s;
-    tn_model      m = {TN_MODEL_NONE, .tokenizer = NULL};
+    tn_hf_source s;
+    tn_model     m = {TN_MODEL_NONE, .tokenizer = NULL};
     if (tn_error() != TN_OK) return m;
     if (!path || !*path) return tn_raise(TN_EINVAL, "tn_model_open: the path is %s", path ? "empty" : "NULL"), m;
     if (!tn__path_exists(path)) return tn_raise(TN_EIO, "tn_model_open: '%s': no such file or directory", path), m;

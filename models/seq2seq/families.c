@@ -212,7 +212,7 @@ static const char *t5_feed_forward(const tn_seq2seq_config *c)
     return NULL;
 }
 
-static bool read_t5(stored *s, const tn__hf_source *source)
+static bool read_t5(stored *s, const tn_hf_source *source)
 {
     tn_seq2seq_config *c = &s->c;
     const char        *name = source->name;

@@ -68,11 +68,11 @@ static void replace(int64_t id, int64_t *now, tn_token_ids *kept)
     if (id >= 0 && id != *now) *kept = (tn_token_ids){1, {*now}}, *now = id;
 }
 
-bool tn__seq2seq_search_read(const tn__hf_source *source, tn__seq2seq_stored *s)
+bool tn__seq2seq_search_read(const tn_hf_source *source, tn__seq2seq_stored *s)
 {
-    tn__hf_source own;
-    said          r = {.begin = ABSENT};
-    bool          ok = tn__hf_open_beside(source, "generation_config.json", &own) && tn__hf_read(&own, &files, &r) &&
+    tn_hf_source own;
+    said         r = {.begin = ABSENT};
+    bool ok = tn__hf_open_beside(source, "generation_config.json", &own) && tn_hf_source_read(&own, &files, &r) &&
               read_forbidden(tn_json_get(own.config, "bad_words_ids"), own.name, &r.s.forbidden);
     if (own.config == source->config) /* the class has a default; they are kept */
         r.s.last = s->search.last, r.s.begin.n = r.s.padding.n = 0;

@@ -240,7 +240,7 @@ static void end(tn_decoding *base)
     tn_mem_put(d, sizeof *d);
 }
 static int64_t                  tokens_read(const tn_decoding *base) { return ((const decoding *)base)->r.at; }
-static const tn__attending_kind kind = {{{sizeof(tn__attending_kind), scores, reorder, end}, tokens_read}, attended};
+static const tn__attending_kind kind = {{sizeof(tn__attending_kind), scores, reorder, end, tokens_read}, attended};
 
 tn_decoding *tn_seq2seq_decoding(tn_seq2seq *m, tn_tensor *source, int64_t beams, int64_t length)
 {
@@ -250,7 +250,7 @@ tn_decoding *tn_seq2seq_decoding(tn_seq2seq *m, tn_tensor *source, int64_t beams
         return NULL;
     decoding *d = tn_mem_get(sizeof *d);
     if (!d) return NULL;
-    *d = (decoding){.base = {&kind.base.base, 0, length}, .m = m, .r = {.keeps = true}};
+    *d = (decoding){.base = {&kind.base, 0, length}, .m = m, .r = {.keeps = true}};
     const tn_scope    s = tn_no_grad_begin();
     const tn_frame    f = tn_enter(m);
     tn__seq2seq_state r;
@@ -277,7 +277,7 @@ tn_status tn_seq2seq_shortlist(tn_decoding *base, tn_tensor *words)
     decoding *d = (decoding *)base;
     char      text[192];
     if (tn__blocked()) return tn_error();
-    if (!d || base->kind != &kind.base.base || d->r.at)
+    if (!d || base->kind != &kind.base || d->r.at)
         return tn_raise(TN_EINVAL, "tn_seq2seq_shortlist: d must be a new decoding of tn_seq2seq_decoding");
     if (!words || tn_dtype_of(words) != TN_I64 || tn_ndim(words) != 1 || !tn_numel(words))
         return tn_raise(TN_ESHAPE, "tn_seq2seq_shortlist: words must be i64 [n] with n at least 1, got %s",

@@ -1,7 +1,6 @@
 /* seq2seq_config.c — the config of a sequence-to-sequence model: kinds and sizes by name, defaults, checks, and
  * config.json. */
 #include "core/base/toolbox.h"
-#include "models/files/sizes.h"
 #include "models/seq2seq/seq2seq_private.h"
 
 #include <string.h>
@@ -24,10 +23,10 @@ tn_seq2seq_kind tn_seq2seq_kind_of(const char *name)
 
 tn_seq2seq_config tn_seq2seq_size(const char *name)
 {
-    static const tn__model_size sizes[] = {{"nano", 128, 2, 4, 256, 0.1},   {"tiny", 128, 4, 4, 256, 0.3},
-                                           {"small", 256, 3, 4, 1024, 0.1}, {"base", 512, 6, 8, 2048, 0.1},
-                                           {"big", 1024, 6, 16, 4096, 0.3}, {0}};
-    const tn__model_size       *s = tn__model_size_find(__func__, sizes, name);
+    static const tn_model_size sizes[] = {{"nano", 128, 2, 4, 256, 0.1},   {"tiny", 128, 4, 4, 256, 0.3},
+                                          {"small", 256, 3, 4, 1024, 0.1}, {"base", 512, 6, 8, 2048, 0.1},
+                                          {"big", 1024, 6, 16, 4096, 0.3}, {0}};
+    const tn_model_size       *s = tn_model_size_find(__func__, sizes, name);
     return s ? TN_WITH(tn_seq2seq_config, TN_SEQ2SEQ_DEFAULTS, .dim = s->dim, .layers = s->layers, .heads = s->heads,
                        .ff = s->hidden, .dropout = s->dropout)
              : (tn_seq2seq_config){.zero_ = 0};
@@ -228,7 +227,7 @@ bool tn__seq2seq_complete(const char *who, tn_seq2seq_config *c)
     fill_in(c);
     const stored  s = {.c = *c};
     const int64_t words = c->source_words < c->target_words ? c->source_words : c->target_words;
-    if (!tn__init_and_activation(who, 0, &c->activation) || !tn_hf_config_within(who, &files, &s) ||
+    if (!tn_hf_init_and_activation(who, 0, &c->activation) || !tn_hf_config_within(who, &files, &s) ||
         !tn__within(who, "padding", c->padding, 0, words - 1) ||
         !tn__within(who, "begin", c->begin, 0, c->target_words - 1) ||
         !tn__within(who, "end", c->end, 0, c->target_words - 1))

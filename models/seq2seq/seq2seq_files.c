@@ -29,7 +29,7 @@ static const tn_hf_files *files_of(const stored *s, tn__hf_tables *room)
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* The members of a family's config that others imply. */
-static bool apply_family(stored *s, const tn__hf_source *source)
+static bool apply_family(stored *s, const tn_hf_source *source)
 {
     const char               *name = source->name;
     const tn__seq2seq_family *f = s->family;
@@ -67,38 +67,38 @@ static bool ids_fit(const stored *s, const char *name)
     return true;
 }
 
-static bool config_read(const tn__hf_source *source, stored *s, tn__hf_tables *tables)
+static bool config_read(const tn_hf_source *source, stored *s, tn__hf_tables *tables)
 {
     const tn_hf_row   type = {"model_type", TN_HF_TYPE, .at = offsetof(stored, c.type), .choices = tn__seq2seq_types,
                               .needed = true};
     const tn_hf_files first = {&type, 1, NULL, 0};
     *s = (stored){
         .c = {TN_SEQ2SEQ_DEFAULTS}, .share = true, .tie = true, .kept = {.init = 0.02}, .search = {.last = -1}};
-    if (!tn__hf_read(source, &first, s)) return false;
+    if (!tn_hf_source_read(source, &first, s)) return false;
     s->family = tn__seq2seq_family_of(s->c.type);
-    if (!tn__hf_read(source, files_of(s, tables), s)) return false;
+    if (!tn_hf_source_read(source, files_of(s, tables), s)) return false;
     if (s->family) return apply_family(s, source) && tn__seq2seq_search_read(source, s) && ids_fit(s, source->name);
     s->c.type = NULL, s->c.kind = tn_seq2seq_kind_of(s->kind);
     while (strcmp(tn__seq2seq_position_kinds[s->c.position_kind], s->positions) != 0) s->c.position_kind++;
     return true;
 }
 
-void *tn__seq2seq_load(const tn__hf_source *source)
+void *tn__seq2seq_load(const tn_hf_source *source)
 {
     stored        s;
     tn__hf_tables tables;
-    tn__weights   w;
+    tn_hf_weights w;
     if (!config_read(source, &s, &tables)) return NULL;
     const int64_t head = s.c.head_dim ? s.c.head_dim : s.c.dim / s.c.heads;
-    bool          ok = tn__weights_open(&w, source, 0, head * (4 * s.c.dim + 3));
+    bool          ok = tn_hf_weights_open(&w, source, 0, head * (4 * s.c.dim + 3));
     if (ok && s.family && s.family->look) s.family->look(&s, w.file);
     ok = ok && tn__has_elements(&w, elements(&s.c));
     const tn_hf_files *files = files_of(&s, &tables);
     tn_seq2seq        *m = ok ? tn_seq2seq_create(s.c) : NULL;
     if (m && s.family) m->search = s.search, m->kept = s.kept;
-    return tn__weights_load(&w, m, files);
+    return tn_hf_weights_load(&w, m, files);
 }
-tn_seq2seq *tn_seq2seq_load(const char *dir) { return tn__hf_load(dir, tn__seq2seq_load); }
+tn_seq2seq *tn_seq2seq_load(const char *dir) { return tn_hf_load(dir, tn__seq2seq_load); }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 

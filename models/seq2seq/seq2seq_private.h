@@ -68,7 +68,7 @@ struct tn__seq2seq_family {
     const tn_rename *rules; /* of the weights, after the common ones */
     int              count, renames;
     bool             own_rows, own_rules;                         /* without the common ones */
-    bool (*read)(tn__seq2seq_stored *s, const tn__hf_source *f);  /* after the rows are read; false: raised */
+    bool (*read)(tn__seq2seq_stored *s, const tn_hf_source *f);   /* after the rows are read; false: raised */
     void (*look)(tn__seq2seq_stored *s, const tn_safetensors *f); /* for options that the weights' names tell */
     void (*write)(tn__seq2seq_stored *s);                         /* before the rows are written */
     bool (*fits)(const tn_seq2seq_config *c);                     /* beyond must and may; all four may be NULL */
@@ -82,7 +82,7 @@ void tn__seq2seq_tables_of(const tn__seq2seq_family *family, const tn_seq2seq_co
 const tn_hf_files *tn__seq2seq_files(void);                                   /* Tenon's own */
 int                tn__seq2seq_names(const void *m, tn_rename *to, int room); /* tn_class.names */
 
-void *tn__seq2seq_load(const tn__hf_source *s);
+void *tn__seq2seq_load(const tn_hf_source *s);
 
 /* Fills in defaults; raises for invalid values. */
 bool tn__seq2seq_complete(const char *who, tn_seq2seq_config *c);
@@ -90,7 +90,7 @@ bool tn__seq2seq_complete(const char *who, tn_seq2seq_config *c);
 void tn__seq2seq_set_options(tn_seq2seq_config *c, unsigned options);
 
 /* Read and write generation_config.json, or read its members from config.json; begin and end tokens go to s->c. */
-bool tn__seq2seq_search_read(const tn__hf_source *source, tn__seq2seq_stored *s);
+bool tn__seq2seq_search_read(const tn_hf_source *source, tn__seq2seq_stored *s);
 bool tn__seq2seq_search_write(const tn_seq2seq *m, const char *dir);
 
 /* The functions of a kind. build adds the submodules, for the constructor; false: raised. encode runs the encoder: sets

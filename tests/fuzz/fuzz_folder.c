@@ -30,8 +30,8 @@ static void *bert(void)
 /* Its end tokens and chat template: after reading they can be written and read again. */
 static bool chat(tn_lm *m, int64_t vocab)
 {
-    tn_model      d = {.family = TN_MODEL_DECODER, .lm = m, .form = "huggingface"}, e = d;
-    tn__hf_source s;
+    tn_model     d = {.family = TN_MODEL_DECODER, .lm = m, .form = "huggingface"}, e = d;
+    tn_hf_source s;
     CHECK(tn__hf_open(&s, "folder"));
     tn__chat_read(&d, &s);
     for (int64_t i = 0; i < d.ends.n; i++) CHECK(d.ends.at[i] >= 0 && d.ends.at[i] < vocab);

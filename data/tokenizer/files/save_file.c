@@ -17,7 +17,7 @@ bool tn__tokenizer_save_json(const tn_tokenizer *t, const char *folder, const ch
     tn_string       path = {0};
     tn_json_writer *w = path_in(&path, folder, name) ? tn_json_writer_new(2) : NULL;
     if (w) write(t, w);
-    const bool ok = w && tn_error() == TN_OK && tn__json_save_with_sha256(w, path.at) == TN_OK;
+    const bool ok = w && tn_error() == TN_OK && tn_json_save_with_sha256(w, path.at) == TN_OK;
     tn_json_writer_free(w);
     tn_string_free(&path);
     return ok;

@@ -3,7 +3,7 @@
 
 #include "extras.h"
 #include "core/base/checksums.h"
-#include "extras/report/runlog_private.h"
+#include "extras/runlog/runlog_private.h"
 #include "tests/common/faults.h"
 #include <dirent.h>
 #include <errno.h>

@@ -15,11 +15,13 @@ static void says(tn_status code, const char *text)
 TEST(the_first_stands)
 {
     ck_assert_str_eq(tn_error_message(), "");
+    ck_assert(!tn_blocked());
     ck_assert_int_eq(tn_raise(TN_EINDEX, "first %d", 1), TN_EINDEX);
     ck_assert_int_eq(tn_raise(TN_EIO, "second"), TN_EINDEX);
     ck_assert_str_eq(tn_error_message(), "first 1 (1 later call skipped)");
     ck_assert_ptr_null(tn_ones(TN_SHAPE(2)));
-    says(TN_EINDEX, "first 1 (2 later calls skipped)");
+    ck_assert(tn_blocked());
+    says(TN_EINDEX, "first 1 (3 later calls skipped)");
     ck_assert_int_eq(tn_error(), TN_OK);
     for (int s = TN_OK; s <= TN_ENUMERIC; s++) ck_assert(!strncmp(tn_status_name((tn_status)s), "TN_", 3));
 }

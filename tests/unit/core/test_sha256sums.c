@@ -32,7 +32,7 @@ static tn_status save(int64_t layers)
     tn_json_open_object(w, NULL);
     tn_json_put_i64(w, "layers", layers);
     tn_json_close(w);
-    const tn_status s = tn__json_save_with_sha256(w, file);
+    const tn_status s = tn_json_save_with_sha256(w, file);
     tn_json_writer_free(w);
     return s;
 }

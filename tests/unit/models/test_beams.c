@@ -24,7 +24,7 @@ static tn_status reorder(tn_decoding *d, tn_tensor *index)
     (void)d, (void)index;
     return TN_OK;
 }
-static const tn_decoding_kind kind = {sizeof(tn_decoding_kind), scores, reorder, NULL};
+static const tn_decoding_kind kind = {sizeof(tn_decoding_kind), scores, reorder, NULL, NULL};
 
 /* The token ids are equal; the scores are sums of up to 12 log-probabilities in f32. A missing text has score -inf. */
 TEST(as_transformers)
@@ -130,7 +130,7 @@ static tn_status attending_reorder(tn_decoding *d, tn_tensor *index)
 }
 static int64_t                  nothing_read(const tn_decoding *d) { return (void)d, 0; }
 static const tn__attending_kind attending_kind = {
-    {{sizeof(tn__attending_kind), attended_scores, attending_reorder, NULL}, nothing_read}, attended};
+    {sizeof(tn__attending_kind), attended_scores, attending_reorder, NULL, nothing_read}, attended};
 
 /* log P / ((5 + |Y|) / 6)^alpha + beta Σ log(min(Σ attention, 1)) of the n tokens, which .end or the limit ended. */
 static double by_formula(const attending *m, int64_t prompt, const int64_t *words, int64_t n, double alpha, double beta)
@@ -152,7 +152,7 @@ static double by_formula(const attending *m, int64_t prompt, const int64_t *word
 static attending an_attending(void)
 {
     tn_seed(12);
-    return (attending){.base = {&attending_kind.base.base, 256, 16},
+    return (attending){.base = {&attending_kind.base, 256, 16},
                        .table = tn_normal(TN_SHAPE(VOCAB, VOCAB), 0, 1),
                        .attention = tn_softmax(tn_normal(TN_SHAPE(VOCAB, SOURCE), 0, 2), -1)};
 }

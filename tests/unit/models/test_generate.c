@@ -33,7 +33,7 @@ static tn_status reorder(tn_decoding *d, tn_tensor *index)
     for (int64_t i = 0; i < kept; i++) ck_assert_int_lt(tn_get_i64(index, i), d->rows);
     return TN_OK;
 }
-static const tn_decoding_kind kind = {sizeof(tn_decoding_kind), scores, reorder, NULL};
+static const tn_decoding_kind kind = {sizeof(tn_decoding_kind), scores, reorder, NULL, NULL};
 static tn_decoding            model = {&kind, 4096, 16};
 
 static tn_tensor *ones(int64_t rows) { return tn_full_of(TN_I64, TN_SHAPE(rows, 1), 1); }
@@ -281,7 +281,7 @@ static tn_tensor *likely(tn_decoding *d, tn_tensor *tokens)
     tn_set(y, 3, 2), tn_set(y, 4, 1.5), tn_set(y, 2, strange);
     return y;
 }
-static const tn_decoding_kind likely_kind = {sizeof(tn_decoding_kind), likely, reorder, NULL};
+static const tn_decoding_kind likely_kind = {sizeof(tn_decoding_kind), likely, reorder, NULL, NULL};
 
 TEST(numbers_that_are_no_words)
 {
@@ -308,7 +308,7 @@ static tn_status unchanged(const tn_next_token *t, void *user) { return (void)t,
 /* A decoding that forbids all tokens ends the text, also if .adjust does nothing. */
 TEST(no_token_is_allowed)
 {
-    static const tn_decoding_kind nothing_kind = {sizeof(tn_decoding_kind), nothing, reorder, NULL};
+    static const tn_decoding_kind nothing_kind = {sizeof(tn_decoding_kind), nothing, reorder, NULL, NULL};
     for (int k = 0; k < 6; k++) {
         tn_decoding  d = {&nothing_kind, 4, 16};
         tn_generated g = tn_generate(&d, ones(1), .most = 3, .sample = k / 2 == 1, .beams = k / 2 == 2 ? 2 : 1,

@@ -84,7 +84,7 @@ static tn_status again_reorder(tn_decoding *base, tn_tensor *index)
     d->text = text;
     return tn_error();
 }
-static const tn_decoding_kind again_kind = {sizeof(tn_decoding_kind), again_scores, again_reorder, NULL};
+static const tn_decoding_kind again_kind = {sizeof(tn_decoding_kind), again_scores, again_reorder, NULL, NULL};
 
 TEST_EACH(cache_threads_and_neighbours_change_nothing, 3)
 {

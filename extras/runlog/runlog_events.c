@@ -6,7 +6,7 @@
  *     SessionLog { Status status = 1 }       START = 1: discards earlier events of this and later steps */
 #include "core/system/system.h"
 
-#include "extras/report/runlog_private.h"
+#include "extras/runlog/runlog_private.h"
 #include "core/base/toolbox.h"
 
 static uint32_t masked(const void *data, size_t bytes) /* masked, so that the checksum of a checksum is not trivial */

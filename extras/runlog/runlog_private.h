@@ -1,6 +1,6 @@
 /* runlog_private.h — the three files of a run log. Private. */
-#ifndef TENON_EXTRAS_REPORT_RUNLOG_PRIVATE_H
-#define TENON_EXTRAS_REPORT_RUNLOG_PRIVATE_H
+#ifndef TENON_EXTRAS_RUNLOG_RUNLOG_PRIVATE_H
+#define TENON_EXTRAS_RUNLOG_RUNLOG_PRIVATE_H
 
 #include "data/text/data_private.h"
 #include "extras/runlog.h"

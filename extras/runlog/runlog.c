@@ -1,5 +1,5 @@
 /* runlog.c — writes rows of numbers at once as lines of JSON and CSV, and resumes the log of an interrupted run. */
-#include "extras/report/runlog_private.h"
+#include "extras/runlog/runlog_private.h"
 #include "core/base/toolbox.h"
 
 #include <math.h>
