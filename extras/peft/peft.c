@@ -5,87 +5,20 @@
  * same A, theirs is A and the joined B; else it has rank n r: the A one below the other, and a B whose columns are 0
  * outside of each weight's own rows and columns. Both are exact, and both are read. */
 #include "extras/peft.h"
+#include "extras/peft/parameter.h"
 #include "extras/peft/peft_config.h"
-#include "models/models.h"
 
 #include <math.h>
 #include <string.h>
 
-#define PREFIX "base_model.model."
+#define PREFIX TN__PEFT_PREFIX
 #define WEIGHTS "adapter_model.safetensors"
-enum { NAME = TN_PATH_BYTES + 64 };
+enum { NAME = TN__PEFT_NAME };
 
 static void name_of(char to[NAME], const char *layer, bool b)
 {
     snprintf(to, NAME, PREFIX "%s.lora_%c.weight", layer, b ? 'B' : 'A');
 }
-
-/* A parameter other than an adapter, in the parts that files have. */
-typedef struct {
-    tn_lora_layer names;
-    tn_each       each;
-    tn_tensor    *tensor; /* the part, as in the file; owned by the open scope */
-    int           part, parts, pieces;
-    char          name[NAME];
-} parameter;
-
-static parameter parameters_of(void *m)
-{
-    return (parameter){.names = tn_module_lora_layers(m),
-                       .each = tn_module_each(m, TN_EACH_PARAMETER | TN_EACH_BUFFER)};
-}
-
-static bool next_parameter(parameter *p)
-{
-    char name[TN_PATH_BYTES];
-    bool transposed;
-    if (!p->each.tensor || p->part + 1 >= p->parts) {
-        do
-            if (!tn_next(&p->each)) return false;
-        while (!p->each.parameter || strstr(p->each.name, "lora.") || tn_is_packed(p->each.tensor));
-        p->part = -1;
-    }
-    p->part++;
-    if (!tn_lora_name(&p->names, p->each.name, p->part, name, &p->parts, &transposed, &p->pieces)) return false;
-    snprintf(p->name, sizeof p->name, PREFIX "%s", name);
-    p->tensor = p->each.tensor;
-    if (p->parts > 1) {
-        const int64_t rows = tn_size(p->tensor, 0) / p->parts;
-        p->tensor = tn_narrow(p->tensor, 0, p->part * rows, rows);
-    }
-    if (transposed && tn_ndim(p->tensor) == 2) p->tensor = tn_transpose(p->tensor, 0, 1);
-    return tn_error() == TN_OK;
-}
-
-/* Raises for a parameter that files join with others. */
-static bool is_whole(const parameter *p)
-{
-    if (!p->pieces) return true;
-    return tn_raise_false(TN_EUNSUPPORTED,
-                          "tn_peft: '%s' is trained completely, but it is one of %d that files join as '%s', which is "
-                          "not supported; adapt it instead (.names of tn_lora)",
-                          p->each.name, p->pieces, p->name + sizeof PREFIX - 1);
-}
-
-/* Raises for a parameter that the model uses in a second place, as the output layer uses a tied embedding: PEFT makes a
- * copy of the module that is trained, and the other place keeps its weight. */
-static bool has_one_place(void *m, const parameter *p)
-{
-    char      other[NAME] = "";
-    const int names = TN_EACH_PARAMETER | TN_EACH_NAME;
-    for (tn_each e = tn_module_each(m, names); !*other && tn_next(&e);)
-        if (e.tensor == p->each.tensor && strcmp(e.name, p->each.name) != 0)
-            snprintf(other, sizeof other, "%s", e.name);
-    const bool tied = ((tn_module *)m)->kind->lm && strcmp(p->each.module->kind->name, "Embedding") == 0;
-    if (!*other && tied && tn_lm_info_of(m).out == p->each.tensor) snprintf(other, sizeof other, "the output layer");
-    if (!*other || tn_error() != TN_OK) return tn_error() == TN_OK;
-    return tn_raise_false(TN_EUNSUPPORTED,
-                          "tn_peft: '%s' is trained completely (modules_to_save), but its weight is also that of %s, "
-                          "where PEFT would use the weight of the base model; freeze it, or untie the two",
-                          p->name + sizeof PREFIX - 1, other);
-}
-
-static bool is_supported(void *m, const parameter *p) { return is_whole(p) && has_one_place(m, p); }
 
 /* ---- joined weights ---------------------------------------------------------------------------------------------- */
 
@@ -240,10 +173,10 @@ static void put_config(void *m, tn_json_writer *w, const tn_peft_save_args *a)
     tn_json_close(w);
     tn_json_put_bool(w, "fan_in_fan_out", transposed); /* the weights of transformers' Conv1D are [in, out] */
     tn_json_open_array(w, "modules_to_save");
-    for (parameter p = parameters_of(m); next_parameter(&p);) {
+    for (tn__peft_parameter p = tn__peft_parameters(m); tn__peft_next(&p);) {
         const bool head = *p.names.prefix_ && strncmp(p.each.name, p.names.prefix_, strlen(p.names.prefix_)) != 0;
         char      *end = head ? strchr(p.name + sizeof PREFIX - 1, '.') : strrchr(p.name, '.');
-        if (!tn_needs_grad(p.each.tensor) || !end || !is_supported(m, &p)) continue;
+        if (!tn_needs_grad(p.each.tensor) || !end || !tn__peft_trains(m, &p)) continue;
         *end = 0; /* the module, of a head the whole head */
         if (strcmp(p.name, last) != 0 && has_none_adapted(m, p.name + sizeof PREFIX - 1))
             tn_json_put_string(w, NULL, p.name + sizeof PREFIX - 1);
@@ -273,7 +206,7 @@ tn_status tn_peft_save_run(void *m, const char *dir, tn_peft_save_args a)
             name_of(name, l.name, b);
             tn_safetensors_put(w, name, l.pieces ? joined(&l, b) : b ? l.lora->b[l.part] : l.lora->a[l.part]);
         }
-    for (parameter p = parameters_of(m); next_parameter(&p);)
+    for (tn__peft_parameter p = tn__peft_parameters(m); tn__peft_next(&p);)
         if (tn_needs_grad(p.each.tensor)) tn_safetensors_put(w, p.name, p.tensor);
     if (tn_error() == TN_OK && tn__peft_path(dir, WEIGHTS, path)) (void)!tn_safetensors_save(w, path);
     if (tn_error() == TN_OK && tn__peft_path(dir, TN__PEFT_CONFIG, path)) /* last: without it, it is no adapter */
@@ -444,7 +377,7 @@ static void pass_layer(const tn_lora_layer *l, const adapter *a, bool any, bool 
 }
 
 /* Raises for a weight of a layer that has adapters in the file. */
-static bool is_alone(const adapter *a, const parameter *p)
+static bool is_alone(const adapter *a, const tn__peft_parameter *p)
 {
     char layer[NAME];
     snprintf(layer, sizeof layer, "%s", p->name + sizeof PREFIX - 1);
@@ -464,9 +397,9 @@ static void pass(void *m, const adapter *a, bool copy)
         pass_layer(&l, a, any, copy);
         tn_scope_end(s);
     }
-    for (parameter p = parameters_of(m); next_parameter(&p);) {
+    for (tn__peft_parameter p = tn__peft_parameters(m); tn__peft_next(&p);) {
         const int64_t at = tn_safetensors_find(a->f, p.name);
-        if (at < 0 || !is_supported(m, &p) || !is_alone(a, &p)) continue;
+        if (at < 0 || !tn__peft_trains(m, &p) || !is_alone(a, &p)) continue;
         const tn_scope s = tn_scope_begin();
         tn_tensor     *t = get(a, at, tn_shape_of(p.tensor));
         a->used[at] = true;
