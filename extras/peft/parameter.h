@@ -7,8 +7,8 @@
 #define TN__PEFT_PREFIX "base_model.model."
 enum { TN__PEFT_NAME = TN_PATH_BYTES + 64 };
 
-/* A walk over the parameters that are no adapters: for (p = tn__peft_parameters(m); tn__peft_next(&p);). A parameter that
- * files divide is visited part by part. */
+/* A walk over the parameters that are no adapters: for (p = tn__peft_parameters(m); tn__peft_next(&p);). One that files
+ * divide is visited part by part. */
 typedef struct {
     tn_lora_layer names;
     tn_each       each;
