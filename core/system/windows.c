@@ -228,27 +228,5 @@ ssize_t tn__win_getline(char **line, size_t *room, FILE *from)
     (*line)[n] = 0;
     return n ? (ssize_t)n : -1;
 }
-/* In linear time (Knuth, Morris, Pratt 1977), if there is memory for the table: the length of the longest proper end of
- * what[0 … i] that is also its beginning. */
-void *tn__win_memmem(const void *in, size_t bytes, const void *what, size_t n)
-{
-    const char *x = in, *w = what;
-    size_t     *back = n && n <= bytes ? calloc(n, sizeof *back) : NULL, i, k = 0;
-    if (!back) {
-        for (i = 0; n <= bytes && i <= bytes - n; i++)
-            if (!memcmp(x + i, w, n)) return (void *)(uintptr_t)(x + i);
-        return NULL;
-    }
-    for (i = 1; i < n; i++) {
-        while (k && w[i] != w[k]) k = back[k - 1];
-        back[i] = k += w[i] == w[k];
-    }
-    for (i = k = 0; i < bytes && k < n; i++) {
-        while (k && x[i] != w[k]) k = back[k - 1];
-        k += x[i] == w[k];
-    }
-    free(back);
-    return k == n ? (void *)(uintptr_t)(x + i - n) : NULL;
-}
 
 #endif

@@ -88,7 +88,6 @@ static inline int tn__win_execvp(char *const *words) { return (void)words, errno
 #define gethostname tn__win_gethostname
 #define getline tn__win_getline
 #define link tn__win_link
-#define memmem tn__win_memmem
 #define mkdir tn__win_mkdir
 #define mkdtemp tn__win_mkdtemp
 #define mkstemp tn__win_mkstemp
@@ -103,7 +102,6 @@ char   *tn__win_getcwd(char *to, size_t bytes);
 int     tn__win_gethostname(char *to, size_t bytes);
 ssize_t tn__win_getline(char **line, size_t *room, FILE *from);
 int     tn__win_link(const char *from, const char *to);
-void   *tn__win_memmem(const void *in, size_t bytes, const void *what, size_t n);
 int     tn__win_mkdir(const char *path, unsigned mode);
 char   *tn__win_mkdtemp(char *path);
 int     tn__win_mkstemp(char *path);

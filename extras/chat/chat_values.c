@@ -76,13 +76,59 @@ bool tn__value_equal(tn__chat_vm *v, tn__value x, tn__value y)
     return equal;
 }
 
+/* Where the end of x starts that is the largest in the order of bytes, or the reverse order, and the period of it. */
+static int64_t largest_end(tn__value x, bool reverse, int64_t *period)
+{
+    int64_t start = 0, other = 1, same = 0, p = 1; /* start's end and other's have `same` equal bytes, mod p */
+    while (other + same < x.n) {
+        const unsigned char a = (unsigned char)x.text[start + same], b = (unsigned char)x.text[other + same];
+        if (a == b) {
+            if (++same == p) other += p, same = 0;
+        } else if ((a > b) != reverse) {
+            other += same + 1, same = 0, p = other - start;
+        } else {
+            start = other++, same = 0, p = 1;
+        }
+    }
+    *period = p;
+    return start;
+}
+
+/* Where text x is in `in`, or -1: the two-way algorithm of Crochemore and Perrin (1991), in linear time and without
+ * memory for any two texts, which memmem of C libraries does not promise. x is compared from `cut` to its end, where it
+ * cannot match twice within its period, then backwards from `cut`. */
+static int64_t search(tn__value x, const char *in, int64_t n)
+{
+    int64_t p, q, cut = largest_end(x, false, &p), other = largest_end(x, true, &q), known = 0;
+    if (other > cut) cut = other, p = q;
+    const bool periodic = cut + p <= x.n && !memcmp(x.text, x.text + p, (size_t)cut);
+    if (!periodic) p = (cut > x.n - cut ? cut : x.n - cut) + 1;
+    for (int64_t at = 0; at <= n - x.n;) {
+        int64_t i = known > cut ? known : cut; /* the first `known` bytes of x match here */
+        if (!known && x.n) {
+            const char *next = memchr(in + at + cut, x.text[cut], (size_t)(n - x.n - at + 1));
+            if (!next) return -1;
+            at = next - in - cut;
+        }
+        while (i < x.n && x.text[i] == in[at + i]) i++;
+        if (i < x.n) {
+            at += i - cut + 1, known = 0;
+            continue;
+        }
+        for (i = cut; i > known && x.text[i - 1] == in[at + i - 1];) i--;
+        if (i <= known) return at;
+        at += p, known = periodic ? x.n - p : 0;
+    }
+    return -1;
+}
+
 int64_t tn__place_of(tn__chat_vm *v, tn__value x, tn__value in, int64_t from)
 {
     enum { BYTES_PER_STEP = 256 };
-    if (from > in.n) return -1;
-    const char *at = memmem(in.text + from, (size_t)(in.n - from), x.text, (size_t)x.n);
-    v->steps += ((at ? at - in.text : in.n) - from) / BYTES_PER_STEP;
-    return at ? at - in.text : -1;
+    if (x.n > in.n - from) return -1;
+    const int64_t at = search(x, in.text + from, in.n - from);
+    v->steps += (x.n + (at < 0 ? in.n - from : at)) / BYTES_PER_STEP;
+    return at < 0 ? -1 : from + at;
 }
 
 bool tn__value_contains(tn__chat_vm *v, tn__value x, tn__value in)

@@ -109,12 +109,12 @@ static int64_t count_lines(const char *from, const char *to)
 /* Where the part starts in the text; blank: line ends count as blanks, as for SentencePiece. SIZE_MAX: nowhere. */
 static size_t find_part(tn_text all, tn_text part, bool blank)
 {
-    char *copy = blank ? malloc(all.bytes + 1) : NULL;
-    for (size_t i = 0; copy && i < all.bytes; i++) copy[i] = all.at[i] == '\n' ? ' ' : all.at[i];
-    const char  *in = copy ? copy : all.at, *at = memmem(in, all.bytes, part.at, part.bytes);
-    const size_t found = at ? (size_t)(at - in) : SIZE_MAX;
-    free(copy);
-    return found;
+    for (size_t at = 0, i; at + part.bytes <= all.bytes; at++) {
+        const char *x = all.at + at;
+        for (i = 0; i < part.bytes && (x[i] == part.at[i] || (blank && x[i] == '\n' && part.at[i] == ' '));) i++;
+        if (i == part.bytes) return at;
+    }
+    return SIZE_MAX;
 }
 
 /* The number of bytes at `at`, of n, that are a blank, or U+FFFD for a character of which bytes are missing. */

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The library must not end the program, print, allocate without the allocator, depend on the locale, make threads, or
-# use OpenMP. The check reads the objects, in which no macro hides a call.
+# The library must not end the program, print, allocate without the allocator, depend on the locale, make threads, use
+# OpenMP, or call functions that are slow on some systems. The check reads the objects, in which no macro hides a call.
 . "$(dirname "$0")/common.sh"
 need nm
 
@@ -14,6 +14,7 @@ locale='strtod strtof strtold atof setlocale uselocale localeconv scanf sscanf f
 threads='pthread_create GOMP_parallel omp_set_num_threads omp_get_thread_num'
 chance='rand srand random srandom drand48 time localtime gmtime'
 process='system popen fork vfork execv execve execvp chdir umask setenv putenv feenableexcept fesetround fesetenv'
+quadratic='memmem' # linear time in glibc and musl only
 
 # Allowed calls, with the reason.
 may='
@@ -25,7 +26,7 @@ core/system/posix.c:signal         tn__sys_start and tn__sys_default_interrupt, 
 core/system/posix.c:sigaction      tn__sys_on_interrupt, of programs
 core/system/posix.c:uselocale      numbers are written with a decimal point; then the locale of the user is restored
 '
-forbidden=" $(echo $ends $prints $memory $locale $threads $chance $process) "
+forbidden=" $(echo $ends $prints $memory $locale $threads $chance $process $quadratic) "
 taken() # FOLDER SOURCES: prints each forbidden call, "file:symbol"
 {
     calls_outside "$1" "$2" | while read -r file symbol; do

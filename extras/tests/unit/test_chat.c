@@ -184,6 +184,9 @@ TEST(refuses)
         {"{% set n = namespace(s='a') %}{% for i in range(20) %}{% set n.s = n.s ~ n.s %}{% endfor %}"
          "{% for i in range(99999) %}{{ 'b' in n.s }}{% endfor %}",
          "chat template, line 1: more than 1000000 steps: does the template loop?", TN_EINVAL},
+        {"{% set n = namespace(s='ab') %}{% for i in range(18) %}{% set n.s = n.s ~ n.s %}{% endfor %}"
+         "{% for i in range(9999) %}{{ n.s in n.s }}{% endfor %}",
+         "chat template, line 1: more than 1000000 steps: does the template loop?", TN_EINVAL},
         {"{{ messages }}", "chat template, line 1: writing a list or a dict without tojson is not supported",
          TN_EINVAL},
         {"{% set r = range(9999) %}{% for a in r %}{% for b in r %}{% endfor %}{% endfor %}",
@@ -206,6 +209,42 @@ TEST(refuses)
     ck_error(TN_EINVAL, "tn_chat_text: message 0 has no content");
     tn_chat_free(c);
     tn_string_free(&s);
+}
+
+/* All parts of one to six letters a and b in texts of these letters, which contain many beginnings of them. */
+TEST(searches_equal_strstr)
+{
+    const char *template = "{% for m in messages[1:] %}{{ m.content.replace(messages[0].content, '-') }} {% endfor %}";
+    tn_chat   *c = tn_chat_parse(template, strlen(template));
+    tn_string  to = {0};
+    char       part[7], text[MOST][40], expected[MOST * 41];
+    tn_message said[MOST] = {{"user", part}};
+    uint32_t   bits = 1;
+    int        found = 0;
+    for (int i = 1; i < MOST; i++) {
+        for (int k = 0; k < 39; k++) text[i][k] = (bits = bits * 1664525 + 1013904223) >> 31 ? 'b' : 'a';
+        text[i][39] = 0;
+        said[i] = (tn_message){"user", text[i]};
+    }
+    for (int n = 1; n <= 6; n++)
+        for (int letters = 0; letters < 1 << n; letters++) {
+            char *end = expected;
+            part[n] = 0;
+            for (int k = 0; k < n; k++) part[k] = letters >> k & 1 ? 'b' : 'a';
+            for (int i = 1; i < MOST; i++, *end++ = ' ') {
+                const char *at = text[i], *next;
+                for (; (next = strstr(at, part)); at = next + n, *end++ = '-', found++)
+                    memcpy(end, at, (size_t)(next - at)), end += next - at;
+                memcpy(end, at, strlen(at)), end += strlen(at);
+            }
+            *end = 0;
+            to.bytes = 0;
+            ck_assert_int_eq(tn_chat_text(c, MOST, said, &to), TN_OK);
+            ck_assert_str_eq(to.at, expected);
+        }
+    ck_assert_int_gt(found, 1000);
+    tn_chat_free(c);
+    tn_string_free(&to);
 }
 
 /* The limit of a text counts what one call appends, and a search takes linear time. */

@@ -19,6 +19,13 @@ static inline int tn__test_truncate(const char *path, int64_t bytes)
     return failed ? -1 : 0;
 }
 
+static inline void *memmem(const void *in, size_t bytes, const void *what, size_t n)
+{
+    for (const char *at = in; bytes >= n; at++, bytes--)
+        if (!memcmp(at, what, n)) return (void *)(uintptr_t)at;
+    return NULL;
+}
+
 enum { _SC_PAGESIZE };
 #define sysconf(what) (4096L + (what))
 
