@@ -35,21 +35,23 @@ static int names_in(const char *dir) /* number of entries; for /proc/self/fd it 
     return tn_names_beside(any);
 }
 
-/* The number of threads. A thread is still listed for a moment after it was joined or the owner of its pool has ended;
- * therefore, while there are more than `most`, they are counted again for at most two seconds. */
-static int64_t threads_now(int64_t most)
+/* The number of entries, of threads or open files. A thread is still listed for a moment after it was joined or the
+ * owner of its pool has ended, and with it, under Wine, its open files; therefore, while there are more than `most`,
+ * they are counted again for at most two seconds. */
+static int64_t settled(const char *dir, int64_t most)
 {
     enum { TIMES = 200 };
     const struct timespec moment = {.tv_nsec = 10000000};
-    int64_t               n = names_in("/proc/self/task");
-    for (int i = 0; i < TIMES && n > most; i++, n = names_in("/proc/self/task")) nanosleep(&moment, NULL);
+    int64_t               n = names_in(dir);
+    for (int i = 0; i < TIMES && n > most; i++, n = names_in(dir)) nanosleep(&moment, NULL);
     return n;
 }
 
-static held held_now(int64_t most_threads)
+static held held_now(int64_t most_threads, int64_t most_files)
 {
     const tn_memory m = tn_memory_now();
-    return (held){m.live, m.tensors, names_in("/proc/self/fd"), threads_now(most_threads),
+    const int64_t   threads = settled("/proc/self/task", most_threads);
+    return (held){m.live, m.tensors, settled("/proc/self/fd", most_files), threads,
                   tn_names_beside(tn_test_file("any"))};
 }
 
@@ -156,10 +158,11 @@ void tn_soak(const char *name, double seconds, int n, double (*once)(int i), voi
         }
         const double took = now(CLOCK_PROCESS_CPUTIME_ID) - start;
         /* measured here: each scenario has run to its end and left its files */
-        held h = held_now(rounds > 1 ? all_along.threads : INT64_MAX);
+        held h = held_now(rounds > 1 ? all_along.threads : INT64_MAX, rounds > 1 ? all_along.files : INT64_MAX);
         h.live -= kept;
         if (rounds == 1) all_along = h;
         if (h.threads < all_along.threads) all_along.threads = h.threads; /* a thread was still ending */
+        if (h.files < all_along.files) all_along.files = h.files;
         for (int i = 0; i < n; i++) {
             bool failed;
             ck_assert_msg(troubled(once, i, right[i], &failed), "round %ld, %d in troubled times", rounds, i);
