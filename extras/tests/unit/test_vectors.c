@@ -124,7 +124,6 @@ TEST(goes_on_in_the_same_order)
     const char *path = world(40000, 9);
     tn_tensor  *text = tn_file_read(path, 1 << 24);
     ck_assert_int_gt(tn_numel(text), 40 * TN__SHARD_BYTES);
-    tn_drop(text);
     stop_and_go_on(path, 0);
 }
 
