@@ -8,6 +8,7 @@
 #define WIN32_LEAN_AND_MEAN
 #define NOMINMAX
 #include <locale.h>
+#include <math.h>
 #include <stdatomic.h>
 #include <windows.h>
 
@@ -228,5 +229,9 @@ ssize_t tn__win_getline(char **line, size_t *room, FILE *from)
     (*line)[n] = 0;
     return n ? (ssize_t)n : -1;
 }
+
+/* In place of MinGW's, whose error reaches 1.2 units in the last place. */
+float expm1f(float x);
+float expm1f(float x) { return (float)expm1(x); }
 
 #endif
