@@ -120,9 +120,8 @@ TN_API const char          *tn_hf_source_path(const tn_hf_source *s);
 TN_API const tn_json       *tn_hf_source_json(const tn_hf_source *s);
 TN_API bool                 tn_hf_source_read(const tn_hf_source *s, const tn_hf_files *f, void *config);
 
-/* The weights of a model that is being loaded:
- *     const bool ok = tn_hf_weights_open(&w, s, elements, 0);
- *     return tn_hf_weights_load(&w, ok ? my_model_new(c) : NULL, &my_files);
+/* The weights of a model that is being loaded: open, then always load, of the new model if open returned true, else of
+ * NULL.
  * open: opens them and checks that they have at least `want` elements, less those of pruned heads, of `head` elements
  * each (0: the model cannot be pruned), before a config that does not match them makes the model allocate memory;
  * begins a scope in which new parameters are not initialised. False: raised.
