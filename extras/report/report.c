@@ -16,8 +16,6 @@ void tn__report_put(tn_report *r, const char *fmt, ...)
     tn_string_add(&r->body, tn_text_of(text));
 }
 
-double tn__power_of_ten(double x) { return pow(10, x); }
-
 bool tn__is_drawn(double v) { return fabs(v) <= 1e37; }
 
 tn__number_text tn__tenths(double v)

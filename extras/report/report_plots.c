@@ -34,7 +34,7 @@ static double tick(const axis *a, int k)
 
 static tn__number_text tick_text(const axis *a, double v)
 {
-    const double power = a->log ? tn__report_math(tn__power_of_ten, v) : 0;
+    const double power = a->log ? tn__power_of_ten(v) : 0;
     return tn__short(a->log ? power : fabs(v) < a->step / 1e6 ? 0 : v);
 }
 
@@ -63,7 +63,7 @@ static axis axis_of(double low, double high, int n, bool counts)
     if (!(low <= high)) low = 0, high = 1; /* no values */
     if (high - low <= fmax(1e-7 * fmax(fabs(low), fabs(high)), 1e-37))
         low -= fabs(low) * 0.1 + 0.5, high = low + 2 * (fabs(low) * 0.1 + 0.5);
-    double raw = (high - low) / n, power = tn__report_math(tn__power_of_ten, floor(log10(raw))), times = raw / power;
+    double raw = (high - low) / n, power = tn__power_of_ten(floor(log10(raw))), times = raw / power;
     double step = power * (times <= 1 ? 1 : times <= 2 ? 2 : times <= 5 ? 5 : 10);
     if (counts && step < 1) step = 1;
     return (axis){floor(low / step + 1e-9) * step, ceil(high / step - 1e-9) * step, step, false, 0};

@@ -59,7 +59,14 @@ static inline double tn__report_math(double (*volatile f)(double), double x)
     return y;
 }
 static inline double tn__report_log(double x) { return tn__report_math(log, x); }
-double               tn__power_of_ten(double x);
+static inline double tn__power_of_ten(double x)
+{
+    double (*volatile f)(double, double) = pow;
+    const int    keep = errno;
+    const double y = f(10, x);
+    errno = keep;
+    return y;
+}
 
 static inline int64_t tn__report_least(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t tn__report_most(int64_t a, int64_t b) { return a > b ? a : b; }

@@ -75,7 +75,7 @@ static void put_cell(tn_report *r, const field *f, int64_t x, int64_t y, double 
 static tn__number_text rounded(double v)
 {
     if (!tn__is_drawn(v)) return (tn__number_text){"–"};
-    const double power = v == 0 ? 1 : tn__report_math(tn__power_of_ten, floor(log10(fabs(v))) - 2);
+    const double power = v == 0 ? 1 : tn__power_of_ten(floor(log10(fabs(v))) - 2);
     return tn__short(power > 0 ? round(v / power) * power : 0);
 }
 
