@@ -259,6 +259,10 @@ static const tn_hf_row of_all = {"per_layer_config quantization_config", TN_HF_E
 
 bool tn_hf_source_read(const tn_hf_source *s, const tn_hf_files *f, void *config)
 {
+    const char *const who = "tn_hf_source_read";
+    if (!tn__not_null(who, "the source", s) || !tn__not_null(who, "the table", f) ||
+        !tn__not_null(who, "the config", config))
+        return false;
     read_rows(&of_all, s->config, s->name, config);
     for (int type = 1; type >= 0; type--) /* model_type first */
         for (int i = 0; i < f->count && tn_error() == TN_OK; i++)
@@ -484,6 +488,9 @@ bool tn_hf_config_within(const char *who, const tn_hf_files *f, const void *conf
 
 bool tn_hf_init_and_activation(const char *who, double init, const char **activation)
 {
+    if (!tn__not_null("tn_hf_init_and_activation", "the caller's name", who) ||
+        !tn__not_null(who, "the activation", activation))
+        return false;
     if (!(init >= 0 && init <= 1))
         return tn_raise_false(TN_EINVAL, "%s: .init is %g, but must be from 0 to 1", who, init);
     if (!tn_hf_activation(*activation))

@@ -55,7 +55,8 @@ void tn__hf_close(tn_hf_source *s)
 void *tn_hf_load(const char *path, void *(*load)(const tn_hf_source *s))
 {
     tn_hf_source s;
-    void        *m = tn__hf_open(&s, path) ? load(&s) : NULL;
+    if (!load) return tn_raise_null(TN_EINVAL, "tn_hf_load: the function is NULL");
+    void *m = tn__hf_open(&s, path) ? load(&s) : NULL;
     tn__hf_close(&s);
     return m;
 }
@@ -127,6 +128,8 @@ static void *read_weights(void *m, tn_safetensors *f, const char *path, const tn
 
 bool tn_hf_weights_open(tn_hf_weights *w, const tn_hf_source *s, int64_t want, int64_t head)
 {
+    const char *const who = "tn_hf_weights_open";
+    if (!tn__not_null(who, "the weights", w) || !tn__not_null(who, "the source", s)) return false;
     *w = (tn_hf_weights){.source = s, .head = head};
     if (!head || tn__pruned_check(s)) w->file = tn__weights_file(s->path, w->path);
     w->blank = tn__blank_begin();
@@ -135,6 +138,8 @@ bool tn_hf_weights_open(tn_hf_weights *w, const tn_hf_source *s, int64_t want, i
 
 void *tn_hf_weights_load(tn_hf_weights *w, void *m, const tn_hf_files *files)
 {
+    const char *const who = "tn_hf_weights_load";
+    if (!tn__not_null(who, "the weights", w) || !tn__not_null(who, "the table", files)) return tn_module_free(m), NULL;
     tn_scope_end(w->blank);
     if (m && w->head) tn__pruned_apply(w->source, m);
     const tn_scope blank = tn__blank_begin();

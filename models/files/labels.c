@@ -6,6 +6,8 @@
 
 bool tn_hf_labels_read(const tn_hf_source *s, int64_t n, const char **names)
 {
+    const char *const who = "tn_hf_labels_read";
+    if (!tn__not_null(who, "the source", s) || (n > 0 && !tn__not_null(who, "the names", names))) return false;
     for (const tn_json *v = tn_json_first(tn_json_get(s->config, "id2label")); v && tn_error() == TN_OK;
          v = tn_json_next(v)) {
         const char   *key = tn_json_key(v);
@@ -31,6 +33,7 @@ static bool comes_again(int64_t i, int64_t n, const char *const *names)
 void tn_hf_labels_put(tn_json_writer *w, int64_t n, const char *const *names)
 {
     char number[24];
+    if (n > 0 && !tn__not_null("tn_hf_labels_put", "the names", names)) return;
     tn_json_open_object(w, "id2label");
     for (int64_t i = 0; i < n; i++) {
         snprintf(number, sizeof number, "%lld", (long long)i);
