@@ -308,11 +308,13 @@ static bool is_transformed(const tn__peft_config *c, const char *layer)
 
 const char *tn__peft_excluded_by(const tn__peft_config *c, const char *layer)
 {
+    const bool  pattern = has_names(member(c, "layers_pattern"));
     const char *by = is_listed(c, "exclude_modules", layer) ? "exclude_modules"
                      : is_saved(c, layer)                   ? "modules_to_save"
                      : !is_target(c, layer)                 ? "target_modules"
-                     : !is_transformed(c, layer)            ? "layers_to_transform"
-                                                            : NULL;
+                     : is_transformed(c, layer)             ? NULL
+                     : pattern                              ? "layers_to_transform with layers_pattern"
+                                                            : "layers_to_transform";
     return tn_error() == TN_OK ? by : NULL;
 }
 
