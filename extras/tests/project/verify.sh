@@ -131,7 +131,8 @@ for name in "${programs[@]}"; do
         while [ ! -e parts/checkpoints/step-000000000500.ckpt ] && kill -0 $! 2>/dev/null; do sleep 0.01; done
         kill -INT $! && wait $! || true
         got=$("$program" verify --quiet parts --segments 2 | tail -n 1) || true
-        [ "$got" = "identical 2 segments" ] || wrong "a stopped run: $got"
+        # one segment if it was stopped before the step after the checkpoint
+        [[ $got =~ ^identical\ [12]\ segments$ ]] || wrong "a stopped run: $got"
         rm -r parts
     fi
 
