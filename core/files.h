@@ -195,6 +195,9 @@ TN_API int tn_format_float(float v, char to[32]);
 
 TN_API tn_tensor *tn_file_read(const char *path, int64_t max_bytes); /* as a u8 tensor; a larger file is an error */
 TN_API tn_status  tn_file_write(const char *path, const void *data, size_t bytes) TN_CHECKED;
+/* Adds bytes to the end of a file, which is created if it is missing. They are in the file when the call returns, so
+ * that a killed program loses none, but they are not synced to the disk. On failure some of them may be there. */
+TN_API tn_status tn_file_append(const char *path, const void *data, size_t bytes) TN_CHECKED;
 
 /* Every system call that the library makes to read and write files. Each returns the result of the POSIX call of its
  * name, or -errno. A program may replace them, mainly for tests, while no file is open; NULL restores the system's. All

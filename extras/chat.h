@@ -25,12 +25,13 @@ typedef struct tn_chat tn_chat; /* does not change: any number of threads may us
 TN_API tn_chat        *tn_chat_parse(const char *text, size_t bytes);
 TN_API void            tn_chat_free(tn_chat *c);
 
+struct tm;
 typedef struct tn_chat_args {
-    int         zero_;
-    bool        answer;      /* end where the next answer of the assistant starts (add_generation_prompt) */
-    const char *begin, *end; /* bos_token and eos_token; NULL: not defined */
-    int64_t     now;         /* time(NULL), for templates that write the date; 0: these are errors */
-    int         end_;
+    int              zero_;
+    bool             answer;      /* end where the next answer of the assistant starts (add_generation_prompt) */
+    const char      *begin, *end; /* bos_token and eos_token; NULL: not defined */
+    const struct tm *now;         /* local time, for templates that write the date; NULL: these are errors */
+    int              end_;
 } TN_KEYWORDS_ONLY tn_chat_args;
 /* Appends the text of a conversation; encode it .bare. A template may refuse one, for example if the roles do not
  * alternate: TN_EINVAL with its words. After an error `to` is unchanged. */

@@ -13,4 +13,5 @@
 #include "lm.h"
 #include "model.h"
 #include "seq2seq.h"
+#include "seq2seq_kinds.h"
 #endif

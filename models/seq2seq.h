@@ -129,7 +129,7 @@ typedef struct {
     tn_layer_norm        *source_norm, *target_norm; /* .norm_embedding; else NULL */
     tn_transformer       *transformer;               /* Transformer; else NULL */
     tn_seq2seq_recurrent *recurrent;                 /* recurrent kinds; else NULL */
-    void                 *convolutions;              /* private: parts of ConvS2S and ByteNet; else NULL */
+    void                 *own;                       /* parts of a registered kind; else NULL */
     tn_seq2seq_search     search;
     tn_seq2seq_kept       kept;
 } tn_seq2seq;

@@ -1,4 +1,4 @@
-/* checksums.c — CRC-32, CRC-32C and SHA-256. See checksums.h. */
+/* checksums.c — CRC-32 and SHA-256. See checksums.h. */
 #include "core/base/checksums.h"
 
 #include <stdio.h>
@@ -26,17 +26,6 @@ uint32_t tn__crc32(const tn__crc32_tables *t, uint32_t crc, const void *data, si
               t->table[4][crc >> 24] ^ t->table[3][p[4]] ^ t->table[2][p[5]] ^ t->table[1][p[6]] ^ t->table[0][p[7]];
     }
     for (; bytes; bytes--) crc = crc >> 8 ^ t->table[0][(crc ^ *p++) & 255];
-    return ~crc;
-}
-
-uint32_t tn__crc32c(const void *data, size_t bytes) /* Castagnoli's polynomial */
-{
-    const unsigned char *p = data;
-    uint32_t             crc = ~0u;
-    for (size_t i = 0; i < bytes; i++) {
-        crc ^= p[i];
-        for (int k = 0; k < 8; k++) crc = crc >> 1 ^ (0x82f63b78u & -(crc & 1));
-    }
     return ~crc;
 }
 

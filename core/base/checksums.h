@@ -1,4 +1,4 @@
-/* checksums.h — hashes and checksums of bytes: FNV-1a, CRC-32, CRC-32C, SHA-256 (checksums.c). Part of toolbox.h. */
+/* checksums.h — hashes and checksums of bytes: FNV-1a, CRC-32, SHA-256 (checksums.c). Part of toolbox.h. */
 #ifndef TENON_CORE_BASE_CHECKSUMS_H
 #define TENON_CORE_BASE_CHECKSUMS_H
 
@@ -52,7 +52,7 @@ static inline uint64_t tn__fnv1a_words(uint64_t hash, const void *data, size_t b
     return tn__fnv1a(hash, p, bytes);
 }
 
-/* ---- CRC-32, zlib's; and CRC-32C --------------------------------------------------------------------------------- */
+/* ---- CRC-32, zlib's ---------------------------------------------------------------------------------------------- */
 
 /* table[k][b] is the contribution of byte b after k more bytes: eight bytes at a time. */
 typedef struct {
@@ -60,8 +60,7 @@ typedef struct {
 } tn__crc32_tables;
 void     tn__crc32_init(tn__crc32_tables *t);
 uint32_t tn__crc32(const tn__crc32_tables *t, uint32_t crc, const void *data,
-                   size_t bytes);                    /* crc: of earlier bytes; 0 */
-uint32_t tn__crc32c(const void *data, size_t bytes); /* bit by bit: slow */
+                   size_t bytes); /* crc: of earlier bytes; 0 */
 
 /* ---- SHA-256 (FIPS 180-4), which sha256sum can verify ------------------------------------------------------------ */
 

@@ -1,4 +1,4 @@
-/* file_whole.c — reading and writing all bytes of a file at once, for users. */
+/* file_whole.c — reading and writing all bytes of a file at once, and adding some to its end, for users. */
 #include "core/files/io.h"
 #include "core/tensor/tensor.h"
 
@@ -28,4 +28,15 @@ tn_status tn_file_write(const char *path, const void *data, size_t bytes)
     if (!data && bytes) return tn_raise(TN_EINVAL, "%s: data is NULL, but bytes is %zu", label, bytes);
     if (!tn__sink_open(&s, label, path, (int64_t)bytes)) return tn__self.error;
     return tn__sink_end(&s, tn__sink_write(&s, data, bytes));
+}
+
+tn_status tn_file_append(const char *path, const void *data, size_t bytes)
+{
+    if (tn__blocked()) return tn__self.error;
+    char     label[TN__LABEL];
+    tn__sink s;
+    tn__label(label, "tn_file_append", path);
+    if (!data && bytes) return tn_raise(TN_EINVAL, "%s: data is NULL, but bytes is %zu", label, bytes);
+    if (tn__sink_append(&s, label, path)) tn__sink_write(&s, data, bytes), tn__sink_end(&s, false);
+    return tn__self.error;
 }

@@ -1,9 +1,9 @@
 /* chat_call.c — the functions, methods, filters and tests of chat templates. */
-#include "core/system/system.h"
-
 #include "extras/chat/chat_values.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <utf8proc.h>
 
 /* The arguments of a call: those by position, and those by name after them. */
@@ -99,7 +99,7 @@ static tn__value replace(const arguments *c)
     int64_t         from = 0, at;
     if (old.type != V_TEXT || now.type != V_TEXT || !old.n)
         return tn__chat_fail(c->v, "'replace' needs two texts, the first not empty"), x;
-    for (; (at = tn__place_of(c->v, old, x, from)) >= 0 && s.bytes <= TN__CHAT_MEMORY; from = at + old.n)
+    for (; (at = tn__place_of(old, x, from)) >= 0 && s.bytes <= TN__CHAT_MEMORY; from = at + old.n)
         tn_string_add(&s, (tn_text){x.text + from, (size_t)(at - from)}),
             tn_string_add(&s, (tn_text){now.text, (size_t)now.n});
     tn_string_add(&s, (tn_text){x.text + from, (size_t)(x.n - from)});
@@ -111,10 +111,10 @@ static tn__value split(const arguments *c)
     const tn__value x = text_of(c), by = argument(c, 1, "sep", none);
     int64_t         parts = 1, at = 0, from = 0;
     if (by.type != V_TEXT || !by.n) return tn__chat_fail(c->v, "'split' needs a text to split at"), x;
-    for (; (at = tn__place_of(c->v, by, x, at)) >= 0; at += by.n) parts++;
+    for (; (at = tn__place_of(by, x, at)) >= 0; at += by.n) parts++;
     tn__value y = tn__new_list(c->v, parts);
     for (int64_t i = 0; y.type == V_LIST && i < parts; i++, from = at + by.n) {
-        at = i + 1 < parts ? tn__place_of(c->v, by, x, from) : x.n;
+        at = i + 1 < parts ? tn__place_of(by, x, from) : x.n;
         y.list[i] = tn__text_value(x.text + from, (size_t)(at - from));
     }
     return y;
@@ -250,25 +250,25 @@ static tn__value date(const arguments *c)
                              *const days[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
                                               "Thursday", "Friday", "Saturday"};
     const tn__value                 x = text_of(c);
-    const time_t                    now = (time_t)c->v->args.now;
-    struct tm                       t;
+    const struct tm *const          t = c->v->args.now;
     tn_string                       s = {0};
     char                            part[32];
-    if (!now || !localtime_r(&now, &t))
-        return tn__chat_fail(c->v, "the template writes the date; pass .now, for example time(NULL)"), x;
+    if (!t) return tn__chat_fail(c->v, "the template writes the date; pass .now, for example localtime(&t)"), x;
+    if (t->tm_mon < 0 || t->tm_mon > 11 || t->tm_wday < 0 || t->tm_wday > 6)
+        return tn__chat_fail(c->v, ".now is not a date"), x;
     for (int64_t i = 0; i < x.n; i++) {
         const char k = x.text[i] == '%' && i + 1 < x.n ? x.text[++i] : 0;
-        if (k == 'd') snprintf(part, sizeof part, "%02d", t.tm_mday);
-        else if (k == 'm') snprintf(part, sizeof part, "%02d", t.tm_mon + 1);
-        else if (k == 'Y') snprintf(part, sizeof part, "%d", t.tm_year + 1900);
-        else if (k == 'y') snprintf(part, sizeof part, "%02d", t.tm_year % 100);
-        else if (k == 'B') snprintf(part, sizeof part, "%s", months[t.tm_mon]);
-        else if (k == 'b') snprintf(part, sizeof part, "%.3s", months[t.tm_mon]);
-        else if (k == 'A') snprintf(part, sizeof part, "%s", days[t.tm_wday]);
-        else if (k == 'a') snprintf(part, sizeof part, "%.3s", days[t.tm_wday]);
-        else if (k == 'H') snprintf(part, sizeof part, "%02d", t.tm_hour);
-        else if (k == 'M') snprintf(part, sizeof part, "%02d", t.tm_min);
-        else if (k == 'S') snprintf(part, sizeof part, "%02d", t.tm_sec);
+        if (k == 'd') snprintf(part, sizeof part, "%02d", t->tm_mday);
+        else if (k == 'm') snprintf(part, sizeof part, "%02d", t->tm_mon + 1);
+        else if (k == 'Y') snprintf(part, sizeof part, "%d", t->tm_year + 1900);
+        else if (k == 'y') snprintf(part, sizeof part, "%02d", t->tm_year % 100);
+        else if (k == 'B') snprintf(part, sizeof part, "%s", months[t->tm_mon]);
+        else if (k == 'b') snprintf(part, sizeof part, "%.3s", months[t->tm_mon]);
+        else if (k == 'A') snprintf(part, sizeof part, "%s", days[t->tm_wday]);
+        else if (k == 'a') snprintf(part, sizeof part, "%.3s", days[t->tm_wday]);
+        else if (k == 'H') snprintf(part, sizeof part, "%02d", t->tm_hour);
+        else if (k == 'M') snprintf(part, sizeof part, "%02d", t->tm_min);
+        else if (k == 'S') snprintf(part, sizeof part, "%02d", t->tm_sec);
         else if (k) tn__chat_fail(c->v, "'%%%c' of strftime_now is not supported", k);
         else part[0] = x.text[i], part[1] = 0;
         tn_string_add(&s, tn_text_of(part));

@@ -104,6 +104,7 @@ static tn__value binary(tn__chat_vm *v, const tn__chat_step *s, tn__value x, tn_
 {
     const char c = s->a < 0 ? '~' : v->c->text[s->a]; /* 'a' 'b' */
     const bool two = s->b == 2;
+    tn__chat_count(v, x), tn__chat_count(v, y);
     if (c == '=') return tn__bool_value(tn__value_equal(v, x, y));
     if (c == '!') return tn__bool_value(!tn__value_equal(v, x, y));
     if (c == 'i') return tn__bool_value(tn__value_contains(v, x, y));
@@ -148,6 +149,7 @@ static tn__value call(tn__chat_vm *v, const tn__chat_step *s)
     const int n = s->count + (s->op != STEP_CALL);
     if (v->depth < n) return tn__chat_fail(v, "an operand is missing"), (tn__value){.type = V_UNDEFINED};
     v->depth -= n;
+    for (int i = 0; i < n; i++) tn__chat_count(v, v->stack[v->depth + i]);
     return tn__chat_call(v, s, n, v->stack + v->depth);
 }
 
@@ -241,7 +243,9 @@ static tn__value computed(tn__chat_vm *v, const tn__chat_step *s)
     switch (s->op) {
     case STEP_MEMBER: return member(v, pop(v), text_at(v, s->a, s->b));
     case STEP_INDEX: return y = pop(v), x = pop(v), member(v, x, y);
-    case STEP_SLICE: return z = pop(v), y = pop(v), x = pop(v), tn__value_slice(v, pop(v), x, y, z);
+    case STEP_SLICE:
+        z = pop(v), y = pop(v), x = pop(v);
+        return tn__chat_count(v, v->depth ? v->stack[v->depth - 1] : x), tn__value_slice(v, pop(v), x, y, z);
     case STEP_LIST: return collect(v, s->count, false);
     case STEP_DICT: return collect(v, s->count, true);
     case STEP_CALL:

@@ -1,9 +1,8 @@
 /* chat_values.c — values of a running chat template: texts, lists, dicts, with Python's rules. */
-#include "core/system/system.h"
-
 #include "extras/chat/chat_values.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 bool tn__chat_fail(const tn__chat_vm *v, const char *fmt, ...)
@@ -48,12 +47,20 @@ static const tn__value *elements(tn__value x, int64_t *n)
     return x.type == V_DICT ? x.members->at : x.list;
 }
 
-/* The same list or dict, or equal scalars. */
-static bool same(tn__value x, tn__value y)
+enum { PER_STEP = 256 }; /* bytes or values */
+void tn__chat_count(tn__chat_vm *v, tn__value x)
+{
+    if (x.type == V_TEXT || x.type == V_LIST) v->steps += x.n / PER_STEP;
+    if (x.type == V_DICT) v->steps += x.members->n / PER_STEP;
+}
+
+/* The same list or dict, or equal scalars. Comparing texts counts as steps. */
+static bool same(tn__chat_vm *v, tn__value x, tn__value y)
 {
     if (tn__is_numeric(x) && tn__is_numeric(y)) return x.n == y.n;
     if (x.type != y.type) return false;
-    if (x.type == V_TEXT) return x.n == y.n && !memcmp(x.text, y.text, (size_t)x.n);
+    if (x.type == V_TEXT && x.n != y.n) return false;
+    if (x.type == V_TEXT) return tn__chat_count(v, x), !memcmp(x.text, y.text, (size_t)x.n);
     if (x.type == V_LIST) return x.n == y.n && (x.n == 0 || x.list == y.list);
     return x.type <= V_NONE || (x.type == V_DICT && x.members == y.members);
 }
@@ -61,17 +68,18 @@ static bool same(tn__value x, tn__value y)
 bool tn__value_equal(tn__chat_vm *v, tn__value x, tn__value y)
 {
     int64_t n, m;
-    if (same(x, y)) return true;
+    if (same(v, x, y)) return true;
     if (x.type != y.type || (x.type != V_LIST && x.type != V_DICT)) return false;
     const tn__value *a = elements(x, &n), *b = elements(y, &m);
     bool             equal = n == m;
-    for (int64_t i = 0; equal && i < n; i++) {
+    for (int64_t i = 0; equal && i < n && v->steps <= TN__CHAT_STEPS; i++) {
         int64_t k = i;
         if (x.type == V_DICT && i % 2 == 0) /* the value of this key in y */
-            for (i++, k = 1; k < m && !same(a[i - 1], b[k - 1]);) k += 2;
-        if (k < m && a[i].type == b[k].type && (a[i].type == V_LIST || a[i].type == V_DICT) && !same(a[i], b[k]))
+            for (i++, k = 1; k < m && !same(v, a[i - 1], b[k - 1]);) k += 2;
+        v->steps += k / PER_STEP;
+        if (k < m && a[i].type == b[k].type && (a[i].type == V_LIST || a[i].type == V_DICT) && !same(v, a[i], b[k]))
             return tn__chat_fail(v, "comparing nested lists or dicts is not supported");
-        equal = k < m && same(a[i], b[k]);
+        equal = k < m && same(v, a[i], b[k]);
     }
     return equal;
 }
@@ -122,22 +130,20 @@ static int64_t search(tn__value x, const char *in, int64_t n)
     return -1;
 }
 
-int64_t tn__place_of(tn__chat_vm *v, tn__value x, tn__value in, int64_t from)
+int64_t tn__place_of(tn__value x, tn__value in, int64_t from)
 {
-    enum { BYTES_PER_STEP = 256 };
     if (x.n > in.n - from) return -1;
     const int64_t at = search(x, in.text + from, in.n - from);
-    v->steps += (x.n + (at < 0 ? in.n - from : at)) / BYTES_PER_STEP;
     return at < 0 ? -1 : from + at;
 }
 
 bool tn__value_contains(tn__chat_vm *v, tn__value x, tn__value in)
 {
-    if (in.type == V_TEXT && x.type == V_TEXT) return tn__place_of(v, x, in, 0) >= 0;
+    if (in.type == V_TEXT && x.type == V_TEXT) return tn__place_of(x, in, 0) >= 0;
     if (in.type == V_UNDEFINED) return false;
     if (in.type == V_DICT && !in.members->is_namespace) return tn__value_member(v, in, x).type != V_UNDEFINED;
     if (in.type != V_LIST) return tn__chat_fail(v, "'in' needs a text, a list or a dict");
-    for (int64_t i = 0; i < in.n; i++)
+    for (int64_t i = 0; i < in.n && v->steps <= TN__CHAT_STEPS; i++)
         if (tn__value_equal(v, in.list[i], x)) return true;
     return false;
 }
@@ -176,8 +182,9 @@ void tn__set_member(tn__chat_vm *v, tn__value x, tn__value key, tn__value value)
 {
     if (tn_error() != TN_OK || x.type != V_DICT) return;
     tn__members *m = x.members;
+    tn__chat_count(v, x);
     for (int64_t i = 0; i < m->n; i += 2)
-        if (same(m->at[i], key)) {
+        if (same(v, m->at[i], key)) {
             m->at[i + 1] = value;
             return;
         }
@@ -208,13 +215,14 @@ static tn__value loop_member(const tn__loop *l, int64_t depth, tn__value key)
     return (tn__value){.type = V_UNDEFINED};
 }
 
-tn__value tn__value_member(const tn__chat_vm *v, tn__value x, tn__value key)
+tn__value tn__value_member(tn__chat_vm *v, tn__value x, tn__value key)
 {
     if (x.type == V_LOOP)
         return x.n < v->loops ? loop_member(&v->loop[x.n], x.n, key) : (tn__value){.type = V_UNDEFINED};
+    if (x.type != V_LIST) tn__chat_count(v, x);
     if (x.type == V_DICT)
         for (int64_t i = 0; i < x.members->n; i += 2)
-            if (same(x.members->at[i], key)) return x.members->at[i + 1];
+            if (same(v, x.members->at[i], key)) return x.members->at[i + 1];
     if ((x.type == V_LIST || x.type == V_TEXT) && key.type == V_INTEGER) {
         const int64_t n = tn__value_length(v, x), i = key.n < 0 ? key.n + n : key.n;
         if (i >= 0 && i < n) return x.type == V_LIST ? x.list[i] : tn__substring(x, i, i + 1);

@@ -81,12 +81,14 @@ static inline bool      tn__is_namespace(tn__value x) { return x.type == V_DICT 
 bool                    tn__value_is(tn__value x, const char *text); /* the text */
 
 bool tn__value_truth(const tn__chat_vm *v, tn__value x);
+/* Counts as steps what it takes to read the text, or the values of the list or dict. */
+void tn__chat_count(tn__chat_vm *v, tn__value x);
 bool tn__value_equal(tn__chat_vm *v, tn__value x, tn__value y); /* raises for nested lists and dicts */
-/* The byte of text `in` where text x is, at or after `from`; -1: none. Takes linear time, which counts as steps. */
-int64_t   tn__place_of(tn__chat_vm *v, tn__value x, tn__value in, int64_t from);
+/* The byte of text `in` where text x is, at or after `from`; -1: none. Takes linear time. */
+int64_t   tn__place_of(tn__value x, tn__value in, int64_t from);
 bool      tn__value_contains(tn__chat_vm *v, tn__value x, tn__value in);
-int64_t   tn__value_length(const tn__chat_vm *v, tn__value x); /* -1: it has none. Of a text: characters */
-tn__value tn__value_member(const tn__chat_vm *v, tn__value x, tn__value key); /* undefined: missing */
+int64_t   tn__value_length(const tn__chat_vm *v, tn__value x);          /* -1: it has none. Of a text: characters */
+tn__value tn__value_member(tn__chat_vm *v, tn__value x, tn__value key); /* undefined: missing */
 tn__value tn__new_list(tn__chat_vm *v, int64_t n);
 tn__value tn__new_dict(tn__chat_vm *v);
 void      tn__set_member(tn__chat_vm *v, tn__value x, tn__value key, tn__value value);

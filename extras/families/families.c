@@ -21,10 +21,10 @@ tn_status tn_extras_register(void)
     for (size_t i = 0; i < sizeof families / sizeof *families; i++)
         if (tn_family_register(&families[i]) != TN_OK) break;
     if (tn_error() != TN_OK) return tn_error();
-    tn__seq2seq_register(TN_SEQ2SEQ_CONVS2S, &tn__convs2s);
-    tn__seq2seq_register(TN_SEQ2SEQ_BYTENET, &tn__bytenet);
-    tn__seq2seq_register(TN_SEQ2SEQ_GNMT, &tn__gnmt);
-    tn__bert_register(&tn__xlnet);
+    tn_seq2seq_register(TN_SEQ2SEQ_CONVS2S, &tn__convs2s);
+    tn_seq2seq_register(TN_SEQ2SEQ_BYTENET, &tn__bytenet);
+    tn_seq2seq_register(TN_SEQ2SEQ_GNMT, &tn__gnmt);
+    tn__xlnet_register();
     tn_hf_torch_register(tn_torch_open);
-    return TN_OK;
+    return tn_error();
 }

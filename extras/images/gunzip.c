@@ -9,7 +9,7 @@ static voidpf get_memory(voidpf user, uInt n, uInt size)
 {
     (void)user;
     const size_t   bytes = (size_t)n * size + 64; /* the block's size is stored before it */
-    unsigned char *p = tn__mem_get(bytes);
+    unsigned char *p = tn_mem_get(bytes);
     if (!p) return NULL;
     memcpy(p, &bytes, sizeof bytes);
     return p + 64;
@@ -19,7 +19,7 @@ static void put_memory(voidpf user, voidpf p)
     size_t bytes;
     (void)user;
     memcpy(&bytes, (unsigned char *)p - 64, sizeof bytes);
-    tn__mem_put((unsigned char *)p - 64, bytes);
+    tn_mem_put((unsigned char *)p - 64, bytes);
 }
 
 bool tn__gunzip(const char *label, const unsigned char *data, size_t size, void *to, size_t bytes, bool some)

@@ -1,15 +1,16 @@
 /* idx.c — IDX, the format of MNIST: two zero bytes, a type code, the number of dims, each dim as 4 bytes, and the
  * elements; all big-endian. */
 #include "extras/images/images_private.h"
+#include "data/lines.h"
 
 static const struct {
     unsigned char code;
-    const char   *npy; /* npy's name of the type */
     int           bytes;
-    tn_dtype      written;
-} types[] = {{0x08, "u1", 1, TN_U8},  {0x09, "i1", 1, TN_BOOL}, {0x0b, "i2", 2, TN_BOOL},
-             {0x0c, "i4", 4, TN_I32}, {0x0d, "f4", 4, TN_F32},  {0x0e, "f8", 8, TN_F64}}; /* TN_BOOL: not written */
-enum { TYPES = sizeof types / sizeof *types, MAX = INT32_MAX };
+    tn_dtype      dtype; /* of the tensor */
+    bool          written;
+} types[] = {{0x08, 1, TN_U8, true},  {0x09, 1, TN_I32, false}, {0x0b, 2, TN_I32, false},
+             {0x0c, 4, TN_I32, true}, {0x0d, 4, TN_F32, true},  {0x0e, 8, TN_F64, true}};
+enum { TYPES = sizeof types / sizeof *types, HEAD_MAX = 4 + 4 * TN_MAX_DIMS, MAX = INT32_MAX };
 
 typedef struct {
     int      type, bytes; /* index into types; bytes of the header */
@@ -41,7 +42,8 @@ static bool head_end(const char *label, const unsigned char *p, head *h)
     bool    fits = true;
     for (int i = 0; i < h->shape.n; i++) {
         h->shape.d[i] = big(p + 4 + 4 * i);
-        fits = tn__mul_i64(n, h->shape.d[i], &n) && fits;
+        if (h->shape.d[i] && n > INT64_MAX / h->shape.d[i]) fits = false;
+        else n *= h->shape.d[i];
     }
     if (!fits || n > MAX)
         return tn_raise_false(TN_EUNSUPPORTED, "%s: %s elements of %d bytes exceed 2^31 bytes", label,
@@ -58,78 +60,81 @@ static bool check_size(const char *label, const head *h, int64_t size)
                           tn_shape_text(h->shape, text, sizeof text), (long long)h->size, (long long)size);
 }
 
-static tn_tensor *elements(const tn__source *s, const head *h)
+static tn_tensor *elements(const unsigned char *p, const head *h)
 {
-    const int element = tn__element_of_npy(types[h->type].npy);
-    return tn__scoped(tn__element_read(s, h->bytes, element, true, h->shape, "the tensor"));
+    const int      size = types[h->type].bytes;
+    const tn_dtype dt = types[h->type].dtype;
+    const size_t   stored = tn_dtype_size(dt);
+    tn_tensor     *t = tn_empty_of(dt, h->shape);
+    unsigned char *to = t ? tn_data_mut(t) : NULL;
+    for (int64_t i = to ? tn_numel(t) : 0; i > 0; i--, to += stored) {
+        uint64_t bits = 0;
+        for (int k = 0; k < size; k++) bits = bits << 8 | *p++;
+        const uint32_t half = size == 1   ? (uint32_t)(int8_t)(uint8_t)bits
+                              : size == 2 ? (uint32_t)(int16_t)(uint16_t)bits
+                                          : (uint32_t)bits;
+        if (dt == TN_U8) *to = (unsigned char)bits;
+        else if (size == 8) memcpy(to, &bits, 8);
+        else memcpy(to, &half, 4);
+    }
+    return t;
 }
 
-static tn_tensor *plain(const tn__source *s)
+static tn_tensor *plain(const char *label, const unsigned char *p, int64_t size)
 {
-    unsigned char p[4 + 4 * TN_MAX_DIMS];
-    head          h;
-    if (s->size < 4)
-        return tn_raise_null(TN_EFORMAT, "%s: %lld bytes are too few for an IDX file", s->label, (long long)s->size);
-    if (!tn__source_read(s, p, 0, 4) || !head_begin(s->label, p, &h)) return NULL;
-    if (s->size < h.bytes) return tn_raise_null(TN_EFORMAT, "%s: the file ends within its header", s->label);
-    if (!tn__source_read(s, p, 0, (size_t)h.bytes) || !head_end(s->label, p, &h) || !check_size(s->label, &h, s->size))
-        return NULL;
-    return elements(s, &h);
+    head h;
+    if (size < 4)
+        return tn_raise_null(TN_EFORMAT, "%s: %lld bytes are too few for an IDX file", label, (long long)size);
+    if (!head_begin(label, p, &h)) return NULL;
+    if (size < h.bytes) return tn_raise_null(TN_EFORMAT, "%s: the file ends within its header", label);
+    return head_end(label, p, &h) && check_size(label, &h, size) ? elements(p + h.bytes, &h) : NULL;
 }
 
 /* Reads a gzip file: the header gives the total size, which deflate's maximum expansion limits. */
-static tn_tensor *compressed(const tn__source *s, const unsigned char *data)
+static tn_tensor *compressed(const char *label, const unsigned char *data, size_t size)
 {
-    const size_t  size = (size_t)s->size;
-    unsigned char p[4 + 4 * TN_MAX_DIMS], *all;
+    unsigned char p[HEAD_MAX], *all;
     head          h;
-    tn__source    inner;
     tn_tensor    *t = NULL;
-    if (!tn__gunzip(s->label, data, size, p, 4, true) || !head_begin(s->label, p, &h) ||
-        !tn__gunzip(s->label, data, size, p, (size_t)h.bytes, true) || !head_end(s->label, p, &h))
+    if (!tn__gunzip(label, data, size, p, 4, true) || !head_begin(label, p, &h) ||
+        !tn__gunzip(label, data, size, p, (size_t)h.bytes, true) || !head_end(label, p, &h))
         return NULL;
-    if (h.size / TN__INFLATION > s->size)
-        return tn_raise_null(TN_EFORMAT, "%s: %lld bytes cannot come from %zu compressed ones", s->label,
+    if (h.size / TN__INFLATION > (int64_t)size)
+        return tn_raise_null(TN_EFORMAT, "%s: %lld bytes cannot come from %zu compressed ones", label,
                              (long long)h.size, size);
-    if (!(all = tn__mem_get((size_t)h.size))) return NULL;
-    if (tn__gunzip(s->label, data, size, all, (size_t)h.size, false) &&
-        tn__source_memory(&inner, s->label, all, (size_t)h.size))
-        t = elements(&inner, &h);
-    tn__mem_put(all, (size_t)h.size);
+    if (!(all = tn_mem_get((size_t)h.size))) return NULL;
+    if (tn__gunzip(label, data, size, all, (size_t)h.size, false)) t = elements(all + h.bytes, &h);
+    tn_mem_put(all, (size_t)h.size);
     return t;
 }
 
 tn_tensor *tn_idx_load(const char *path)
 {
-    static const char who[] = "tn_idx_load";
-    char              label[TN__LABEL];
-    unsigned char     first[2] = {0};
-    tn__source        s;
-    tn_tensor        *t = NULL;
-    if (tn__blocked() || !tn__source_open(&s, path ? tn__label(label, who, path) : who, path)) return NULL;
-    if (s.size < 2 || tn__source_read(&s, first, 0, 2)) {
-        const bool     packed = first[0] == 0x1f && first[1] == 0x8b && s.size <= MAX;
-        unsigned char *all = packed ? tn__mem_get((size_t)s.size) : NULL;
-        if (!packed) t = plain(&s);
-        else if (all && tn__source_read(&s, all, 0, (size_t)s.size)) t = compressed(&s, all);
-        if (all) tn__mem_put(all, (size_t)s.size);
+    char label[TN__IMAGE_LABEL];
+    if (tn_blocked()) return NULL;
+    const tn_scope scope = tn_scope_begin();
+    tn_tensor     *file = tn_file_read(path, (int64_t)MAX + HEAD_MAX), *t = NULL;
+    if (file) {
+        const unsigned char *p = tn_data(file);
+        const int64_t        size = tn_numel(file);
+        tn__image_label(label, "tn_idx_load", path);
+        t = size >= 2 && p[0] == 0x1f && p[1] == 0x8b ? compressed(label, p, (size_t)size) : plain(label, p, size);
     }
-    tn__source_close(&s);
-    return tn_error() == TN_OK ? t : NULL;
+    return tn_scope_return(scope, tn_error() == TN_OK ? t : NULL);
 }
 
 tn_status tn_idx_save(const char *path, const tn_tensor *t)
 {
     static const char who[] = "tn_idx_save";
-    char              label[TN__LABEL];
-    unsigned char     p[4 + 4 * TN_MAX_DIMS] = {0}, e[8];
+    char              label[TN__IMAGE_LABEL];
+    unsigned char     p[HEAD_MAX] = {0}, e[8];
     int               type = 0;
-    tn__sink          s;
-    if (tn__blocked()) return tn_error();
+    tn_string         file = {0};
+    if (tn_blocked()) return tn_error();
     if (!path || !t) return tn_raise(TN_EINVAL, "%s: %s is NULL", who, path ? "the tensor" : "the path");
-    tn__label(label, who, path);
+    tn__image_label(label, who, path);
     const tn_dtype dt = tn_dtype_of(t);
-    while (type < TYPES && (types[type].written != dt || dt == TN_BOOL)) type++;
+    while (type < TYPES && !(types[type].written && types[type].dtype == dt)) type++;
     if (type == TYPES)
         return tn_raise(TN_EDTYPE, "%s: IDX has no %s; it has u8, i32, f32 and f64", label, tn_dtype_name(dt));
     const tn_shape shape = tn_shape_of(t);
@@ -139,8 +144,7 @@ tn_status tn_idx_save(const char *path, const tn_tensor *t)
         if (shape.d[i] > UINT32_MAX) return tn_raise(TN_ESHAPE, "%s: a dim has more than 2^32 - 1 elements", label);
         for (int k = 0; k < 4; k++) p[4 + 4 * i + k] = (unsigned char)(shape.d[i] >> (24 - 8 * k));
     }
-    if (!tn__sink_open(&s, label, path, 4 + 4 * shape.n + n * size)) return tn_error();
-    bool fine = tn__sink_write(&s, p, (size_t)(4 + 4 * shape.n));
+    bool fine = tn_string_add(&file, (tn_text){(const char *)p, (size_t)(4 + 4 * shape.n)}) == TN_OK;
     for (int64_t i = 0; fine && i < n; i++) {
         const double  real = tn_get(t, i);
         const float   narrow = (float)real;
@@ -150,7 +154,9 @@ tn_status tn_idx_save(const char *path, const tn_tensor *t)
         if (dt == TN_F64) memcpy(&bits, &real, 8);
         if (dt == TN_F32) memcpy(&few, &narrow, 4), bits = few;
         for (int64_t k = 0; k < size; k++) e[k] = (unsigned char)(bits >> (8 * (size - 1 - k)));
-        fine = tn__sink_write(&s, e, (size_t)size);
+        fine = tn_string_add(&file, (tn_text){(const char *)e, (size_t)size}) == TN_OK;
     }
-    return tn__sink_end(&s, fine);
+    const tn_status status = fine ? tn_file_write(path, file.at, file.bytes) : tn_error();
+    tn_string_free(&file);
+    return status;
 }

@@ -40,7 +40,7 @@ static void moved(const move *m, int64_t height, int64_t width, const unsigned c
     for (int64_t y = 0; y < height; y++) {
         const int64_t at = y - m->down;
         if (at < 0 || at >= height) continue;
-        for (int64_t x = tn__max_i64(0, m->right); x < tn__min_i64(width, width + m->right); x++) {
+        for (int64_t x = tn__greater(0, m->right); x < tn__lesser(width, width + m->right); x++) {
             const int64_t column = x - m->right;
             to[y * width + x] = from[at * width + (m->mirrored ? width - 1 - column : column)];
         }
@@ -112,14 +112,14 @@ static bool check(const tn_images_config *c)
     if (c->processor && c->processor->channels != channels)
         return tn_raise_false(TN_EINVAL, "%s: .processor is for %lld channels, but the images have %lld", who,
                               (long long)c->processor->channels, (long long)channels);
-    return tn__within(who, "padding", c->padding, 0, TN__IMAGE_SIDE);
+    return tn__image_within(who, "padding", c->padding, 0, TN__IMAGE_SIDE);
 }
 
 tn_images *tn_images_create(tn_images_config c)
 {
-    if (tn__blocked() || !check(&c)) return NULL;
+    if (tn_blocked() || !check(&c)) return NULL;
     const tn_scope scope = tn_scope_begin();
-    tn_images     *s = tn__mem_zeroed(sizeof *s);
+    tn_images     *s = tn_mem_get(sizeof *s);
     tn_shape       shape = tn_shape_of(c.x);
     if (shape.n == 3) shape = (tn_shape){.n = 4, .d = {shape.d[0], 1, shape.d[1], shape.d[2]}};
     tn_tensor *x = tn_empty_of(TN_U8, shape), *y = c.y ? tn_empty_of(TN_I64, tn_shape_of(c.y)) : NULL;
@@ -144,5 +144,5 @@ void tn_images_free(tn_images *s)
 {
     if (!s) return;
     tn_dataset_free(s->rows);
-    tn__mem_put(s, sizeof *s);
+    tn_mem_put(s, sizeof *s);
 }

@@ -1,5 +1,6 @@
 /* image_file.c — image files: detects the format and calls its reader or writer. */
 #include "extras/images/images_private.h"
+#include "data/lines.h"
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
@@ -48,10 +49,10 @@ static bool valid_request(const char *who, int64_t channels, tn_dtype dt)
 tn_tensor *tn_image_read(const void *data, size_t bytes, int64_t channels, tn_dtype dt)
 {
     static const char who[] = "tn_image_read";
-    tn__source        s;
-    if (tn__blocked() || !valid_request(who, channels, dt) || !tn__source_memory(&s, who, data, bytes)) return NULL;
+    if (tn_blocked() || !valid_request(who, channels, dt)) return NULL;
+    if (!data && bytes) return tn_raise_null(TN_EINVAL, "%s: data is NULL, but bytes is %zu", who, bytes);
     const tn_scope scope = tn_scope_begin(); /* frees a partly read image */
-    return tn_scope_return(scope, decoded(who, s.memory, bytes, channels, dt));
+    return tn_scope_return(scope, decoded(who, data ? data : "", bytes, channels, dt));
 }
 
 enum { FILE_MAX = 1 << 30 };
@@ -59,12 +60,12 @@ enum { FILE_MAX = 1 << 30 };
 tn_tensor *tn_image_load(const char *path, int64_t channels, tn_dtype dt)
 {
     static const char who[] = "tn_image_load";
-    char              label[TN__LABEL];
-    if (tn__blocked() || !valid_request(who, channels, dt)) return NULL;
+    char              label[TN__IMAGE_LABEL];
+    if (tn_blocked() || !valid_request(who, channels, dt)) return NULL;
     const tn_scope s = tn_scope_begin();
     tn_tensor     *file = tn_file_read(path, FILE_MAX);
     tn_tensor     *image = NULL;
-    if (file) image = decoded(tn__label(label, who, path), tn_data(file), (size_t)tn_numel(file), channels, dt);
+    if (file) image = decoded(tn__image_label(label, who, path), tn_data(file), (size_t)tn_numel(file), channels, dt);
     return tn_scope_return(s, image);
 }
 
@@ -83,7 +84,7 @@ static bool gather(const char *label, const tn_tensor *image, tn__pixels *p)
     const int64_t  plane = p->width * p->height;
     unsigned char *to;
     p->bytes = (size_t)(plane * p->channels) << deep;
-    to = p->data = tn__mem_get(p->bytes);
+    to = p->data = tn_mem_get(p->bytes);
     for (int64_t at = 0; to && at < plane; at++)
         for (int c = 0; c < p->channels; c++) {
             const int64_t v = tn_get_i64(image, c * plane + at);
@@ -98,11 +99,15 @@ static bool gather(const char *label, const tn_tensor *image, tn__pixels *p)
 static tn_status pnm_write(const char *label, const char *path, const tn__pixels *p)
 {
     char      head[64];
-    tn__sink  s;
-    const int n = snprintf(head, sizeof head, "P%d\n%lld %lld\n%d\n", p->channels == 3 ? 6 : 5, (long long)p->width,
-                           (long long)p->height, p->depth == 8 ? 255 : 65535);
-    if (!tn__sink_open(&s, label, path, (int64_t)p->bytes + n)) return tn_error();
-    return tn__sink_end(&s, tn__sink_write(&s, head, (size_t)n) && tn__sink_write(&s, p->data, p->bytes));
+    tn_string file = {0};
+    (void)label;
+    snprintf(head, sizeof head, "P%d\n%lld %lld\n%d\n", p->channels == 3 ? 6 : 5, (long long)p->width,
+             (long long)p->height, p->depth == 8 ? 255 : 65535);
+    tn_string_add(&file, tn_text_of(head));
+    tn_string_add(&file, (tn_text){(const char *)p->data, p->bytes});
+    const tn_status status = tn_error() == TN_OK ? tn_file_write(path, file.at, file.bytes) : tn_error();
+    tn_string_free(&file);
+    return status;
 }
 
 /* Checks the format chosen by the name, and whether the image fits it. False: raised. */
@@ -127,16 +132,16 @@ static bool writable(const char *label, const char *path, const tn_tensor *image
 tn_status tn_image_save(const char *path, const tn_tensor *image)
 {
     static const char who[] = "tn_image_save";
-    char              label[TN__LABEL];
+    char              label[TN__IMAGE_LABEL];
     bool              png;
-    if (tn__blocked()) return tn_error();
+    if (tn_blocked()) return tn_error();
     if (!path || !image) return tn_raise(TN_EINVAL, "%s: %s is NULL", who, path ? "the image" : "the path");
-    if (!writable(tn__label(label, who, path), path, image, &png)) return tn_error();
+    if (!writable(tn__image_label(label, who, path), path, image, &png)) return tn_error();
     tn__pixels p = {.width = tn_size(image, -1),
                     .height = tn_size(image, -2),
                     .channels = tn_ndim(image) == 3 ? (int)tn_size(image, 0) : 1,
                     .depth = tn_dtype_of(image) == TN_I32 ? 16 : 8};
     if (gather(label, image, &p)) (png ? tn__png_write : pnm_write)(label, path, &p);
-    if (p.data) tn__mem_put(p.data, p.bytes);
+    if (p.data) tn_mem_put(p.data, p.bytes);
     return tn_error();
 }

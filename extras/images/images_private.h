@@ -2,10 +2,9 @@
 #ifndef TENON_EXTRAS_IMAGES_IMAGES_PRIVATE_H
 #define TENON_EXTRAS_IMAGES_IMAGES_PRIVATE_H
 
-#include "core/base/toolbox.h"
-#include "core/files/io.h"
 #include "extras/images.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Limits of one image, and deflate's maximum expansion per byte, so that a small file cannot request much memory. */
@@ -13,6 +12,20 @@ enum { TN__IMAGE_SIDE = 65535, TN__IMAGE_PIXELS = 1 << 27, TN__INFLATION = 1032 
 
 /* Checks these limits. Raises. */
 bool tn__image_sides(const char *label, int64_t width, int64_t height);
+
+/* Raises if v is outside low … high. */
+bool tn__image_within(const char *who, const char *what, int64_t v, int64_t low, int64_t high);
+
+/* Writes "tn_idx_load: 'path'", with which every message about a file starts. */
+enum { TN__IMAGE_LABEL = 280 };
+static inline const char *tn__image_label(char to[TN__IMAGE_LABEL], const char *who, const char *path)
+{
+    snprintf(to, TN__IMAGE_LABEL, "%s: '%s'", who, path);
+    return to;
+}
+
+static inline int64_t tn__lesser(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t tn__greater(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* ---- rows of samples to a tensor (raster.c) ---------------------------------------------------------------------- */
 

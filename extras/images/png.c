@@ -40,7 +40,7 @@ static void on_warning(png_structp png, png_const_charp text) { (void)png, (void
 static png_voidp get_memory(png_structp png, png_alloc_size_t bytes)
 {
     (void)png;
-    unsigned char *p = bytes <= BLOCK_MAX ? tn__mem_get(bytes + FIRST) : NULL;
+    unsigned char *p = bytes <= BLOCK_MAX ? tn_mem_get(bytes + FIRST) : NULL;
     if (!p) return NULL;
     memcpy(p, &bytes, sizeof bytes);
     return p + FIRST;
@@ -51,7 +51,7 @@ static void put_memory(png_structp png, png_voidp p)
     (void)png;
     if (!p) return;
     memcpy(&bytes, (unsigned char *)p - FIRST, sizeof bytes);
-    tn__mem_put((unsigned char *)p - FIRST, bytes + FIRST);
+    tn_mem_put((unsigned char *)p - FIRST, bytes + FIRST);
 }
 
 static void feed(png_structp png, png_bytep to, size_t bytes)
@@ -93,7 +93,7 @@ static bool begin(job *j, int64_t channels, tn_dtype dt, size_t file)
     const int stored = png_get_channels(png, j->info), depth = png_get_bit_depth(png, j->info);
     j->rows_bytes = png_get_rowbytes(png, j->info) * (size_t)(interlaced ? height : 1);
     j->samples_bytes = (size_t)(width * stored) * sizeof *j->samples;
-    j->rows = tn__mem_get(j->rows_bytes), j->samples = tn__mem_get(j->samples_bytes);
+    j->rows = tn_mem_get(j->rows_bytes), j->samples = tn_mem_get(j->samples_bytes);
     return j->rows && j->samples &&
            tn__raster_begin(&j->raster, j->label, width, height, stored, depth == 16 ? 65535 : 255, channels, dt);
 }
@@ -133,8 +133,8 @@ tn_tensor *tn__png_read(const char *label, const unsigned char *data, size_t byt
     if (j.info) read_all(&j, channels, dt, bytes);
     else tn_raise(TN_ENOMEM, "%s: libpng could not be initialised", label);
     if (j.png) png_destroy_read_struct(&j.png, &j.info, NULL);
-    if (j.rows) tn__mem_put(j.rows, j.rows_bytes);
-    if (j.samples) tn__mem_put(j.samples, j.samples_bytes);
+    if (j.rows) tn_mem_put(j.rows, j.rows_bytes);
+    if (j.samples) tn_mem_put(j.samples, j.samples_bytes);
     return tn__raster_end(&j.raster);
 }
 
@@ -160,20 +160,16 @@ static bool write_all(job *j, const tn__pixels *p)
 
 tn_status tn__png_write(const char *label, const char *path, const tn__pixels *p)
 {
-    tn__sink to;
-    job      j = {.label = label};
-    bool     fine = false;
+    job  j = {.label = label};
+    bool fine = false;
     j.png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, &j, on_error, on_warning, NULL, get_memory, put_memory);
     if (j.png) j.info = png_create_info_struct(j.png);
     if (j.info) fine = write_all(&j, p);
     else tn_raise(TN_ENOMEM, "%s: libpng could not be initialised", label);
     if (j.png) png_destroy_write_struct(&j.png, &j.info);
-    if (fine && tn__sink_open(&to, label, path, (int64_t)j.file.bytes)) {
-        const bool written = tn__sink_write(&to, j.file.at, j.file.bytes);
-        tn__sink_end(&to, written);
-    }
+    const tn_status status = fine ? tn_file_write(path, j.file.at, j.file.bytes) : tn_error();
     tn_string_free(&j.file);
-    return tn_error();
+    return status;
 }
 
 #else

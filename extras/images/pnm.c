@@ -87,12 +87,12 @@ tn_tensor *tn__pnm_read(const char *label, const unsigned char *data, size_t byt
     if (!holds(&r, width * height * stored, plain, largest)) return NULL;
     tn__raster   to;
     const size_t line = (size_t)(width * stored) * sizeof(uint16_t);
-    uint16_t    *samples = tn__mem_get(line);
+    uint16_t    *samples = tn_mem_get(line);
     if (samples && tn__raster_begin(&to, label, width, height, stored, largest, channels, dt)) {
         for (int64_t y = 0; y < height && row(&r, plain, largest, width * stored, samples); y++)
             tn__raster_row(&to, y, samples);
         if (tn_error() == TN_OK) end(&r);
     }
-    if (samples) tn__mem_put(samples, line);
+    if (samples) tn_mem_put(samples, line);
     return samples ? tn__raster_end(&to) : NULL;
 }

@@ -10,12 +10,12 @@ static double or_else(double v, double otherwise) { return v == 0 ? otherwise : 
 
 static bool valid_processor(const char *who, const tn_image_processor *p)
 {
-    bool fine = tn__within(who, "channels", p->channels, 1, 4) &&
-                tn__within(who, "height", p->height, 0, TN__IMAGE_SIDE) &&
-                tn__within(who, "width", p->width, 0, TN__IMAGE_SIDE) &&
-                tn__within(who, "shortest", p->shortest, 0, TN__IMAGE_SIDE) &&
-                tn__within(who, "crop_height", p->crop_height, 0, TN__IMAGE_SIDE) &&
-                tn__within(who, "crop_width", p->crop_width, 0, TN__IMAGE_SIDE);
+    bool fine = tn__image_within(who, "channels", p->channels, 1, 4) &&
+                tn__image_within(who, "height", p->height, 0, TN__IMAGE_SIDE) &&
+                tn__image_within(who, "width", p->width, 0, TN__IMAGE_SIDE) &&
+                tn__image_within(who, "shortest", p->shortest, 0, TN__IMAGE_SIDE) &&
+                tn__image_within(who, "crop_height", p->crop_height, 0, TN__IMAGE_SIDE) &&
+                tn__image_within(who, "crop_width", p->crop_width, 0, TN__IMAGE_SIDE);
     if (fine && (!p->height != !p->width || !p->crop_height != !p->crop_width || (p->shortest && p->height)))
         return tn_raise_false(
             TN_EINVAL,
@@ -36,7 +36,7 @@ static tn_tensor *with_channels(const tn_tensor *image, int64_t channels)
     if (!x || tn_copy_from(x, image) != TN_OK || stored == channels) return x;
     const unsigned char *from = tn_data(x);
     const size_t         line = (size_t)(width * stored) * sizeof(uint16_t);
-    uint16_t            *row = tn__mem_get(line);
+    uint16_t            *row = tn_mem_get(line);
     tn__raster           r;
     if (!row) return NULL;
     if (tn__raster_begin(&r, "tn_image_ready", width, height, (int)stored, 255, channels, TN_U8))
@@ -44,7 +44,7 @@ static tn_tensor *with_channels(const tn_tensor *image, int64_t channels)
             for (int64_t i = 0; i < width * stored; i++) row[i] = from[(i % stored * height + y) * width + i / stored];
             tn__raster_row(&r, y, row);
         }
-    tn__mem_put(row, line);
+    tn_mem_put(row, line);
     return tn__raster_end(&r);
 }
 
@@ -53,7 +53,7 @@ static void target(const tn_image_processor *p, int64_t height, int64_t width, i
 {
     *h = p->height ? p->height : height, *w = p->width ? p->width : width;
     if (!p->shortest) return;
-    const int64_t small = tn__min_i64(height, width), large = tn__max_i64(height, width);
+    const int64_t small = tn__lesser(height, width), large = tn__greater(height, width);
     const int64_t longer = (int64_t)((double)(p->shortest * large) / (double)small);
     *h = height < width ? p->shortest : longer, *w = height < width ? longer : p->shortest;
 }
@@ -74,7 +74,7 @@ tn_tensor *tn_image_ready(const tn_tensor *image, const tn_image_processor *p)
     static const char who[] = "tn_image_ready";
     char              text[192];
     int64_t           height, width;
-    if (tn__blocked()) return NULL;
+    if (tn_blocked()) return NULL;
     if (!image || !p) return tn_raise_null(TN_EINVAL, "%s: %s is NULL", who, image ? "the processor" : "the image");
     if (!valid_processor(who, p)) return NULL;
     const tn_shape s = tn_shape_of(image);
@@ -209,7 +209,7 @@ tn_status tn_image_processor_load(const char *dir, tn_image_processor *p)
     const tn_json_limits limits = {.depth = 32, .bytes = 1 << 20, .values = 10000};
     tn_image_processor   found;
     char                 path[1024];
-    if (tn__blocked() || !path_of(who, dir, path)) return tn_error();
+    if (tn_blocked() || !path_of(who, dir, path)) return tn_error();
     if (!p) return tn_raise(TN_EINVAL, "%s: p is NULL", who);
     tn_json *doc = tn_json_load_within(path, limits);
     if (doc && tn_json_type_of(doc) != TN_JSON_OBJECT)
@@ -238,7 +238,7 @@ tn_status tn_image_processor_save(const tn_image_processor *p, const char *dir)
 {
     static const char who[] = "tn_image_processor_save";
     char              path[1024];
-    if (tn__blocked() || !path_of(who, dir, path)) return tn_error();
+    if (tn_blocked() || !path_of(who, dir, path)) return tn_error();
     if (!p) return tn_raise(TN_EINVAL, "%s: p is NULL", who);
     if (!valid_processor(who, p)) return tn_error();
     tn_json_writer *w = tn_json_writer_new(2);

@@ -14,6 +14,13 @@ bool tn__image_sides(const char *label, int64_t width, int64_t height)
                           label, (long long)width, (long long)height, TN__IMAGE_SIDE, TN__IMAGE_PIXELS);
 }
 
+bool tn__image_within(const char *who, const char *what, int64_t v, int64_t low, int64_t high)
+{
+    if (v >= low && v <= high) return true;
+    return tn_raise_false(TN_EINVAL, "%s: .%s is %lld, but must be from %lld to %lld", who, what, (long long)v,
+                          (long long)low, (long long)high);
+}
+
 bool tn__raster_begin(tn__raster *r, const char *label, int64_t width, int64_t height, int stored, int64_t largest,
                       int64_t channels, tn_dtype dt)
 {
@@ -22,7 +29,7 @@ bool tn__raster_begin(tn__raster *r, const char *label, int64_t width, int64_t h
     if (!tn__image_sides(label, width, height)) return false;
     const double most = dt == TN_U8 ? 255 : dt == TN_I32 ? 65535 : 1;
     r->opaque = most, r->largest = largest;
-    r->value = tn__mem_get((size_t)(largest + 1) * sizeof *r->value);
+    r->value = tn_mem_get((size_t)(largest + 1) * sizeof *r->value);
     r->image = tn_empty_of(dt, TN_SHAPE(channels, height, width));
     r->data = r->image ? tn_data_mut(r->image) : NULL;
     if (!r->value || !r->data) return false;
@@ -68,7 +75,7 @@ void tn__raster_row(tn__raster *r, int64_t y, const uint16_t *samples)
 
 tn_tensor *tn__raster_end(tn__raster *r)
 {
-    if (r->value) tn__mem_put(r->value, (size_t)(r->largest + 1) * sizeof *r->value);
+    if (r->value) tn_mem_put(r->value, (size_t)(r->largest + 1) * sizeof *r->value);
     r->value = NULL;
     return tn_error() == TN_OK ? r->image : NULL;
 }

@@ -29,8 +29,8 @@ typedef struct {
 
 static void weights_free(weights *w)
 {
-    if (w->from) tn__mem_put(w->from, (size_t)(2 * w->n) * sizeof *w->from);
-    if (w->weight) tn__mem_put(w->weight, (size_t)(w->n * w->most) * sizeof *w->weight);
+    if (w->from) tn_mem_put(w->from, (size_t)(2 * w->n) * sizeof *w->from);
+    if (w->weight) tn_mem_put(w->weight, (size_t)(w->n * w->most) * sizeof *w->weight);
 }
 
 static bool weights_make(weights *w, int64_t old, int64_t new, tn_resample how)
@@ -38,14 +38,14 @@ static bool weights_make(weights *w, int64_t old, int64_t new, tn_resample how)
     const double scale = (double)old / (double)new, wide = fmax(scale, 1);
     const double support = (how == TN_BICUBIC ? 2 : 1) * wide;
     *w = (weights){.n = new, .most = (int64_t)ceil(support) * 2 + 1};
-    w->from = tn__mem_get((size_t)(2 * new) * sizeof *w->from);
-    w->weight = tn__mem_get((size_t)(new * w->most) * sizeof *w->weight);
+    w->from = tn_mem_get((size_t)(2 * new) * sizeof *w->from);
+    w->weight = tn_mem_get((size_t)(new * w->most) * sizeof *w->weight);
     if (!w->from || !w->weight) return false;
     w->count = w->from + new;
     for (int64_t i = 0; i < new; i++) {
         const double  center = ((double)i + 0.5) * scale, by = 1 / wide;
-        const int64_t first = tn__max_i64((int64_t)(center - support + 0.5), 0);
-        const int64_t end = tn__min_i64((int64_t)(center + support + 0.5), old);
+        const int64_t first = tn__greater((int64_t)(center - support + 0.5), 0);
+        const int64_t end = tn__lesser((int64_t)(center + support + 0.5), old);
         double       *k = w->weight + i * w->most, sum = 0;
         w->from[i] = first, w->count[i] = end - first;
         for (int64_t j = 0; j < end - first; j++) {
@@ -142,14 +142,15 @@ tn_tensor *tn_image_resize(const tn_tensor *image, int64_t height, int64_t width
 {
     static const char who[] = "tn_image_resize";
     char              text[192];
-    if (tn__blocked()) return NULL;
+    if (tn_blocked()) return NULL;
     if (!image) return tn_raise_null(TN_EINVAL, "%s: the image is NULL", who);
     tn_shape   s = tn_shape_of(image);
     const bool bytes = tn_dtype_of(image) == TN_U8;
     if (s.n < 2 || (!bytes && tn_dtype_of(image) != TN_F32) || tn_shape_numel(s) == 0)
         return tn_raise_null(TN_ESHAPE, "%s: expected an image in u8 or f32 [..., H, W], not %s %s", who,
                              tn_dtype_name(tn_dtype_of(image)), tn_shape_text(s, text, sizeof text));
-    if (!tn__within(who, "height", height, 1, TN__IMAGE_SIDE) || !tn__within(who, "width", width, 1, TN__IMAGE_SIDE))
+    if (!tn__image_within(who, "height", height, 1, TN__IMAGE_SIDE) ||
+        !tn__image_within(who, "width", width, 1, TN__IMAGE_SIDE))
         return NULL;
     if (how != TN_BILINEAR && how != TN_BICUBIC)
         return tn_raise_null(TN_EINVAL, "%s: how is %d, expected TN_BILINEAR or TN_BICUBIC", who, (int)how);
@@ -159,7 +160,7 @@ tn_tensor *tn_image_resize(const tn_tensor *image, int64_t height, int64_t width
     weights        across = {.n = 0}, down = {.n = 0};
     s.d[s.n - 2] = height, s.d[s.n - 1] = width;
     y = tn_empty_of(tn_dtype_of(image), s);
-    tn_tensor *between = tn_empty_of(tn_dtype_of(image), TN_SHAPE(tn__max_i64(h * width, height * w)));
+    tn_tensor *between = tn_empty_of(tn_dtype_of(image), TN_SHAPE(tn__greater(h * width, height * w)));
     if (between && tn_copy_from(x, image) == TN_OK && weights_make(&across, w, width, how) &&
         weights_make(&down, h, height, how)) {
         if (bytes) weights_round(&across), weights_round(&down);
@@ -173,20 +174,21 @@ tn_tensor *tn_image_center_crop(const tn_tensor *image, int64_t height, int64_t 
 {
     static const char who[] = "tn_image_center_crop";
     char              text[192];
-    if (tn__blocked()) return NULL;
+    if (tn_blocked()) return NULL;
     if (!image) return tn_raise_null(TN_EINVAL, "%s: the image is NULL", who);
     tn_shape s = tn_shape_of(image);
     if (s.n < 2)
         return tn_raise_null(TN_ESHAPE, "%s: expected an image [..., H, W], not %s", who,
                              tn_shape_text(s, text, sizeof text));
-    if (!tn__within(who, "height", height, 1, TN__IMAGE_SIDE) || !tn__within(who, "width", width, 1, TN__IMAGE_SIDE))
+    if (!tn__image_within(who, "height", height, 1, TN__IMAGE_SIDE) ||
+        !tn__image_within(who, "width", width, 1, TN__IMAGE_SIDE))
         return NULL;
     const int64_t h = s.d[s.n - 2], w = s.d[s.n - 1], n = h && w ? tn_shape_numel(s) / (h * w) : 0;
     /* top, left: start in the old image; down, right: start in the new one, half of the excess, rounded up */
-    const int64_t top = tn__max_i64(0, (h - height) / 2), left = tn__max_i64(0, (w - width) / 2);
+    const int64_t top = tn__greater(0, (h - height) / 2), left = tn__greater(0, (w - width) / 2);
     const int64_t down = height > h ? (height - h + 1) / 2 : 0, right = width > w ? (width - w + 1) / 2 : 0;
-    const int64_t rows = tn__min_i64(h, height);
-    const size_t  size = tn_dtype_size(tn_dtype_of(image)), bytes = (size_t)tn__min_i64(w, width) * size;
+    const int64_t rows = tn__lesser(h, height);
+    const size_t  size = tn_dtype_size(tn_dtype_of(image)), bytes = (size_t)tn__lesser(w, width) * size;
     s.d[s.n - 2] = height, s.d[s.n - 1] = width;
     const tn_scope       scope = tn_scope_begin();
     tn_tensor           *x = tn_empty_like(image), *y = tn_zeros_of(tn_dtype_of(image), s);

@@ -11,13 +11,11 @@
 #include <math.h>
 #include <string.h>
 
-#define PREFIX TN__PEFT_PREFIX
 #define WEIGHTS "adapter_model.safetensors"
-enum { NAME = TN__PEFT_NAME };
 
-static void name_of(char to[NAME], const char *layer, bool b)
+static void name_of(char to[TN__PEFT_NAME], const char *layer, bool b)
 {
-    snprintf(to, NAME, PREFIX "%s.lora_%c.weight", layer, b ? 'B' : 'A');
+    snprintf(to, TN__PEFT_NAME, TN__PEFT_PREFIX "%s.lora_%c.weight", layer, b ? 'B' : 'A');
 }
 
 /* ---- joined weights ---------------------------------------------------------------------------------------------- */
@@ -146,7 +144,7 @@ static void put_config(void *m, tn_json_writer *w, const tn_peft_save_args *a)
     const char   *task = a->task ? a->task : ((tn_module *)m)->kind->lm ? "CAUSAL_LM" : NULL;
     tn_lora_layer l = tn_module_lora_layers(m);
     bool          transposed = false, head_missing = has_head(task);
-    char          last[NAME] = "";
+    char          last[TN__PEFT_NAME] = "";
     while (tn_lora_next(&l) && !adapted(&l)) {}
     check_task(m, &l, task);
     if (tn_error() != TN_OK) return;
@@ -175,12 +173,12 @@ static void put_config(void *m, tn_json_writer *w, const tn_peft_save_args *a)
     tn_json_open_array(w, "modules_to_save");
     for (tn__peft_parameter p = tn__peft_parameters(m); tn__peft_next(&p);) {
         const bool head = *p.names.prefix_ && strncmp(p.each.name, p.names.prefix_, strlen(p.names.prefix_)) != 0;
-        char      *end = head ? strchr(p.name + sizeof PREFIX - 1, '.') : strrchr(p.name, '.');
+        char      *end = head ? strchr(p.name + sizeof TN__PEFT_PREFIX - 1, '.') : strrchr(p.name, '.');
         if (!tn_needs_grad(p.each.tensor) || !end || !tn__peft_trains(m, &p)) continue;
         *end = 0; /* the module, of a head the whole head */
-        if (strcmp(p.name, last) != 0 && has_none_adapted(m, p.name + sizeof PREFIX - 1))
-            tn_json_put_string(w, NULL, p.name + sizeof PREFIX - 1);
-        if (head_missing && is_head_of(task, p.name + sizeof PREFIX - 1)) head_missing = false;
+        if (strcmp(p.name, last) != 0 && has_none_adapted(m, p.name + sizeof TN__PEFT_PREFIX - 1))
+            tn_json_put_string(w, NULL, p.name + sizeof TN__PEFT_PREFIX - 1);
+        if (head_missing && is_head_of(task, p.name + sizeof TN__PEFT_PREFIX - 1)) head_missing = false;
         memcpy(last, p.name, sizeof last);
     }
     if (head_missing)
@@ -193,7 +191,7 @@ static void put_config(void *m, tn_json_writer *w, const tn_peft_save_args *a)
 
 tn_status tn_peft_save_run(void *m, const char *dir, tn_peft_save_args a)
 {
-    char path[1024], name[NAME];
+    char path[1024], name[TN__PEFT_NAME];
     if (!tn_module_ready("tn_peft_save", m)) return tn_error();
     if (!tn_module_has_lora(m))
         return tn_raise(TN_ESTATE, "tn_peft_save: the module has no adapters; tn_lora adds them");
@@ -237,7 +235,7 @@ static const char *name_in_file(const adapter *a, const char *layer)
 /* The index of A or B of a layer in the file; -1: not in it. */
 static int64_t find(const adapter *a, const char *layer, bool b)
 {
-    char name[NAME];
+    char name[TN__PEFT_NAME];
     name_of(name, name_in_file(a, layer), b);
     return tn_safetensors_find(a->f, name);
 }
@@ -326,10 +324,10 @@ static bool is_loaded(const adapter *a, const tn_lora_layer *l)
  * the file. */
 static void check_unused(const adapter *a, const tn_lora_layer *l)
 {
-    char        name[NAME];
+    char        name[TN__PEFT_NAME];
     const char *layer = name_in_file(a, l->name);
     if (tn__peft_excluded_by(&a->config, layer) || tn_error() != TN_OK) return;
-    snprintf(name, sizeof name, PREFIX "%s.weight", layer);
+    snprintf(name, sizeof name, TN__PEFT_PREFIX "%s.weight", layer);
     if (tn_safetensors_find(a->f, name) >= 0)
         tn_raise(TN_EFORMAT,
                  "'%s': target_modules includes '%s', which has a weight, but no adapters in the file: PEFT would "
@@ -379,8 +377,8 @@ static void pass_layer(const tn_lora_layer *l, const adapter *a, bool any, bool 
 /* Raises for a weight of a layer that has adapters in the file. */
 static bool is_alone(const adapter *a, const tn__peft_parameter *p)
 {
-    char layer[NAME];
-    snprintf(layer, sizeof layer, "%s", p->name + sizeof PREFIX - 1);
+    char layer[TN__PEFT_NAME];
+    snprintf(layer, sizeof layer, "%s", p->name + sizeof TN__PEFT_PREFIX - 1);
     char *end = strrchr(layer, '.');
     if (end) *end = 0;
     if (!end || find(a, layer, false) < 0) return true;

@@ -1,43 +1,25 @@
 /* runlog.c — writes rows of numbers at once as lines of JSON and CSV, and resumes the log of an interrupted run. */
 #include "extras/runlog/runlog_private.h"
-#include "core/base/toolbox.h"
 
 #include <math.h>
 
-enum { MAX_ROW = 1 << 20 }; /* bytes; a longer line was not written by this file */
-
 struct tn_runlog {
-    tn__log_file    jsonl, csv, events;
+    tn_string       jsonl, csv, events; /* paths; empty: none */
     tn_json_writer *writer;
     tn_string       text;
-    tn__strings     columns;
-    bool            has_columns;
+    tn_string       heading; /* the first line of the CSV, without its end; empty: not known yet */
 };
 
 void tn_runlog_close(tn_runlog *l)
 {
     if (!l) return;
-    tn__log_file *files[] = {&l->jsonl, &l->csv, &l->events};
-    for (int i = 0; i < 3; i++)
-        if (files[i]->open) tn__sink_end(&files[i]->sink, false);
+    tn_string *texts[] = {&l->jsonl, &l->csv, &l->events, &l->text, &l->heading};
+    for (int i = 0; i < 5; i++) tn_string_free(texts[i]);
     tn_json_writer_free(l->writer);
-    tn_string_free(&l->text);
-    tn__strings_free(&l->columns);
-    tn__mem_put(l, sizeof *l);
+    tn_mem_put(l, sizeof *l);
 }
 
 /* ---- resuming ---------------------------------------------------------------------------------------------------- */
-
-static bool exists(const char *path) /* and is not empty */
-{
-    tn_error_state aside;
-    tn__source     s;
-    tn_error_push(&aside);
-    bool there = tn__source_open(&s, "", path) && s.size > 0;
-    tn__source_close(&s);
-    tn_error_pop(&aside);
-    return there;
-}
 
 /* The step of a row; TORN: not a complete row; FOREIGN: not the start of a row either. */
 enum { TORN = -1, FOREIGN = -2 };
@@ -72,36 +54,6 @@ static bool is_heading(tn_text line)
            (line.bytes == 4 || line.at[4] == ',' || line.at[4] == '\r');
 }
 
-static bool read_columns(tn_runlog *l, tn_text line)
-{
-    if (line.bytes && line.at[line.bytes - 1] == '\r') line.bytes--;
-    bool step = true;
-    for (size_t at = 0, n; at <= line.bytes; at += n + 1, step = false) {
-        const char *comma = memchr(line.at + at, ',', line.bytes - at);
-        n = comma ? (size_t)(comma - line.at) - at : line.bytes - at;
-        if (!step && tn__strings_add(&l->columns, line.at + at, n) < 0) return false;
-    }
-    l->has_columns = true;
-    return true;
-}
-
-typedef struct {
-    int64_t from, to; /* byte range of the file */
-} part;
-typedef struct {
-    part   *at;
-    int64_t n, room, bytes;
-} parts;
-
-static bool keep_range(parts *p, int64_t from, int64_t to)
-{
-    p->bytes += to - from;
-    if (p->n && p->at[p->n - 1].to == from) return p->at[p->n - 1].to = to, true;
-    if (!tn__grown(&p->at, &p->room, p->n + 1, sizeof *p->at)) return false;
-    p->at[p->n++] = (part){from, to};
-    return true;
-}
-
 static bool foreign(const char *path, int64_t line)
 {
     return tn_raise_false(
@@ -109,66 +61,57 @@ static bool foreign(const char *path, int64_t line)
         path, (long long)line);
 }
 
-/* Finds the parts of a log to keep: all but rows of steps after `last` and the end left by a killed run, which may be
- * anything. Raises if the file starts differently or has other lines between its rows: then it is not a log. */
-static bool find_parts(tn_runlog *l, tn__reader *r, const char *path, bool csv, int64_t last, parts *p)
+/* Moves the rows to keep to the start of the text, and returns their bytes; -1: raised. These are all but rows of steps
+ * after `last` and the end left by a killed run, which may be several lines, as a file system can lose any of the last
+ * ones; a complete row after such a line means that the file is not a log. */
+static int64_t keep_rows(tn_runlog *l, char *text, int64_t bytes, const char *path, bool csv, int64_t last)
 {
-    tn_text line;
-    int64_t torn = 0; /* first line that is not a row */
-    for (int64_t at = 0, next; tn__reader_line(r, &line); at = next) {
-        next = r->at - (int64_t)(r->have - r->used);
-        if (line.at + line.bytes == r->buffer + r->have) break; /* the last line has no line end */
-        const bool    head = csv && r->line == 1;
+    int64_t kept = 0, number = 1, torn = 0; /* torn: first line that is not a row */
+    for (char *at = text, *end; (end = memchr(at, '\n', (size_t)(text + bytes - at))); at = end + 1, number++) {
+        tn_text       line = {at, (size_t)(end - at)};
+        const bool    head = csv && number == 1;
         const int64_t step = head || !line.bytes ? 0 : step_of(line, csv);
-        if (tn__self.error != TN_OK) break;
-        if (head ? !is_heading(line) : step == FOREIGN || (r->line == 1 && step < 0 && line.at[0] != '{'))
-            return foreign(path, r->line);
-        if (torn && line.bytes && step >= 0) return foreign(path, torn);
-        if (head && !read_columns(l, line)) return false;
-        if (step < 0 && !torn) torn = r->line;
-        if (!torn && step <= last && !keep_range(p, at, next)) return false;
+        if (tn_error() != TN_OK) return -1;
+        if (head ? !is_heading(line) : step == FOREIGN || (number == 1 && step < 0 && *at != '{'))
+            return foreign(path, number), -1;
+        if (torn && line.bytes && step >= 0) return foreign(path, torn), -1;
+        if (head && line.at[line.bytes - 1] == '\r') line.bytes--;
+        if (head && tn_string_add(&l->heading, line) != TN_OK) return -1;
+        if (step < 0 && !torn) torn = number;
+        if (torn || step > last) continue;
+        memmove(text + kept, at, (size_t)(end + 1 - at));
+        kept += end + 1 - at;
     }
-    return tn__self.error == TN_OK;
+    return kept;
 }
 
 /* Rewrites the file if rows must be removed. */
 static bool truncate_log(tn_runlog *l, const char *path, bool csv, int64_t last)
 {
-    enum { BLOCK = 1 << 16 };
-    tn__reader r;
-    tn__sink   to;
-    parts      p = {NULL, 0, 0, 0};
-    if (!tn__reader_open(&r, "tn_runlog_open", path)) return false;
-    r.most = MAX_ROW;
-    bool  done = find_parts(l, &r, path, csv, last, &p);
-    char *block = NULL;
-    if (done && p.bytes < r.source.size && (done = tn__sink_open(&to, r.label, path, p.bytes))) {
-        done = (block = tn__mem_get(BLOCK));
-        for (int64_t i = 0; i < p.n; i++)
-            for (int64_t from = p.at[i].from; done && from < p.at[i].to; from += BLOCK) {
-                size_t n = (size_t)tn__min_i64(BLOCK, p.at[i].to - from);
-                done = tn__source_read(&r.source, block, from, n) && tn__sink_write(&to, block, n);
-            }
-        done = tn__sink_end(&to, done) == TN_OK;
-        tn__mem_put(block, BLOCK);
-    }
-    tn__mem_put(p.at, (size_t)p.room * sizeof *p.at);
-    tn__reader_close(&r);
+    const tn_scope s = tn_scope_begin();
+    tn_tensor     *file = tn_file_read(path, INT64_MAX);
+    char          *text = file ? tn_data_mut(file) : NULL;
+    const int64_t  bytes = text ? tn_numel(file) : 0, kept = bytes ? keep_rows(l, text, bytes, path, csv, last) : 0;
+    const bool     done = tn_error() == TN_OK && (kept == bytes || tn_file_write(path, text, (size_t)kept) == TN_OK);
+    tn_scope_end(s);
     return done;
 }
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-static bool write_columns(tn_runlog *l)
+/* Writes the first line of the CSV. */
+static bool write_heading(tn_runlog *l, int n, const char *const *names)
 {
-    l->text.bytes = 0;
-    tn_string_add(&l->text, tn_text_of("step"));
-    for (int64_t i = 0; i < (int64_t)l->columns.n; i++) {
-        tn_string_add(&l->text, tn_text_of(","));
-        tn_string_add(&l->text, tn__strings_at(&l->columns, i));
+    l->heading.bytes = 0;
+    tn_string_add(&l->heading, tn_text_of("step"));
+    for (int i = 0; i < n; i++) {
+        tn_string_add(&l->heading, tn_text_of(","));
+        tn_string_add(&l->heading, tn_text_of(names[i]));
     }
-    tn_string_add(&l->text, tn_text_of("\n"));
-    return l->has_columns = tn__self.error == TN_OK && tn__sink_write(&l->csv.sink, l->text.at, l->text.bytes);
+    tn_string_add(&l->heading, tn_text_of("\n"));
+    const bool done = tn_error() == TN_OK && tn_file_append(l->csv.at, l->heading.at, l->heading.bytes) == TN_OK;
+    if (l->heading.bytes) l->heading.bytes -= done ? 1 : l->heading.bytes;
+    return done;
 }
 
 static bool valid_name(const char *name)
@@ -179,12 +122,11 @@ static bool valid_name(const char *name)
     return true;
 }
 
-static bool open_text(tn_runlog *l, tn__log_file *f, const char *path, const tn_runlog_config *c)
+static bool open_text(tn_runlog *l, tn_string *f, const char *path, const tn_runlog_config *c)
 {
-    bool there = exists(path);
-    if (there && c->resume && !truncate_log(l, path, f == &l->csv, c->step)) return false;
-    if (there && !c->resume && tn_file_write(path, NULL, 0) != TN_OK) return false;
-    return tn__log_append(f, path);
+    if (tn_string_add(f, tn_text_of(path)) != TN_OK) return false;
+    if (!c->resume) return tn_file_write(path, NULL, 0) == TN_OK;
+    return tn_file_append(path, NULL, 0) == TN_OK && truncate_log(l, path, f == &l->csv, c->step);
 }
 
 static bool config_fits(const tn_runlog_config *c)
@@ -207,17 +149,13 @@ static bool config_fits(const tn_runlog_config *c)
 
 tn_runlog *tn_runlog_open_run(tn_runlog_config c)
 {
-    if (tn__blocked() || !config_fits(&c)) return NULL;
-    tn_runlog *l = tn__mem_zeroed(sizeof *l);
+    if (tn_blocked() || !config_fits(&c)) return NULL;
+    tn_runlog *l = tn_mem_get(sizeof *l);
     if (!l) return NULL;
     bool done = (l->writer = tn_json_writer_new(0));
     if (done && c.jsonl) done = open_text(l, &l->jsonl, c.jsonl, &c);
     if (done && c.csv) done = open_text(l, &l->csv, c.csv, &c);
-    if (done && c.csv && !l->has_columns && c.n > 0) {
-        for (int i = 0; done && i < c.n; i++)
-            done = tn__strings_add(&l->columns, c.columns[i], strlen(c.columns[i])) >= 0;
-        done = done && write_columns(l);
-    }
+    if (done && c.csv && !l->heading.bytes && c.n > 0) done = write_heading(l, c.n, c.columns);
     if (done && c.tensorboard) done = tn__events_open(&l->events, c.tensorboard, c.resume ? c.step + 1 : -1);
     if (!done) tn_runlog_close(l), l = NULL;
     return l;
@@ -241,37 +179,36 @@ static bool put_json(tn_runlog *l, int64_t step, int n, const char *const *names
     l->text.bytes = 0;
     tn_string_add(&l->text, (tn_text){text, bytes});
     tn_string_add(&l->text, tn_text_of("\n"));
-    return tn__self.error == TN_OK && tn__sink_write(&l->jsonl.sink, l->text.at, l->text.bytes);
+    return tn_error() == TN_OK && tn_file_append(l->jsonl.at, l->text.at, l->text.bytes) == TN_OK;
 }
 
 static bool put_csv(tn_runlog *l, int64_t step, int n, const char *const *names, const double *v)
 {
     char number[32];
-    if (!l->has_columns) {
-        for (int i = 0; i < n; i++)
-            if (tn__strings_add(&l->columns, names[i], strlen(names[i])) < 0) return false;
-        if (!write_columns(l)) return false;
-    }
+    if (!l->heading.bytes && !write_heading(l, n, names)) return false;
     l->text.bytes = 0;
     snprintf(number, sizeof number, "%lld", (long long)step);
     tn_string_add(&l->text, tn_text_of(number));
-    for (int64_t c = 0; c < (int64_t)l->columns.n; c++) {
-        tn_text column = tn__strings_at(&l->columns, c);
+    const char *const end = l->heading.at + l->heading.bytes;
+    for (const char *at = memchr(l->heading.at, ',', l->heading.bytes), *next; at; at = next) {
+        at++;
+        next = memchr(at, ',', (size_t)(end - at));
+        const size_t bytes = (size_t)((next ? next : end) - at);
         tn_string_add(&l->text, tn_text_of(","));
         for (int i = 0; i < n; i++) {
-            if (strlen(names[i]) != column.bytes || memcmp(names[i], column.at, column.bytes) != 0) continue;
+            if (strlen(names[i]) != bytes || memcmp(names[i], at, bytes) != 0) continue;
             tn_format_double(v[i], number);
             tn_string_add(&l->text, tn_text_of(number));
             break;
         }
     }
     tn_string_add(&l->text, tn_text_of("\n"));
-    return tn__self.error == TN_OK && tn__sink_write(&l->csv.sink, l->text.at, l->text.bytes);
+    return tn_error() == TN_OK && tn_file_append(l->csv.at, l->text.at, l->text.bytes) == TN_OK;
 }
 
 tn_status tn_runlog_put(tn_runlog *l, int64_t step, int n, const char *const *names, const double *values)
 {
-    if (tn__blocked()) return tn__self.error;
+    if (tn_blocked()) return tn_error();
     if (!l || step < 0 || n < 0 || n > 1000 || (n && (!names || !values)))
         return tn_raise(TN_EINVAL, "tn_runlog_put: %s",
                         !l         ? "l is NULL"
@@ -281,8 +218,8 @@ tn_status tn_runlog_put(tn_runlog *l, int64_t step, int n, const char *const *na
         if (!valid_name(names[i]))
             return tn_raise(TN_EINVAL,
                             "tn_runlog_put: name %d must be in UTF-8, without commas and quotes, and not \"step\"", i);
-    bool done = !l->jsonl.open || put_json(l, step, n, names, values);
-    done = done && (!l->csv.open || put_csv(l, step, n, names, values));
-    if (done && l->events.open) tn__events_put(&l->events, &l->text, step, n, names, values);
-    return tn__self.error;
+    bool done = !l->jsonl.bytes || put_json(l, step, n, names, values);
+    done = done && (!l->csv.bytes || put_csv(l, step, n, names, values));
+    if (done && l->events.bytes) tn__events_put(l->events.at, &l->text, step, n, names, values);
+    return tn_error();
 }

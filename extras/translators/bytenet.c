@@ -25,7 +25,7 @@ static bool build(tn_seq2seq *m)
     const tn_seq2seq_config *c = &m->config;
     const int64_t            layers[2] = {c->layers, c->decoder_layers}, sizes[2] = {c->kernel, c->decoder_kernel};
     const int64_t            inner = c->dim / 2;
-    bytenet *const           p = m->convolutions = tn_array(m, 1, bytenet);
+    bytenet *const           p = m->own = tn_array(m, 1, bytenet);
     for (int side = 0; p && side < 2; side++) {
         const char *const name = side_name[side];
         bytenet_layer    *l = p->layer[side] = tn_array(m, layers[side], bytenet_layer);
@@ -55,14 +55,14 @@ static tn_tensor *bytenet_block(tn_seq2seq *m, const bytenet_layer *l, tn_tensor
     return tn_add(x, tn_call(l->wide, tn_relu(tn_call(l->norm[2], y))));
 }
 
-static void encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
+static void encode(tn_seq2seq *m, tn_tensor *source, tn_seq2seq_state *r)
 {
-    const bytenet           *p = m->convolutions;
+    const bytenet           *p = m->own;
     const tn_seq2seq_config *c = &m->config;
     const int64_t            batch = tn_size(source, 0), length = tn_size(source, 1), n = (6 * length + 4) / 5;
     tn_tensor               *more = tn_full_of(tn_dtype_of(source), TN_SHAPE(batch, n - length), (double)c->padding);
     tn_tensor *tokens = tn_sum(tn_to(tn_logical_not(r->padding), TN_I64), .dims = TN_DIMS(1), .keepdim = true);
-    tn_tensor *x = tn__seq2seq_embedded(m, false, tn_cat(1, source, more), 0, NULL);
+    tn_tensor *x = tn_seq2seq_embedded(m, false, tn_cat(1, source, more), 0, NULL);
     /* position t is padding if t ≥ 1.2 S */
     r->padding = tn_ge(tn_mul_scalar(tn_reshape(tn_arange(n), TN_SHAPE(1, n)), 5), tn_mul_scalar(tokens, 6));
     tn_tensor *padding = tn_unsqueeze(r->padding, 2);
@@ -71,12 +71,12 @@ static void encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
     r->memory = x ? tn_masked_fill(tn_call(p->norm[0], x), padding, 0) : NULL;
 }
 
-static tn_tensor *decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment)
+static tn_tensor *decode(tn_seq2seq *m, tn_seq2seq_state *r, tn_tensor *target, tn_tensor **alignment)
 {
-    const bytenet           *p = m->convolutions;
+    const bytenet           *p = m->own;
     const tn_seq2seq_config *c = &m->config;
     tn__conv_past            past;
-    tn_tensor               *x = tn__seq2seq_embedded(m, true, target, r->at, NULL), *column = r->memory;
+    tn_tensor               *x = tn_seq2seq_embedded(m, true, target, r->at, NULL), *column = r->memory;
     (void)alignment; /* no attention */
     if (!x || !tn__conv_past_open(&past, r, c->decoder_layers)) return NULL;
     const int64_t n = tn_size(x, 1), all = tn_size(column, 1), from = r->at < all ? r->at : all;
@@ -88,4 +88,4 @@ static tn_tensor *decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target,
     return x ? tn_call(m->dropout, tn_call(p->leave, tn_relu(tn_call(p->norm[1], x)))) : NULL;
 }
 
-const tn__seq2seq_functions tn__bytenet = {build, encode, decode, 0, true};
+const tn_seq2seq_functions tn__bytenet = {build, encode, decode, 0, true};

@@ -3,13 +3,13 @@
  * is read alone or with others. */
 #include "extras/translators/translators_private.h"
 
-bool tn__conv_past_open(tn__conv_past *p, const tn__seq2seq_state *r, int64_t layers)
+bool tn__conv_past_open(tn__conv_past *p, const tn_seq2seq_state *r, int64_t layers)
 {
     *p = (tn__conv_past){.past = r->h, .layers = layers};
     return !r->keeps || (p->kept = tn_mem_get((size_t)layers * sizeof *p->kept)) != NULL;
 }
 
-void tn__conv_past_close(tn__conv_past *p, tn__seq2seq_state *r)
+void tn__conv_past_close(tn__conv_past *p, tn_seq2seq_state *r)
 {
     if (!p->kept) return;
     r->h = tn_error() == TN_OK ? tn_cat_list(1, (int)p->layers, p->kept) : NULL;
@@ -18,7 +18,7 @@ void tn__conv_past_close(tn__conv_past *p, tn__seq2seq_state *r)
 
 tn_tensor *tn__conv_windows(tn__conv_past *p, tn_tensor *x, int64_t size, int64_t dilation)
 {
-    tn_tensor    *part[TN__S2S_KERNEL];
+    tn_tensor    *part[TN_SEQ2SEQ_KERNEL_MAX];
     const int64_t span = (size - 1) * dilation, before = p ? span : (size - 1) / 2 * dilation,
                   n = x ? tn_size(x, 1) : 0;
     x = p && p->past ? tn_cat(1, tn_narrow(p->past, 1, p->at, span), x)

@@ -43,8 +43,8 @@ static bool build(tn_seq2seq *m)
     const tn_seq2seq_config *c = &m->config;
     const int64_t            layers[2] = {c->layers, c->decoder_layers}, sizes[2] = {c->kernel, c->decoder_kernel};
     const double             kept = 1 - c->dropout; /* as in the paper: dropout of the input is compensated */
-    convs2s *const           p = m->convolutions = tn_array(m, 1, convs2s);
-    tn__seq2seq_add_positions(m);
+    convs2s *const           p = m->own = tn_array(m, 1, convs2s);
+    tn_seq2seq_add_positions(m);
     for (int side = 0; p && side < 2; side++) {
         const char *const name = side_name[side];
         convs2s_layer    *l = p->layer[side] = tn_array(m, layers[side], convs2s_layer);
@@ -70,11 +70,11 @@ static tn_tensor *convs2s_slowed(tn_tensor *x, double k)
     return tn_add(constant, tn_mul_scalar(tn_sub(x, constant), k));
 }
 
-static void encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
+static void encode(tn_seq2seq *m, tn_tensor *source, tn_seq2seq_state *r)
 {
-    const convs2s           *p = m->convolutions;
+    const convs2s           *p = m->own;
     const tn_seq2seq_config *c = &m->config;
-    tn_tensor *e = tn__seq2seq_embedded(m, false, source, 0, NULL), *x = e ? tn_call(p->enter[0], e) : NULL;
+    tn_tensor *e = tn_seq2seq_embedded(m, false, source, 0, NULL), *x = e ? tn_call(p->enter[0], e) : NULL;
     tn_tensor *padding = tn_unsqueeze(r->padding, 2);
     for (int64_t i = 0; x && i < c->layers; i++) {
         tn_tensor *y = tn_call(m->dropout, tn_masked_fill(x, padding, 0));
@@ -87,12 +87,12 @@ static void encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
     r->memory = tn_mul(convs2s_mean(r->keys, e), tn_sqrt(length));
 }
 
-static tn_tensor *decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment)
+static tn_tensor *decode(tn_seq2seq *m, tn_seq2seq_state *r, tn_tensor *target, tn_tensor **alignment)
 {
-    const convs2s           *p = m->convolutions;
+    const convs2s           *p = m->own;
     const tn_seq2seq_config *c = &m->config;
     tn__conv_past            past;
-    tn_tensor               *e = tn__seq2seq_embedded(m, true, target, r->at, NULL), *all = NULL;
+    tn_tensor               *e = tn_seq2seq_embedded(m, true, target, r->at, NULL), *all = NULL;
     if (!e || !tn__conv_past_open(&past, r, c->decoder_layers)) return NULL;
     tn_tensor *x = tn_call(p->enter[1], e);
     for (int64_t i = 0; x && i < c->decoder_layers; i++) {
@@ -111,4 +111,4 @@ static tn_tensor *decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target,
     return tn_call(m->dropout, tn_call(p->leave[1], x));
 }
 
-const tn__seq2seq_functions tn__convs2s = {build, encode, decode, 0, false};
+const tn_seq2seq_functions tn__convs2s = {build, encode, decode, 0, false};

@@ -37,13 +37,13 @@ static bool gnmt_states_open(gnmt_states *s, int64_t n)
     s->h = tn_mem_get(s->bytes), s->c = s->h ? s->h + n : NULL;
     return s->h != NULL;
 }
-static void gnmt_states_close(gnmt_states *s, tn__seq2seq_state *r)
+static void gnmt_states_close(gnmt_states *s, tn_seq2seq_state *r)
 {
     if (tn_error() == TN_OK) r->h = tn_cat_list(0, s->n, s->h), r->c = tn_cat_list(0, s->n, s->c);
     tn_mem_put(s->h, s->bytes);
 }
 
-static void encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
+static void encode(tn_seq2seq *m, tn_tensor *source, tn_seq2seq_state *r)
 {
     const tn_seq2seq_recurrent *p = m->recurrent;
     gnmt_states                 s;
@@ -64,7 +64,7 @@ static void encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
 
 /* The bottom layer: returns its outputs [B, T, dim]; sets the contexts that it read, [B, T, memory], and its last
  * state, [1, B, dim]. */
-static tn_tensor *gnmt_bottom(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *words, tn_tensor **contexts,
+static tn_tensor *gnmt_bottom(tn_seq2seq *m, tn_seq2seq_state *r, tn_tensor *words, tn_tensor **contexts,
                               gnmt_states *s, tn_tensor **alignment)
 {
     const tn_seq2seq_recurrent *p = m->recurrent;
@@ -89,7 +89,7 @@ static tn_tensor *gnmt_bottom(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *wo
     return all;
 }
 
-static tn_tensor *decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment)
+static tn_tensor *decode(tn_seq2seq *m, tn_seq2seq_state *r, tn_tensor *target, tn_tensor **alignment)
 {
     const tn_seq2seq_recurrent *p = m->recurrent;
     gnmt_states                 s;
@@ -106,4 +106,4 @@ static tn_tensor *decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target,
     return x ? tn_call(m->dropout, x) : NULL;
 }
 
-const tn__seq2seq_functions tn__gnmt = {build, encode, decode, 1, false};
+const tn_seq2seq_functions tn__gnmt = {build, encode, decode, 1, false};

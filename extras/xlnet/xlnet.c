@@ -32,10 +32,14 @@ static tn_tensor *run(tn_bert *m, tn_tensor *words, const tn_bert_args *a)
                                                      .reuse = m->config.reuse, .weights = a->weights));
 }
 
-const tn__bert_encoder tn__xlnet = {.format = &tn__xlnet_format,
-                                    .add = add,
-                                    .run = run,
-                                    .states = tn__xlnet_states,
-                                    .check = tn__xlnet_check,
-                                    .read = tn__xlnet_read,
-                                    .store = tn__xlnet_store};
+void tn__xlnet_register(void)
+{
+    static const tn__bert_encoder xlnet = {.format = &tn__xlnet_format,
+                                           .add = add,
+                                           .run = run,
+                                           .states = tn__xlnet_states,
+                                           .check = tn__xlnet_check,
+                                           .read = tn__xlnet_read,
+                                           .store = tn__xlnet_store};
+    tn__bert_register(&xlnet);
+}

@@ -139,8 +139,9 @@ bool tn_hf_weights_open(tn_hf_weights *w, const tn_hf_source *s, int64_t want, i
 void *tn_hf_weights_load(tn_hf_weights *w, void *m, const tn_hf_files *files)
 {
     const char *const who = "tn_hf_weights_load";
-    if (!tn__not_null(who, "the weights", w) || !tn__not_null(who, "the table", files)) return tn_module_free(m), NULL;
+    if (!tn__not_null(who, "the weights", w)) return tn_module_free(m), NULL;
     tn_scope_end(w->blank);
+    if (!tn__not_null(who, "the table", files)) return tn_safetensors_close(w->file), tn_module_free(m), NULL;
     if (m && w->head) tn__pruned_apply(w->source, m);
     const tn_scope blank = tn__blank_begin();
     m = read_weights(m, w->file, w->path, files, w->source);

@@ -7,21 +7,32 @@
 
 /* ---- kinds ------------------------------------------------------------------------------------------------------- */
 
-static const tn__seq2seq_functions *const own[] = {
+static const tn_seq2seq_functions *const own[] = {
     [TN_SEQ2SEQ_TRANSFORMER] = &tn__seq2seq_transformer,
     [TN_SEQ2SEQ_BAHDANAU] = &tn__seq2seq_bahdanau,
     [TN_SEQ2SEQ_LUONG] = &tn__seq2seq_luong,
     [TN_SEQ2SEQ_RNN] = &tn__seq2seq_rnn,
 };
 enum { OWN = sizeof own / sizeof *own };
-static _Atomic(const tn__seq2seq_functions *) more[TN_SEQ2SEQ_GNMT + 1 - OWN];
+static _Atomic(const tn_seq2seq_functions *) more[TN_SEQ2SEQ_GNMT + 1 - OWN];
 
-void tn__seq2seq_register(tn_seq2seq_kind kind, const tn__seq2seq_functions *f) { more[kind - OWN] = f; }
-const tn__seq2seq_functions *tn__seq2seq_functions_of(tn_seq2seq_kind kind)
+tn_status tn_seq2seq_register(tn_seq2seq_kind kind, const tn_seq2seq_functions *f)
+{
+    if (tn__blocked()) return tn_error();
+    if ((int)kind < OWN || kind > TN_SEQ2SEQ_GNMT)
+        return tn_raise(TN_EINVAL, "tn_seq2seq_register: kind %d is not convs2s, bytenet or gnmt", (int)kind);
+    if (f && (!f->build || !f->encode || !f->decode))
+        return tn_raise(TN_EINVAL, "tn_seq2seq_register: .build, .encode and .decode of '%s' must be set",
+                        tn_seq2seq_kind_name(kind));
+    more[kind - OWN] = f;
+    return TN_OK;
+}
+
+const tn_seq2seq_functions *tn__seq2seq_functions_of(tn_seq2seq_kind kind)
 {
     return (int)kind < OWN ? own[kind] : more[kind - OWN];
 }
-static const tn__seq2seq_functions *kind_of(const tn_seq2seq *m) { return tn__seq2seq_functions_of(m->config.kind); }
+static const tn_seq2seq_functions *kind_of(const tn_seq2seq *m) { return tn__seq2seq_functions_of(m->config.kind); }
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 
@@ -100,14 +111,14 @@ static tn_tensor *bias(const tn_seq2seq *m)
     return m->config.fixed_out_bias ? tn_reshape(m->out_bias, TN_SHAPE(-1)) : m->out_bias;
 }
 
-static void encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
+static void encode(tn_seq2seq *m, tn_tensor *source, tn_seq2seq_state *r)
 {
-    *r = (tn__seq2seq_state){.memory = NULL};
+    *r = (tn_seq2seq_state){.memory = NULL};
     if (!check_sequence("the source", source)) return;
     r->padding = tn_eq(source, tn_full_like(source, (double)m->config.padding));
     if (r->padding) kind_of(m)->encode(m, source, r);
 }
-static tn_tensor *decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment)
+static tn_tensor *decode(tn_seq2seq *m, tn_seq2seq_state *r, tn_tensor *target, tn_tensor **alignment)
 {
     if (!check_sequence("the target", target)) return NULL;
     if (tn_size(target, 0) != tn_size(r->padding, 0))
@@ -122,9 +133,9 @@ tn_tensor *tn_seq2seq_run(tn_seq2seq *m, tn_seq2seq_args a)
 {
     if (a.alignment) *a.alignment = NULL;
     if (!tn_ready(m)) return NULL;
-    const tn_frame    f = tn_enter(m);
-    tn__seq2seq_state r;
-    tn_tensor        *y = NULL, *w = NULL;
+    const tn_frame   f = tn_enter(m);
+    tn_seq2seq_state r;
+    tn_tensor       *y = NULL, *w = NULL;
     if (a.alignment && kind_of(m)->blind)
         tn_raise(TN_EINVAL, "seq2seq: this model has no attention and no alignment; omit .alignment");
     if (tn_error() == TN_OK) encode(m, a.source, &r);
@@ -143,8 +154,8 @@ tn_tensor *tn_seq2seq_loss_run(tn_seq2seq *m, tn_seq2seq_loss_args a)
     if (check_sequence("the target", a.target) && tn_size(a.target, 1) < 2)
         tn_raise(TN_ESHAPE, "seq2seq: the target must start with .begin and finish with .end, got a length of 1");
     if (tn_error() != TN_OK) return tn_leave(f, NULL);
-    const int64_t     n = tn_size(a.target, 1);
-    tn__seq2seq_state r;
+    const int64_t    n = tn_size(a.target, 1);
+    tn_seq2seq_state r;
     encode(m, a.source, &r);
     tn_tensor    *words = tn_narrow(a.target, 1, 1, n - 1);
     const int64_t ignore = m->config.padding;
@@ -170,10 +181,10 @@ tn_tensor *tn_seq2seq_fit_loss(void *seq2seq, const tn_batch *b, void *user)
 /* ---- generating -------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    tn_decoding       base;
-    tn_seq2seq       *m;
-    tn__seq2seq_state r;                  /* owns its tensors and the cache */
-    tn_tensor        *words, *out, *bias; /* a short list, and the output layer of its tokens; NULL: all tokens */
+    tn_decoding      base;
+    tn_seq2seq      *m;
+    tn_seq2seq_state r;                  /* owns its tensors and the cache */
+    tn_tensor       *words, *out, *bias; /* a short list, and the output layer of its tokens; NULL: all tokens */
 } decoding;
 
 /* Replaces the tensor that *place owns. */
@@ -188,10 +199,10 @@ static void replace(tn_tensor **place, tn_tensor *t)
 /* attention: NULL, or see tn__attending_kind. */
 static tn_tensor *attended(tn_decoding *base, tn_tensor *tokens, tn_tensor **attention)
 {
-    decoding         *d = (decoding *)base;
-    tn_seq2seq       *m = d->m;
-    tn__seq2seq_state next = d->r;
-    const int64_t     last = tn_size(tokens, 1) - 1;
+    decoding        *d = (decoding *)base;
+    tn_seq2seq      *m = d->m;
+    tn_seq2seq_state next = d->r;
+    const int64_t    last = tn_size(tokens, 1) - 1;
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
     const bool     all = !d->words;
@@ -251,9 +262,9 @@ tn_decoding *tn_seq2seq_decoding(tn_seq2seq *m, tn_tensor *source, int64_t beams
     decoding *d = tn_mem_get(sizeof *d);
     if (!d) return NULL;
     *d = (decoding){.base = {&kind.base, 0, length}, .m = m, .r = {.keeps = true}};
-    const tn_scope    s = tn_no_grad_begin();
-    const tn_frame    f = tn_enter(m);
-    tn__seq2seq_state r;
+    const tn_scope   s = tn_no_grad_begin();
+    const tn_frame   f = tn_enter(m);
+    tn_seq2seq_state r;
     encode(m, source, &r);
     if (tn_error() == TN_OK) {
         d->base.rows = tn_size(source, 0) * beams;

@@ -3,18 +3,7 @@
 #define TENON_MODELS_SEQ2SEQ_SEQ2SEQ_PRIVATE_H
 
 #include "models/files/hf_config.h"
-
-/* The encoder's results for a batch of sources, and the decoder's state. */
-typedef struct {
-    tn_tensor   *memory;  /* [B, S, width]                                                  */
-    tn_tensor   *padding; /* bool [B, S]: true is padding                                   */
-    tn_tensor   *unread;  /* bool [B, T]: true where the decoder's result is not used; NULL: all of it is used */
-    tn_kv_cache *cache;   /* Transformer: or NULL                                           */
-    tn_tensor   *h, *c;   /* recurrent: the decoder's states [layers, B, dim]; Bahdanau [B, dim]; convolutions: h */
-    tn_tensor   *keys;    /* Bahdanau, GNMT, ConvS2S: attention keys of the memory          */
-    int64_t      at;      /* tokens that the decoder has read                               */
-    bool         keeps;   /* convolutions: the decoder sets h for the tokens that follow    */
-} tn__seq2seq_state;
+#include "models/seq2seq_kinds.h"
 
 /* Options of a config in which families differ, one bit each. */
 enum {
@@ -93,26 +82,7 @@ void tn__seq2seq_set_options(tn_seq2seq_config *c, unsigned options);
 bool tn__seq2seq_search_read(const tn_hf_source *source, tn__seq2seq_stored *s);
 bool tn__seq2seq_search_write(const tn_seq2seq *m, const char *dir);
 
-/* The functions of a kind. build adds the submodules, for the constructor; false: raised. encode runs the encoder: sets
- * memory and the decoder's first states from source and padding. decode runs the decoder on the next tokens, target,
- * and returns the input of the output layer, [B, T, dim]. batch_dim: of the decoder's states; blind: without attention
- * to the source. */
-typedef struct {
-    bool (*build)(tn_seq2seq *m);
-    void (*encode)(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r);
-    tn_tensor *(*decode)(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment);
-    int  batch_dim;
-    bool blind;
-} tn__seq2seq_functions;
-extern const tn__seq2seq_functions tn__seq2seq_transformer, tn__seq2seq_bahdanau, tn__seq2seq_luong, tn__seq2seq_rnn;
-/* Of a kind: those of convs2s, bytenet and gnmt are NULL until tn_extras_register sets them. */
-void                         tn__seq2seq_register(tn_seq2seq_kind kind, const tn__seq2seq_functions *f);
-const tn__seq2seq_functions *tn__seq2seq_functions_of(tn_seq2seq_kind kind);
-
-enum { TN__S2S_KERNEL = 64 }; /* maximum size of a convolution */
-/* Adds positions as .position_kind says; ConvS2S: learned ones. */
-void tn__seq2seq_add_positions(tn_seq2seq *m);
-/* Embeddings of tokens of the source or the target with positions from `at`, after norm and dropout. */
-tn_tensor *tn__seq2seq_embedded(tn_seq2seq *m, bool target, tn_tensor *ids, int64_t at, tn_tensor *padding);
+extern const tn_seq2seq_functions tn__seq2seq_transformer, tn__seq2seq_bahdanau, tn__seq2seq_luong, tn__seq2seq_rnn;
+const tn_seq2seq_functions       *tn__seq2seq_functions_of(tn_seq2seq_kind kind); /* NULL: not registered */
 
 #endif

@@ -51,7 +51,7 @@ static tn_tensor *bridge_states(tn_seq2seq *m, tn_linear *bridge, tn_tensor *las
     return tn_cat(0, x, more);
 }
 
-static void encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
+static void encode(tn_seq2seq *m, tn_tensor *source, tn_seq2seq_state *r)
 {
     const tn_seq2seq_recurrent *p = m->recurrent;
     tn_tensor *lengths = tn_sum(tn_to(tn_logical_not(r->padding), TN_I64), .dims = TN_DIMS(1)), *h = NULL, *c = NULL;
@@ -64,7 +64,7 @@ static void encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
 }
 
 /* Bahdanau's decoder runs token by token, because its attention's query is the previous state. */
-static tn_tensor *bahdanau_decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *words, tn_tensor **alignment)
+static tn_tensor *bahdanau_decode(tn_seq2seq *m, tn_seq2seq_state *r, tn_tensor *words, tn_tensor **alignment)
 {
     const tn_seq2seq_recurrent *p = m->recurrent;
     const int64_t               n = tn_size(words, 1);
@@ -88,7 +88,7 @@ static tn_tensor *bahdanau_decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor
     return all;
 }
 
-static tn_tensor *decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment)
+static tn_tensor *decode(tn_seq2seq *m, tn_seq2seq_state *r, tn_tensor *target, tn_tensor **alignment)
 {
     const tn_seq2seq_recurrent *p = m->recurrent;
     tn_tensor                  *x = tn_call(m->dropout, tn_call(m->target, target)), *h = NULL, *c = NULL;
@@ -103,6 +103,6 @@ static tn_tensor *decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target,
     return tn_call(m->dropout, x);
 }
 
-const tn__seq2seq_functions tn__seq2seq_bahdanau = {build, encode, decode, 0, false},
-                            tn__seq2seq_luong = {build, encode, decode, 1, false},
-                            tn__seq2seq_rnn = {build, encode, decode, 1, true};
+const tn_seq2seq_functions tn__seq2seq_bahdanau = {build, encode, decode, 0, false},
+                           tn__seq2seq_luong = {build, encode, decode, 1, false},
+                           tn__seq2seq_rnn = {build, encode, decode, 1, true};

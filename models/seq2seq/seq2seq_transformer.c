@@ -24,8 +24,9 @@ static void initialise(tn_seq2seq *m)
 
 enum { UNUSED = 2 }; /* rows in front of a table of learned positions */
 
-void tn__seq2seq_add_positions(tn_seq2seq *m)
+tn_status tn_seq2seq_add_positions(tn_seq2seq *m)
 {
+    if (!tn__not_null("tn_seq2seq_add_positions", "the model", m)) return tn_error();
     static const tn_sinusoids orders[] = {TN_SINUSOIDS_IN_TURN, TN_SINUSOIDS_HALVES, TN_SINUSOIDS_TENSOR2TENSOR};
     const tn_seq2seq_config  *c = &m->config;
     if (c->position_kind != TN_SEQ2SEQ_LEARNED && c->kind != TN_SEQ2SEQ_CONVS2S) {
@@ -34,13 +35,14 @@ void tn__seq2seq_add_positions(tn_seq2seq *m)
                                 tn_sinusoidal_positions_new(.dim = c->dim, .length = c->positions,
                                                             .order = orders[c->position_kind],
                                                             .first = shifted ? c->padding + 1 : 0));
-        return;
+        return tn_error();
     }
     m->positions = tn_child(m, "positions", tn_learned_positions_new(.dim = c->dim, .length = c->positions + UNUSED));
     m->target_positions =
         tn_child(m, "target_positions", tn_learned_positions_new(.dim = c->dim, .length = c->positions + UNUSED));
-    if (c->kind != TN_SEQ2SEQ_CONVS2S || !m->positions || !m->target_positions) return;
-    tn_init_normal(m->positions->weight, 0, 0.1), tn_init_normal(m->target_positions->weight, 0, 0.1);
+    if (c->kind == TN_SEQ2SEQ_CONVS2S && m->positions && m->target_positions)
+        tn_init_normal(m->positions->weight, 0, 0.1), tn_init_normal(m->target_positions->weight, 0, 0.1);
+    return tn_error();
 }
 
 static tn_relative_positions *relative(const tn_seq2seq_config *c, int64_t heads, bool causal)
@@ -54,7 +56,7 @@ static bool build(tn_seq2seq *m)
 {
     const tn_seq2seq_config *c = &m->config;
     const int64_t            heads = c->decoder_heads ? c->decoder_heads : c->heads;
-    if (!c->relative) tn__seq2seq_add_positions(m);
+    if (!c->relative) tn_seq2seq_add_positions(m);
     if (c->norm_embedding) {
         m->source_norm = tn_child(m, "source_norm", tn_layer_norm_new(.dim = c->dim, .eps = c->eps));
         m->target_norm = tn_child(m, "target_norm", tn_layer_norm_new(.dim = c->dim, .eps = c->eps));
@@ -103,8 +105,9 @@ static tn_tensor *counted(tn_seq2seq *m, tn_tensor *ids, int64_t at, bool masked
     return tn_masked_fill(rows, tn_unsqueeze(tn_eq(ids, tn_full_like(ids, (double)m->config.padding)), 2), 0);
 }
 
-tn_tensor *tn__seq2seq_embedded(tn_seq2seq *m, bool target, tn_tensor *ids, int64_t at, tn_tensor *padding)
+tn_tensor *tn_seq2seq_embedded(tn_seq2seq *m, bool target, tn_tensor *ids, int64_t at, tn_tensor *padding)
 {
+    if (!tn__not_null("tn_seq2seq_embedded", "the model", m)) return NULL;
     const int64_t  n = ids ? tn_size(ids, 1) : 0;
     tn_tensor     *x = tn_call(target ? m->target : m->source, ids);
     tn_layer_norm *norm = target ? m->target_norm : m->source_norm;
@@ -122,9 +125,9 @@ tn_tensor *tn__seq2seq_embedded(tn_seq2seq *m, bool target, tn_tensor *ids, int6
     return norm ? normed(m, norm, x, padding) : tn_call(m->dropout, x);
 }
 
-static void encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
+static void encode(tn_seq2seq *m, tn_tensor *source, tn_seq2seq_state *r)
 {
-    tn_tensor *x = tn__seq2seq_embedded(m, false, source, 0, r->padding);
+    tn_tensor *x = tn_seq2seq_embedded(m, false, source, 0, r->padding);
     tn_path_push("transformer"); /* encoder and decoder are called separately */
     if (x)
         r->memory = tn_transformer_encoder_forward(m->transformer->encoder, x, .key_padding_mask = r->padding,
@@ -133,9 +136,9 @@ static void encode(tn_seq2seq *m, tn_tensor *source, tn__seq2seq_state *r)
     if (r->memory && m->config.end_dropout) r->memory = tn_call(m->dropout, r->memory);
 }
 
-static tn_tensor *decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target, tn_tensor **alignment)
+static tn_tensor *decode(tn_seq2seq *m, tn_seq2seq_state *r, tn_tensor *target, tn_tensor **alignment)
 {
-    tn_tensor *x = tn__seq2seq_embedded(m, true, target, r->at, r->unread), *y, **weights = NULL;
+    tn_tensor *x = tn_seq2seq_embedded(m, true, target, r->at, r->unread), *y, **weights = NULL;
     if (!x) return NULL;
     const int64_t n = m->config.decoder_layers;
     if (alignment && !(weights = tn_mem_get((size_t)n * sizeof *weights))) return NULL;
@@ -149,4 +152,4 @@ static tn_tensor *decode(tn_seq2seq *m, tn__seq2seq_state *r, tn_tensor *target,
     return y && m->config.end_dropout ? tn_call(m->dropout, y) : y;
 }
 
-const tn__seq2seq_functions tn__seq2seq_transformer = {build, encode, decode, 0, false};
+const tn_seq2seq_functions tn__seq2seq_transformer = {build, encode, decode, 0, false};

@@ -102,7 +102,9 @@ bool model_chat_ready(model *m)
 bool model_chat(const model *m, int64_t n, const tn_message *said, bool answer, tn_string *to)
 {
     const tn_tokenizer_roles r = tn_tokenizer_special(m->tokens);
-    return tn_chat_text(m->chat, n, said, to, .answer = answer, .now = (int64_t)time(NULL),
+    const time_t             now = time(NULL);
+    struct tm                local;
+    return tn_chat_text(m->chat, n, said, to, .answer = answer, .now = localtime_r(&now, &local),
                         .begin = r.first < 0 ? NULL : tn_tokenizer_token(m->tokens, r.first),
                         .end = r.last < 0 ? NULL : tn_tokenizer_token(m->tokens, r.last)) == TN_OK;
 }

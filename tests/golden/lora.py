@@ -5,7 +5,7 @@
 
 Tested with torch 2.15.0, transformers 5.24.0 and peft 0.21.2. Writes lora/<name>, adapters with random weights of the
 models in llama, gpt, heads, families, vit, encoder_decoders and t5, and lora/answers.safetensors, their logits. Also
-opens lora/tenon/<name>, which tests/unit/models/test_lora.c writes if TENON_GOLDEN=write is set, and compares the
+opens lora/tenon/<name>, which extras/tests/unit/test_peft.c writes if TENON_GOLDEN=write is set, and compares the
 logits with those that Tenon stored there.
 """
 import os

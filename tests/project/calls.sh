@@ -24,6 +24,7 @@ core/system/posix.c:free           core/base/memory.c returns memory to the syst
 core/system/posix.c:pthread_create  tn__sys_thread, which the table `threads` is about
 core/system/posix.c:signal         tn__sys_start and tn__sys_default_interrupt, of programs
 core/system/posix.c:sigaction      tn__sys_on_interrupt, of programs
+extras/runlog/runlog_events.c:time  the time of a run, which is in its file of events
 core/system/posix.c:uselocale      numbers are written with a decimal point; then the locale of the user is restored
 '
 forbidden=" $(echo $ends $prints $memory $locale $threads $chance $process $quadratic) "

@@ -54,21 +54,21 @@ extras/elmo      |                               |
 extras/lbfgs     |                               |
 extras/skip_thought |                            |
 extras/report    |                               |
-extras/runlog    |                               | core/base/toolbox.h core/system/system.h data/text
+extras/runlog    |                               |
 extras/vectors   |                               | core/base/toolbox.h core/kernels/kernels.h data/text
-extras/images    |                               | core/base/toolbox.h core/files/io.h data/text data/source
+extras/images    |                               |
 extras/vit       |                               |
 extras/rnn_lm    |                               |
 extras/reformer  |                               | core/base/toolbox.h models/files models/generate autograd/rooms
                  |                               | core/kernels core/products core/tensor core/real.h core/base/libm.h
 extras/thai      |                               |
 extras/torch     |                               | core/base core/files
-extras/translators |                             | core/base/toolbox.h models/seq2seq models/files
-extras/chat      |                               | core/system/system.h
+extras/translators |                             |
+extras/chat      |                               |
 extras/peft      |                               |
 extras/xlnet     |                               | core/base/toolbox.h models/bert models/files
                  |                               | nn/attention/checks.h nn/base/nn_private.h nn/layers/fuse.h
-extras/families  | vit rnn_lm reformer torch translators xlnet | models/bert models/seq2seq models/files
+extras/families  | vit rnn_lm reformer torch translators xlnet |
 '
 
 # Allowed calls upwards: mainly the mathematics of gradients, which are sums of tensors, computed by ops. A line that no

@@ -28,7 +28,7 @@ look up        |    - | tenon.h core/files.h core/gguf.h core/keywords.h core/q8
                |      | nn/experts.h nn/module_tools.h nn/convolution.h nn/crf.h nn/losses.h nn/init.h nn/lora.h
                |      | nn/disentangled.h nn/state.h
                |      | optim/optimizers.h optim/schedule.h optim/checkpoint.h
-               |      | models/decoding.h models/hf.h models/live.h
+               |      | models/decoding.h models/hf.h models/live.h models/seq2seq_kinds.h
                |      | extras.h extras/extras.h extras/families.h extras/surface.h extras/lbfgs.h extras/thai.h
                |      | extras/torch.h extras/xlnet.h extras/chat.h extras/peft.h
 '

@@ -2,6 +2,7 @@
 #include "extras.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
@@ -10,7 +11,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     tn_chat         *c = tn_chat_parse((const char *)data, bytes);
     tn_string        text = {0};
     for (int n = 0; c && n <= 3; n += 3) {
-        tn_chat_text(c, n, said, &text, .answer = n == 0, .begin = "<s>", .end = "</s>", .now = 1);
+        tn_chat_text(c, n, said, &text, .answer = n == 0, .begin = "<s>", .end = "</s>",
+                     .now = &(struct tm){.tm_mday = 1});
         if (tn_error() != TN_OK && text.bytes) abort();
         tn_clear_error();
         text.bytes = 0;

@@ -198,9 +198,15 @@ TEST_EACH(the_same_bits_with_a_cache, KINDS)
     } while (0)
 TEST(wrong_options)
 {
-    tn__seq2seq_register(TN_SEQ2SEQ_GNMT, NULL);
+    tn_seq2seq_register(TN_SEQ2SEQ_GNMT, NULL);
     ck_refused(tn_seq2seq_new(SIZES, .kind = TN_SEQ2SEQ_GNMT), TN_EUNSUPPORTED,
                "tn_seq2seq_new: 'gnmt' is one of the extras; call tn_extras_register() before");
+    ck_fails(tn_seq2seq_register(TN_SEQ2SEQ_RNN, NULL), TN_EINVAL,
+             "tn_seq2seq_register: kind 3 is not convs2s, bytenet or gnmt");
+    ck_fails(tn_seq2seq_register((tn_seq2seq_kind)99, NULL), TN_EINVAL,
+             "tn_seq2seq_register: kind 99 is not convs2s, bytenet or gnmt");
+    ck_fails(tn_seq2seq_register(TN_SEQ2SEQ_GNMT, &(tn_seq2seq_functions){.blind = true}), TN_EINVAL,
+             "tn_seq2seq_register: .build, .encode and .decode of 'gnmt' must be set");
     ck_assert_int_eq(tn_extras_register(), TN_OK);
     ck_rejected(tn_seq2seq_new(SIZES, .kind = TN_SEQ2SEQ_GNMT, .layers = 2, .decoder_layers = 3),
                 "tn_seq2seq_new: GNMT's decoder has as many layers as its encoder, 2; omit .decoder_layers");

@@ -236,6 +236,33 @@ TEST(messages)
     }
 }
 
+/* Bytes are added to the end of a file, or the error says why not. */
+TEST(append)
+{
+    const char *path = tn_test_file("append.txt");
+    unlink(path);
+    ck_assert_int_eq(tn_file_append(path, "ab", 2), TN_OK);
+    ck_assert_int_eq(tn_file_append(path, NULL, 0), TN_OK);
+    ck_assert_int_eq(tn_file_append(path, "c\n", 2), TN_OK);
+    const tn_scope s = tn_scope_begin();
+    tn_tensor     *t = tn_file_read(path, 100);
+    ck_assert(t && tn_numel(t) == 4 && !memcmp(tn_data(t), "abc\n", 4));
+    tn_scope_end(s);
+    ck_fails_has(tn_file_append(path, NULL, 1), TN_EINVAL, "data is NULL, but bytes is 1");
+    ck_fails(tn_file_append(NULL, "a", 1), TN_EINVAL, "tn_file_append: the path is NULL");
+    ck_fails_has(tn_file_append(tn_test_folder("append"), "a", 1), TN_EIO, "it is a folder");
+    tn_faulty_files_begin();
+    ck_assert_int_eq(tn_file_append(path, "d", 1), TN_OK);
+    const int64_t calls = tn_file_calls(); /* open, fstat, write, close */
+    ck_assert_str_eq(tn_file_call(calls - 1), "close");
+    for (int64_t i = 0; i < calls; i++) {
+        tn_fail_file(i, EIO, false);
+        ck_assert_int_eq(tn_file_append(path, "d", 1), i < calls - 1 ? TN_EIO : TN_OK);
+        tn_clear_error();
+    }
+    tn_faulty_files_end();
+}
+
 /* If a file system cannot reserve space or sync a folder, saving still works. */
 TEST(what_is_only_a_precaution)
 {
