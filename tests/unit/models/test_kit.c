@@ -8,6 +8,7 @@ int custom_decoder_main(void);
 #undef main
 
 #include "tests/common/check_main.h"
+#include "tests/common/faults.h"
 
 #include <unistd.h>
 
@@ -413,6 +414,25 @@ static tn_status save_scale(void *m, const char *dir)
     snprintf(path, sizeof path, "%s/scale.safetensors", dir);
     return tn_save((tn_linear *)m, path);
 }
+/* A load without its table closes the file and ends the scope in which parameters are not initialised. */
+static void *without_table(const tn_hf_source *s)
+{
+    tn_hf_weights w;
+    ck_assert(tn_hf_weights_open(&w, s, 0, 0));
+    return tn_hf_weights_load(&w, tn_linear_new(.in = 2, .out = 2), NULL);
+}
+TEST(weights_without_a_table)
+{
+    tn_faulty_files_begin();
+    ck_refused(tn_hf_load(tn_test_data("golden/llama/llama3"), without_table), TN_EINVAL,
+               "tn_hf_weights_load: the table is NULL");
+    ck_assert_int_eq(tn_open_files(), 0);
+    tn_faulty_files_end();
+    tn_linear *m = tn_linear_new(.in = 8, .out = 8);
+    ck_assert(tn_item(tn_sum(tn_square(m->weight))) > 0);
+    tn_free(m);
+}
+
 TEST(families)
 {
     static const char *const types[] = {"scale", NULL}, *const known[] = {"new", "gpt2", NULL};
