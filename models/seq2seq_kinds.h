@@ -23,21 +23,19 @@ typedef struct {
 /* The functions of a kind. build adds the submodules, for the constructor; false: raised. encode runs the encoder: sets
  * memory and the decoder's first states from source and padding. decode runs the decoder on the next tokens, target,
  * and returns the input of the output layer, [B, T, dim]. batch_dim: of the decoder's states; blind: without attention
- * to the source. */
+ * to the source; positions: before build, those of .position_kind are added (ConvS2S: learned ones). */
 typedef struct {
     bool (*build)(tn_seq2seq *m);
     void (*encode)(tn_seq2seq *m, tn_tensor *source, tn_seq2seq_state *r);
     tn_tensor *(*decode)(tn_seq2seq *m, tn_seq2seq_state *r, tn_tensor *target, tn_tensor **alignment);
     int  batch_dim;
-    bool blind;
+    bool blind, positions;
 } tn_seq2seq_functions;
 /* Sets the functions of convs2s, bytenet or gnmt, which must remain valid; NULL: none. No model of the kind may be in
  * use. The library's own kinds cannot be replaced. */
 TN_API tn_status tn_seq2seq_register(tn_seq2seq_kind kind, const tn_seq2seq_functions *f);
 
 enum { TN_SEQ2SEQ_KERNEL_MAX = 64 }; /* maximum .kernel */
-/* For build: adds positions as .position_kind says; ConvS2S: learned ones. */
-TN_API tn_status tn_seq2seq_add_positions(tn_seq2seq *m);
 /* Embeddings of tokens of the source or the target with positions from `at`, after norm and dropout. padding: where the
  * tokens are padding; NULL: unknown. */
 TN_API tn_tensor *tn_seq2seq_embedded(tn_seq2seq *m, bool target, tn_tensor *ids, int64_t at, tn_tensor *padding);

@@ -88,4 +88,4 @@ static tn_tensor *decode(tn_seq2seq *m, tn_seq2seq_state *r, tn_tensor *target, 
     return x ? tn_call(m->dropout, tn_call(p->leave, tn_relu(tn_call(p->norm[1], x)))) : NULL;
 }
 
-const tn_seq2seq_functions tn__bytenet = {build, encode, decode, 0, true};
+const tn_seq2seq_functions tn__bytenet = {build, encode, decode, .blind = true};

@@ -44,7 +44,6 @@ static bool build(tn_seq2seq *m)
     const int64_t            layers[2] = {c->layers, c->decoder_layers}, sizes[2] = {c->kernel, c->decoder_kernel};
     const double             kept = 1 - c->dropout; /* as in the paper: dropout of the input is compensated */
     convs2s *const           p = m->own = tn_array(m, 1, convs2s);
-    tn_seq2seq_add_positions(m);
     for (int side = 0; p && side < 2; side++) {
         const char *const name = side_name[side];
         convs2s_layer    *l = p->layer[side] = tn_array(m, layers[side], convs2s_layer);
@@ -111,4 +110,4 @@ static tn_tensor *decode(tn_seq2seq *m, tn_seq2seq_state *r, tn_tensor *target, 
     return tn_call(m->dropout, tn_call(p->leave[1], x));
 }
 
-const tn_seq2seq_functions tn__convs2s = {build, encode, decode, 0, false};
+const tn_seq2seq_functions tn__convs2s = {build, encode, decode, .positions = true};

@@ -106,4 +106,4 @@ static tn_tensor *decode(tn_seq2seq *m, tn_seq2seq_state *r, tn_tensor *target, 
     return x ? tn_call(m->dropout, x) : NULL;
 }
 
-const tn_seq2seq_functions tn__gnmt = {build, encode, decode, 1, false};
+const tn_seq2seq_functions tn__gnmt = {build, encode, decode, .batch_dim = 1};

@@ -82,6 +82,7 @@ tn_seq2seq *tn_seq2seq_create(tn_seq2seq_config c)
     m->source = tn_child(m, "source", table(m, c.source_words));
     m->target = c.shared ? tn_share(m, "target", m->source) : tn_child(m, "target", table(m, c.target_words));
     m->dropout = tn_child(m, "dropout", tn_dropout_new(.p = c.dropout));
+    if (kind_of(m)->positions && !c.relative) tn__seq2seq_add_positions(m);
     kind_of(m)->build(m);
     if (c.untied)
         m->out = tn_param(m, "out.weight",

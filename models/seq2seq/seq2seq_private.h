@@ -83,6 +83,7 @@ bool tn__seq2seq_search_read(const tn_hf_source *source, tn__seq2seq_stored *s);
 bool tn__seq2seq_search_write(const tn_seq2seq *m, const char *dir);
 
 extern const tn_seq2seq_functions tn__seq2seq_transformer, tn__seq2seq_bahdanau, tn__seq2seq_luong, tn__seq2seq_rnn;
+void                              tn__seq2seq_add_positions(tn_seq2seq *m);
 const tn_seq2seq_functions       *tn__seq2seq_functions_of(tn_seq2seq_kind kind); /* NULL: not registered */
 
 #endif

@@ -103,6 +103,6 @@ static tn_tensor *decode(tn_seq2seq *m, tn_seq2seq_state *r, tn_tensor *target, 
     return tn_call(m->dropout, x);
 }
 
-const tn_seq2seq_functions tn__seq2seq_bahdanau = {build, encode, decode, 0, false},
-                           tn__seq2seq_luong = {build, encode, decode, 1, false},
-                           tn__seq2seq_rnn = {build, encode, decode, 1, true};
+const tn_seq2seq_functions tn__seq2seq_bahdanau = {build, encode, decode, .batch_dim = 0},
+                           tn__seq2seq_luong = {build, encode, decode, .batch_dim = 1},
+                           tn__seq2seq_rnn = {build, encode, decode, .batch_dim = 1, .blind = true};

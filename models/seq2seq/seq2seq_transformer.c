@@ -24,9 +24,8 @@ static void initialise(tn_seq2seq *m)
 
 enum { UNUSED = 2 }; /* rows in front of a table of learned positions */
 
-tn_status tn_seq2seq_add_positions(tn_seq2seq *m)
+void tn__seq2seq_add_positions(tn_seq2seq *m)
 {
-    if (!tn__not_null("tn_seq2seq_add_positions", "the model", m)) return tn_error();
     static const tn_sinusoids orders[] = {TN_SINUSOIDS_IN_TURN, TN_SINUSOIDS_HALVES, TN_SINUSOIDS_TENSOR2TENSOR};
     const tn_seq2seq_config  *c = &m->config;
     if (c->position_kind != TN_SEQ2SEQ_LEARNED && c->kind != TN_SEQ2SEQ_CONVS2S) {
@@ -35,14 +34,13 @@ tn_status tn_seq2seq_add_positions(tn_seq2seq *m)
                                 tn_sinusoidal_positions_new(.dim = c->dim, .length = c->positions,
                                                             .order = orders[c->position_kind],
                                                             .first = shifted ? c->padding + 1 : 0));
-        return tn_error();
+        return;
     }
     m->positions = tn_child(m, "positions", tn_learned_positions_new(.dim = c->dim, .length = c->positions + UNUSED));
     m->target_positions =
         tn_child(m, "target_positions", tn_learned_positions_new(.dim = c->dim, .length = c->positions + UNUSED));
     if (c->kind == TN_SEQ2SEQ_CONVS2S && m->positions && m->target_positions)
         tn_init_normal(m->positions->weight, 0, 0.1), tn_init_normal(m->target_positions->weight, 0, 0.1);
-    return tn_error();
 }
 
 static tn_relative_positions *relative(const tn_seq2seq_config *c, int64_t heads, bool causal)
@@ -56,7 +54,6 @@ static bool build(tn_seq2seq *m)
 {
     const tn_seq2seq_config *c = &m->config;
     const int64_t            heads = c->decoder_heads ? c->decoder_heads : c->heads;
-    if (!c->relative) tn_seq2seq_add_positions(m);
     if (c->norm_embedding) {
         m->source_norm = tn_child(m, "source_norm", tn_layer_norm_new(.dim = c->dim, .eps = c->eps));
         m->target_norm = tn_child(m, "target_norm", tn_layer_norm_new(.dim = c->dim, .eps = c->eps));
@@ -107,7 +104,7 @@ static tn_tensor *counted(tn_seq2seq *m, tn_tensor *ids, int64_t at, bool masked
 
 tn_tensor *tn_seq2seq_embedded(tn_seq2seq *m, bool target, tn_tensor *ids, int64_t at, tn_tensor *padding)
 {
-    if (!tn__not_null("tn_seq2seq_embedded", "the model", m)) return NULL;
+    if (!tn_ready(m)) return NULL;
     const int64_t  n = ids ? tn_size(ids, 1) : 0;
     tn_tensor     *x = tn_call(target ? m->target : m->source, ids);
     tn_layer_norm *norm = target ? m->target_norm : m->source_norm;
@@ -152,4 +149,4 @@ static tn_tensor *decode(tn_seq2seq *m, tn_seq2seq_state *r, tn_tensor *target, 
     return y && m->config.end_dropout ? tn_call(m->dropout, y) : y;
 }
 
-const tn_seq2seq_functions tn__seq2seq_transformer = {build, encode, decode, 0, false};
+const tn_seq2seq_functions tn__seq2seq_transformer = {build, encode, decode, .positions = true};

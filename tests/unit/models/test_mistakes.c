@@ -213,6 +213,7 @@ static void *a_seq2seq(void)
 static void *seq2seq(void *m, tn_tensor *x) { return tn_seq2seq_forward((tn_seq2seq *)m, x, x, .alignment = out); }
 static void *seq2seq_loss(void *m, tn_tensor *x) { return tn_seq2seq_loss((tn_seq2seq *)m, x, x); }
 static void *seq2seq_decoding(void *m, tn_tensor *x) { return tn_seq2seq_decoding(m, x, 1, 4); }
+static void *seq2seq_embedded(void *m, tn_tensor *x) { return tn_seq2seq_embedded(m, false, x, 0, NULL); }
 static void *seq2seq_generate(void *m, tn_tensor *x) { return tn_seq2seq_generate((tn_seq2seq *)m, x).tokens; }
 SAVED(seq2seq, tn_seq2seq_save)
 static void *a_vit(void)
@@ -322,6 +323,7 @@ static const struct forward {
     {"tn_seq2seq_loss", "seq2seq: the target must be [batch, length]", a_seq2seq, seq2seq_loss, 0},
     {"tn_seq2seq_decoding", "seq2seq: the source must be [batch, length]", a_seq2seq, seq2seq_decoding, 0},
     {"tn_seq2seq_generate", "seq2seq: the source must be [batch, length]", a_seq2seq, seq2seq_generate, 0},
+    {"tn_seq2seq_embedded", "source: Embedding: the input is NULL", a_seq2seq, seq2seq_embedded, 0},
     {"tn_seq2seq_save", "the directory is NULL", a_seq2seq, seq2seq_save, 0},
     {"tn_vit", "vit: x must be [batch, 3, height, width], got NULL", a_vit, vit, 2},
     {"tn_vit_pooled", "vit: the hidden states are NULL", a_vit, vit_pooled, 0},
