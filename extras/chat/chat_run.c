@@ -243,9 +243,7 @@ static tn__value computed(tn__chat_vm *v, const tn__chat_step *s)
     switch (s->op) {
     case STEP_MEMBER: return member(v, pop(v), text_at(v, s->a, s->b));
     case STEP_INDEX: return y = pop(v), x = pop(v), member(v, x, y);
-    case STEP_SLICE:
-        z = pop(v), y = pop(v), x = pop(v);
-        return tn__chat_count(v, v->depth ? v->stack[v->depth - 1] : x), tn__value_slice(v, pop(v), x, y, z);
+    case STEP_SLICE: return z = pop(v), y = pop(v), x = pop(v), tn__value_slice(v, pop(v), x, y, z);
     case STEP_LIST: return collect(v, s->count, false);
     case STEP_DICT: return collect(v, s->count, true);
     case STEP_CALL:

@@ -252,6 +252,7 @@ static int64_t bound(tn__value x, int64_t n, int64_t otherwise, int64_t low, int
 tn__value tn__value_slice(tn__chat_vm *v, tn__value x, tn__value from, tn__value to, tn__value by)
 {
     const int64_t n = tn__value_length(v, x), step = tn__is_numeric(by) ? by.n : 1;
+    tn__chat_count(v, x);
     if (n < 0 || x.type == V_DICT || step == 0)
         return tn__chat_fail(v, "a slice needs a text or a list, and a step other than 0"), x;
     const int64_t low = step < 0 ? -1 : 0, high = step < 0 ? n - 1 : n;
