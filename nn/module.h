@@ -39,6 +39,7 @@ TN_C_BEGIN_
 typedef struct tn_class tn_class;
 struct tn_rename;       /* nn/state.h */
 struct tn_position_ops; /* nn/attention.h */
+struct tn_router_ops;   /* nn/experts.h */
 
 typedef struct tn_module {
     struct tn__base *base; /* private: the registered parameters, buffers and children with their names */
@@ -59,6 +60,7 @@ struct tn_class {
     /* Copies the rules for the names of its weights in files (nn/state.h), at most `room`, and returns their number. */
     int (*names)(const void *m, struct tn_rename *rules, int room); /* NULL: no rules */
     const struct tn_position_ops *positions; /* functions of a part of attention; NULL: not one */
+    const struct tn_router_ops   *router;    /* functions of a feed-forward with a router; NULL: not one */
 };
 
 /* Define T_class, which tn_module_new(T) needs; at file level, after the functions of type T. With TN_FORWARD, tn_call
@@ -69,7 +71,8 @@ struct tn_class {
 #define TN_MODULE(T) TN_CLASS_(T, NULL)
 #define TN_CLASS_(T, forward)                                                                       \
     TN_STATIC_ASSERT_(offsetof(T, base) == 0, "the first member of a module is `tn_module base;`"); \
-    static const tn_class T##_class = {sizeof(tn_class), #T, sizeof(T), forward, NULL, NULL, NULL, NULL, NULL, NULL}
+    static const tn_class T##_class = {                                                             \
+        sizeof(tn_class), #T, sizeof(T), forward, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
 #ifdef __cplusplus
 #define TN_STATIC_ASSERT_ static_assert
 #else

@@ -58,7 +58,8 @@ typedef struct tn_block_config {
                                * .heads, .kdim, .vdim, .dropout, .dtype */
     int64_t ff    TN_IS(2048); /* width of the hidden layer of the feed-forward */
     bool          gated;       /* feed-forward is linear2(activation(gate(x)) · linear1(x)) */
-    /* creates a layer's feed-forward, a module for tn_call, x [B, T, dim]; the block owns it. NULL: linear1, linear2 */
+    /* creates a layer's feed-forward, a module for tn_call or with tn_router_ops, x [B, T, dim]; the block owns it.
+     * NULL: linear1, linear2 */
     void *(*feed_forward)(const struct tn_block_config *c);
     tn_tensor *(*activation)(tn_tensor *x); /* of the feed-forward: tn_gelu, tn_silu, custom, …; NULL: tn_relu */
     double dropout            TN_IS(0.1);   /* dropout probability of the results of attention and feed-forward */
@@ -84,7 +85,6 @@ typedef struct {
     tn_mha        *self_attn, *multihead_attn;               /* multihead_attn: a decoder's, to the memory; else NULL */
     tn_linear     *linear1, *gate, *linear2;                 /* gate: NULL without .gated; all with .feed_forward */
     tn_module     *feed_forward;                             /* NULL without .feed_forward */
-    tn_experts    *experts;                                  /* feed_forward if it is a mixture of experts; else NULL */
     tn_layer_norm *norm1, *norm2, *norm3;                    /* the struct of tn_rms_norm, too; absent norms are NULL */
     tn_layer_norm *result_norm1, *result_norm2;              /* of attention and feed-forward; NULL in other orders */
     tn_dropout    *dropout, *dropout1, *dropout2, *dropout3; /* dropout3: a decoder's */

@@ -81,8 +81,8 @@ static void build_feed_forward(tn_block *m, const tn_block_config *c)
 {
     if (c->feed_forward) {
         tn_module *part = c->feed_forward(c);
-        m->experts = tn__experts_of(part);
-        m->feed_forward = tn_module_child(m, m->experts ? "experts" : "feed_forward", part);
+        const char *name = part && part->kind->router ? part->kind->router->name : NULL;
+        m->feed_forward = tn_module_child(m, name ? name : "feed_forward", part);
         return;
     }
     m->linear1 = tn_child(m, "linear1", linear(c, c->dim, c->ff));

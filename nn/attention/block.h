@@ -5,7 +5,6 @@
 #include "nn/attention/checks.h"
 #include "nn/attention/kv_cache_private.h"
 #include "nn/base/nn_private.h"
-#include "nn/layers/experts.h"
 #include "nn/layers/fuse.h"
 #include "nn/transformer.h"
 

@@ -36,9 +36,15 @@ static void keep_targets(const tn_block_args *a, tn_tensor **x, tn_tensor **h)
     if (h) *h = tn__target_rows(*h, at);
 }
 
+/* The functions of the feed-forward's router; NULL: it has none. */
+static const tn_router_ops *router_of(const tn_block *m)
+{
+    return m->feed_forward ? m->feed_forward->kind->router : NULL;
+}
+
 static tn_tensor *fed_forward(tn_block *m, tn_tensor *x, tn__kept rows, tn_tensor **router)
 {
-    if (m->experts) return tn__experts(m->experts, x, rows, router);
+    if (router_of(m)) return router_of(m)->run(m->feed_forward, x, rows.index, rows.length, router);
     if (m->feed_forward) return tn_call(m->feed_forward, x);
     tn_tensor *h = tn__linear_activated(m->gate ? m->gate : m->linear1, x, m->activation);
     if (m->gate) h = tn_mul(h, tn_call(m->linear1, x));
@@ -118,10 +124,10 @@ static tn_tensor *joined(tn_tensor *x, tn_tensor *logits)
     return tn_cat(-1, tn_to(x, dt), logits, tn_zeros_of(dt, s));
 }
 
-static tn_tensor *separated(const tn_block *m, tn_tensor *y, tn_tensor **logits)
+static tn_tensor *separated(const tn_block *m, tn_tensor *y, int64_t dim, tn_tensor **logits)
 {
     if (!y) return NULL;
-    const int64_t dim = m->experts->dim, n = m->experts->experts, width = tn_size(y, -1);
+    const int64_t n = router_of(m)->width(m->feed_forward), width = tn_size(y, -1);
     const bool    narrow = width > dim + n;
     *logits = tn_reshape(tn_narrow(y, -1, dim, n), TN_SHAPE(tn_numel(y) / width, n));
     return tn_to(tn_narrow(y, -1, 0, dim), narrow ? TN_BF16 : tn_dtype_of(y));
@@ -186,7 +192,7 @@ static tn_tensor *as_segment(tn_block *m, const tn_block_args *a)
     list_tensors(a, t);
     for (int i = 0; i < TENSORS; i++)
         if (t[i]) number[PRESENT] |= (int64_t)1 << i, in[n++] = t[i];
-    number[CAUSAL] = a->causal, number[ROUTER] = a->router && m->experts;
+    number[CAUSAL] = a->causal, number[ROUTER] = a->router && router_of(m);
     number[PLACED] = a->placed != NULL;
     if (a->unpadded) number[BATCH] = a->unpadded->batch, number[LENGTH] = a->unpadded->length;
     if (a->memory_unpadded)
@@ -194,7 +200,7 @@ static tn_tensor *as_segment(tn_block *m, const tn_block_args *a)
     const bool router = number[ROUTER];
     in[n++] = last;
     tn_tensor *y = tn_recomputable(segment, m, n, in);
-    return router ? separated(m, y, a->router) : y;
+    return router ? separated(m, y, tn_size(a->x, -1), a->router) : y;
 }
 
 /* Hooks and looks would be called twice. */
@@ -233,7 +239,8 @@ tn_tensor *tn_block_run(tn_block *m, tn_block_args a)
     tn_tensor               *x = a.x, **own = a.weights ? &w[0] : NULL, **memory = a.memory_weights ? &w[1] : NULL;
     const bool               fits = suits(m, &a, before);
     const tn_block_args      all = a;
-    if (m->multihead_attn || m->experts || tn__look_active() || tn__any_hooks(m)) a.targets = NULL; /* needs all rows */
+    if (m->multihead_attn || router_of(m) || tn__look_active() || tn__any_hooks(m))
+        a.targets = NULL; /* needs all rows */
     if (fits) {
         if (is_segment(m, &a)) x = as_segment(m, &a);
         else x = compute(m, x, &a, own, memory);

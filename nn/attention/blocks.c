@@ -147,28 +147,27 @@ static bool can_unpad(const tn_blocks *m, const tn_block_args *a)
            !tn__look_active() && !tn__any_hooks(m);
 }
 
-static tn_tensor *no_padding(const tn_tensor *x)
-{
-    return tn_zeros_of(TN_BOOL, TN_SHAPE(tn_size(x, 0), tn_size(x, 1)));
-}
-
 static bool is_full(const tn_unpadded *u) { return tn_numel(u->rows) == u->batch * u->length; }
+
+/* The rows of x [B, T, dim] that are not padding. mask: NULL for none. False: the layers report or handle it. */
+static bool kept_of(const tn_tensor *x, tn_tensor *mask, tn_unpadded *u)
+{
+    const tn_shape s = TN_SHAPE(tn_size(x, 0), tn_size(x, 1));
+    if (mask && !tn_shape_equal(tn_shape_of(mask), s)) return false;
+    *u = tn_unpad(mask ? mask : tn_zeros_of(TN_BOOL, s));
+    return tn_error() == TN_OK && u->in_order;
+}
 
 /* Replaces x and memory by their rows without padding, and the masks by u. Padding before or between the rows stays:
  * dropout on attention weights counts positions from a sequence's first row. */
 static void unpad(tn_block_args *a, kept_rows *u)
 {
-    tn_tensor *mask = a->key_padding_mask, *of_memory = a->memory_key_padding_mask;
-    if ((mask && !tn_shape_equal(tn_shape_of(mask), TN_SHAPE(tn_size(a->x, 0), tn_size(a->x, 1)))) ||
-        (of_memory && (!a->memory || !tn_shape_equal(tn_shape_of(of_memory),
-                                                     TN_SHAPE(tn_size(a->memory, 0), tn_size(a->memory, 1))))))
-        return; /* the layers report it */
-    const tn_unpadded x = tn_unpad(mask ? mask : no_padding(a->x));
-    if (tn_error() != TN_OK || !x.in_order) return;
-    if (a->memory) u->memory = tn_unpad(of_memory ? of_memory : no_padding(a->memory));
-    if (tn_error() != TN_OK || (a->memory && !u->memory.in_order)) return;
-    if (is_full(&x) && (!a->memory || is_full(&u->memory))) return;
-    u->x = x;
+    kept_rows k = {.x = {.batch = 0}};
+    if (!kept_of(a->x, a->key_padding_mask, &k.x) ||
+        (a->memory ? !kept_of(a->memory, a->memory_key_padding_mask, &k.memory) : a->memory_key_padding_mask != NULL) ||
+        (is_full(&k.x) && (!a->memory || is_full(&k.memory))))
+        return;
+    *u = k;
     a->x = tn_unpad_rows(u->x, a->x), a->unpadded = &u->x, a->key_padding_mask = NULL;
     if (!a->memory) return;
     a->memory = tn_unpad_rows(u->memory, a->memory), a->memory_unpadded = &u->memory;

@@ -101,15 +101,15 @@ tn_tensor *tn__target_index(const tn_unpadded *u, tn_tensor *positions)
 {
     if (!u) return positions;
     const tn_scope s = tn_no_grad_begin();
-    const int64_t  rows = tn_numel(u->rows), n = tn_numel(positions), *row = tn_data(u->rows);
-    tn_tensor     *at = tn_empty_of(TN_I64, TN_SHAPE(n));
-    int64_t       *to = at ? tn_data_mut(at) : NULL;
+    const int64_t  rows = tn_numel(u->rows), n = tn_numel(positions), *row = tn_data(u->rows),
+                  *position = tn_data(tn_contiguous(positions));
+    tn_tensor *at = tn_empty_of(TN_I64, TN_SHAPE(n));
+    int64_t   *to = at ? tn_data_mut(at) : NULL;
     for (int64_t i = 0; to && tn_error() == TN_OK && i < n; i++) {
-        const int64_t position = tn_get_i64(positions, i);
-        to[i] = row_at(row, rows, position);
-        if (to[i] == rows || row[to[i]] != position)
+        to[i] = row_at(row, rows, position[i]);
+        if (to[i] == rows || row[to[i]] != position[i])
             tn_raise(TN_EINVAL, "block: .targets has position %lld of the flattened batch, which is padding",
-                     (long long)position);
+                     (long long)position[i]);
     }
     return tn_scope_return(s, tn_error() == TN_OK ? at : NULL);
 }

@@ -6,9 +6,10 @@
  * product per expert over the rows of its tokens (tn_grouped_linear). A token's terms are added in the order of the
  * experts. The router computes in f32 also under autocast, as its softmax does, and its weight is never packed:
  * rounding would change the choice. */
-#include "nn/layers/experts.h"
+#include "nn/experts.h"
 #include "nn/base/look_private.h"
 #include "nn/base/nn_private.h"
+#include "nn/layers/fuse.h"
 
 #include <math.h>
 
@@ -20,13 +21,16 @@ static void       experts_describe(const void *self, char *text, size_t size)
     const tn_experts *m = self;
     snprintf(text, size, "experts=%lld, per_token=%lld", (long long)m->experts, (long long)m->per_token);
 }
-static const tn_class tn_experts_class = {.size = sizeof(tn_class),
-                                          .name = "Experts",
-                                          .bytes = sizeof(tn_experts),
-                                          .forward = experts_forward,
-                                          .describe = experts_describe};
+static int64_t    experts_width(const void *self) { return ((const tn_experts *)self)->experts; }
+static tn_tensor *experts_routed(void *m, tn_tensor *x, tn_tensor *rows, int64_t length, tn_tensor **router);
 
-tn_experts *tn__experts_of(tn_module *m) { return m && m->kind == &tn_experts_class ? (tn_experts *)(void *)m : NULL; }
+static const tn_router_ops ops = {.run = experts_routed, .width = experts_width, .name = "experts"};
+static const tn_class      tn_experts_class = {.size = sizeof(tn_class),
+                                               .name = "Experts",
+                                               .bytes = sizeof(tn_experts),
+                                               .forward = experts_forward,
+                                               .describe = experts_describe,
+                                               .router = &ops};
 
 /* ---- building ---------------------------------------------------------------------------------------------------- */
 
@@ -175,10 +179,12 @@ static tn_tensor *mixed(tn_experts *m, tn_tensor *x, tn__kept rows, tn_tensor *l
     return tn_to(tn_index_add(tn_zeros_of(tn_dtype_of(w), TN_SHAPE(n, m->dim)), 0, r.token, w), tn_dtype_of(y));
 }
 
-tn_tensor *tn__experts(tn_experts *m, tn_tensor *x, tn__kept rows, tn_tensor **router)
+static tn_tensor *experts_routed(void *self, tn_tensor *x, tn_tensor *index, int64_t length, tn_tensor **router)
 {
-    char       text[192];
-    tn_tensor *logits = NULL, *y = NULL;
+    tn_experts *m = self;
+    tn__kept    rows = {index, length};
+    char        text[192];
+    tn_tensor  *logits = NULL, *y = NULL;
     if (router) *router = NULL;
     if (!tn_ready(m)) return NULL;
     const tn_frame f = tn_enter(m);
@@ -198,12 +204,7 @@ tn_tensor *tn__experts(tn_experts *m, tn_tensor *x, tn__kept rows, tn_tensor **r
     return y;
 }
 
-tn_tensor *tn_experts_run(tn_experts *m, tn_experts_args a)
-{
-    if (a.router) *a.router = NULL;
-    if (!tn_ready(m)) return NULL;
-    return tn__experts(m, a.x, (tn__kept){NULL, 0}, a.router);
-}
+tn_tensor *tn_experts_run(tn_experts *m, tn_experts_args a) { return experts_routed(m, a.x, NULL, 0, a.router); }
 
 /* ---- the loss of the router -------------------------------------------------------------------------------------- */
 

@@ -78,9 +78,78 @@ TEST(a_feed_forward_of_my_own)
     tn_tensor *x = tn_normal(TN_SHAPE(1, 3, 8), 0, 1);
     tn_block  *b = tn_at(m->layers, 1);
     ck_assert_ptr_nonnull(tn_find_tensor(m, "layers.1.feed_forward.up.weight"));
-    ck_assert(!b->linear1 && !b->experts && b->feed_forward == tn_find(m, "layers.1.feed_forward"));
+    ck_assert(!b->linear1 && b->feed_forward == tn_find(m, "layers.1.feed_forward"));
     tn_tensor *h = tn_call(b->norm1, x), *sum = tn_add(x, tn_mha_forward(b->self_attn, h, h, h));
     ck_assert(tn_same_bits(tn_block_forward(b, x), tn_add(sum, tn_call(b->feed_forward, tn_call(b->norm2, sum)))));
+    tn_free(m);
+}
+
+/* A feed-forward with a router: the sum of x times each of its probabilities, of which the first is used. */
+typedef struct {
+    tn_module  base;
+    tn_linear *router;
+    int64_t    tokens, length; /* of the last call; tokens: the number of rows given, or -1 */
+} halves;
+enum { WAYS = 3 };
+static tn_tensor *halves_run(void *self, tn_tensor *x, tn_tensor *rows, int64_t length, tn_tensor **router)
+{
+    halves *m = self;
+    if (router) *router = NULL;
+    if (!tn_ready(m)) return NULL;
+    const tn_frame f = tn_enter(m);
+    tn_tensor     *logits = tn_call(m->router, tn_reshape(x, TN_SHAPE(-1, 8)));
+    tn_tensor     *y =
+        tn_mul(x, tn_reshape(tn_narrow(tn_softmax(logits, -1), 1, 0, 1), TN_SHAPE(tn_size(x, 0), tn_size(x, 1), 1)));
+    m->tokens = rows ? tn_numel(rows) : -1, m->length = length;
+    tn_leave_n(f, &y, &logits);
+    if (router) *router = logits;
+    return y;
+}
+static int64_t             halves_width(const void *m) { return ((void)m, WAYS); }
+static const tn_router_ops halves_ops = {.run = halves_run, .width = halves_width, .name = "halves"};
+static const tn_class      halves_class = {sizeof(tn_class), .name = "Halves", .bytes = sizeof(halves),
+                                           .router = &halves_ops};
+static void               *halves_new(const tn_block_config *c)
+{
+    halves *m = tn_module_new(halves);
+    if (!m) return NULL;
+    m->router = tn_child(m, "router", tn_linear_new(.in = c->dim, .out = WAYS));
+    return tn_built(m);
+}
+
+/* Its name, its logits with and without a budget, and the rows that are not padding. */
+TEST(a_router_of_my_own)
+{
+    tn_blocks    *m = tn_blocks_new(STACK, .feed_forward = halves_new);
+    tn_tensor    *x = tn_normal(TN_SHAPE(2, 5, 8), 0, 1), *router[2][2], *grad[2];
+    const halves *last = (const void *)tn_find(m, "layers.1.halves");
+    fine();
+    ck_assert_ptr_nonnull(last);
+    for (int i = 0; i < 2; i++) {
+        tn_budget *b = i ? tn_budget_new(tn_memory_now().live + (1u << 20)) : NULL;
+        do {
+            if (b) tn_budget_begin(b, 0);
+            tn_zero_grads(m);
+            tn_tensor *y = tn_blocks_forward(m, x, .causal = true, .router = router[i]);
+            tn_tensor *loss = tn_router_loss(router[i], 2, .per_token = 1, .z = 0.5, .balance = 1);
+            ck_assert(tn_backward(tn_add(tn_sum(tn_square(y)), loss)) == TN_OK);
+            grad[i] = tn_clone(tn_grad(tn_find_tensor(m, "layers.0.halves.router.weight")));
+        } while (b && tn_budget_again(b));
+        tn_budget_free(b);
+        ck_assert(tn_shape_equal(tn_shape_of(router[i][1]), TN_SHAPE(10, WAYS)));
+        ck_assert(last->tokens == -1);
+    }
+    ck_assert(tn_same_bits(router[0][0], router[1][0]) && tn_same_bits(grad[0], grad[1]));
+
+    tn_tensor *padding = tn_zeros_of(TN_BOOL, TN_SHAPE(2, 5));
+    tn_fill(tn_narrow(tn_select(padding, 0, 1), 0, 3, 2), 1);
+    tn_tensor *want = tn_blocks_forward(m, x, .key_padding_mask = padding);
+    tn_tensor *y = tn_blocks_forward(m, x, .key_padding_mask = padding, .skip_padding = true, .router = router[0]);
+    ck_assert(last->tokens == 8 && last->length == 5);
+    ck_assert(tn_size(router[0][1], 0) == 8);
+    ck_assert(tn_same_bits(tn_select(y, 0, 0), tn_select(want, 0, 0)));
+    ck_assert(tn_same_bits(tn_narrow(tn_select(y, 0, 1), 0, 0, 3), tn_narrow(tn_select(want, 0, 1), 0, 0, 3)));
+    fine();
     tn_free(m);
 }
 
