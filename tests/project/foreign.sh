@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Programs built for another system give the results of this one, byte for byte: foreign.sh FOLDER SUFFIX EMULATOR...
 # FOLDER: their build folder; SUFFIX: .exe, or nothing. TENON_STORIES: a folder with stories260K.bin and tok512.bin.
-# TENON_STEPS: those of the demo. TENON_KILLS: kill -9 at random times, after each of which a run is resumed.
+# TENON_STEPS: those of the training. TENON_KILLS: kill -9 at random times, after each of which a run is resumed.
 . "$(dirname "$0")/common.sh"
 there=$(realpath "$1")/bin suffix=$2 emulator=("${@:3}")
 fresh "foreign-$(basename "$1")"
@@ -23,10 +23,17 @@ both() # FOLDER MODEL PROGRAM ARGUMENT...: FOLDER-here and FOLDER-there, in whic
 }
 
 same answers tests/one_answer tiny
-both demo model bert demo --dtype f32 --steps "$steps" --documents 400 --probes 20 --quiet
 "$here/bert" sample-corpus --documents 40 >book.txt
+if [ "$suffix" ]; then
+    both demo model bert demo --dtype f32 --steps "$steps" --documents 400 --probes 20 --quiet
+    model=demo-here/model
+else # an emulated CPU would need hours for the demonstration
+    both small . bert train --quiet --text book.txt --objective bert --dtype f32 --steps "$steps" --word-vectors 1 \
+        --size tiny --layers 1 --dim 32 --heads 2 --vocab-size 400 --batch 4 --length 32
+    model=small-here
+fi
 grep -m 140 . book.txt | awk '{ print $0 "\t" (NR % 3 ? "x" : "y") }' >train.tsv
-both tuned . bert tune classify --quiet --model demo-here/model --train train.tsv --batch 4 --length 16 --epochs 2
+both tuned . bert tune classify --quiet --model $model --train train.tsv --batch 4 --length 16 --epochs 2
 if [ -e "${TENON_STORIES:-}/stories260K.bin" ]; then
     same story gpt write --model "$TENON_STORIES/stories260K.bin" --tokenizer "$TENON_STORIES/tok512.bin" \
         --seed 1 --tokens 200 --prompt "Once upon a time"
