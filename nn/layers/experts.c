@@ -204,7 +204,11 @@ static tn_tensor *experts_routed(void *self, tn_tensor *x, tn_tensor *index, int
     return y;
 }
 
-tn_tensor *tn_experts_run(tn_experts *m, tn_experts_args a) { return experts_routed(m, a.x, NULL, 0, a.router); }
+tn_tensor *tn_experts_run(tn_experts *m, tn_experts_args a)
+{
+    if (a.router) *a.router = NULL;
+    return tn_ready(m) ? experts_routed(m, a.x, NULL, 0, a.router) : NULL;
+}
 
 /* ---- the loss of the router -------------------------------------------------------------------------------------- */
 
