@@ -80,7 +80,7 @@ CLASS(any_block, "Block", block_forward);
 static void build_feed_forward(tn_block *m, const tn_block_config *c)
 {
     if (c->feed_forward) {
-        tn_module *part = c->feed_forward(c);
+        tn_module  *part = c->feed_forward(c);
         const char *name = part && part->kind->router ? part->kind->router->name : NULL;
         m->feed_forward = tn_module_child(m, name ? name : "feed_forward", part);
         return;
