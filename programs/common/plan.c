@@ -60,7 +60,7 @@ const train_choice *train_choose(training *t, const train_choice *rows, bool by_
 {
     char         path[1024];
     train_asked *a = &t->asked;
-    t->recorded |= a->resume && file_exists(in_folder(a->out, "run.json", path));
+    t->recorded |= a->resume && file_exists(in_folder(a->out, "run.json", path)) && !record_only_begun(path);
     if (!a->dtype) a->dtype = choose_dtype(t->recorded ? a->out : NULL);
     t->minutes = t->recorded ? record_number(a->out, "minutes") : a->minutes;
     if (!(t->minutes > 0)) t->minutes = t->kind->minutes;

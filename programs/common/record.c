@@ -89,7 +89,7 @@ static bool write_run(const char *folder, const char *asked)
 }
 
 /* Was the run interrupted before it could be resumed ("asked" is null)? */
-static bool is_unfinished(const char *run)
+bool record_only_begun(const char *run)
 {
     tn_json   *j = tn_json_load(run);
     const bool is = tn_json_type_of(tn_json_need(j, "asked")) == TN_JSON_NULL;
@@ -155,7 +155,7 @@ bool record_lock_folder(const char *folder, bool *resume)
     if ((!*resume && !make_folder(folder)) || !record_lock(folder)) return false;
     char       path[1024];
     const bool ours = file_exists(in_folder(folder, "run.json", path)), bare = !has_checkpoint(folder);
-    const bool again = ours && (is_unfinished(path) || (*resume && bare));
+    const bool again = ours && (record_only_begun(path) || (*resume && bare));
     if (tn_error() != TN_OK || (again && *resume && !check_not_complete(folder))) return false;
     if (*resume && !ours)
         return tn_raise_false(TN_EINVAL, "'%s' contains no run to resume; omit --resume to start a new one", folder);
