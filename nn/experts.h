@@ -56,8 +56,8 @@ TN_API tn_experts *tn_experts_create(tn_experts_config c);
 
 /* The functions of a feed-forward that has a router, as tn_experts: a member of its class, for a block to run it. */
 typedef struct tn_router_ops {
-    /* Returns the result for x [..., dim], and in *router, unless it is NULL, the logits [tokens, width]. rows: NULL, or
-     * i64 [tokens]: the tokens are these of a padded batch, flattened, of sequences of `length` tokens. */
+    /* Returns the result for x [..., dim], and in *router, unless it is NULL, the logits [tokens, width]. rows: NULL,
+     * or i64 [tokens]: the tokens are these of a padded batch, flattened, of sequences of `length` tokens. */
     tn_tensor *(*run)(void *m, tn_tensor *x, tn_tensor *rows, int64_t length, tn_tensor **router);
     int64_t (*width)(const void *m);
     const char *name; /* its name in the block; NULL: "feed_forward" */
