@@ -80,9 +80,11 @@ CLASS(any_block, "Block", block_forward);
 static void build_feed_forward(tn_block *m, const tn_block_config *c)
 {
     if (c->feed_forward) {
-        tn_module  *part = c->feed_forward(c);
-        const char *name = part && part->kind->router ? part->kind->router->name : NULL;
-        m->feed_forward = tn_module_child(m, name ? name : "feed_forward", part);
+        tn_module           *part = c->feed_forward(c);
+        const tn_router_ops *router = part ? part->kind->router : NULL;
+        if (router && (!router->run || !router->width))
+            tn_raise(TN_EINVAL, "block: .router of class %s needs .run and .width", tn__kind_name(part));
+        m->feed_forward = tn_module_child(m, router && router->name ? router->name : "feed_forward", part);
         return;
     }
     m->linear1 = tn_child(m, "linear1", linear(c, c->dim, c->ff));

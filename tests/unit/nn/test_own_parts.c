@@ -153,6 +153,21 @@ TEST(a_router_of_my_own)
     tn_free(m);
 }
 
+static const tn_router_ops no_width = {.run = halves_run};
+static const tn_class narrow_class = {sizeof(tn_class), .name = "Narrow", .bytes = sizeof(halves), .router = &no_width};
+static void          *narrow_new(const tn_block_config *c)
+{
+    return ((void)c, tn_built((halves *)tn_module_create(&narrow_class)));
+}
+
+TEST(a_router_without_a_width)
+{
+    const int64_t tensors = tn_memory_now().tensors;
+    ck_refused(tn_blocks_new(STACK, .feed_forward = narrow_new), TN_EINVAL,
+               "block: .router of class Narrow needs .run and .width");
+    ck_assert_int_eq(tn_memory_now().tensors, tensors);
+}
+
 /* Queries and keys are doubled, and the products of the doubled ones are added to the scores. */
 static bool turn(void *m, const tn_placed *p, tn_tensor **q, tn_tensor **k)
 {
