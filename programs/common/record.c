@@ -88,7 +88,6 @@ static bool write_run(const char *folder, const char *asked)
     return fine;
 }
 
-/* Was the run interrupted before it could be resumed ("asked" is null)? */
 bool record_only_begun(const char *run)
 {
     tn_json   *j = tn_json_load(run);

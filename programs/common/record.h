@@ -36,7 +36,7 @@ bool record_options(const char *folder);
  * raised. */
 bool     record_set_steps(const char *folder, int64_t steps);
 tn_json *record_asked(const char *folder);   /* folder/run.json; the caller frees it; NULL: raised */
-bool     record_only_begun(const char *run); /* true: the run of this run.json starts anew, with options of its own */
+bool     record_only_begun(const char *run); /* was killed before it recorded its options ("asked" is null)? */
 /* From folder/run.json: the number of steps, also of a lengthened run; a number of "asked"; a count of "asked". The
  * last two return 0 if it is missing. */
 int64_t record_steps(const char *folder);

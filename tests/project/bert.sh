@@ -311,8 +311,9 @@ rm over/model.safetensors over/config.json
     wrong "a run without a checkpoint, and without a model, does not go on"
 same_folder whole over || wrong "a run that was killed early ends with other bits"
 mkdir -p begun/checkpoints && echo '{"made_by": "", "asked": null}' >begun/run.json
-"${train[@]}" --out begun --resume >/dev/null || wrong "a run that was killed at its start does not start anew"
-same_folder whole begun || wrong "a run that was killed at its start ends with other bits, or other options"
+"${train[@]}" --out begun --resume >/dev/null ||
+    wrong "--resume of a run that was killed before it recorded its options failed"
+same_folder whole begun || wrong "a run that was killed before it recorded its options has other options or bits"
 
 # Other kinds of models: ALBERT, ELECTRA with its generator, DeBERTa, XLNet, and a distilled BERT, whose run is resumed.
 "${train[@]}" --steps 4 --objective albert --embedding 16 --out albert >/dev/null || wrong "--objective albert failed"

@@ -48,10 +48,11 @@ for task in "classify texts.tsv" "pairs pairs.tsv" "tag words.conll" "answer que
 done
 runs gpt gpt train "${tiny[@]}" --layers 1 --length 64
 grep -q 'vocabulary of 300' gpt/report.html || wrong "the report of gpt has another vocabulary"
-gpt train --text book.txt --out small --size tiny --vocab-size 4000 --length 16 --batch 2 --steps 2 >out.txt 2>&1 ||
+gpt train --text book.txt --out small --size tiny --vocab-size 4000 --length 16 --batch 2 --dtype f32 --steps 2 \
+    >out.txt 2>&1 ||
     wrong "gpt train failed"
 size=$(gpt info small | sed -n 's/^vocabulary  \([0-9]*\).*/\1/p')
-grep -q "vocabulary of ${size:-?}, b\?f[0-9]" <(sed 's/\([0-9]\),\([0-9]\)/\1\2/g' small/report.html) ||
+grep -q "vocabulary of ${size:-?}, f32" <(sed 's/\([0-9]\),\([0-9]\)/\1\2/g' small/report.html) ||
     wrong "a tokenizer of '$size' tokens: $(grep -o 'vocabulary of [0-9,]*' small/report.html)"
 gpt train --out small --resume --steps 4 >out.txt 2>&1 || wrong "gpt train --resume failed"
 grep -q ' --steps 2 && gpt train --out small --resume --steps 4$' small/README.md ||

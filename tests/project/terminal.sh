@@ -39,8 +39,9 @@ for columns in 40 60; do
 done
 on_terminal 40 "NO_COLOR=1 $train --text book.txt --steps 3 --no-progress --out nocolor" >out
 ! grep -q $'\e' out || wrong "NO_COLOR is ignored: $(cat -v out)"
-"$build/bin/gpt" train --size tiny --length 16 --vocab-size 300 --text book.txt --steps 3 --out file 2>err >out
-! grep -q $'\e' err && grep -q '^model    tiny: .* in b\?f[0-9]*$' err || wrong "information in a file: $(cat err)"
+"$build/bin/gpt" train --size tiny --length 16 --vocab-size 300 --text book.txt --dtype f32 --steps 3 --out file \
+    2>err >out
+! grep -q $'\e' err && grep -q '^model    tiny: .* in f32$' err || wrong "information in a file: $(cat err)"
 
 # After a resize the bar has the new width.
 on_terminal 120 "$train --text book.txt --steps 100000 --out resized & p=\$!
