@@ -104,10 +104,11 @@ typedef struct tn_fit_args {
     tn_world  *world;
     int shards TN_IS(12); /* at least the number of ranks; in place of .accumulate use larger batches and more shards */
     bool       zero;      /* ZeRO-1: each rank holds a part of the optimizer's state: see tn_replica_config */
-    /* Optimizer. NULL: AdamW without decay of biases and norms, with clipped gradients; the learning rate rises to lr
-     * in `warmup` steps, then falls as `decay` specifies, to 0 at the last step. */
-    tn_optimizer       *optimizer;
-    tn_schedule        *schedule;    /* for .optimizer; advances at each step from now on */
+    /* Optimizer. NULL: that of .make, or AdamW, without decay of biases and norms, with clipped gradients; the learning
+     * rate rises to lr in `warmup` steps, then falls as `decay` specifies, to 0 at the last step. */
+    tn_optimizer *optimizer;
+    tn_optimizer *(*make)(const struct tn_fit_args *a); /* makes one with a's module, lr, weight_decay and clip */
+    tn_schedule        *schedule;                       /* for .optimizer; advances at each step from now on */
     tn_schedule        *plateau;     /* for .optimizer, with or without .schedule: receives each validation's value */
     tn_ema             *ema;         /* updated at each step; validation uses the averages */
     double lr           TN_IS(1e-3); /* .lr to .decay: only without .optimizer */
@@ -143,6 +144,7 @@ typedef struct tn_fit_args {
 #define TN_FIT_ARGS_DEFAULTS \
     .accumulate = 1, .shards = 12, .lr = 1e-3, .weight_decay = 0.01, .clip = 1, .warmup = -1, .keep = 2
 TN_API tn_fit_result tn_fit_run(tn_fit_args c);
+TN_API tn_optimizer *tn_fit_muon(const tn_fit_args *a); /* for .make: Muon; an lr that suits AdamW suits it, too */
 
 TN_C_END_
 #define tn_fit(...) TN_CALL_(tn_fit_run(TN_OF_MODULE_(tn_fit_args, TN_FIT_ARGS_DEFAULTS, __VA_ARGS__, TN_END_)))

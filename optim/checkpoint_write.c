@@ -145,9 +145,9 @@ static void apply_schedule(tn_schedule *s, const tn_json *r)
 static const struct {
     unsigned    bit;
     const char *name;
-} flags[] = {{TN__NESTEROV, "nesterov"},  {TN__MAXIMIZE, "maximize"}, {TN__AMSGRAD, "amsgrad"},
-             {TN__CENTERED, "centered"},  {TN__LAZY, "lazy"},         {TN__DECOUPLED, "decoupled"},
-             {TN__MATCH_RMS, "match_rms"}};
+} flags[] = {{TN__NESTEROV, "nesterov"},   {TN__MAXIMIZE, "maximize"}, {TN__AMSGRAD, "amsgrad"},
+             {TN__CENTERED, "centered"},   {TN__LAZY, "lazy"},         {TN__DECOUPLED, "decoupled"},
+             {TN__MATCH_RMS, "match_rms"}, {TN__BF16, "bf16"}};
 enum { FLAGS = sizeof flags / sizeof *flags };
 
 void tn__record_optimizer(tn_json_writer *w, const char *key, const tn_optimizer *o)

@@ -2,26 +2,29 @@
  * r rows and c columns, gradient g and B ← momentum · B + (1 - momentum) · g,
  *
  *     U = (1 - momentum) · g + momentum · B            or B, without Nesterov
- *     X = U / max(‖U‖, 1e-7)                           transposed if r > c
- *     five times:  A = X Xᵀ,  X ← 3.4445 X + (-4.775 A + 2.0315 A²) X
- *     p ← p · (1 - lr · weight_decay) - lr · √max(1, r / c) · X          with match_rms: lr · 0.2 √max(r, c)
+ *     X = U / max(‖U‖, 1e-7)
+ *     five times:  A = X Xᵀ,  X ← 3.4445 X + (-4.775 A + 2.0315 A²) X      if r > c: A = Xᵀ X, to the right of X
+ *     p ← p · (1 - lr · weight_decay) - lr · √max(1, r / c) · X            with match_rms: lr · 0.2 √max(r, c)
  *
  * The products are computed before the sweep, because they allocate and may fail; they read B but do not change it.
- * Parameters that are not matrices are updated as by AdamW. */
+ * Matrices of one shape are iterated together, so that small ones occupy all threads. Parameters that are not matrices,
+ * and the tables of embeddings, whose rows are looked up and not multiplied, are updated as by AdamW. */
 #ifndef TN__REAL
+#include "core/products/gemm.h"
 #include "optim/optim_private.h"
 
-enum { MOMENTUM, FIRST, SECOND, ITERATIONS = 5 }; /* states; FIRST of a matrix is X while a step runs */
+enum { MOMENTUM, FIRST, SECOND, ITERATIONS = 5 }; /* states; FIRST of a matrix is U, then X, while a step runs */
 #define TN__TEMPLATE "optim/muon.c"
 #include "core/real.h"
 
+static bool is_matrix(const tn__weight *w) { return w->shape.n == 2 && !w->table; }
 static bool of_matrix(const tn_optimizer *o, const tn__weight *w, tn_shape *s)
 {
-    return tn__state_same(o, w, s) && w->shape.n == 2;
+    return tn__state_same(o, w, s) && is_matrix(w);
 }
 static bool of_others(const tn_optimizer *o, const tn__weight *w, tn_shape *s)
 {
-    return tn__state_same(o, w, s) && w->shape.n != 2;
+    return tn__state_same(o, w, s) && !is_matrix(w);
 }
 
 static void numbers(const tn_optimizer *o, const tn__weight *w, const double *option, double t, tn__numbers *to)
@@ -29,7 +32,7 @@ static void numbers(const tn_optimizer *o, const tn__weight *w, const double *op
     const double lr = option[TN_OPT_LR], b1 = option[TN_OPT_BETA1], b2 = option[TN_OPT_BETA2];
     to->keep = 1 - lr * option[TN_OPT_WEIGHT_DECAY];
     to->lr = lr;
-    if (w->shape.n != 2) {
+    if (!is_matrix(w)) {
         to->adam = (tn__adam_numbers){.beta1 = b1, .rest1 = 1 - b1, .beta2 = b2, .rest2 = 1 - b2};
         to->adam.root = 1 / sqrt(1 - tn__libm_pow(b2, t));
         to->lr = lr / (1 - tn__libm_pow(b1, t));
@@ -41,49 +44,133 @@ static void numbers(const tn_optimizer *o, const tn__weight *w, const double *op
     if (c > 0) to->lr *= o->flags & TN__MATCH_RMS ? 0.2 * sqrt(fmax(r, c)) : sqrt(fmax(1, r / c));
 }
 
-static tn_tensor *mixed(tn_tensor *a, double ka, tn_tensor *b, double kb)
+/* ---- the directions of the matrices ------------------------------------------------------------------------------ */
+
+enum { STACK = 64, STACK_ELEMENTS = 1 << 22 };
+typedef struct {
+    int64_t      n, rows, cols, least; /* matrices; least: the smaller of rows and cols */
+    tn__segment *of[STACK];
+} stack;
+
+/* A factor or the result of a product: n matrices with this many columns, read transposed if `turned`. */
+typedef struct {
+    const tn_tensor *t;
+    int64_t          cols;
+    bool             turned;
+} factor;
+
+/* c = alpha · a b + beta · old for each matrix of the stack; old has c's shape. */
+static bool multiply(const stack *s, int64_t terms, factor a, factor b, double alpha, double beta, const tn_tensor *old,
+                     factor c)
 {
-    return tn_add(tn_mul_scalar(a, ka), tn_mul_scalar(b, kb));
+    const tn_shape shape = tn_shape_of(c.t);
+    tn__gemm_call  g = {.dtype = tn_dtype_of(c.t), .ctype = tn_dtype_of(c.t), .m = shape.d[1], .n = shape.d[2]};
+    g.k = terms, g.alpha = alpha, g.beta = beta;
+    g.a = tn_data(a.t), g.a_row = a.turned ? 1 : a.cols, g.a_col = a.turned ? a.cols : 1;
+    g.b = tn_data(b.t), g.b_row = b.turned ? 1 : b.cols, g.b_col = b.turned ? b.cols : 1;
+    g.c = tn_data_mut((tn_tensor *)(uintptr_t)c.t), g.c_row = c.cols, g.c_col = 1;
+    g.dims = 1, g.batch[0] = s->n;
+    g.a_batch[0] = tn_numel(a.t) / s->n, g.b_batch[0] = tn_numel(b.t) / s->n, g.c_batch[0] = tn_numel(c.t) / s->n;
+    if (old) g.old = (tn__gemm_side){.at = tn_data_mut((tn_tensor *)(uintptr_t)old), .row = c.cols, .col = 1};
+    g.old.batch[0] = g.c_batch[0];
+    return tn__gemm_run(&g);
 }
 
-/* X for one matrix, owned by the caller; NULL: raised. */
-static tn_tensor *direction(const tn_optimizer *o, const tn__weight *w, double scale)
+/* The iterations for a stack whose U and its squared norm, sum[0], are known; leaves X in place of U. */
+static bool iterate(tn_optimizer *o, const stack *s)
 {
-    const double   momentum = o->group[w->group].option[TN_OPT_MOMENTUM], bound = o->clip.value;
-    const bool     tall = w->shape.d[0] > w->shape.d[1];
-    const tn_dtype dt = tn_dtype_of(w->state[MOMENTUM]);
-    const tn_scope s = tn_autocast_begin(false); /* bf16 is too coarse for the iteration */
-    tn_tensor     *g = tn_mul_scalar(tn_to(tn_grad(w->t), dt), o->flags & TN__MAXIMIZE ? -scale : scale);
-    if (bound > 0) g = tn_clamp(g, -bound, bound);
-    tn_tensor *x = mixed(w->state[MOMENTUM], momentum, g, 1 - momentum);
-    if (o->flags & TN__NESTEROV) x = mixed(g, 1 - momentum, x, momentum);
-    if (tall) x = tn_transpose(x, 0, 1);
-    x = tn_div(x, tn_clamp(tn_norm(x), 1e-7, INFINITY));
-    for (int i = 0; i < ITERATIONS; i++) {
-        tn_tensor *a = tn_matmul(x, tn_transpose(x, 0, 1));
-        x = tn_add(tn_mul_scalar(x, 3.4445), tn_matmul(mixed(a, -4.775, tn_matmul(a, a), 2.0315), x));
+    const tn_scope scope = tn_scope_begin();
+    const bool     tall = s->rows > s->cols;
+    const tn_dtype dt = o->flags & TN__BF16 ? TN_BF16 : tn_dtype_of(o->weight[s->of[0]->index].state[MOMENTUM]);
+    const int64_t  least = s->least, most = tall ? s->rows : s->cols;
+    tn_tensor     *x = tn_empty_of(dt, TN_SHAPE(s->n, s->rows, s->cols)), *next = tn_empty_like(x),
+              *a = tn_empty_of(dt, TN_SHAPE(s->n, least, least)), *q = tn_empty_like(a);
+    for (int64_t i = 0; i < s->n && tn_error() == TN_OK; i++) {
+        const double norm = sqrt(s->of[i]->sum[0]);
+        tn_tensor   *u = o->weight[s->of[i]->index].state[FIRST];
+        tn_copy_from(tn_select(x, 0, i), tn_mul_scalar(u, 1 / (norm < 1e-7 ? 1e-7 : norm)));
     }
-    x = tn_scope_return(s, tn_contiguous(tall ? tn_transpose(x, 0, 1) : x));
-    return x ? tn_take(x) : NULL;
+    for (int i = 0; i < ITERATIONS && tn_error() == TN_OK; i++) {
+        const factor xs = {x, s->cols, false}, turned = {x, s->cols, true}, as = {a, least, false},
+                     qs = {q, least, false}, to = {next, s->cols, false};
+        if (!multiply(s, most, tall ? turned : xs, tall ? xs : turned, 1, 0, NULL, as) ||
+            !multiply(s, least, as, as, 2.0315, -4.775, a, qs) ||
+            !multiply(s, least, tall ? xs : qs, tall ? qs : xs, 1, 3.4445, x, to))
+            break;
+        tn_tensor *const other = x;
+        x = next, next = other;
+    }
+    for (int64_t i = 0; i < s->n && tn_error() == TN_OK; i++)
+        tn_copy_from(o->weight[s->of[i]->index].state[FIRST], tn_select(x, 0, i));
+    tn_scope_end(scope);
+    return tn_error() == TN_OK;
+}
+
+static bool is_first_of_shape(const tn_optimizer *o, int64_t i)
+{
+    const tn__weight *w = o->weight + o->sweep.segment[i].index;
+    if (!is_matrix(w)) return false;
+    for (int64_t k = 0; k < i; k++) {
+        const tn__weight *v = o->weight + o->sweep.segment[k].index;
+        if (is_matrix(v) && v->dtype == w->dtype && tn_shape_equal(v->shape, w->shape)) return false;
+    }
+    return true;
+}
+
+/* Iterates all matrices of the shape of segment i. */
+static bool iterate_shape(tn_optimizer *o, int64_t i)
+{
+    const tn__weight *w = o->weight + o->sweep.segment[i].index;
+    const int64_t     r = w->shape.d[0], c = w->shape.d[1];
+    stack             s = {.rows = r, .cols = c, .least = r < c ? r : c};
+    for (int64_t k = i; k < o->sweep.count && w->n; k++) {
+        const tn__weight *v = o->weight + o->sweep.segment[k].index;
+        if (!is_matrix(v) || v->dtype != w->dtype || !tn_shape_equal(v->shape, w->shape)) continue;
+        s.of[s.n++] = o->sweep.segment + k;
+        if (s.n < STACK && (s.n + 1) * w->n <= STACK_ELEMENTS) continue;
+        if (!iterate(o, &s)) return false;
+        s.n = 0;
+    }
+    return !s.n || iterate(o, &s);
 }
 
 static void drop_directions(tn_optimizer *o)
 {
     for (int64_t i = 0; i < o->weights; i++) {
         tn__weight *w = o->weight + i;
-        if (w->shape.n == 2) tn_drop(w->state[FIRST]), w->state[FIRST] = NULL;
+        if (is_matrix(w)) tn_drop(w->state[FIRST]), w->state[FIRST] = NULL;
     }
 }
-static bool prepare(tn_optimizer *o, double scale)
+
+/* Allocates U of each matrix and sets the numbers of the pass that computes it. */
+static bool begin_directions(tn_optimizer *o, double scale)
 {
     for (int64_t i = 0; i < o->sweep.count; i++) {
         tn__segment *s = o->sweep.segment + i;
         tn__weight  *w = o->weight + s->index;
-        if (w->shape.n != 2) continue;
-        if (!(w->state[FIRST] = direction(o, w, scale))) return drop_directions(o), false;
-        s->state[FIRST] = (void *)(uintptr_t)tn_data(w->state[FIRST]);
+        if (!is_matrix(w)) continue;
+        const double momentum = o->group[w->group].option[TN_OPT_MOMENTUM];
+        const bool   nesterov = o->flags & TN__NESTEROV;
+        w->state[FIRST] = tn_take(tn_empty_of(tn_dtype_of(w->state[MOMENTUM]), w->shape));
+        if (!w->state[FIRST]) return false;
+        s->state[FIRST] = tn_data_mut(w->state[FIRST]);
+        s->number = (tn__numbers){.scale = o->flags & TN__MAXIMIZE ? -scale : scale,
+                                  .bound = o->clip.value > 0 ? o->clip.value : INFINITY};
+        s->number.sgd.momentum = nesterov ? momentum * momentum : momentum;
+        s->number.sgd.fresh = (1 - momentum) * (nesterov ? 1 + momentum : 1);
     }
     return true;
+}
+
+static bool prepare(tn_optimizer *o, double scale)
+{
+    const tn_scope s = tn_autocast_begin(false);
+    bool           done = begin_directions(o, scale);
+    if (done) tn__sweep_run(&o->sweep, TN__PASS(direction, TN__READS));
+    for (int64_t i = 0; done && i < o->sweep.count; i++) done = !is_first_of_shape(o, i) || iterate_shape(o, i);
+    if (!done) drop_directions(o);
+    tn_scope_end(s);
+    return done;
 }
 
 static void run(tn_optimizer *o)
@@ -113,14 +200,37 @@ tn_optimizer *tn_muon_create(tn_muon_config c)
                                       [TN_OPT_BETA1] = c.beta1,
                                       [TN_OPT_BETA2] = c.beta2,
                                       [TN_OPT_EPS] = c.eps};
-    const unsigned flags =
-        (c.no_nesterov ? 0u : TN__NESTEROV) | (c.maximize ? TN__MAXIMIZE : 0u) | (c.match_rms ? TN__MATCH_RMS : 0u);
-    return tn__optimizer_make(&muon, c.module, flags, option, &c.clip);
+    const unsigned flags = (c.no_nesterov ? 0u : TN__NESTEROV) | (c.maximize ? TN__MAXIMIZE : 0u) |
+                           (c.match_rms ? TN__MATCH_RMS : 0u) | (c.bf16 ? TN__BF16 : 0u);
+    tn_optimizer *o = tn__optimizer_make(&muon, c.module, flags, option, &c.clip);
+    if (!o) return NULL;
+    for (tn_each p = tn_module_each(c.module, TN_EACH_PARAMETER); tn_next(&p);)
+        o->weight[tn__weight_find(o, p.tensor)].table = !strcmp(p.module->kind->name, "Embedding");
+    return o;
 }
 
 /* clang-format off */
 #else /* ==================================================================================== per dtype */
 /* clang-format on */
+
+/* U, in place of FIRST, and the sum of its squares. */
+static void TN__(direction)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients,
+                            double sum[TN__SUMS])
+{
+    (void)weights;
+    if (!s->state[MOMENTUM]) return;
+    const tn__numbers *c = &s->number;
+    const TN__REAL     scale = (TN__REAL)c->scale, bound = (TN__REAL)c->bound;
+    const TN__REAL     kept = (TN__REAL)c->sgd.momentum, fresh = (TN__REAL)c->sgd.fresh;
+    const TN__REAL *restrict g = gradients, *restrict buf = (const TN__REAL *)s->state[MOMENTUM] + at;
+    TN__REAL *restrict u = (TN__REAL *)s->state[FIRST] + at;
+    double lane[TN__SUM_LANES] = {0};
+    for (int64_t i = 0; i < n; i++) {
+        u[i] = kept * buf[i] + fresh * TN__CUT(scale * g[i], bound);
+        lane[i % TN__SUM_LANES] += (double)u[i] * (double)u[i];
+    }
+    sum[0] += tn__lanes_in_order(lane);
+}
 
 static void TN__(muon)(const tn__segment *s, int64_t at, int64_t n, void *weights, void *gradients,
                        double sum[TN__SUMS])

@@ -22,6 +22,7 @@ typedef struct {
     unsigned   made;              /* bit k: state k was created by the running step */
     bool       cast;              /* the running step also writes autocast's copy */
     bool       claimed;           /* by the running step, with tn__leaf_claim */
+    bool       table;             /* of an embedding (Muon) */
     tn_dtype   dtype;
     tn_shape   shape;
     int64_t    n, steps; /* number of elements; number of updates */
@@ -34,7 +35,7 @@ typedef struct {
 } tn__group;
 
 enum { TN__NESTEROV = 1, TN__MAXIMIZE = 2, TN__AMSGRAD = 4, TN__CENTERED = 8, TN__LAZY = 16, TN__DECOUPLED = 32 };
-enum { TN__MATCH_RMS = 64 };
+enum { TN__MATCH_RMS = 64, TN__BF16 = 128 };
 
 struct tn_optimizer {
     const tn__kind *kind;

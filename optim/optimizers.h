@@ -115,8 +115,9 @@ typedef struct tn_lion_config {
 TN_API tn_optimizer *tn_lion_create(tn_lion_config c);
 
 /* Muon (Jordan and others, 2024): the step of a matrix is its momentum with all singular values brought near 1, by five
- * Newton-Schulz iterations; parameters of other shapes are updated by AdamW. torch.optim.Muon iterates in bf16 and
- * takes only matrices. For a learning rate that suits both, set .match_rms, or the rate of a group (tn_group_new). */
+ * Newton-Schulz iterations; parameters of other shapes, and weights of tn_embedding, are updated by AdamW.
+ * torch.optim.Muon takes only matrices and iterates in bf16. For a learning rate that suits both, set .match_rms, or
+ * the rate of a group (tn_group_new). */
 typedef struct tn_muon_config {
     int                 zero_;
     void               *module;
@@ -125,6 +126,7 @@ typedef struct tn_muon_config {
     double momentum     TN_IS(0.95);
     double beta1        TN_IS(0.9), beta2 TN_IS(0.999), eps TN_IS(1e-8); /* of AdamW */
     bool                no_nesterov, maximize;
+    bool                bf16; /* iterate in bf16: faster on CPUs with bf16 products */
     bool match_rms; /* matrices [r, c]: lr · 0.2 √max(r, c), steps as large as AdamW's; default: lr · √max(1, r / c) */
     tn_clip clip;
     int     end_;

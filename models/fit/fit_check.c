@@ -53,6 +53,7 @@ static bool check_options(const tn_fit_args *c)
         return invalid(
             ".lr, .weight_decay, .clip, .warmup and .decay have no effect with an .optimizer; set them in the "
             "optimizer and its schedule");
+    if (c->optimizer && c->make) return invalid(".optimizer and .make exclude each other; give only one of them");
     if (!c->optimizer && (c->schedule || c->plateau)) return invalid(".schedule and .plateau need an .optimizer");
     if (!tn__fit_validates(c)) {
         if (c->plateau) return invalid(".plateau needs .valid or .score, the source of its values");
@@ -138,6 +139,17 @@ bool tn__fit_check(tn__fit *f)
     return tn_error() == TN_OK;
 }
 
+static tn_optimizer *adamw(const tn_fit_args *a)
+{
+    return tn_adamw_new((tn_module *)a->module, .lr = a->lr, .weight_decay = a->weight_decay, .clip.norm = a->clip);
+}
+
+tn_optimizer *tn_fit_muon(const tn_fit_args *a)
+{
+    return tn_muon_new((tn_module *)a->module, .lr = a->lr, .weight_decay = a->weight_decay, .clip.norm = a->clip,
+                       .match_rms = true, .bf16 = a->autocast);
+}
+
 static bool create_schedule(tn__fit *f)
 {
     const tn_fit_args *c = &f->c;
@@ -159,8 +171,10 @@ bool tn__fit_optimizer(tn__fit *f)
         if (c->schedule) tn_schedule_follow(c->schedule);
         return tn_error() == TN_OK;
     }
-    f->own = tn_adamw_new((tn_module *)c->module, .lr = c->lr, .weight_decay = c->weight_decay,
-                          .clip.norm = c->world ? 0 : c->clip); /* with several ranks the replica clips */
+    tn_fit_args a = *c;
+    if (c->world) a.clip = 0; /* the replica clips */
+    f->own = (c->make ? c->make : adamw)(&a);
+    if (!f->own && tn_error() == TN_OK) return invalid(".make returned NULL, but raised no error");
     tn_no_decay(f->own);
     c->optimizer = f->own;
     return create_schedule(f);

@@ -33,7 +33,7 @@ static tn_bert_kind kind_of(const bert_training *t)
  * small model can learn in an hour is within a sentence. With MANY examples a step bears a higher rate than
  * train_shape's. */
 enum { MANY = 64 };
-static const double       RATE = 0.512; /* divided by the width */
+static const double       RATE = 0.768; /* divided by the width */
 static const train_choice choices[] = {
     {0, "tiny", 16, 64}, {20, "mini", MANY, 64}, {1000, "small", MANY, 64}, {.size = NULL}};
 static const train_choice others[] = {{0, "mini", 16, 128}, {.size = NULL}};
@@ -134,6 +134,7 @@ static bool open_all(training *t)
     if (!has_generator(b)) /* the loss of two models is a weighted sum */
         t->unigram = texts_unigram(&b->texts, measured, tn_tokenizer_size(t->tokens)) + (has_pairs(b) ? log(2) : 0);
     t->fit.loss = has_generator(b) ? electra_loss : texts_loss;
+    if (is(b, "modernbert")) t->fit.make = tn_fit_muon;
     if (is(b, "xlnet")) t->fit.user = t;
     t->uniform = log((double)tn_tokenizer_size(t->tokens)) + (has_pairs(b) ? log(2) : 0);
     if (has_generator(b)) {
@@ -282,7 +283,7 @@ static const option options[] = {
                .most = 1000),
     OPTION_INT(
         "batch", 'b', "N", &asked.batch,
-        "examples per step; from 64 on the default --lr of modernbert is 0.512 divided by the width (default: depends "
+        "examples per step; from 64 on the default --lr of modernbert is 0.768 divided by the width (default: depends "
         "on the minutes; other objectives 16)",
         .least = 1, .most = 65536),
     OPTION_INT("length", 'l', "N", &asked.length, "tokens per example (default: 64; other objectives 128)", .least = 8,
@@ -294,7 +295,7 @@ static const option options[] = {
     OPTION_FLAG("by-rule", 0, &asked.by_rule, "end sentences at . ! ? instead of at the end of a line"),
     OPTION_FLAG("cased", 0, &asked.cased, "keep capital letters and accents"),
     TRAIN_PAIRS(asked.base),
-    TRAIN_OPTIONS(asked.base.asked, 's', "tiny|mini|small|medium|base|large", "20"),
+    TRAIN_OPTIONS(asked.base.asked, 's', "tiny|mini|small|medium|base|large", "20", "0.384 divided by the width"),
     {0},
 };
 const command train_command = TRAIN_COMMAND(

@@ -278,25 +278,26 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-double step_seconds(void *module, tn_source s, tn_fit_loss loss, void *user, bool autocast, size_t memory)
+double step_seconds(void *module, tn_fit_args how)
 {
     enum { WARM = 3, TIMED = 11 };
     tn_generator      *g = tn_current_generator();
     const tn_generator was = *g;
-    tn_module         *m = module;
-    tn_optimizer      *o = m ? tn_adamw_new(m, .lr = 1e-6, .clip.norm = 1) : NULL;
-    tn_budget         *budget = memory ? tn_budget_new(memory) : NULL;
-    double             took[TIMED] = {0};
-    tn_batch           b;
+    how.module = module, how.lr = 1e-6;
+    tn_module    *m = module;
+    tn_optimizer *o = !m ? NULL : how.make ? how.make(&how) : tn_adamw_new(m, .lr = how.lr, .clip.norm = how.clip);
+    tn_budget    *budget = how.memory ? tn_budget_new(how.memory) : NULL;
+    double        took[TIMED] = {0};
+    tn_batch      b;
     for (int i = 0; o && i < WARM + TIMED && tn_error() == TN_OK; i++) {
         const tn_scope scope = tn_scope_begin();
         const double   began = seconds_now();
-        if (!tn_source_next(&s, &b) && tn_error() == TN_OK) tn_source_next(&s, &b);
+        if (!tn_source_next(&how.train, &b) && tn_error() == TN_OK) tn_source_next(&how.train, &b);
         do {
             const tn_scope pass = tn_scope_begin();
             tn_budget_begin(budget, tn_optimizer_missing(o));
-            const tn_scope inner = tn_autocast_begin(autocast);
-            tn_backward(tn_scope_return(inner, loss(module, &b, user)));
+            const tn_scope inner = tn_autocast_begin(how.autocast);
+            tn_backward(tn_scope_return(inner, how.loss(module, &b, how.user)));
             tn_scope_end(pass);
         } while (tn_budget_again(budget));
         tn_step(o);

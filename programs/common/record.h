@@ -48,9 +48,9 @@ int64_t record_count(const char *folder, const char *name);
 bool record_memory(double bytes, bool force);
 bool record_space(const char *folder, double bytes, bool force);
 
-/* Seconds per training step, from a few steps with this module, which is freed, and this source, which tn_fit restarts
- * later. memory: budget in bytes; 0: none. */
-double step_seconds(void *module, tn_source s, tn_fit_loss loss, void *user, bool autocast, size_t memory);
+/* Seconds per training step, from a few steps with this module, which is freed, and these arguments, of which it uses
+ * .train, which tn_fit restarts later, .loss, .user, .autocast, .memory, .make and .clip. */
+double step_seconds(void *module, tn_fit_args how);
 
 /* True if there is no file at path, or one that starts with `begins` (at most 31 bytes, case ignored). Else raises a
  * message that calls the expected file `what`. */

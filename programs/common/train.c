@@ -110,7 +110,7 @@ static int64_t steps_for(training *t, double *seconds)
     if (a->minutes > 0 || (!settings.quiet && !t->untimed)) {
         void *net = t->net;
         t->net = NULL; /* only one model is in memory at a time */
-        *seconds = step_seconds(net, t->fit.train, t->fit.loss, t->fit.user, t->fit.autocast, t->fit.memory);
+        *seconds = step_seconds(net, t->fit);
         if (tn_error() != TN_OK || !(t->net = train_model(t))) return 0;
     }
     if (a->steps || a->epochs) return a->steps ? a->steps : a->epochs * t->batches;

@@ -3,7 +3,7 @@
  * report are common to all.
  *
  *     static struct { training base; option_list text; } t = {.base = {.kind = &kind, .asked = {TRAIN_DEFAULTS}}};
- *     static const option options[] = {TRAIN_OPTIONS(t.base.asked, 's', "tiny|small", "20"), {0}};
+ *     static const option options[] = {TRAIN_OPTIONS(t.base.asked, 's', "tiny|small", "20", "0.001"), {0}};
  *     const command train_command = TRAIN_COMMAND("train", "train a model", options, &t.base, .text = "…"); */
 #ifndef TENON_PROGRAMS_COMMON_TRAIN_H
 #define TENON_PROGRAMS_COMMON_TRAIN_H
@@ -30,10 +30,10 @@ typedef struct {
 /* The same, and train_choose also sets dtype: bf16 if the CPU has products of it. */
 #define TRAIN_DEFAULTS_ALL_CHOSEN .warmup = 0.1, .seed = 1
 /* The options of a kind that calls train_choose. */
-#define TRAIN_OPTIONS(a, letter_of_size, sizes, minutes_)                                           \
+#define TRAIN_OPTIONS(a, letter_of_size, sizes, minutes_, rate)                                     \
     TRAIN_SIZE(a, letter_of_size, sizes, "depends on the minutes"), TRAIN_HEADS(a), TRAIN_WIDTH(a), \
         TRAIN_TEXT(a, "default: depends on the size of the text; at most 8000"),                    \
-        TRAIN_RUN(a, "texts", minutes_, "0.384 divided by the width"), TRAIN_KEEP(a), TRAIN_RANKS(a)
+        TRAIN_RUN(a, "texts", minutes_, rate), TRAIN_KEEP(a), TRAIN_RANKS(a)
 /* The parts of TRAIN_OPTIONS, for a model without heads or without text, or a source that has no shards. */
 #define TRAIN_SIZE(a, letter_of_size, sizes, otherwise_)                                                            \
     OPTION_TEXT("out", 'o', "DIR", &(a).out, "folder of the new model", .required = true, .resume = RESUME_FOLDER), \

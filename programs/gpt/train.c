@@ -19,6 +19,7 @@ static tn_tensor *loss(void *net, const tn_batch *b, void *user)
 /* ---- a kind of training ------------------------------------------------------------------------------------------ */
 
 /* What a run gets where the user sets nothing: docs/results.md has the trials. */
+static const double       RATE = 0.768; /* divided by the width */
 static const train_choice choices[] = {{0, "tiny", 8, 128},    {20, "mini", 8, 128},    {100, "mini", 16, 128},
                                        {300, "mini", 16, 256}, {1000, "baby", 16, 256}, {.size = NULL}};
 
@@ -44,6 +45,7 @@ static int check(training *t)
     if (!g->texts.batch) g->texts.batch = chosen->batch;
     if (!g->texts.length) g->texts.length = chosen->length;
     const tn_gpt_config c = tn_gpt_size(t->asked.size);
+    if (isnan(t->asked.lr)) t->asked.lr = fmin(RATE / (double)(t->asked.dim ? t->asked.dim : c.dim), 0.004);
     return train_shape(t, c.layers, c.heads, c.dim);
 }
 
@@ -97,7 +99,7 @@ void text_windows_free(text_windows *w)
 
 static bool open_all(training *t)
 {
-    t->fit.weight_decay = of(t)->weight_decay;
+    t->fit.weight_decay = of(t)->weight_decay, t->fit.make = tn_fit_muon;
     return text_windows_open(&of(t)->texts, t, train_valid_tokens(t));
 }
 
@@ -198,7 +200,7 @@ static const option options[] = {
                .most = 65536),
     OPTION_REAL("weight-decay", 0, "X", &asked.weight_decay, "weight decay of the matrices", .least = 0, .most = 10),
     TRAIN_PAIRS(asked.base),
-    TRAIN_OPTIONS(asked.base.asked, 's', "tiny|mini|baby|small|medium|large", "20"),
+    TRAIN_OPTIONS(asked.base.asked, 's', "tiny|mini|baby|small|medium|large", "20", "0.768 divided by the width"),
     {0},
 };
 const command train_command = TRAIN_COMMAND(

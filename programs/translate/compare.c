@@ -142,7 +142,8 @@ static bool try_model(int k, result *o)
     int64_t         todo = steps;
     tn_fit_result   r = {.why = TN_FIT_FAILED};
     if (net && minutes > 0) {
-        const double seconds = step_seconds(tn_copy(net), source, tn_seq2seq_fit_loss, NULL, false, 0);
+        const double seconds = step_seconds(
+            tn_copy(net), TN_WITH(tn_fit_args, TN_FIT_ARGS_DEFAULTS, .train = source, .loss = tn_seq2seq_fit_loss));
         todo = (int64_t)(60 * minutes / MODELS / seconds) + 1;
     }
     o->step = calloc((size_t)todo + 1, sizeof *o->step), o->loss = calloc((size_t)todo + 1, sizeof *o->loss);

@@ -273,7 +273,7 @@ static const option options[] = {
                .least = 16, .most = 1e7),
     OPTION_INT("longest", 0, "N", &asked.longest, "skip training pairs with a line of more than N tokens", .least = 1,
                .most = 16384),
-    TRAIN_OPTIONS(asked.base.asked, 0, "nano|tiny|small|base|big", "60"),
+    TRAIN_OPTIONS(asked.base.asked, 0, "nano|tiny|small|base|big", "60", "0.384 divided by the width"),
     {0},
 };
 const command train_command = TRAIN_COMMAND(

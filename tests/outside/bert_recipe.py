@@ -8,7 +8,7 @@ Trains the same recipe as the run in the folder RUN, on the same texts, with the
 learning rate, but with its own initial weights, order and masks. Prints the last validation loss of both, and the mean
 training loss of the last tenth of the steps, of which the run's log has only every tenth step. Prints "equal" if the
 validation losses are within --within of each other. Needs PyTorch and the tokenizers package. No line of it is
-Tenon's: --objective modernbert (rotary positions, gated feed-forward, norms first, no biases) and
+Tenon's: --objective modernbert (rotary positions, gated feed-forward, norms first, no biases, Muon) and
 --objective roberta (learned positions, feed-forward with GELU, norms first, dropout) are written out below."""
 import argparse
 import csv
@@ -147,6 +147,16 @@ def tensors(rows, draw, rate, vocab, mask, special):
     return ids, padding, torch.tensor(at), torch.tensor(want)
 
 
+def optimizers_of(net, modern):
+    """AdamW; of modernbert, Muon for the matrices."""
+    muon = [p for p in net.parameters() if modern and p.ndim == 2 and p is not net.words.weight]
+    rest = [p for p in net.parameters() if all(p is not m for m in muon)]
+    adamw = torch.optim.AdamW(rest, lr=1, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01)
+    if not modern:
+        return [adamw]
+    return [adamw, torch.optim.Muon(muon, lr=1, weight_decay=0.01, momentum=0.95, adjust_lr_fn="match_rms_adamw")]
+
+
 def logged(run, column):
     with open(run / "log.csv", newline="") as f:
         return [(int(r["step"]), float(r[column])) for r in csv.DictReader(f) if r[column]]
@@ -170,18 +180,20 @@ def main():
     net = Model(vocab, asked["dim"], asked["layers"], asked["heads"], config["intermediate_size"], modern,
                 asked["dropout"], config.get("norm_eps", config.get("layer_norm_eps", 1e-12)))
     train, held = (examples(f, tokenizer, asked["length"]) for f in (a.texts, [a.valid]))
-    optimizer = torch.optim.AdamW(net.parameters(), lr=1, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01)
+    optimizers = optimizers_of(net, modern)
     draw, source, last = random.Random(a.seed), batches(train, asked["batch"], a.seed), []
     warmup = int(asked["warmup"] * steps) + 1
     for step in range(steps):
         rate = min((step + 1) / warmup, max((steps - step) / (steps - warmup), 0))
-        optimizer.param_groups[0]["lr"] = asked["lr"] * rate
+        for o in optimizers:
+            o.param_groups[0]["lr"] = asked["lr"] * rate
         ids, padding, at, want = tensors(next(source), draw, 0.3 if modern else 0.15, vocab, mask, special)
         loss = F.cross_entropy(net(ids, padding, at), want)
-        optimizer.zero_grad()
+        net.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(net.parameters(), 1)
-        optimizer.step()
+        for o in optimizers:
+            o.step()
         if step >= 0.9 * steps:
             last.append(loss.item())
         if step % 50 == 0:

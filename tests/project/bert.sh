@@ -478,7 +478,7 @@ with_more=(env LD_PRELOAD=./kill_at.so KILL_AT=4 bash -c 'exec "$@" --valid demo
 broken killed.more 137 "${with_more[@]}"
 for n in "${sizes[@]}"; do broken full$n 5 bash -c "ulimit -f $n && exec \"\$@\"" -; done
 # Out of disk space during the training: the message says how to continue, and that works.
-says 5 "then continue with bert train --out" bash -c "ulimit -f 4000 && exec \"\$@\"" - \
+says 5 "then continue with bert train --out" bash -c "ulimit -f 2500 && exec \"\$@\"" - \
     "$bert" train --text demo/world.txt --size tiny --steps 24 --batch 2 --length 16 --vocab-size 300 --out full
 "$bert" train --quiet --text demo/world.txt --size tiny --steps 24 --batch 2 --length 16 --vocab-size 300 --out full \
     --resume >/dev/null || wrong "a run that ran out of space does not go on"

@@ -26,7 +26,7 @@ nn/recurrent     | base                          | core/base/toolbox.h
 nn/attention     | base layers                   | core/base/toolbox.h autograd/rooms/q8.h
 optim            |                               | core/base/toolbox.h core/files/io.h core/real.h
                  |                               | core/kernels/kernels.h autograd/tape/casts.h
-                 |                               | core/products/q8_fits.h
+                 |                               | core/products/q8_fits.h core/products/gemm.h
 data/text        |                               | core/base/toolbox.h core/files/io.h
 data/tokenizer   | text                          | core/base/toolbox.h
 data/tokenizer/encode | text tokenizer           | core/base/toolbox.h

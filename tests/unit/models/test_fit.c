@@ -1,5 +1,6 @@
 /* test_fit.c — the training loop gives the same bits as a loop by hand; a stopped run resumes with the same bits;
  * events, reasons to end, errors of wrong use. Files, faults and kills are in test_fit_files.c. */
+#include "tests/common/bits.h"
 #include "tests/common/check_main.h"
 
 #include "models/models.h"
@@ -446,6 +447,33 @@ TEST(an_endless_validation)
     }
 }
 
+/* .make gets the arguments of the run; its optimizer gets the schedule. */
+static tn_optimizer *lion(const tn_fit_args *a)
+{
+    return tn_lion_new((tn_module *)a->module, .lr = a->lr, .weight_decay = a->weight_decay, .clip.norm = a->clip);
+}
+static tn_optimizer *no_optimizer(const tn_fit_args *a) { return (void)a, NULL; }
+
+TEST(own_make)
+{
+    fit_case c = fit_case_begin(0), d = fit_case_begin(0);
+    tn_seed(5);
+    const tn_fit_result r = tn_fit(c.net, .train = c.train, .loss = fit_case_loss, .user = &c, .steps = 6, .lr = 0.01,
+                                   .weight_decay = 0.1, .clip = 0.5, .warmup = 2, .make = lion);
+    tn_optimizer       *o = tn_lion_new(d.net, .lr = 0.01, .weight_decay = 0.1, .clip.norm = 0.5);
+    tn_no_decay(o);
+    tn_schedule *const s = tn_warmup_lr_new(o, .warmup = 2, .steps = 6);
+    tn_seed(5);
+    const tn_fit_result t =
+        tn_fit(d.net, .train = d.train, .loss = fit_case_loss, .user = &d, .steps = 6, .optimizer = o, .schedule = s);
+    ck_assert_msg(r.why == TN_FIT_DONE && t.why == TN_FIT_DONE, "%s", tn_error_message());
+    for (tn_each a = tn_parameters(c.net), b = tn_parameters(d.net); tn_next(&a) && tn_next(&b);)
+        ck_assert(tn_same_bits(a.tensor, b.tensor));
+    ck_assert(r.loss == t.loss);
+    tn_optimizer_free(o);
+    fit_case_end(&c), fit_case_end(&d);
+}
+
 TEST(wrong_use)
 {
     fit_case c = fit_case_begin(0);
@@ -465,6 +493,9 @@ TEST(wrong_use)
             ".lr, .weight_decay, .clip, .warmup and .decay have no effect with an .optimizer; set them in the "
             "optimizer and its schedule",
             USUAL, .steps = 1, .optimizer = c.o, .lr = 1);
+    REFUSED(TN_EINVAL, ".optimizer and .make exclude each other; give only one of them", USUAL, .steps = 1,
+            .optimizer = c.o, .make = lion);
+    REFUSED(TN_EINVAL, ".make returned NULL, but raised no error", USUAL, .steps = 1, .make = no_optimizer);
     REFUSED(TN_EINVAL, ".schedule and .plateau need an .optimizer", USUAL, .steps = 1, .schedule = c.lr);
     REFUSED(TN_EINVAL, ".plateau needs .valid or .score, the source of its values", USUAL, .steps = 1, .optimizer = c.o,
             .plateau = c.plateau);

@@ -287,6 +287,7 @@ TEST(options_of_the_rule)
     refused(tn_radam_new(net), tn_radam_new(net, .decoupled = true), "decoupled is ");
     refused(tn_muon_new(net), tn_muon_new(net, .match_rms = true), "match_rms is ");
     refused(tn_muon_new(net), tn_muon_new(net, .no_nesterov = true), "nesterov is ");
+    refused(tn_muon_new(net), tn_muon_new(net, .bf16 = true), "bf16 is ");
     tn_free(net);
 }
 
