@@ -46,59 +46,34 @@ static void numbers(const tn_optimizer *o, const tn__weight *w, const double *op
 
 /* ---- the directions of the matrices ------------------------------------------------------------------------------ */
 
+/* Matrices of one shape that are iterated together. */
 enum { STACK = 64, STACK_ELEMENTS = 1 << 22 };
 typedef struct {
-    int64_t      n, rows, cols, least; /* matrices; least: the smaller of rows and cols */
+    int64_t      n;
     tn__segment *of[STACK];
 } stack;
 
-/* A factor or the result of a product: n matrices with this many columns, read transposed if `turned`. */
-typedef struct {
-    const tn_tensor *t;
-    int64_t          cols;
-    bool             turned;
-} factor;
-
-/* c = alpha · a b + beta · old for each matrix of the stack; old has c's shape. */
-static bool multiply(const stack *s, int64_t terms, factor a, factor b, double alpha, double beta, const tn_tensor *old,
-                     factor c)
-{
-    const tn_shape shape = tn_shape_of(c.t);
-    tn__gemm_call  g = {.dtype = tn_dtype_of(c.t), .ctype = tn_dtype_of(c.t), .m = shape.d[1], .n = shape.d[2]};
-    g.k = terms, g.alpha = alpha, g.beta = beta;
-    g.a = tn_data(a.t), g.a_row = a.turned ? 1 : a.cols, g.a_col = a.turned ? a.cols : 1;
-    g.b = tn_data(b.t), g.b_row = b.turned ? 1 : b.cols, g.b_col = b.turned ? b.cols : 1;
-    g.c = tn_data_mut((tn_tensor *)(uintptr_t)c.t), g.c_row = c.cols, g.c_col = 1;
-    g.dims = 1, g.batch[0] = s->n;
-    g.a_batch[0] = tn_numel(a.t) / s->n, g.b_batch[0] = tn_numel(b.t) / s->n, g.c_batch[0] = tn_numel(c.t) / s->n;
-    if (old) g.old = (tn__gemm_side){.at = tn_data_mut((tn_tensor *)(uintptr_t)old), .row = c.cols, .col = 1};
-    g.old.batch[0] = g.c_batch[0];
-    return tn__gemm_run(&g);
-}
-
-/* The iterations for a stack whose U and its squared norm, sum[0], are known; leaves X in place of U. */
+/* The iterations, for matrices whose U and its squared norm, sum[0], are known; leaves X in place of U. */
 static bool iterate(tn_optimizer *o, const stack *s)
 {
-    const tn_scope scope = tn_scope_begin();
-    const bool     tall = s->rows > s->cols;
-    const tn_dtype dt = o->flags & TN__BF16 ? TN_BF16 : tn_dtype_of(o->weight[s->of[0]->index].state[MOMENTUM]);
-    const int64_t  least = s->least, most = tall ? s->rows : s->cols;
-    tn_tensor     *x = tn_empty_of(dt, TN_SHAPE(s->n, s->rows, s->cols)), *next = tn_empty_like(x),
-              *a = tn_empty_of(dt, TN_SHAPE(s->n, least, least)), *q = tn_empty_like(a);
+    const tn_scope    scope = tn_scope_begin();
+    const tn__weight *w = o->weight + s->of[0]->index;
+    const int64_t     r = w->shape.d[0], c = w->shape.d[1], least = tn__min_i64(r, c);
+    const tn_dtype    dt = o->flags & TN__BF16 ? TN_BF16 : tn_dtype_of(w->state[MOMENTUM]);
+    tn_tensor        *x = tn_empty_of(dt, TN_SHAPE(s->n, r, c)), *next = tn_empty_like(x);
+    tn_tensor        *a = tn_empty_of(dt, TN_SHAPE(s->n, least, least)), *q = tn_empty_like(a);
     for (int64_t i = 0; i < s->n && tn_error() == TN_OK; i++) {
         const double norm = sqrt(s->of[i]->sum[0]);
         tn_tensor   *u = o->weight[s->of[i]->index].state[FIRST];
         tn_copy_from(tn_select(x, 0, i), tn_mul_scalar(u, 1 / (norm < 1e-7 ? 1e-7 : norm)));
     }
     for (int i = 0; i < ITERATIONS && tn_error() == TN_OK; i++) {
-        const factor xs = {x, s->cols, false}, turned = {x, s->cols, true}, as = {a, least, false},
-                     qs = {q, least, false}, to = {next, s->cols, false};
-        if (!multiply(s, most, tall ? turned : xs, tall ? xs : turned, 1, 0, NULL, as) ||
-            !multiply(s, least, as, as, 2.0315, -4.775, a, qs) ||
-            !multiply(s, least, tall ? xs : qs, tall ? qs : xs, 1, 3.4445, x, to))
-            break;
-        tn_tensor *const other = x;
-        x = next, next = other;
+        tn_tensor *const now = x, *const turned = tn_transpose(x, 1, 2);
+        if (!turned) break;
+        tn__gemm(1, r > c ? turned : x, r > c ? x : turned, 0, a);
+        tn__gemm_onto(2.0315, a, a, -4.775, a, q);
+        tn__gemm_onto(1, r > c ? x : q, r > c ? q : x, 3.4445, x, next);
+        x = next, next = now;
     }
     for (int64_t i = 0; i < s->n && tn_error() == TN_OK; i++)
         tn_copy_from(o->weight[s->of[i]->index].state[FIRST], tn_select(x, 0, i));
@@ -106,26 +81,21 @@ static bool iterate(tn_optimizer *o, const stack *s)
     return tn_error() == TN_OK;
 }
 
-static bool is_first_of_shape(const tn_optimizer *o, int64_t i)
+static bool alike(const tn__weight *a, const tn__weight *b)
 {
-    const tn__weight *w = o->weight + o->sweep.segment[i].index;
-    if (!is_matrix(w)) return false;
-    for (int64_t k = 0; k < i; k++) {
-        const tn__weight *v = o->weight + o->sweep.segment[k].index;
-        if (is_matrix(v) && v->dtype == w->dtype && tn_shape_equal(v->shape, w->shape)) return false;
-    }
-    return true;
+    return is_matrix(a) && is_matrix(b) && a->dtype == b->dtype && tn_shape_equal(a->shape, b->shape);
 }
 
-/* Iterates all matrices of the shape of segment i. */
-static bool iterate_shape(tn_optimizer *o, int64_t i)
+/* Iterates segment i and those like it, if it is the first of them. */
+static bool iterate_alike(tn_optimizer *o, int64_t i)
 {
     const tn__weight *w = o->weight + o->sweep.segment[i].index;
-    const int64_t     r = w->shape.d[0], c = w->shape.d[1];
-    stack             s = {.rows = r, .cols = c, .least = r < c ? r : c};
-    for (int64_t k = i; k < o->sweep.count && w->n; k++) {
-        const tn__weight *v = o->weight + o->sweep.segment[k].index;
-        if (!is_matrix(v) || v->dtype != w->dtype || !tn_shape_equal(v->shape, w->shape)) continue;
+    stack             s = {.n = 0};
+    if (!is_matrix(w) || !w->n) return true;
+    for (int64_t k = 0; k < i; k++)
+        if (alike(w, o->weight + o->sweep.segment[k].index)) return true;
+    for (int64_t k = i; k < o->sweep.count; k++) {
+        if (!alike(w, o->weight + o->sweep.segment[k].index)) continue;
         s.of[s.n++] = o->sweep.segment + k;
         if (s.n < STACK && (s.n + 1) * w->n <= STACK_ELEMENTS) continue;
         if (!iterate(o, &s)) return false;
@@ -167,7 +137,7 @@ static bool prepare(tn_optimizer *o, double scale)
     const tn_scope s = tn_autocast_begin(false);
     bool           done = begin_directions(o, scale);
     if (done) tn__sweep_run(&o->sweep, TN__PASS(direction, TN__READS));
-    for (int64_t i = 0; done && i < o->sweep.count; i++) done = !is_first_of_shape(o, i) || iterate_shape(o, i);
+    for (int64_t i = 0; done && i < o->sweep.count; i++) done = iterate_alike(o, i);
     if (!done) drop_directions(o);
     tn_scope_end(s);
     return done;

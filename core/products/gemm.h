@@ -11,6 +11,9 @@
  * leading dims of a and b broadcast to c's; any strides; one floating dtype. Each element's terms are added in an
  * order that depends on k, the dtype and the instruction set alone. beta = 0 does not read c. May raise TN_ENOMEM. */
 void tn__gemm(double alpha, const tn_tensor *a, const tn_tensor *b, double beta, tn_tensor *c);
+/* c[i] = alpha · a[i] b[i] + beta · old[i]; old broadcasts to c, too. */
+void tn__gemm_onto(double alpha, const tn_tensor *a, const tn_tensor *b, double beta, const tn_tensor *old,
+                   tn_tensor *c);
 /* tn__gemm with an epilogue on the sums while they are in the cache: v = a b + bias, pre = v, c = act(v) + more. bias
  * and more broadcast to c, pre has c's shape; each may be NULL. */
 typedef struct {

@@ -20,14 +20,6 @@ static tn__gemm_call call_of(const tn_tensor *a, const tn_tensor *b, const tn_te
     return g;
 }
 
-void tn__gemm(double alpha, const tn_tensor *a, const tn_tensor *b, double beta, tn_tensor *c)
-{
-    if (tn__blocked()) return;
-    tn__gemm_call g = call_of(a, b, c);
-    g.alpha = alpha, g.beta = beta;
-    tn__gemm_run(&g);
-}
-
 static tn__gemm_side side_of(const tn_tensor *t, const tn_tensor *c)
 {
     tn__gemm_side s = {0};
@@ -37,6 +29,20 @@ static tn__gemm_side side_of(const tn_tensor *t, const tn_tensor *c)
     s.at = tn__ptr(t), s.row = l.stride[nd - 2], s.col = l.stride[nd - 1];
     for (int d = 0; d < nd - 2; d++) s.batch[d] = l.stride[d];
     return s;
+}
+
+void tn__gemm_onto(double alpha, const tn_tensor *a, const tn_tensor *b, double beta, const tn_tensor *old,
+                   tn_tensor *c)
+{
+    if (tn__blocked()) return;
+    tn__gemm_call g = call_of(a, b, c);
+    g.alpha = alpha, g.beta = beta, g.old = side_of(old, c);
+    tn__gemm_run(&g);
+}
+
+void tn__gemm(double alpha, const tn_tensor *a, const tn_tensor *b, double beta, tn_tensor *c)
+{
+    tn__gemm_onto(alpha, a, b, beta, NULL, c);
 }
 
 void tn__gemm_with(const tn_tensor *a, const tn_tensor *b, tn_tensor *c, const tn__epilogue *e)
