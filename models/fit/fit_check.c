@@ -146,6 +146,7 @@ static tn_optimizer *adamw(const tn_fit_args *a)
 
 tn_optimizer *tn_fit_muon(const tn_fit_args *a)
 {
+    if (!tn__not_null("tn_fit_muon", "a", a)) return NULL;
     return tn_muon_new((tn_module *)a->module, .lr = a->lr, .weight_decay = a->weight_decay, .clip.norm = a->clip,
                        .match_rms = true, .bf16 = a->autocast);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 static gpt_training *of(training *t) { return (gpt_training *)t; }
+static bool          is_llama(const gpt_training *t) { return !strcmp(t->shape, "llama"); }
 
 enum { MOST_ROWS = 4096, READ_ONCE = 10000000 /* bytes of a text that a run reads only a few times */ };
 
@@ -19,7 +20,7 @@ static tn_tensor *loss(void *net, const tn_batch *b, void *user)
 /* ---- a kind of training ------------------------------------------------------------------------------------------ */
 
 /* What a run gets where the user sets nothing: docs/results.md has the trials. */
-static const double       RATE = 0.768; /* divided by the width */
+static const double       RATE = 0.768; /* divided by the width; of llama, which Muon trains */
 static const train_choice choices[] = {{0, "tiny", 8, 128},    {20, "mini", 8, 128},    {100, "mini", 16, 128},
                                        {300, "mini", 16, 256}, {1000, "baby", 16, 256}, {.size = NULL}};
 
@@ -31,8 +32,7 @@ static int check(training *t)
     if (code) return code;
     if (t->asked.vocab && !bpe)
         return program_usage("--pieces %s is for a new tokenizer, but --vocab names an existing one", g->pieces);
-    if (g->experts && strcmp(g->shape, "llama") != 0)
-        return program_usage("--experts %lld needs --shape llama", (long long)g->experts);
+    if (g->experts && !is_llama(g)) return program_usage("--experts %lld needs --shape llama", (long long)g->experts);
     if (g->experts && g->experts_per_token > g->experts)
         return program_usage("--experts-per-token is %lld, but --experts is %lld", (long long)g->experts_per_token,
                              (long long)g->experts);
@@ -45,7 +45,8 @@ static int check(training *t)
     if (!g->texts.batch) g->texts.batch = chosen->batch;
     if (!g->texts.length) g->texts.length = chosen->length;
     const tn_gpt_config c = tn_gpt_size(t->asked.size);
-    if (isnan(t->asked.lr)) t->asked.lr = fmin(RATE / (double)(t->asked.dim ? t->asked.dim : c.dim), 0.004);
+    if (is_llama(g) && isnan(t->asked.lr))
+        t->asked.lr = fmin(RATE / (double)(t->asked.dim ? t->asked.dim : c.dim), 0.004);
     return train_shape(t, c.layers, c.heads, c.dim);
 }
 
@@ -99,7 +100,8 @@ void text_windows_free(text_windows *w)
 
 static bool open_all(training *t)
 {
-    t->fit.weight_decay = of(t)->weight_decay, t->fit.make = tn_fit_muon;
+    t->fit.weight_decay = of(t)->weight_decay;
+    if (is_llama(of(t))) t->fit.make = tn_fit_muon;
     return text_windows_open(&of(t)->texts, t, train_valid_tokens(t));
 }
 
@@ -113,7 +115,7 @@ static void *make(training *t)
                             .experts = g->experts, .experts_per_token = g->experts_per_token, .balanced = true,
                             .balance = 0.01, .positions = g->texts.length, .dropout = a->dropout,
                             .attention_dropout = a->dropout, .expert_weights = TN_EXPERT_WEIGHTS_SHARES, .tied = true);
-    if (!strcmp(g->shape, "llama"))
+    if (is_llama(g))
         return tn_llama_new(.vocab = vocab, .dim = a->dim, .layers = a->layers, .heads = a->heads,
                             .positions = g->texts.length, .dropout = a->dropout, .attention_dropout = a->dropout,
                             .tied = true);
@@ -200,7 +202,8 @@ static const option options[] = {
                .most = 65536),
     OPTION_REAL("weight-decay", 0, "X", &asked.weight_decay, "weight decay of the matrices", .least = 0, .most = 10),
     TRAIN_PAIRS(asked.base),
-    TRAIN_OPTIONS(asked.base.asked, 's', "tiny|mini|baby|small|medium|large", "20", "0.768 divided by the width"),
+    TRAIN_OPTIONS(asked.base.asked, 's', "tiny|mini|baby|small|medium|large", "20",
+                  "0.768 divided by the width; of gpt2 0.384"),
     {0},
 };
 const command train_command = TRAIN_COMMAND(

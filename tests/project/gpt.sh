@@ -423,7 +423,7 @@ says 1 "--text is 'folder/a.txt' in the run, 'folder/inner/b.txt' here" \
 # What is omitted depends on the minutes of the first start, and is said.
 few=("$gpt" train --out few --no-progress)
 "${few[@]}" --text wide.txt --minutes 0.01 >few.txt 2>&1 || wrong "gpt train with defaults failed: $(tail -n 1 few.txt)"
-grep -q "^chosen   --size tiny --vocab-size 300 --lr 0.003, for 0.01 minutes" few.txt ||
+grep -q "^chosen   --size tiny --vocab-size 300 --lr 0.004, for 0.01 minutes" few.txt ||
     wrong "the choice: $(cat few.txt)"
 steps=$(sed -n 's/^few: step \([0-9]*\),.*/\1/p' few.txt)
 "${few[@]}" --resume --steps $((steps + 2)) >few.txt 2>&1 ||
