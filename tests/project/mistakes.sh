@@ -89,7 +89,7 @@ good|3|'source': the file has 60 lines;'target' ends after line 50;must be the t
 good|0|warning: 'source' and 'source' are the same text|\
     translate train --src source --tgt source --out same --steps 1 --size tiny --tokens 200 --no-progress
 good|1|'gpt' already contains a model;--resume|gpt train --text text --out gpt --steps 1
-good|1|--lr is 0.003 in the run, 0.1 here;omit it to resume it|gpt train --text text --out gpt --resume --lr 0.1
+good|1|--lr is 0.004 in the run, 0.1 here;omit it to resume it|gpt train --text text --out gpt --resume --lr 0.1
 good|6|the loss is;Start again in another folder, with a smaller --lr than 100|\
     gpt train --text text --out nan --size tiny --vocab-size 300 --steps 40 --batch 2 --length 16 --lr 100 \
     --no-progress
