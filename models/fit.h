@@ -144,7 +144,8 @@ typedef struct tn_fit_args {
 #define TN_FIT_ARGS_DEFAULTS \
     .accumulate = 1, .shards = 12, .lr = 1e-3, .weight_decay = 0.01, .clip = 1, .warmup = -1, .keep = 2
 TN_API tn_fit_result tn_fit_run(tn_fit_args c);
-TN_API tn_optimizer *tn_fit_muon(const tn_fit_args *a); /* for .make: Muon; an lr that suits AdamW suits it, too */
+TN_API tn_optimizer *tn_fit_adamw(const tn_fit_args *a); /* for .make: the default */
+TN_API tn_optimizer *tn_fit_muon(const tn_fit_args *a);  /* Muon; an lr that suits AdamW suits it, too */
 
 TN_C_END_
 #define tn_fit(...) TN_CALL_(tn_fit_run(TN_OF_MODULE_(tn_fit_args, TN_FIT_ARGS_DEFAULTS, __VA_ARGS__, TN_END_)))

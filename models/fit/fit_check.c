@@ -139,8 +139,9 @@ bool tn__fit_check(tn__fit *f)
     return tn_error() == TN_OK;
 }
 
-static tn_optimizer *adamw(const tn_fit_args *a)
+tn_optimizer *tn_fit_adamw(const tn_fit_args *a)
 {
+    if (!tn__not_null("tn_fit_adamw", "a", a)) return NULL;
     return tn_adamw_new((tn_module *)a->module, .lr = a->lr, .weight_decay = a->weight_decay, .clip.norm = a->clip);
 }
 
@@ -174,7 +175,7 @@ bool tn__fit_optimizer(tn__fit *f)
     }
     tn_fit_args a = *c;
     if (c->world) a.clip = 0; /* the replica clips */
-    f->own = (c->make ? c->make : adamw)(&a);
+    f->own = (c->make ? c->make : tn_fit_adamw)(&a);
     if (!f->own && tn_error() == TN_OK) return invalid(".make returned NULL, but raised no error");
     tn_no_decay(f->own);
     c->optimizer = f->own;

@@ -285,7 +285,7 @@ double step_seconds(void *module, tn_fit_args how)
     const tn_generator was = *g;
     how.module = module, how.lr = 1e-6;
     tn_module    *m = module;
-    tn_optimizer *o = !m ? NULL : how.make ? how.make(&how) : tn_adamw_new(m, .lr = how.lr, .clip.norm = how.clip);
+    tn_optimizer *o = m ? (how.make ? how.make : tn_fit_adamw)(&how) : NULL;
     tn_budget    *budget = how.memory ? tn_budget_new(how.memory) : NULL;
     double        took[TIMED] = {0};
     tn_batch      b;
