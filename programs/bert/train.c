@@ -30,10 +30,8 @@ static tn_bert_kind kind_of(const bert_training *t)
 }
 
 /* What a run gets where the user sets nothing (docs/results.md has the trials). Short examples first: most of what a
- * small model can learn in an hour is within a sentence. With MANY examples a step bears a higher rate than
- * train_shape's. */
+ * small model can learn in an hour is within a sentence. A step of MANY examples bears twice the rate. */
 enum { MANY = 64 };
-static const double       RATE = 0.768; /* divided by the width */
 static const train_choice choices[] = {
     {0, "tiny", 16, 64}, {20, "mini", MANY, 64}, {1000, "small", MANY, 64}, {.size = NULL}};
 static const train_choice others[] = {{0, "mini", 16, 128}, {.size = NULL}};
@@ -74,15 +72,15 @@ static int check(training *t)
     if (!a->length) a->length = chosen->length;
     if (isnan(t->asked.dropout)) t->asked.dropout = modern ? 0 : 0.1;
     if (isnan(t->asked.lr) && !modern) t->asked.lr = 1e-3;
-    if (isnan(t->asked.lr) && a->batch >= MANY) t->asked.lr = RATE / (double)(t->asked.dim ? t->asked.dim : b.dim);
     if (isnan(a->valid_part)) a->valid_part = a->valid.count || has_pairs(a) || is(a, "xlnet") ? 0 : 0.1;
     if (a->segment >= a->length)
         return program_usage("--segment is %lld, but must be less than --length, %lld", (long long)a->segment,
                              (long long)a->length);
-    return train_shape(t, b.layers, b.heads, b.dim);
+    return train_shape(t, b.layers, b.heads, b.dim, a->batch >= MANY ? 2 * TRAIN_RATE : TRAIN_RATE);
 }
 
-/* Sets the vocabulary's size by that of the text. */
+/* Sets the vocabulary's size by that of the text. Only masked tokens are multiplied by the vocabulary, so it is three
+ * times that of other models, unless the model is so narrow that this would be most of its work. */
 static bool look(training *t)
 {
     const bert_training *b = of(t);
@@ -92,7 +90,7 @@ static bool look(training *t)
         if (!tn__sys_stat(b->text.value[i], &st))
             bytes += S_ISREG(st.st_mode) ? (size_t)st.st_size : 1 << 24; /* a folder */
     }
-    if (is(b, "modernbert")) train_choose_vocabulary(t, bytes);
+    if (is(b, "modernbert")) train_choose_vocabulary(t, bytes, t->asked.dim >= 256 ? 6 : 2);
     return true;
 }
 

@@ -71,13 +71,12 @@ const train_choice *train_choose(training *t, const train_choice *rows, bool by_
     return rows;
 }
 
-/* About twice the square root of the text's bytes: 2,000 tokens for 1 MB. With more of them, most are too rare to be
- * learned, and their product is most of a small model's work. */
-void train_choose_vocabulary(training *t, size_t bytes)
+/* With more tokens, most are too rare to be learned, and their product is most of a small model's work. */
+void train_choose_vocabulary(training *t, size_t bytes, int share)
 {
-    enum { LEAST = 300, MOST = 8000 };
-    const double good = round(2 * sqrt((double)bytes) / 100) * 100;
-    if (!t->asked.vocab_size) t->asked.vocab_size = (int64_t)fmin(fmax(good, LEAST), MOST);
+    enum { LEAST = 300, MOST = 4000 };
+    const double good = round(share * sqrt((double)bytes) / 100) * 100;
+    if (!t->asked.vocab_size) t->asked.vocab_size = (int64_t)fmin(fmax(good, LEAST), share * MOST);
 }
 
 /* The number of steps that the duration asks for: of the --minutes of the start the run's own, which may have been

@@ -9,14 +9,13 @@
 
 #include <string.h>
 
-int train_shape(training *t, int64_t layers, int64_t heads, int64_t dim)
+int train_shape(training *t, int64_t layers, int64_t heads, int64_t dim, double rate)
 {
     train_asked *a = &t->asked;
     if (!a->layers) a->layers = layers;
     if (!a->heads) a->heads = heads;
     if (!a->dim) a->dim = dim;
-    /* 6e-4 for a width of 640, as a GPT-3 of that size; the steps of narrow models may be larger */
-    if (isnan(a->lr)) a->lr = fmin(0.384 / (double)a->dim, 0.004);
+    if (isnan(a->lr)) a->lr = fmin(rate / (double)a->dim, 0.004);
     if (a->dim % a->heads == 0) return 0;
     return program_usage("a width of %lld is not divisible by %lld heads; change --dim or --heads", (long long)a->dim,
                          (long long)a->heads);

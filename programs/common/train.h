@@ -30,10 +30,10 @@ typedef struct {
 /* The same, and train_choose also sets dtype: bf16 if the CPU has products of it. */
 #define TRAIN_DEFAULTS_ALL_CHOSEN .warmup = 0.1, .seed = 1
 /* The options of a kind that calls train_choose. */
-#define TRAIN_OPTIONS(a, letter_of_size, sizes, minutes_, rate)                                     \
-    TRAIN_SIZE(a, letter_of_size, sizes, "depends on the minutes"), TRAIN_HEADS(a), TRAIN_WIDTH(a), \
-        TRAIN_TEXT(a, "default: depends on the size of the text; at most 8000"),                    \
-        TRAIN_RUN(a, "texts", minutes_, rate), TRAIN_KEEP(a), TRAIN_RANKS(a)
+#define TRAIN_OPTIONS(a, letter_of_size, sizes, minutes_, rate)                                           \
+    TRAIN_SIZE(a, letter_of_size, sizes, "depends on the minutes"), TRAIN_HEADS(a), TRAIN_WIDTH(a),       \
+        TRAIN_TEXT(a, "default: depends on the size of the text"), TRAIN_RUN(a, "texts", minutes_, rate), \
+        TRAIN_KEEP(a), TRAIN_RANKS(a)
 /* The parts of TRAIN_OPTIONS, for a model without heads or without text, or a source that has no shards. */
 #define TRAIN_SIZE(a, letter_of_size, sizes, otherwise_)                                                            \
     OPTION_TEXT("out", 'o', "DIR", &(a).out, "folder of the new model", .required = true, .resume = RESUME_FOLDER), \
@@ -226,14 +226,17 @@ typedef struct {
 } train_choice;
 /* train_choose returns the row for this run and sets --size and --dtype, unless they were given; call it in check. The
  * row for --steps, and with --ranks, does not depend on the machine's speed. train_valid_tokens: the number of tokens
- * to validate on, so that validations take a small part of the run. train_choose_vocabulary sets --vocab-size for a
- * text of `bytes` bytes, unless it was given; call it in read. */
+ * to validate on, so that validations take a small part of the run. train_choose_vocabulary sets --vocab-size,
+ * unless it was given, to `share` times the square root of the text's bytes and at most share · 4,000; call it in
+ * look. With 2: 2,000 tokens for 1 MB. */
 const train_choice *train_choose(training *t, const train_choice *rows, bool by_speed);
 int64_t             train_valid_tokens(const training *t);
-void                train_choose_vocabulary(training *t, size_t bytes);
+void                train_choose_vocabulary(training *t, size_t bytes, int share);
 
-/* For check: sets the sizes and the learning rate that were not given, and checks that heads divide dim. Returns 0 or
- * program_usage. */
-int train_shape(training *t, int64_t layers, int64_t heads, int64_t dim);
+/* For check: sets the sizes that were not given and the learning rate, to `rate` divided by the width, at most 0.004;
+ * checks that heads divide dim. Returns 0 or program_usage. TRAIN_RATE is 6e-4 for a width of 640, as a GPT-3 of that
+ * size. */
+#define TRAIN_RATE 0.384
+int train_shape(training *t, int64_t layers, int64_t heads, int64_t dim, double rate);
 
 #endif

@@ -20,7 +20,6 @@ static tn_tensor *loss(void *net, const tn_batch *b, void *user)
 /* ---- a kind of training ------------------------------------------------------------------------------------------ */
 
 /* What a run gets where the user sets nothing: docs/results.md has the trials. */
-static const double       RATE = 0.768; /* divided by the width; of llama, which Muon trains */
 static const train_choice choices[] = {{0, "tiny", 8, 128},    {20, "mini", 8, 128},    {100, "mini", 16, 128},
                                        {300, "mini", 16, 256}, {1000, "baby", 16, 256}, {.size = NULL}};
 
@@ -45,16 +44,14 @@ static int check(training *t)
     if (!g->texts.batch) g->texts.batch = chosen->batch;
     if (!g->texts.length) g->texts.length = chosen->length;
     const tn_gpt_config c = tn_gpt_size(t->asked.size);
-    if (is_llama(g) && isnan(t->asked.lr))
-        t->asked.lr = fmin(RATE / (double)(t->asked.dim ? t->asked.dim : c.dim), 0.004);
-    return train_shape(t, c.layers, c.heads, c.dim);
+    return train_shape(t, c.layers, c.heads, c.dim, is_llama(g) ? 2 * TRAIN_RATE : TRAIN_RATE); /* Muon, AdamW */
 }
 
 static bool look(training *t)
 {
     gpt_training *g = of(t);
     if (!train_texts_read(&g->texts.of)) return false;
-    if (!strcmp(g->pieces, "bpe")) train_choose_vocabulary(t, g->texts.of.bytes);
+    if (!strcmp(g->pieces, "bpe")) train_choose_vocabulary(t, g->texts.of.bytes, 2);
     if (isnan(t->asked.dropout)) t->asked.dropout = g->texts.of.bytes < READ_ONCE ? 0.1 : 0;
     return true;
 }

@@ -30,7 +30,7 @@ static int check(training *t)
     if (!p->pieces) p->pieces = chosen->batch;
     if (!p->length) p->length = chosen->length;
     if (isnan(t->asked.dropout)) t->asked.dropout = 0; /* as in T5 v1.1: one epoch of much text needs none */
-    return train_shape(t, c.layers, c.heads, c.dim);
+    return train_shape(t, c.layers, c.heads, c.dim, TRAIN_RATE);
 }
 
 static bool read_text(training *t)
@@ -38,7 +38,7 @@ static bool read_text(training *t)
     translate_training *p = of(t);
     const bool          given = t->asked.vocab_size > 0;
     if (!train_texts_read(&p->texts)) return false;
-    train_choose_vocabulary(t, p->texts.bytes);
+    train_choose_vocabulary(t, p->texts.bytes, 2);
     if (!given) t->asked.vocab_size += SENTINELS;
     return true;
 }

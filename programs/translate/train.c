@@ -50,7 +50,7 @@ static int check_translation(training *t)
                              (long long)t->asked.vocab_size);
     if (!p->pieces) p->pieces = chosen->batch;
     if (isnan(t->asked.dropout)) t->asked.dropout = c.dropout;
-    return train_shape(t, transformer ? c.layers : of_kind[kind].layers, transformer ? c.heads : 1, c.dim);
+    return train_shape(t, transformer ? c.layers : of_kind[kind].layers, transformer ? c.heads : 1, c.dim, TRAIN_RATE);
 }
 
 /* The objective is an option of the run, also of one that verify or debug repeats. */
@@ -68,7 +68,7 @@ static bool check_files(training *t)
     if (!pairs_check(p->source, p->target, &p->state) ||
         (p->valid_source && !pairs_check(p->valid_source, p->valid_target, &p->held_state)))
         return false;
-    train_choose_vocabulary(t, p->state.bytes);
+    train_choose_vocabulary(t, p->state.bytes, 2);
     return true;
 }
 

@@ -115,7 +115,7 @@ static int check(training *t)
     if (t->asked.layers && t->asked.layers != 2) return program_usage("--layers must be 2 for ELMo");
     const tn_elmo_config c = tn_elmo_size(t->asked.size);
     if (!g->hidden) g->hidden = t->asked.dim ? 4 * t->asked.dim : c.hidden;
-    return train_shape(t, 2, 1, c.dim);
+    return train_shape(t, 2, 1, c.dim, TRAIN_RATE);
 }
 
 static bool look(training *t)

@@ -119,7 +119,7 @@ static int check(training *t)
         set_default(&g->beta, 0);
     set_default(&g->clip, sgd ? 0.25 : 1), set_default(&a->lr, sgd ? 20 : 1e-3);
     set_default(&g->weight_decay, sgd ? 1.2e-6 : 0.01);
-    return train_shape(t, c.layers, 1, c.dim);
+    return train_shape(t, c.layers, 1, c.dim, TRAIN_RATE);
 }
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */

@@ -25,7 +25,7 @@ static int check(training *t)
     t->load =
         is_vit(of(t)) ? "#include <tenon/extras.h>\n\ntn_vit *m = tn_vit_load(\"%s\"); /* tn_free frees it */" : "";
     if (isnan(t->asked.dropout)) t->asked.dropout = is_vit(of(t)) ? 0 : 0.2;
-    if (is_vit(of(t))) return train_shape(t, c.layers, c.heads, c.dim);
+    if (is_vit(of(t))) return train_shape(t, c.layers, c.heads, c.dim, TRAIN_RATE);
     if (t->asked.layers || t->asked.heads) return program_usage("--layers and --heads are for --model vit");
     if (program_given("patch")) return program_stray("patch", "--model vit");
     t->asked.layers = 2, t->asked.heads = 1;

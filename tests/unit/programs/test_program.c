@@ -463,23 +463,26 @@ TEST(choices)
     ck_assert_int_eq(train_valid_tokens(&timed), 1 << 14);
     static const struct {
         size_t  bytes;
+        int     share;
         int64_t given, words;
-    } text[] = {{0, 0, 300},
-                {10000, 0, 300},
-                {1000000, 0, 2000},
-                {4000000, 0, 4000},
-                {16000000, 0, 8000},
-                {(size_t)1 << 40, 0, 8000},
-                {1000000, 32000, 32000}};
+    } text[] = {{0, 2, 0, 300},
+                {10000, 2, 0, 300},
+                {1000000, 2, 0, 2000},
+                {4000000, 2, 0, 4000},
+                {4000000, 6, 0, 12000},
+                {16000000, 2, 0, 8000},
+                {(size_t)1 << 40, 2, 0, 8000},
+                {(size_t)1 << 40, 6, 0, 24000},
+                {1000000, 6, 32000, 32000}};
     for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
         training t = {.asked = {.vocab_size = text[i].given}};
-        train_choose_vocabulary(&t, text[i].bytes);
+        train_choose_vocabulary(&t, text[i].bytes, text[i].share);
         ck_assert_int_eq(t.asked.vocab_size, text[i].words);
     }
     training t = {.asked = {.lr = NAN, .dim = 640}};
-    ck_assert(train_shape(&t, 2, 4, 128) == 0 && fabs(t.asked.lr - 6e-4) < 1e-9 && t.asked.layers == 2);
+    ck_assert(train_shape(&t, 2, 4, 128, TRAIN_RATE) == 0 && fabs(t.asked.lr - 6e-4) < 1e-9 && t.asked.layers == 2);
     t.asked.lr = NAN, t.asked.dim = 16;
-    ck_assert(train_shape(&t, 2, 4, 128) == 0 && fabs(t.asked.lr - 4e-3) < 1e-9);
+    ck_assert(train_shape(&t, 2, 4, 128, TRAIN_RATE) == 0 && fabs(t.asked.lr - 4e-3) < 1e-9);
     t.asked.lr = 1;
-    ck_assert(train_shape(&t, 2, 4, 128) == 0 && fabs(t.asked.lr - 1) < 1e-9);
+    ck_assert(train_shape(&t, 2, 4, 128, TRAIN_RATE) == 0 && fabs(t.asked.lr - 1) < 1e-9);
 }
