@@ -226,9 +226,9 @@ typedef struct {
 } train_choice;
 /* train_choose returns the row for this run and sets --size and --dtype, unless they were given; call it in check. The
  * row for --steps, and with --ranks, does not depend on the machine's speed. train_valid_tokens: the number of tokens
- * to validate on, so that validations take a small part of the run. train_choose_vocabulary sets --vocab-size,
- * unless it was given, to `share` times the square root of the text's bytes and at most share · 4,000; call it in
- * look. With 2: 2,000 tokens for 1 MB. */
+ * to validate on, so that validations take a small part of the run. train_choose_vocabulary sets --vocab-size, unless
+ * it was given, to `share` times the square root of the text's bytes, from 300 to share · 4,000: with 2, 2,000 tokens
+ * for 1 MB; call it in read. */
 const train_choice *train_choose(training *t, const train_choice *rows, bool by_speed);
 int64_t             train_valid_tokens(const training *t);
 void                train_choose_vocabulary(training *t, size_t bytes, int share);

@@ -481,6 +481,8 @@ TEST(choices)
     }
     training t = {.asked = {.lr = NAN, .dim = 640}};
     ck_assert(train_shape(&t, 2, 4, 128, TRAIN_RATE) == 0 && fabs(t.asked.lr - 6e-4) < 1e-9 && t.asked.layers == 2);
+    t.asked.lr = NAN;
+    ck_assert(train_shape(&t, 2, 4, 128, 2 * TRAIN_RATE) == 0 && fabs(t.asked.lr - 12e-4) < 1e-9);
     t.asked.lr = NAN, t.asked.dim = 16;
     ck_assert(train_shape(&t, 2, 4, 128, TRAIN_RATE) == 0 && fabs(t.asked.lr - 4e-3) < 1e-9);
     t.asked.lr = 1;
