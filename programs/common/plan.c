@@ -136,7 +136,7 @@ void plan_watch(plan *p, const tn_fit_event *e, progress *bar)
     const double  left = fmax(p->all - (now - p->began), 0), each = (now - p->time) / (double)(e->step - p->step);
     const int64_t steps = e->step + (int64_t)fmax(left / each, e->step < e->steps); /* no step beyond a run's end */
     p->step = e->step, p->time = now;
-    if (fabs((double)(steps - e->steps)) <= 0.1 * (double)e->steps) return;
+    if (fabs((double)(steps - e->steps)) <= fmax(0.03 * (double)e->steps, 1)) return;
     progress_say(bar, "step %lld: %.0f ms per step, so the run has %lld steps now, not %lld, to end after %.3g min",
                  (long long)e->step, 1e3 * each, (long long)steps, (long long)e->steps, p->all / 60);
     p->steps = steps, stop_flag = STOP_PLAN;

@@ -203,7 +203,7 @@ tn_fit_args   train_fit_args(const training *t, int64_t steps, const char *folde
 const char   *train_describe(const training *t, int64_t steps, tn_json_writer *w);
 
 /* plan.c, for train.c. plan_begin: the command starts. plan_steps: the number of steps of --minutes, each of which
- * takes `seconds`. plan_watch: on each event; if the run would end more than a tenth too early or too late, asks tn_fit
+ * takes `seconds`. plan_watch: on each event; if the run would end more than 3 % too early or too late, asks tn_fit
  * to stop. plan_again: then sets the new number of steps, to resume with. plan_memory, plan_disk: approximate bytes.
  * plan_budget: sets .memory from --memory, and returns 0 or program_usage. */
 void    plan_begin(training *t);

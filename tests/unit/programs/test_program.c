@@ -404,7 +404,8 @@ TEST(minutes)
         double  all, since; /* seconds: of the run, and of the 10 steps so far, which began 10 s ago */
         int64_t steps, planned;
     } is[] = {{20, 10, 1000, 20}, {20, 10, 15, 20}, {20, 10, 20, 0},    {20, 10, 19, 0},
-              {20, 5, 12, 30},    {0, 10, 1000, 0}, {200, 10, 1000, 0}, {9, 10, 50, 11}};
+              {20, 5, 12, 30},    {0, 10, 1000, 0}, {200, 10, 1000, 0}, {9, 10, 50, 11},
+              {99, 10, 105, 99},  {99, 10, 93, 99}, {99, 10, 101, 0}};
     for (size_t i = 0; i < sizeof is / sizeof *is; i++) {
         progress     bar = {.silent = true, .to = stderr};
         plan         p = {.began = seconds_now() - 10, .all = is[i].all};
